@@ -1,0 +1,190 @@
+//! The language model's port: one call is one turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use crate::chat::message::{Message, ModelOrigin};
+use crate::chat::stream::StreamEvent;
+use crate::chat::tool::ToolDef;
+
+/// A language model behind some vendor's API.
+#[async_trait]
+pub trait LlmProvider: Send + Sync {
+    /// Which provider and model answers, for logs and the start-up line.
+    fn origin(&self) -> &ModelOrigin;
+
+    /// Begins one turn. The stream's last item is `StreamEvent::Finished` or an error; an end without either is
+    /// turned into [`ProviderErrorKind::Truncated`] by the provider. Dropping the stream closes the connection.
+    ///
+    /// # Errors
+    /// Whatever went wrong before the first byte of the answer; an error inside the stream is final for the turn.
+    async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError>;
+}
+
+/// What one turn sends to the model. Borrowed: the history is serialised from where it is, never copied.
+#[derive(Debug, Clone, Copy)]
+pub struct ChatRequest<'a> {
+    /// The system prompt.
+    pub system: &'a SystemPrompt,
+    /// The conversation so far; the last entry is the user's message or tool results.
+    pub messages: &'a [Message],
+    /// The offered tools, always in the same order.
+    pub tools: &'a [ToolDef],
+    /// The answer's limit, in tokens.
+    pub max_tokens: u32,
+}
+
+/// The system prompt, cut where its stable part ends: everything before the cut can be cached by a vendor.
+#[derive(Debug, Clone)]
+pub struct SystemPrompt {
+    /// Role and guidance: the same for every run of a profile.
+    pub instructions: Arc<str>,
+    /// This request's screen state; empty when there is none.
+    pub context: String,
+}
+
+impl SystemPrompt {
+    /// Both parts as one text, a blank line between them.
+    pub fn text(&self) -> String {
+        if self.context.is_empty() {
+            return self.instructions.to_string();
+        }
+        format!("{}\n\n{}", self.instructions, self.context)
+    }
+}
+
+/// A model's answer while it comes.
+pub struct EventStream {
+    /// Who answers: replay data in the answer belongs to this origin.
+    pub origin: Arc<ModelOrigin>,
+    /// The answer.
+    pub events: BoxStream<'static, Result<StreamEvent, ProviderError>>,
+}
+
+/// A model call that failed. `Display` is for the user; the vendor's words are in `source()` and go to the log.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", kind.public_message())]
+pub struct ProviderError {
+    /// What the caller can do about it.
+    pub kind: ProviderErrorKind,
+    /// The vendor's words or the transport's error.
+    #[source]
+    pub detail: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl ProviderError {
+    /// An error of `kind`; `detail` is for the log only.
+    pub fn new(kind: ProviderErrorKind, detail: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+}
+
+/// Failures of a model call by what can be done about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderErrorKind {
+    /// The key is wrong or may not do this (401, 403): the operator must act.
+    Unauthorized,
+    /// The model or the address does not exist (404).
+    ModelNotFound,
+    /// Quota or credit is spent (402, 429 without end): waiting a little does not help.
+    QuotaExceeded,
+    /// Too many requests (429): later it works.
+    RateLimited {
+        /// How long the vendor asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The vendor has trouble (5xx, 529, refused connection): later it works.
+    Unavailable {
+        /// How long the vendor asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The conversation does not fit the model (400 with the vendor's code, 413).
+    ContextTooLong,
+    /// The vendor's safety filter refused the request.
+    ContentFiltered,
+    /// The vendor refused the request as wrong (other 4xx): our fault or the configuration's.
+    Rejected,
+    /// Nothing came for too long.
+    TimedOut,
+    /// The answer broke off before its terminal marker.
+    Truncated,
+    /// The answer is not what the vendor's API promises, or is over a cap.
+    Malformed,
+    /// The model produced something unusable that another try may not (e.g. a malformed call).
+    ModelFault,
+}
+
+impl ProviderErrorKind {
+    /// The machine-readable code, as `event: error` shows it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Unauthorized => "provider_unauthorized",
+            Self::ModelNotFound => "model_not_found",
+            Self::QuotaExceeded => "provider_quota_exceeded",
+            Self::RateLimited { .. } => "provider_rate_limited",
+            Self::Unavailable { .. } => "provider_unavailable",
+            Self::ContextTooLong => "context_too_long",
+            Self::ContentFiltered => "content_filtered",
+            Self::Rejected => "provider_rejected",
+            Self::TimedOut => "provider_timeout",
+            Self::Truncated => "provider_truncated",
+            Self::Malformed => "provider_malformed",
+            Self::ModelFault => "model_fault",
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::RateLimited { .. }
+            | Self::Unavailable { .. }
+            | Self::TimedOut
+            | Self::Truncated
+            | Self::Malformed
+            | Self::ModelFault => true,
+            Self::Unauthorized
+            | Self::ModelNotFound
+            | Self::QuotaExceeded
+            | Self::ContextTooLong
+            | Self::ContentFiltered
+            | Self::Rejected => false,
+        }
+    }
+
+    /// A sentence for the user.
+    pub fn public_message(self) -> &'static str {
+        match self {
+            Self::Unauthorized => {
+                "LLM provider error: the model service refused this server's credentials; please tell its operator"
+            }
+            Self::ModelNotFound => {
+                "LLM provider error: the configured model was not found; please tell the server's operator"
+            }
+            Self::QuotaExceeded => {
+                "LLM provider error: the model service's quota is used up; please tell the server's operator"
+            }
+            Self::RateLimited { .. } => {
+                "LLM provider error: the model service is receiving too many requests; please try again in a moment"
+            }
+            Self::Unavailable { .. } => {
+                "LLM provider error: the model service is unavailable; please try again in a moment"
+            }
+            Self::ContextTooLong => {
+                "LLM provider error: this conversation is too long for the model; please start a new one"
+            }
+            Self::ContentFiltered => "LLM provider error: the model service declined this request on safety grounds",
+            Self::Rejected => {
+                "LLM provider error: the model service rejected the request; please tell the server's operator"
+            }
+            Self::TimedOut => "LLM provider error: the model did not answer in time; please try again",
+            Self::Truncated => "LLM provider error: the answer broke off before it was complete; please try again",
+            Self::Malformed => {
+                "LLM provider error: the model service sent an answer that could not be read; please try again"
+            }
+            Self::ModelFault => "LLM provider error: the model produced an unusable answer; please try again",
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The seams of the product: what the loop, and the floors beside each other, ask of the outside. One small trait each.
+
+pub mod clock;
+pub mod drafts;
+pub mod identity;
+pub mod llm;
+pub mod previews;
+pub mod store;
+pub mod tools;

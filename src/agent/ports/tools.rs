@@ -1,0 +1,36 @@
+//! The tools' port. A failed tool is data for the model, so there is no `Result`.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use crate::chat::caller::Caller;
+use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::tool::{ToolCall, ToolOutput};
+
+/// Runs tool calls.
+#[async_trait]
+pub trait ToolExecutor: Send + Sync {
+    /// The output of `call`: bad arguments, an unknown tool and a failing backend are outputs with `is_error`.
+    /// Dropping the future stops the tool at once.
+    async fn execute(&self, call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput;
+}
+
+/// Where and for whom a call runs.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolContext<'a> {
+    /// The end user; their bearer goes to the backend.
+    pub caller: &'a Caller,
+    /// The conversation, which owns drafts and previews.
+    pub conversation: &'a ConversationId,
+    /// The run, for logs.
+    pub run: RunId,
+    /// The screen state the request brought; untrusted. Tools take ids from it that the model left out.
+    pub context: Option<&'a Map<String, Value>>,
+}
+
+impl ToolContext<'_> {
+    /// The non-empty string at `key` of the screen state.
+    pub fn context_str(&self, key: &str) -> Option<&str> {
+        self.context?.get(key)?.as_str().filter(|text| !text.is_empty())
+    }
+}

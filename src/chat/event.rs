@@ -1,0 +1,77 @@
+//! What the loop reports while it runs. Dialects turn these into frames; nothing here names an SSE event.
+
+use super::artifact::Artifact;
+use super::stream::Usage;
+
+/// One step of a run. The last of a run is always [`Self::Finished`], [`Self::Failed`] or [`Self::Cancelled`], and only the last.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentEvent {
+    /// A model call begins; counted from 0.
+    TurnStarted {
+        /// The turn's number.
+        turn: u32,
+    },
+    /// Text for the user.
+    TextDelta {
+        /// A piece of it.
+        text: String,
+    },
+    /// Reasoning; dialects decide whether clients may see it.
+    ThinkingDelta {
+        /// A piece of it.
+        text: String,
+    },
+    /// The model named a tool; its arguments are still coming.
+    ToolCallStarted {
+        /// The call's id, unique in its turn.
+        id: String,
+        /// The tool.
+        name: String,
+    },
+    /// A tool has run, or was refused.
+    ToolCallFinished {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Whether the model got an error.
+        is_error: bool,
+    },
+    /// Something for the client's screen; follows its call's result.
+    Artifact(Artifact),
+    /// The final answer is complete.
+    Finished {
+        /// All turns together.
+        usage: Usage,
+    },
+    /// The run ended early.
+    Failed(Failure),
+    /// Whoever asked went away or asked to stop.
+    Cancelled,
+}
+
+impl AgentEvent {
+    /// Whether nothing follows.
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Self::Finished { .. } | Self::Failed(_) | Self::Cancelled => true,
+            Self::TurnStarted { .. }
+            | Self::TextDelta { .. }
+            | Self::ThinkingDelta { .. }
+            | Self::ToolCallStarted { .. }
+            | Self::ToolCallFinished { .. }
+            | Self::Artifact(_) => false,
+        }
+    }
+}
+
+/// Why a run ended early, in words for its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Machine-readable, stable: `docs/protocol/agent-chat.md` lists them.
+    pub code: &'static str,
+    /// For the user; never a vendor's own words, an address or a key.
+    pub message: String,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+}

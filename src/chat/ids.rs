@@ -1,0 +1,125 @@
+//! Identifiers, each its own type, made by parsing. None of them is a credential: every lookup is scoped by [`super::caller::Owner`].
+
+use std::fmt;
+
+use uuid::Uuid;
+
+/// Why a text is not an identifier; safe to show to whoever sent it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidId(&'static str);
+
+/// A conversation, named by the client or by us: 1 to 128 of `A-Z a-z 0-9 . _ : -`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ConversationId(String);
+
+impl ConversationId {
+    /// The id in `text`.
+    ///
+    /// # Errors
+    /// When `text` is empty, longer than 128 bytes or has another character.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
+        if text.is_empty() || text.len() > 128 || !text.bytes().all(allowed) {
+            return Err(InvalidId("must be 1 to 128 characters of A-Z a-z 0-9 . _ : -"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// A fresh id for a client that named none.
+    pub fn fresh() -> Self {
+        Self(Uuid::now_v7().to_string())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ConversationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident, $fresh:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// A new id.
+            pub fn fresh() -> Self {
+                Self($fresh)
+            }
+
+            /// The id in `text`, a UUID.
+            ///
+            /// # Errors
+            /// When `text` is not a UUID.
+            pub fn parse(text: &str) -> Result<Self, InvalidId> {
+                Uuid::try_parse(text).map(Self).map_err(|_| InvalidId("must be a UUID"))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+    };
+}
+
+uuid_id!(
+    /// One run: one POST. Sortable by time.
+    RunId, Uuid::now_v7());
+uuid_id!(
+    /// A preview that waits for its user's decision.
+    PreviewId, Uuid::now_v7());
+uuid_id!(
+    /// A draft that is being built over several messages.
+    DraftId, Uuid::new_v4());
+
+/// A tool call's id within its turn: the model's own, or one of ours where the vendor sends none.
+///
+/// Adapters ask [`Self::is_minted`], since some vendors refuse an id that they did not give.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ToolCallId {
+    text: String,
+    minted: bool,
+}
+
+impl ToolCallId {
+    /// The id the model gave.
+    pub fn from_model(text: impl Into<String>) -> Self {
+        Self { text: text.into(), minted: false }
+    }
+
+    /// An id of ours, kept from an earlier turn.
+    pub fn from_minted(text: impl Into<String>) -> Self {
+        Self { text: text.into(), minted: true }
+    }
+
+    /// A fresh id of ours: `call_` and 32 hex digits, which every vendor's alphabet allows.
+    pub fn mint() -> Self {
+        Self::from_minted(format!("call_{}", Uuid::new_v4().simple()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the id is ours, not the model's.
+    pub fn is_minted(&self) -> bool {
+        self.minted
+    }
+}
+
+impl fmt::Display for ToolCallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

@@ -1,0 +1,131 @@
+//! The conversation as the model must see it again: exact, ordered, with whatever opaque data its vendor wants back.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::preview::Decided;
+use super::tool::{ToolCall, ToolResult};
+
+/// One entry of a conversation's history.
+#[derive(Debug, Clone)]
+pub enum Message {
+    /// What the user said.
+    User(UserMessage),
+    /// What the model said and called.
+    Assistant(AssistantMessage),
+    /// The results of all calls of the assistant message before it, in call order.
+    ToolResults(Vec<ToolResult>),
+}
+
+/// A user's message, with what happened outside the conversation since the last one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UserMessage {
+    /// The user's words.
+    pub text: String,
+    /// Previews the user decided since the previous run; told to the model once, with this message.
+    pub decisions: Vec<Decided>,
+}
+
+impl UserMessage {
+    /// A message with nothing to report besides.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), decisions: Vec::new() }
+    }
+
+    /// The text for the model: the decisions, one bracketed line each, then the user's words.
+    pub fn model_text(&self) -> String {
+        let mut text = String::new();
+        for decided in &self.decisions {
+            text.push_str(&decided.sentence());
+            text.push('\n');
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text + &self.text
+    }
+}
+
+/// What the model produced in one turn, in the order it came.
+#[derive(Debug, Clone)]
+pub struct AssistantMessage {
+    /// Who said it; replay data is only valid for the same origin.
+    pub origin: Arc<ModelOrigin>,
+    /// Text, thinking and calls, in stream order.
+    pub parts: Vec<AssistantPart>,
+}
+
+impl AssistantMessage {
+    /// The message's text parts, joined.
+    pub fn text(&self) -> String {
+        self.parts
+            .iter()
+            .filter_map(|part| match part {
+                AssistantPart::Text { text, .. } => Some(text.as_str()),
+                AssistantPart::Thinking { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => None,
+            })
+            .collect()
+    }
+
+    /// The message's calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            AssistantPart::ToolCall { call, .. } => Some(call),
+            AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => None,
+        })
+    }
+}
+
+/// One piece of an assistant message. `replay` is opaque vendor data that goes back unchanged on the same piece.
+#[derive(Debug, Clone)]
+pub enum AssistantPart {
+    /// Text for the user.
+    Text {
+        /// May be empty when it only carries replay data.
+        text: String,
+        /// A signature, where the vendor signs text.
+        replay: Option<Replay>,
+    },
+    /// Reasoning; never shown to clients of the native dialect.
+    Thinking {
+        /// May be empty when the vendor sends a signature alone.
+        text: String,
+        /// The vendor's signature.
+        replay: Option<Replay>,
+    },
+    /// A tool call.
+    ToolCall {
+        /// The call.
+        call: ToolCall,
+        /// A signature, or other fields to echo with the call.
+        replay: Option<Replay>,
+    },
+    /// A whole piece that only its vendor understands (e.g. redacted thinking).
+    Opaque(Replay),
+}
+
+/// Opaque JSON of a vendor, kept byte for byte.
+#[derive(Debug, Clone)]
+pub struct Replay(Arc<RawValue>);
+
+impl Replay {
+    /// Keeps `json` as it is.
+    pub fn new(json: Box<RawValue>) -> Self {
+        Self(Arc::from(json))
+    }
+
+    /// The JSON.
+    pub fn raw(&self) -> &RawValue {
+        &self.0
+    }
+}
+
+/// Which vendor and model produced a message.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ModelOrigin {
+    /// The provider's name in the configuration: `gemini`, `claude`, `ollama`, `openai`, `demo`.
+    pub provider: String,
+    /// The model as configured.
+    pub model: String,
+}

@@ -1,0 +1,90 @@
+//! Previews: a change that a tool has validated and shown, and that only its user can let through.
+
+use serde_json::Value;
+
+use super::ids::{ConversationId, PreviewId};
+
+/// A change that waits for its user's decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// Its id, sent to the client with the artifact.
+    pub id: PreviewId,
+    /// Where it was made.
+    pub conversation: ConversationId,
+    /// What accepting it does.
+    pub change: Change,
+}
+
+/// What accepting a preview saves, complete: nothing of it comes from a later request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What is changed.
+    pub target: ChangeTarget,
+    /// The existing object's id for an update, `None` for a new one.
+    pub existing_id: Option<String>,
+    /// A name for people (the workflow's or the table's).
+    pub name: String,
+    /// The body the backend gets.
+    pub body: Value,
+}
+
+/// The kinds of object a preview can save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeTarget {
+    /// A workflow rule.
+    Workflow,
+    /// A table configuration.
+    TableConfig,
+}
+
+/// What the user said to a preview.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Save it.
+    Accept,
+    /// Do not.
+    Reject,
+}
+
+/// A decision that has taken effect.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// The preview.
+    pub preview: PreviewId,
+    /// What was changed.
+    pub target: ChangeTarget,
+    /// The object's name for people.
+    pub name: String,
+    /// What the user said.
+    pub verdict: Verdict,
+    /// Why, in the user's words.
+    pub comment: Option<String>,
+    /// The id the backend saved it under; only after an accept.
+    pub saved_id: Option<String>,
+}
+
+impl Decided {
+    /// The decision as one bracketed line for the model.
+    pub fn sentence(&self) -> String {
+        let what = match self.target {
+            ChangeTarget::Workflow => "workflow",
+            ChangeTarget::TableConfig => "table configuration",
+        };
+        let mut line = match (self.verdict, &self.saved_id) {
+            (Verdict::Accept, Some(id)) => {
+                format!("[The user accepted the preview of the {what} {:?}; it is saved with id {id}.", self.name)
+            }
+            (Verdict::Accept, None) => {
+                format!("[The user accepted the preview of the {what} {:?}; it is saved.", self.name)
+            }
+            (Verdict::Reject, _) => {
+                format!("[The user rejected the preview of the {what} {:?}; nothing was saved.", self.name)
+            }
+        };
+        if let Some(comment) = &self.comment {
+            line.push_str(&format!(" Their comment: {comment:?}"));
+        }
+        line.push(']');
+        line
+    }
+}

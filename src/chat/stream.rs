@@ -1,0 +1,92 @@
+//! What a provider streams to the loop. A provider's fold makes these from its vendor's events; the turn folds them into a message.
+
+use super::message::Replay;
+
+/// Names one call while its turn streams: the provider's fold gives each call of a response its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallSlot(pub u32);
+
+/// One step of a model's answer.
+#[derive(Debug, Clone)]
+pub enum StreamEvent {
+    /// A piece of text for the user.
+    Text(String),
+    /// A piece of reasoning.
+    Thinking(String),
+    /// A call's name is known. Comes once per slot, before its input.
+    ToolCallStarted {
+        /// The call.
+        slot: CallSlot,
+        /// The vendor's id; `None` where it gives none.
+        id: Option<String>,
+        /// The tool's name.
+        name: String,
+    },
+    /// A piece of a call's arguments: JSON text, to be joined per slot. Pieces of parallel calls may interleave.
+    ToolCallInput {
+        /// The call.
+        slot: CallSlot,
+        /// A piece of JSON text.
+        json: String,
+    },
+    /// Opaque data to send back with the piece it belongs to. It seals that piece: later text begins a new one.
+    Replay {
+        /// Which piece.
+        on: ReplayOn,
+        /// The data.
+        data: Replay,
+    },
+    /// The vendor's terminal marker: always the last event, and a stream without it is an error.
+    Finished {
+        /// Why the model stopped.
+        reason: FinishReason,
+        /// Token counts, where the vendor gave any.
+        usage: Option<Usage>,
+    },
+}
+
+/// The piece that replay data belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayOn {
+    /// The newest piece if it is unsealed text, else a new empty text piece.
+    Text,
+    /// The newest piece if it is unsealed thinking, else a new empty thinking piece.
+    Thinking,
+    /// That call.
+    ToolCall(CallSlot),
+    /// None: the data is a piece of its own.
+    Alone,
+}
+
+/// Why a model stopped. Whether tools run is decided by [`Self::Stop`] and the presence of calls, never by a vendor's label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinishReason {
+    /// It was done, or wants its tools run.
+    Stop,
+    /// The token limit cut it off.
+    Length,
+    /// A safety filter or a refusal ended it.
+    ContentFilter,
+}
+
+/// Token counts of one turn. Cumulative counters of a vendor: the last value wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Answer tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Of the input, those read from a cache.
+    pub cached_input_tokens: u64,
+    /// Of the output, those spent on reasoning.
+    pub reasoning_tokens: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cached_input_tokens += other.cached_input_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+    }
+}

@@ -1,0 +1,88 @@
+//! Tools as data: what is offered to a model, what it calls, what comes back.
+
+use serde_json::{Map, Value};
+
+use super::artifact::Artifact;
+use super::ids::ToolCallId;
+
+/// A tool as the model sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDef {
+    /// `^[A-Za-z0-9_-]{1,64}$`, the alphabet that every vendor allows.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON Schema of the arguments, `type: object` at the top.
+    pub input_schema: Value,
+}
+
+/// A call that the model made, its arguments complete.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// Unique within its turn.
+    pub id: ToolCallId,
+    /// The tool's name as the model wrote it; may name no tool at all.
+    pub name: String,
+    /// The arguments.
+    pub input: ToolInput,
+}
+
+/// A call's arguments as they came from the model.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolInput {
+    /// A JSON object; no arguments at all are an empty one.
+    Object(Map<String, Value>),
+    /// Text that is not a JSON object. Never executed: the model is told.
+    Invalid(String),
+}
+
+impl ToolInput {
+    /// The arguments in `text`: empty, blank or `null` text means none.
+    pub fn parse(text: &str) -> Self {
+        if text.trim().is_empty() {
+            return Self::Object(Map::new());
+        }
+        match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(map)) => Self::Object(map),
+            Ok(Value::Null) => Self::Object(Map::new()),
+            Ok(_) | Err(_) => Self::Invalid(text.to_owned()),
+        }
+    }
+}
+
+/// What a tool gives back to the loop. A failure is data too.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutput {
+    /// For the model; JSON text in all shipped tools.
+    pub content: String,
+    /// For the client, sent after the call's result.
+    pub artifacts: Vec<Artifact>,
+    /// Whether `content` reports a failure.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// A success with `content` for the model.
+    pub fn ok(content: impl Into<String>) -> Self {
+        Self { content: content.into(), artifacts: Vec::new(), is_error: false }
+    }
+
+    /// A failure in the protocol's form (section 7): `{"error":"message"}`.
+    pub fn error(message: &str) -> Self {
+        let content = serde_json::json!({ "error": message }).to_string();
+        Self { content, artifacts: Vec::new(), is_error: true }
+    }
+}
+
+/// A call's result as the conversation keeps it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult {
+    /// The call it answers.
+    pub id: ToolCallId,
+    /// The tool's name; some vendors want it back.
+    pub name: String,
+    /// For the model.
+    pub content: String,
+    /// Whether `content` reports a failure.
+    pub is_error: bool,
+}

@@ -1,0 +1,1 @@
+//! Configuration: defaults, then a file, then the environment.

@@ -1,0 +1,1 @@
+//! Wire protocols, pure: bytes become a `RunInput`, `AgentEvent`s become frames. One file per protocol.

@@ -1,0 +1,1 @@
+//! The product's HTTP surface.

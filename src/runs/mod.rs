@@ -1,0 +1,1 @@
+//! A run's life apart from its connection.

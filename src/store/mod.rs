@@ -1,0 +1,1 @@
+//! Where conversations, drafts and previews are kept.

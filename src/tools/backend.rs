@@ -1,0 +1,198 @@
+//! The one client of the REST backend. It sends the caller's bearer verbatim, only to the configured origin, and never
+//! follows a redirect; whatever comes back that is not JSON of bounded size is an error the model can read.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures::StreamExt;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, StatusCode, Url};
+use serde_json::Value;
+
+use crate::chat::caller::Caller;
+
+/// How much of a backend's own error text the model gets to read, in bytes.
+const ERROR_TEXT_BYTES: usize = 2048;
+
+/// Reaches one backend.
+#[derive(Debug, Clone)]
+pub struct Backend {
+    http: reqwest::Client,
+    base: Url,
+    max_answer_bytes: usize,
+}
+
+/// One request, its path and query still unencoded: whatever a model put into them stays inside its segment or value.
+#[derive(Debug)]
+pub struct Request<'a> {
+    method: Method,
+    segments: Vec<&'a str>,
+    query: Vec<(&'a str, &'a str)>,
+    body: Option<&'a Value>,
+}
+
+impl<'a> Request<'a> {
+    /// `GET` of the path made of `segments`.
+    pub fn get(segments: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { method: Method::GET, segments: segments.into_iter().collect(), query: Vec::new(), body: None }
+    }
+
+    /// `POST` of `body` as JSON.
+    pub fn post(segments: impl IntoIterator<Item = &'a str>, body: &'a Value) -> Self {
+        Self { method: Method::POST, body: Some(body), ..Self::get(segments) }
+    }
+
+    /// `PUT` of `body` as JSON.
+    pub fn put(segments: impl IntoIterator<Item = &'a str>, body: &'a Value) -> Self {
+        Self { method: Method::PUT, body: Some(body), ..Self::get(segments) }
+    }
+
+    /// Adds a query parameter.
+    pub fn query(mut self, key: &'a str, value: &'a str) -> Self {
+        self.query.push((key, value));
+        self
+    }
+}
+
+/// A backend call that failed, in words for the model.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// A path segment that would leave its place, such as `..`.
+    #[error("{0:?} cannot be part of a path")]
+    BadSegment(String),
+    /// The backend could not be reached.
+    #[error("the backend could not be reached")]
+    Unreachable(#[source] reqwest::Error),
+    /// No answer in time.
+    #[error("the backend did not answer in time")]
+    TimedOut(#[source] reqwest::Error),
+    /// The connection broke inside the answer.
+    #[error("the backend's answer broke off")]
+    BrokeOff(#[source] reqwest::Error),
+    /// A status of 400 and up, or a redirect.
+    #[error("HTTP {}: {text}", status.as_u16())]
+    Status {
+        /// The status.
+        status: StatusCode,
+        /// The backend's words, cut.
+        text: String,
+    },
+    /// The answer is larger than the cap.
+    #[error("the backend's answer is larger than {max_bytes} bytes")]
+    TooLarge {
+        /// The cap.
+        max_bytes: usize,
+    },
+    /// A good status with something else than JSON.
+    #[error("the backend's answer is not JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// JSON of another shape than documented.
+    #[error("the backend's answer has an unexpected shape: {0}")]
+    Shape(String),
+}
+
+impl Backend {
+    /// A client for the API root `base`. `timeout` bounds a whole call; `max_answer_bytes` its answer.
+    ///
+    /// # Errors
+    /// When the TLS setup fails.
+    pub fn new(base: Url, timeout: Option<Duration>, max_answer_bytes: usize) -> Result<Self, reqwest::Error> {
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(Duration::from_secs(10));
+        if let Some(timeout) = timeout {
+            builder = builder.timeout(timeout);
+        }
+        Ok(Self { http: builder.build()?, base, max_answer_bytes })
+    }
+
+    /// The backend's JSON answer; `Value::Null` for one without a body.
+    ///
+    /// # Errors
+    /// See [`BackendError`].
+    pub async fn call(&self, caller: &Caller, request: Request<'_>) -> Result<Value, BackendError> {
+        let url = self.url(&request)?;
+        let mut builder = self.http.request(request.method, url).header(ACCEPT, "application/json");
+        if let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", caller.bearer.expose())) {
+            value.set_sensitive(true);
+            builder = builder.header(AUTHORIZATION, value);
+        }
+        if let Some(body) = request.body {
+            builder = builder.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        }
+        let response = builder.send().await.map_err(|error| match error.is_timeout() {
+            true => BackendError::TimedOut(error.without_url()),
+            false => BackendError::Unreachable(error.without_url()),
+        })?;
+
+        let status = response.status();
+        let is_html = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.starts_with("text/html"));
+        if status.is_redirection() {
+            return Err(BackendError::Status { status, text: "the backend answered with a redirect".to_owned() });
+        }
+        if !status.is_success() {
+            let (text, _) = read_at_most(response, ERROR_TEXT_BYTES).await?;
+            let text = match is_html {
+                true => "(an HTML page)".to_owned(),
+                false => cut(&text),
+            };
+            return Err(BackendError::Status { status, text });
+        }
+        let (bytes, whole) = read_at_most(response, self.max_answer_bytes).await?;
+        if !whole {
+            return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
+        }
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&bytes).map_err(BackendError::NotJson)
+    }
+
+    fn url(&self, request: &Request<'_>) -> Result<Url, BackendError> {
+        let mut url = self.base.clone();
+        {
+            let Ok(mut path) = url.path_segments_mut() else {
+                return Err(BackendError::BadSegment(self.base.to_string()));
+            };
+            path.pop_if_empty();
+            for segment in &request.segments {
+                // The URL standard resolves dot segments even when they are percent-encoded, so they cannot be sent.
+                if segment.is_empty() || matches!(*segment, "." | "..") {
+                    return Err(BackendError::BadSegment((*segment).to_owned()));
+                }
+                path.push(segment);
+            }
+        }
+        if !request.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&request.query);
+        }
+        Ok(url)
+    }
+}
+
+/// The body's first `max` bytes, and whether that is all of it.
+async fn read_at_most(response: reqwest::Response, max: usize) -> Result<(BytesMut, bool), BackendError> {
+    let mut body = BytesMut::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| match error.is_timeout() {
+            true => BackendError::TimedOut(error.without_url()),
+            false => BackendError::BrokeOff(error.without_url()),
+        })?;
+        if body.len() + chunk.len() > max {
+            body.extend_from_slice(&chunk[..max - body.len()]);
+            return Ok((body, false));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((body, true))
+}
+
+fn cut(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}

@@ -1,0 +1,61 @@
+//! The tools: what the model may call, run against the REST backend with the caller's own token.
+//!
+//! A tool is a definition (`config/tools/*.json`: name, description, schema) and a handler here, joined by name in
+//! [`executor::Toolbox`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
+
+pub mod backend;
+pub mod executor;
+pub mod tables;
+pub mod workflow;
+
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::agent::ports::drafts::DraftError;
+use crate::agent::ports::store::StoreError;
+use crate::agent::ports::tools::ToolContext;
+use crate::chat::tool::ToolOutput;
+use backend::BackendError;
+
+/// A tool's handler.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// The tool's output for these arguments.
+    ///
+    /// # Errors
+    /// Whatever the model should read as `{"error": …}`.
+    async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError>;
+}
+
+/// A failed tool call. `Display` is what the model reads: it says what to do differently.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// An argument is missing or of the wrong type.
+    #[error("bad params: {0}")]
+    BadParams(String),
+    /// The arguments are well formed and still cannot be used.
+    #[error("{0}")]
+    Refused(String),
+    /// The backend did not answer as hoped.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A draft could not be had or saved.
+    #[error(transparent)]
+    Draft(#[from] DraftError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The arguments as a handler's own type; its error names the argument.
+///
+/// # Errors
+/// [`ToolError::BadParams`] with the path of the argument and what is wrong with it.
+pub fn parse_args<T: DeserializeOwned>(args: &Map<String, Value>) -> Result<T, ToolError> {
+    serde_path_to_error::deserialize(args).map_err(|error| {
+        let path = error.path().to_string();
+        let reason = error.into_inner();
+        ToolError::BadParams(if path == "." { reason.to_string() } else { format!("{path}: {reason}") })
+    })
+}

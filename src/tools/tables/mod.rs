@@ -1,0 +1,1 @@
+//! The 12 tools of the tables profile.

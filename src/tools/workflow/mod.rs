@@ -1,0 +1,1 @@
+//! The 17 tools of the workflow profile.
