@@ -1,5 +1,20 @@
 //! The agentic loop: model → tools → model, bounded, until an answer stands. It sees the world through [`ports`] only.
 //!
+//! ```text
+//! RunInput ──begin_run──▶ history + message
+//!   turn 0..max_turns:   prompt + history + tools ──LlmProvider──▶ StreamEvent* ──TurnFold──▶ AgentEvent*
+//!     no calls  ─▶ language gate ─▶ commit ─▶ Finished
+//!     calls     ─▶ ToolExecutor ─▶ ToolCallFinished, Artifact* ─▶ commit ─▶ next turn
+//!   limit, error, cancel ─▶ keep what was said ─▶ Failed / Cancelled
+//! ```
+//!
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 
 pub mod ports;
+pub mod profile;
+pub mod prompt;
+
+pub mod language;
+pub mod run;
+mod state;
+pub mod turn;

@@ -105,6 +105,17 @@ pub enum AssistantPart {
     Opaque(Replay),
 }
 
+impl AssistantPart {
+    /// Whether a user or the loop has anything of it: text that is not empty, or a call.
+    pub fn is_visible(&self) -> bool {
+        match self {
+            Self::Text { text, .. } => !text.is_empty(),
+            Self::ToolCall { .. } => true,
+            Self::Thinking { .. } | Self::Opaque(_) => false,
+        }
+    }
+}
+
 /// Opaque JSON of a vendor, kept byte for byte.
 #[derive(Debug, Clone)]
 pub struct Replay(Arc<RawValue>);

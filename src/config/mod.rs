@@ -1,1 +1,189 @@
-//! Configuration: defaults, then a file, then the environment.
+//! Configuration: the built-in defaults, then a file, then the environment; and the files of `config/` as domain types.
+//!
+//! Each module owns its section's type; this floor gathers them. **Invariant:** nothing else reads the environment, and every
+//! problem is reported, not just the first.
+
+pub mod assets;
+pub mod catalogue;
+mod check;
+mod layers;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::{http, llm, store};
+use assets::Assets;
+
+/// All settings.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where and how the product listens.
+    pub server: http::Config,
+    /// Whose tokens are accepted.
+    pub auth: http::auth::Config,
+    /// The language models.
+    pub llm: llm::Config,
+    /// The REST backend.
+    pub backend: Backend,
+    /// The database.
+    pub store: store::Config,
+    /// The event log.
+    pub events: Events,
+    /// The bounds of what comes in.
+    pub limits: Limits,
+    /// The bounds of a run.
+    pub runs: Runs,
+    /// What is logged, and how.
+    pub log: Log,
+}
+
+/// `[backend]`: the REST API that tools call.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backend {
+    /// The embedded demo backend, or a real one.
+    pub mode: BackendMode,
+    /// `http`: the API root; `/v1/…` is appended.
+    pub base_url: String,
+    /// Seconds for a whole call; 0 means none.
+    pub timeout_s: u64,
+}
+
+/// Which backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendMode {
+    /// The embedded one.
+    Demo,
+    /// The one at `base_url`.
+    Http,
+}
+
+/// `[events]`: where the events of runs are kept while they stream.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Events {
+    /// `local`: in this process.
+    pub url: String,
+}
+
+/// `[limits]`: sizes in bytes, 0 means none.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// The longest `message`.
+    pub message_bytes: usize,
+    /// The largest `context`.
+    pub context_bytes: usize,
+    /// How much of a conversation the model is sent, newest first.
+    pub history_bytes: usize,
+    /// The longest result of one tool call; the rest is cut, with a note.
+    pub tool_result_bytes: usize,
+    /// The largest answer that is read from the backend.
+    pub backend_answer_bytes: usize,
+}
+
+/// `[runs]`: the bounds of a run, 0 means none.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runs {
+    /// Model calls.
+    pub max_turns: u32,
+    /// Tool calls.
+    pub max_tool_calls: u32,
+    /// Seconds in all.
+    pub wall_s: u64,
+    /// Seconds that a finished run's events are kept; without effect until runs can be resumed.
+    pub retention_s: u64,
+}
+
+/// `[log]`: what is logged to standard error, and how.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// A `tracing` filter.
+    pub level: String,
+    /// Text for people or JSON for machines.
+    pub format: LogFormat,
+}
+
+/// How a log line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A mistake in the configuration, in words for its operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The setting, e.g. `llm.provider`, or the file.
+    pub key: String,
+    /// What is wrong with it; never a secret.
+    pub reason: String,
+}
+
+impl Problem {
+    pub(crate) fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { key: key.into(), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.reason)
+    }
+}
+
+/// Where settings come from.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// `--config`: a file in place of `default.toml`.
+    pub file: Option<PathBuf>,
+    /// `--config-dir`: a folder whose files replace the built-in ones.
+    pub dir: Option<PathBuf>,
+    /// The environment's variables.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Sources {
+    /// The process's own environment; `config/` as the folder when it exists and none is named.
+    pub fn of_process(file: Option<PathBuf>, dir: Option<PathBuf>) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+        let env = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let dir = dir.or_else(|| Some(PathBuf::from("config")).filter(|dir| dir.is_dir()));
+        Self { file, dir, env }
+    }
+
+    /// The folder's files over the built-in ones.
+    pub fn assets(&self) -> Assets {
+        Assets::new(self.dir.clone())
+    }
+}
+
+impl Config {
+    /// The settings of all layers, checked.
+    ///
+    /// # Errors
+    /// Every problem at once.
+    pub fn load(sources: &Sources) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let config = layers::read(sources, &mut problems);
+        if let Some(config) = &config {
+            check::check(config, &mut problems);
+        }
+        match config {
+            Some(config) if problems.is_empty() => Ok(config),
+            Some(_) | None => Err(problems),
+        }
+    }
+}

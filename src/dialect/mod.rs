@@ -1,1 +1,61 @@
-//! Wire protocols, pure: bytes become a `RunInput`, `AgentEvent`s become frames. One file per protocol.
+//! Wire protocols, pure: a request's bytes become a [`RunInput`], [`AgentEvent`]s become frames. One file per protocol.
+//!
+//! **Invariant:** no I/O, no async, no status codes. Only files of this folder know event names.
+
+pub mod agent_chat;
+mod frame;
+mod json;
+
+use bytes::BytesMut;
+
+use crate::chat::event::AgentEvent;
+use crate::chat::input::RunInput;
+
+/// One wire protocol.
+pub trait Dialect: Send + Sync {
+    /// The run a request body asks for.
+    ///
+    /// # Errors
+    /// What is wrong with the body, in words for its sender.
+    fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError>;
+
+    /// A fresh encoder for one run. `request_id` goes into error frames.
+    fn encoder(&self, request_id: &str) -> Box<dyn Encoder>;
+}
+
+/// Turns one run's events into frames. Whatever brackets a protocol needs around segments is the encoder's state.
+pub trait Encoder: Send {
+    /// Appends the frames of `event`, possibly none, to `out`.
+    fn encode(&mut self, event: &AgentEvent, out: &mut BytesMut);
+
+    /// Appends a frame that clients ignore, to keep the connection open while nothing flows.
+    fn keep_alive(&mut self, out: &mut BytesMut);
+}
+
+/// A request body that cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Not JSON, not UTF-8, or nested too deeply.
+    #[error("the body is not usable JSON: {0}")]
+    NotJson(String),
+    /// JSON with wrong fields, all of them named.
+    #[error("the body has invalid fields")]
+    Fields(Vec<FieldError>),
+    /// A field is larger than its limit.
+    #[error("{field} is larger than {max_bytes} bytes")]
+    TooLarge {
+        /// The field.
+        field: &'static str,
+        /// Its limit.
+        max_bytes: usize,
+    },
+}
+
+/// What is wrong with one field of a request body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// The field's name.
+    pub field: &'static str,
+    /// What it must be.
+    pub reason: String,
+}

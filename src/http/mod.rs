@@ -1,1 +1,131 @@
-//! The product's HTTP surface.
+//! The product's HTTP surface: every route on this page, each in its own file.
+//!
+//! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error body.
+
+pub mod auth;
+mod chat;
+mod health;
+mod previews;
+pub mod problem;
+mod request_id;
+pub mod server;
+mod sse;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+use serde::Deserialize;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use crate::agent::ports::identity::Authenticator;
+use crate::agent::ports::previews::PreviewDesk;
+use crate::dialect::Dialect;
+use crate::runs::Runs;
+use problem::Problem;
+
+/// `[server]`: where and how the product listens.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Address and port; port 0 takes a free one.
+    pub bind: String,
+    /// Origins that browsers may call from, exactly as they send them; `*` for any. Empty turns CORS off.
+    pub cors_allowed_origins: Vec<String>,
+    /// Seconds of silence on a stream before a comment is sent; 0 means never.
+    pub keep_alive_s: u64,
+    /// Seconds that running turns get to finish after SIGTERM.
+    pub drain_s: u64,
+    /// The largest request body.
+    pub body_limit_bytes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            bind: "127.0.0.1:8080".to_owned(),
+            cors_allowed_origins: Vec::new(),
+            keep_alive_s: 15,
+            drain_s: 25,
+            body_limit_bytes: 1_048_576,
+        }
+    }
+}
+
+/// What the routes work with.
+#[derive(Clone)]
+pub struct Services {
+    /// Starts runs.
+    pub runs: Arc<Runs>,
+    /// Verifies tokens.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// Decides previews.
+    pub previews: Arc<dyn PreviewDesk>,
+    /// Tells whether a run could be served now.
+    pub readiness: Arc<dyn Readiness>,
+    /// The native protocol.
+    pub agent_chat: Arc<dyn Dialect>,
+    /// Silence on a stream before a comment is sent.
+    pub keep_alive: Option<Duration>,
+}
+
+/// Tells whether the parts that a run needs are there.
+#[async_trait::async_trait]
+pub trait Readiness: Send + Sync {
+    /// `Err` names the part that is missing, in words for an operator.
+    async fn check(&self) -> Result<(), String>;
+}
+
+/// The whole surface.
+pub fn router(config: &Config, services: Services) -> Router {
+    let limit = match config.body_limit_bytes {
+        0 => DefaultBodyLimit::disable(),
+        bytes => DefaultBodyLimit::max(bytes),
+    };
+    Router::new()
+        .route("/v1/agent/chat", post(chat::post))
+        .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
+        .route("/livez", get(health::live))
+        .route("/readyz", get(health::ready))
+        .fallback(|| async { Problem::not_found("there is nothing at this path") })
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .with_state(services)
+        .layer(limit)
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
+            axum::response::IntoResponse::into_response(Problem::internal())
+        }))
+        .layer(middleware::from_fn(request_id::layer))
+        .layer(cors(&config.cors_allowed_origins))
+}
+
+/// CORS outside of everything else, so that preflights need no token and error answers carry the headers too.
+fn cors(origins: &[String]) -> CorsLayer {
+    let request_id = HeaderName::from_static("x-request-id");
+    let allowed = match origins.iter().any(|origin| origin == "*") {
+        true => AllowOrigin::any(),
+        false => AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok())),
+    };
+    CorsLayer::new()
+        .allow_origin(allowed)
+        .allow_methods([Method::GET, Method::POST, Method::OPTIONS])
+        .allow_headers([
+            header::ACCEPT,
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            HeaderName::from_static("idempotency-key"),
+            HeaderName::from_static("last-event-id"),
+            request_id.clone(),
+        ])
+        .expose_headers([
+            request_id,
+            HeaderName::from_static("x-run-id"),
+            HeaderName::from_static("x-conversation-id"),
+            header::RETRY_AFTER,
+            header::WWW_AUTHENTICATE,
+        ])
+        .max_age(Duration::from_secs(600))
+}

@@ -1,1 +1,132 @@
-//! A run's life apart from its connection.
+//! A run's life apart from its connection: started, attached to, cancelled when its reader goes away, drained at the end.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use crate::agent::ports::store::{ConversationStore, NewRun, StoreError};
+use crate::agent::profile::{Profile, Profiles};
+use crate::agent::prompt::system_prompt;
+use crate::agent::run::{Agent, Run};
+use crate::chat::caller::Caller;
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::input::RunInput;
+
+/// Events between the loop and its reader: enough that a burst of a model's chunks does not wait for the socket, few enough
+/// that a slow reader holds back the model instead of filling memory.
+const EVENT_QUEUE: usize = 64;
+
+/// Starts runs and owns their tasks.
+pub struct Runs {
+    agent: Arc<Agent>,
+    store: Arc<dyn ConversationStore>,
+    profiles: Profiles,
+    history_bytes: usize,
+    tasks: TaskTracker,
+    draining: CancellationToken,
+    stopped: CancellationToken,
+}
+
+/// A run with its one reader. Dropping it cancels the run.
+pub struct Attached {
+    /// The run.
+    pub run: RunId,
+    /// The conversation, which may be new.
+    pub conversation: ConversationId,
+    /// The run's events; the channel closes after the terminal one.
+    pub events: mpsc::Receiver<AgentEvent>,
+    _cancel_when_dropped: DropGuard,
+}
+
+/// Why a run did not start; then nothing was stored.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The request's `context_type` selects no profile.
+    #[error("must be one of: {0}")]
+    UnknownContextType(String),
+    /// The server is about to stop.
+    #[error("the server is shutting down")]
+    Draining,
+    /// The user's message could not be committed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Runs {
+    /// A registry for runs of `agent`. `history_bytes` bounds the history a run begins with.
+    pub fn new(agent: Arc<Agent>, profiles: Profiles, history_bytes: usize) -> Self {
+        Self {
+            store: agent.store.clone(),
+            agent,
+            profiles,
+            history_bytes,
+            tasks: TaskTracker::new(),
+            draining: CancellationToken::new(),
+            stopped: CancellationToken::new(),
+        }
+    }
+
+    /// Starts a run and attaches to it. The user's message is committed when this returns.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(&self, caller: Caller, input: RunInput) -> Result<Attached, StartError> {
+        if self.draining.is_cancelled() {
+            return Err(StartError::Draining);
+        }
+        let profile = self.profile(&input.context_type)?;
+        let id = RunId::fresh();
+        let conversation = input.conversation.unwrap_or_else(ConversationId::fresh);
+        let start = self
+            .store
+            .begin_run(NewRun {
+                id,
+                owner: &caller.owner,
+                conversation: &conversation,
+                profile: &profile.id,
+                text: &input.message,
+                history_bytes: self.history_bytes,
+            })
+            .await?;
+        let system = system_prompt(&profile, input.context.as_ref());
+        let run = Run { id, caller, conversation: conversation.clone(), profile, context: input.context, system, start };
+
+        let (sender, events) = mpsc::channel(EVENT_QUEUE);
+        let cancel = self.stopped.child_token();
+        let guard = cancel.clone().drop_guard();
+        let agent = self.agent.clone();
+        let driving = async move { agent.drive(run, &sender, &cancel).await };
+        self.tasks.spawn(tracing::Instrument::in_current_span(driving));
+        Ok(Attached { run: id, conversation, events, _cancel_when_dropped: guard })
+    }
+
+    fn profile(&self, context_type: &str) -> Result<Arc<Profile>, StartError> {
+        self.profiles
+            .select(context_type)
+            .ok_or_else(|| StartError::UnknownContextType(self.profiles.context_types().join(", ")))
+    }
+
+    /// Refuses new runs from now on.
+    pub fn drain(&self) {
+        self.draining.cancel();
+        self.tasks.close();
+    }
+
+    /// Whether new runs are refused.
+    pub fn is_draining(&self) -> bool {
+        self.draining.is_cancelled()
+    }
+
+    /// Returns when no run is left. Only after [`Self::drain`].
+    pub async fn finished(&self) {
+        self.tasks.wait().await;
+    }
+
+    /// Cancels whatever still runs.
+    pub fn cancel_all(&self) {
+        self.stopped.cancel();
+    }
+}

@@ -1,0 +1,86 @@
+//! A run's growing transcript, and how an interrupted turn is settled so that the stored history stays valid for any model.
+
+use super::turn::TurnFold;
+use crate::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
+use crate::chat::stream::Usage;
+use crate::chat::tool::{ToolOutput, ToolResult};
+
+/// What a model reads as the result of a call that the run's end prevented.
+const NOT_RUN: &str = "this call was not completed because the run ended";
+
+/// The transcript of a run while it grows. It outlives the turn's future, so that dropping that loses nothing.
+pub(super) struct Transcript {
+    messages: Vec<Message>,
+    committed: usize,
+    pub(super) usage: Usage,
+    pub(super) open: Open,
+}
+
+/// The turn that has not been committed yet.
+pub(super) enum Open {
+    /// There is none.
+    Nothing,
+    /// The model is still streaming.
+    Streaming(TurnFold),
+    /// The model has called tools; some may have run.
+    Calling { message: AssistantMessage, results: Vec<ToolResult> },
+}
+
+impl Transcript {
+    pub(super) fn new(history: Vec<Message>, message: UserMessage) -> Self {
+        let mut messages = history;
+        messages.push(Message::User(message));
+        let committed = messages.len();
+        Self { messages, committed, usage: Usage::default(), open: Open::Nothing }
+    }
+
+    /// Everything, for the model.
+    pub(super) fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// What the store has not got yet.
+    pub(super) fn uncommitted(&self) -> &[Message] {
+        &self.messages[self.committed..]
+    }
+
+    pub(super) fn mark_committed(&mut self) {
+        self.committed = self.messages.len();
+    }
+
+    pub(super) fn push(&mut self, message: Message) {
+        self.messages.push(message);
+    }
+
+    pub(super) fn add_result(&mut self, result: ToolResult) {
+        if let Open::Calling { results, .. } = &mut self.open {
+            results.push(result);
+        }
+    }
+
+    /// Moves the open turn into the transcript: the text of a stream that broke off, or the calls with a result for each.
+    pub(super) fn settle(&mut self) {
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Nothing => {}
+            Open::Streaming(fold) => self.messages.extend(fold.partial().map(Message::Assistant)),
+            Open::Calling { message, mut results } => {
+                let missing: Vec<_> = message.calls().skip(results.len()).cloned().collect();
+                for call in missing {
+                    let content = ToolOutput::error(NOT_RUN).content;
+                    results.push(ToolResult { id: call.id, name: call.name, content, is_error: true });
+                }
+                self.messages.push(Message::Assistant(message));
+                self.messages.push(Message::ToolResults(results));
+            }
+        }
+    }
+
+    /// Keeps a finished turn's text and drops its calls: the model was cut off, so none of them may run.
+    pub(super) fn keep_text(&mut self, message: AssistantMessage) {
+        let AssistantMessage { origin, mut parts } = message;
+        parts.retain(|part| matches!(part, AssistantPart::Text { text, .. } if !text.is_empty()));
+        if !parts.is_empty() {
+            self.messages.push(Message::Assistant(AssistantMessage { origin, parts }));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Profiles and tool definitions: `profiles/*.toml` and `tools/*.json` become domain types, all mistakes noted.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Problem;
+use super::assets::Assets;
+use crate::agent::profile::{CurrentId, Profile, Profiles, ReplyLanguage};
+use crate::chat::tool::ToolDef;
+
+/// `profiles/*.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProfileFile {
+    id: String,
+    context_type: String,
+    reply_language: Option<Language>,
+    instructions: Vec<String>,
+    context_preamble: String,
+    current_id: Option<CurrentIdEntry>,
+    tools: Vec<String>,
+    #[serde(default)]
+    accepts: Vec<String>,
+}
+
+#[derive(Deserialize)]
+enum Language {
+    #[serde(rename = "en")]
+    English,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CurrentIdEntry {
+    key: String,
+    label: String,
+    name_key: String,
+}
+
+/// One entry of `tools/*.json`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolEntry {
+    name: String,
+    description: String,
+    input_schema: Value,
+}
+
+/// The profiles of `assets`. `has_handler` tells whether a tool of that name can run.
+///
+/// # Errors
+/// Every problem at once.
+pub fn load(assets: &Assets, has_handler: impl Fn(&str) -> bool) -> Result<Profiles, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let tools = tools(assets, &mut problems);
+    let mut profiles = Vec::new();
+    for path in assets.list("profiles", ".toml") {
+        let Some(text) = assets.text(&path) else {
+            problems.push(Problem::new(path, "cannot be read"));
+            continue;
+        };
+        match toml::from_str::<ProfileFile>(&text) {
+            Ok(file) => profiles.push(profile(&path, file, assets, &tools, &has_handler, &mut problems)),
+            Err(error) => problems.push(Problem::new(path, error.message().to_owned())),
+        }
+    }
+    if profiles.is_empty() && problems.is_empty() {
+        problems.push(Problem::new("profiles", "there is no profile"));
+    }
+    match problems.is_empty() {
+        true => Ok(profiles.into_iter().collect()),
+        false => Err(problems),
+    }
+}
+
+fn tools(assets: &Assets, problems: &mut Vec<Problem>) -> BTreeMap<String, ToolDef> {
+    let mut tools = BTreeMap::new();
+    for path in assets.list("tools", ".json") {
+        let entries: Vec<ToolEntry> = match assets.text(&path).map(|text| serde_json::from_str(&text)) {
+            Some(Ok(entries)) => entries,
+            Some(Err(error)) => {
+                problems.push(Problem::new(path, error.to_string()));
+                continue;
+            }
+            None => {
+                problems.push(Problem::new(path, "cannot be read"));
+                continue;
+            }
+        };
+        for ToolEntry { name, description, input_schema } in entries {
+            if !is_tool_name(&name) {
+                problems.push(Problem::new(&path, format!("{name:?} must be 1 to 64 of A-Z a-z 0-9 _ -")));
+            }
+            if input_schema.get("type").and_then(Value::as_str) != Some("object") {
+                problems.push(Problem::new(&path, format!("{name}: input_schema must have the type \"object\"")));
+            }
+            let def = ToolDef { name: name.clone(), description, input_schema };
+            if tools.insert(name.clone(), def).is_some() {
+                problems.push(Problem::new(&path, format!("{name} is defined twice")));
+            }
+        }
+    }
+    tools
+}
+
+/// The alphabet that all vendors allow.
+fn is_tool_name(name: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    !name.is_empty() && name.len() <= 64 && name.bytes().all(allowed)
+}
+
+fn profile(
+    path: &str,
+    file: ProfileFile,
+    assets: &Assets,
+    tools: &BTreeMap<String, ToolDef>,
+    has_handler: &impl Fn(&str) -> bool,
+    problems: &mut Vec<Problem>,
+) -> Profile {
+    let mut prompt = |name: &str| {
+        let text = assets.text(&format!("prompts/{name}"));
+        if text.is_none() {
+            problems.push(Problem::new(path, format!("prompts/{name} cannot be read")));
+        }
+        text.unwrap_or_default().trim().to_owned()
+    };
+    let blocks: Vec<String> = file.instructions.iter().map(|name| prompt(name)).collect();
+    let context_preamble = prompt(&file.context_preamble);
+    for name in file.tools.iter().chain(&file.accepts) {
+        if !has_handler(name) {
+            problems.push(Problem::new(path, format!("no tool {name} can run")));
+        }
+    }
+    let mut offered = Vec::with_capacity(file.tools.len());
+    for name in &file.tools {
+        match tools.get(name) {
+            Some(def) => offered.push(def.clone()),
+            None => problems.push(Problem::new(path, format!("tool {name} is not defined in tools/*.json"))),
+        }
+    }
+    Profile {
+        id: file.id,
+        context_type: file.context_type,
+        instructions: blocks.join("\n\n").into(),
+        context_preamble,
+        current_id: file.current_id.map(|CurrentIdEntry { key, label, name_key }| CurrentId { key, label, name_key }),
+        tools: offered,
+        accepts: file.accepts,
+        reply_language: file.reply_language.map(|Language::English| ReplyLanguage::English),
+    }
+}

@@ -1,0 +1,109 @@
+//! What types cannot say: settings that contradict each other, or that this version cannot do.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use secrecy::ExposeSecret;
+use url::Url;
+
+use super::{BackendMode, Config, Problem};
+use crate::http::auth::Mode;
+use crate::llm::Vendor;
+
+/// Notes every problem of `config`.
+pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
+    server(config, problems);
+    auth(config, problems);
+    llm(config, problems);
+    if config.backend.mode == BackendMode::Http {
+        origin("backend.base_url", &config.backend.base_url, problems);
+    }
+    if config.events.url != "local" {
+        problems.push(Problem::new("events.url", "must be \"local\"; other event logs are not available yet"));
+    }
+    if let Err(error) = config.log.level.parse::<tracing_subscriber::EnvFilter>() {
+        problems.push(Problem::new("log.level", format!("is not a log filter: {error}")));
+    }
+}
+
+fn server(config: &Config, problems: &mut Vec<Problem>) {
+    let addresses: Vec<SocketAddr> = match config.server.bind.to_socket_addrs() {
+        Ok(addresses) => addresses.collect(),
+        Err(error) => {
+            problems.push(Problem::new("server.bind", format!("is not an address with a port: {error}")));
+            return;
+        }
+    };
+    if config.auth.mode == Mode::Dev && !addresses.iter().all(|address| address.ip().is_loopback()) {
+        let reason = "auth.mode is \"dev\", which hands out tokens and therefore only listens on loopback; \
+                      set auth.mode or bind to 127.0.0.1";
+        problems.push(Problem::new("server.bind", reason));
+    }
+    for wanted in &config.server.cors_allowed_origins {
+        let is_origin = Url::parse(wanted).is_ok_and(|url| url.origin().ascii_serialization() == *wanted);
+        if wanted != "*" && !is_origin {
+            let reason = format!("{wanted:?} is not an origin such as \"https://app.example.com\"");
+            problems.push(Problem::new("server.cors_allowed_origins", reason));
+        }
+    }
+}
+
+fn auth(config: &Config, problems: &mut Vec<Problem>) {
+    let auth = &config.auth;
+    match auth.mode {
+        Mode::Dev => {}
+        Mode::Hs256 => {
+            if auth.hs256_secret.expose_secret().len() < 32 {
+                problems.push(Problem::new("auth.hs256_secret", "must have at least 32 bytes"));
+            }
+        }
+        Mode::Rs256 => match auth.rs256_public_key_file.as_str() {
+            "" => problems.push(Problem::new("auth.rs256_public_key_file", "is required with auth.mode \"rs256\"")),
+            _ => {
+                if let Err(error) = crate::http::auth::build(auth) {
+                    problems.push(Problem::new("auth.rs256_public_key_file", error.to_string()));
+                }
+            }
+        },
+        Mode::Jwks => problems.push(Problem::new("auth.mode", "\"jwks\" is not available yet")),
+    }
+}
+
+fn llm(config: &Config, problems: &mut Vec<Problem>) {
+    let llm = &config.llm;
+    if !llm.fallbacks.is_empty() {
+        problems.push(Problem::new("llm.fallbacks", "is not available yet; leave it empty"));
+    }
+    if llm.max_tokens == 0 {
+        problems.push(Problem::new("llm.max_tokens", "must be at least 1"));
+    }
+    match Vendor::parse(&llm.provider) {
+        Some(vendor) => {
+            let section = llm.vendor(vendor);
+            let name = vendor.name();
+            origin(&format!("llm.{name}.base_url"), &section.base_url, problems);
+            if section.model.is_empty() {
+                problems.push(Problem::new(format!("llm.{name}.model"), "is required"));
+            }
+            if vendor.needs_key() && section.api_key.expose_secret().is_empty() {
+                let reason = format!("is required with llm.provider \"{name}\"");
+                problems.push(Problem::new(format!("llm.{name}.api_key"), reason));
+            }
+        }
+        None if matches!(llm.provider.as_str(), "auto" | "demo") => {}
+        None => {
+            let reason = "must be one of auto, gemini, claude, ollama, openai, demo";
+            problems.push(Problem::new("llm.provider", reason));
+        }
+    }
+}
+
+fn origin(key: &str, text: &str, problems: &mut Vec<Problem>) {
+    let reason = match Url::parse(text) {
+        Err(_) => "is not a URL",
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => "must begin with http:// or https://",
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => "must not hold a user or password",
+        Ok(url) if url.query().is_some() || url.fragment().is_some() => "must not have a query or fragment",
+        Ok(_) => return,
+    };
+    problems.push(Problem::new(key, reason));
+}

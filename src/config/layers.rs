@@ -1,0 +1,172 @@
+//! The layers of settings: built-in defaults, a file, the environment. The built-in `default.toml` is also the list of keys:
+//! it tells unknown keys from known ones, and what type a text from the environment has to become.
+
+use std::path::PathBuf;
+
+use toml::{Table, Value};
+
+use super::{Config, Problem, Sources, assets};
+
+const PREFIX: &str = "SWITCHBOARD__";
+
+/// Keys that the usual variables of the vendors fill, when nothing nearer does.
+const USUAL_KEYS: [(&str, [&str; 3]); 3] = [
+    ("GEMINI_API_KEY", ["llm", "gemini", "api_key"]),
+    ("ANTHROPIC_API_KEY", ["llm", "claude", "api_key"]),
+    ("OPENAI_API_KEY", ["llm", "openai", "api_key"]),
+];
+
+/// The merged settings; problems are noted and skipped, so that all of them are found. `None` only when not even the defaults
+/// can be read.
+pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Config> {
+    let defaults: Table = match assets::built_in("default.toml").map(|text| text.parse()) {
+        Some(Ok(table)) => table,
+        Some(Err(_)) | None => {
+            problems.push(Problem::new("default.toml", "the built-in defaults cannot be read"));
+            return None;
+        }
+    };
+    let mut merged = defaults.clone();
+    overlay(&mut merged, file_layer(sources, problems), "", problems);
+    environment(&mut merged, &defaults, sources, problems);
+    typed(merged, defaults, problems)
+}
+
+/// `--config`, or `default.toml` of the folder, or nothing.
+fn file_layer(sources: &Sources, problems: &mut Vec<Problem>) -> Table {
+    let in_folder = sources.dir.as_ref().map(|dir| dir.join("default.toml")).filter(|path| path.is_file());
+    let Some(path): Option<PathBuf> = sources.file.clone().or(in_folder) else { return Table::new() };
+    let name = path.display().to_string();
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            problems.push(Problem::new(name, format!("cannot be read: {error}")));
+            return Table::new();
+        }
+    };
+    text.parse().unwrap_or_else(|error: toml::de::Error| {
+        let line = error.span().map_or(0, |span| text[..span.start].lines().count().max(1));
+        problems.push(Problem::new(name, format!("line {line}: {}", error.message())));
+        Table::new()
+    })
+}
+
+/// Puts `layer` over `base`; a key that `base` does not have is unknown.
+fn overlay(base: &mut Table, layer: Table, path: &str, problems: &mut Vec<Problem>) {
+    for (key, value) in layer {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match (base.get_mut(&key), value) {
+            (None, _) => problems.push(Problem::new(path, "is not a known setting")),
+            (Some(Value::Table(base)), Value::Table(layer)) => overlay(base, layer, &path, problems),
+            (Some(Value::Table(_)), _) => problems.push(Problem::new(path, "must be a section")),
+            (Some(slot), value) => *slot = value,
+        }
+    }
+}
+
+fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, problems: &mut Vec<Problem>) {
+    for (name, keys) in USUAL_KEYS {
+        let already = find(merged, &keys).is_some_and(|slot| slot.as_str().is_some_and(|key| !key.is_empty()));
+        let from_file = || file_text(name, sources.env.get(&format!("{name}_FILE"))?, &mut Vec::new());
+        if let Some(key) = sources.env.get(name).cloned().or_else(from_file).filter(|_| !already)
+            && let Some(slot) = find(merged, &keys)
+        {
+            *slot = Value::String(key);
+        }
+    }
+    for (name, text) in sources.env.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
+        let path = name[PREFIX.len()..].to_lowercase();
+        let keys: Vec<&str> = path.split("__").collect();
+        if let Some(template) = lookup(defaults, &keys) {
+            set(merged, &keys, template, text, name, problems);
+            continue;
+        }
+        // `…_FILE` of a known text setting names a file that holds it.
+        let of_file = path.strip_suffix("_file").map(|path| path.split("__").collect::<Vec<_>>());
+        match of_file.and_then(|keys| Some((lookup(defaults, &keys)?, keys))) {
+            Some((template @ Value::String(_), keys)) => {
+                if let Some(text) = file_text(name, text, problems) {
+                    set(merged, &keys, template, &text, name, problems);
+                }
+            }
+            Some(_) | None => problems.push(Problem::new(name, "is not a known setting")),
+        }
+    }
+}
+
+fn file_text(name: &str, path: &str, problems: &mut Vec<Problem>) -> Option<String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Some(text.trim().to_owned()),
+        Err(error) => {
+            problems.push(Problem::new(name, format!("{path} cannot be read: {error}")));
+            None
+        }
+    }
+}
+
+fn lookup<'a>(table: &'a Table, keys: &[&str]) -> Option<&'a Value> {
+    let (last, sections) = keys.split_last()?;
+    let mut table = table;
+    for key in sections {
+        table = table.get(*key)?.as_table()?;
+    }
+    table.get(*last).filter(|value| !value.is_table())
+}
+
+fn find<'a>(table: &'a mut Table, keys: &[&str]) -> Option<&'a mut Value> {
+    let (last, sections) = keys.split_last()?;
+    let mut table = table;
+    for key in sections {
+        table = table.get_mut(*key)?.as_table_mut()?;
+    }
+    table.get_mut(*last)
+}
+
+/// Sets a key from a variable's text, read as the type that the default has.
+fn set(merged: &mut Table, keys: &[&str], template: &Value, text: &str, name: &str, problems: &mut Vec<Problem>) {
+    let value = match template {
+        Value::Integer(_) => text.trim().parse().map(Value::Integer).map_err(|_| "must be a whole number"),
+        Value::Float(_) => text.trim().parse().map(Value::Float).map_err(|_| "must be a number"),
+        Value::Boolean(_) => text.trim().parse().map(Value::Boolean).map_err(|_| "must be true or false"),
+        Value::Array(_) => {
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            Ok(Value::Array(items.map(|item| Value::String(item.to_owned())).collect()))
+        }
+        Value::String(_) | Value::Datetime(_) | Value::Table(_) => Ok(Value::String(text.to_owned())),
+    };
+    match value {
+        Ok(value) => {
+            if let Some(slot) = find(merged, keys) {
+                *slot = value;
+            }
+        }
+        Err(reason) => problems.push(Problem::new(name, reason)),
+    }
+}
+
+/// The settings as types. A value that does not fit is noted and replaced by its default, until all fit.
+fn typed(mut merged: Table, defaults: Table, problems: &mut Vec<Problem>) -> Option<Config> {
+    for _ in 0..MAX_MISTAKES {
+        let error = match serde_path_to_error::deserialize::<_, Config>(Value::Table(merged.clone())) {
+            Ok(config) => return Some(config),
+            Err(error) => error,
+        };
+        let path = error.path().to_string();
+        // The text of a serde error quotes the value, which must not be shown where it may be a secret.
+        let reason = match path.ends_with("key") || path.ends_with("secret") {
+            true => "must be a string".to_owned(),
+            false => error.inner().message().trim_end().to_owned(),
+        };
+        problems.push(Problem::new(&path, reason));
+        let keys: Vec<&str> = path.split(['.', '[']).take_while(|key| !key.ends_with(']')).collect();
+        let default = lookup(&defaults, &keys).cloned();
+        match (find(&mut merged, &keys), default) {
+            (Some(slot), Some(default)) => *slot = default,
+            (_, None) | (None, _) => return None,
+        }
+    }
+    None
+}
+
+/// How many values of a wrong type are reported before giving up; there are fewer settings than this.
+const MAX_MISTAKES: usize = 100;

@@ -1,0 +1,161 @@
+//! The native dialect: `POST /v1/agent/chat`, sections 1 and 2 of the Agent Chat Protocol (`docs/protocol/agent-chat.md`).
+//!
+//! Thinking, tool inputs and tool results never reach these clients. Only `error` has keys beyond the documented ones.
+
+use bytes::BytesMut;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{DecodeError, Dialect, Encoder, FieldError, frame, json};
+use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::ids::ConversationId;
+use crate::chat::input::RunInput;
+
+/// The native protocol, with the limits of its request fields.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentChat {
+    /// The longest `message`, in bytes; 0 means no limit.
+    pub max_message_bytes: usize,
+    /// The largest `context`, in bytes of JSON; 0 means no limit.
+    pub max_context_bytes: usize,
+}
+
+/// The request body; unknown keys are ignored.
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    context_type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    context: Option<&'a RawValue>,
+    #[serde(borrow)]
+    conversation_id: Option<&'a RawValue>,
+}
+
+impl Dialect for AgentChat {
+    fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError> {
+        let text = json::text(body)?;
+        if !text.trim_start().starts_with('{') {
+            return Err(DecodeError::NotJson("must be a JSON object".to_owned()));
+        }
+        let body: Body<'_> = serde_json::from_str(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+        check_size("context", body.context, self.max_context_bytes)?;
+
+        let mut errors = Vec::new();
+        let message = json::required_text(body.message, "message", &mut errors);
+        let context_type = json::required_text(body.context_type, "context_type", &mut errors);
+        let context = json::optional(body.context, "context", "an object", &mut errors);
+        let conversation: Option<String> =
+            json::optional(body.conversation_id, "conversation_id", "a string", &mut errors);
+        let conversation = conversation.filter(|id| !id.is_empty()).and_then(|id| {
+            ConversationId::parse(&id)
+                .map_err(|error| errors.push(FieldError { field: "conversation_id", reason: error.to_string() }))
+                .ok()
+        });
+        let (Some(message), Some(context_type), true) = (message, context_type, errors.is_empty()) else {
+            return Err(DecodeError::Fields(errors));
+        };
+        if self.max_message_bytes != 0 && message.len() > self.max_message_bytes {
+            return Err(DecodeError::TooLarge { field: "message", max_bytes: self.max_message_bytes });
+        }
+        Ok(RunInput { message, context_type, context, conversation })
+    }
+
+    fn encoder(&self, request_id: &str) -> Box<dyn Encoder> {
+        Box::new(AgentChatEncoder { request_id: request_id.to_owned() })
+    }
+}
+
+fn check_size(field: &'static str, raw: Option<&RawValue>, max_bytes: usize) -> Result<(), DecodeError> {
+    match raw {
+        Some(raw) if max_bytes != 0 && raw.get().len() > max_bytes => Err(DecodeError::TooLarge { field, max_bytes }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The event that carries artifacts of a kind; these clients know no others.
+fn artifact_event(kind: &str) -> Option<&'static str> {
+    match kind {
+        "workflow_preview" => Some("workflow_preview"),
+        "table_config_preview" => Some("table_config_preview"),
+        _ => None,
+    }
+}
+
+struct AgentChatEncoder {
+    request_id: String,
+}
+
+#[derive(Serialize)]
+struct MessageStart {
+    turn: u32,
+}
+
+#[derive(Serialize)]
+struct ContentChunk<'a> {
+    chunk: &'a str,
+}
+
+#[derive(Serialize)]
+struct ToolCallStart<'a> {
+    tool_use_id: &'a str,
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct ToolCallResult<'a> {
+    tool_use_id: &'a str,
+    name: &'a str,
+    is_error: bool,
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    message: &'a str,
+    code: &'a str,
+    retryable: bool,
+    request_id: &'a str,
+}
+
+#[derive(Serialize)]
+struct MessageComplete {}
+
+impl Encoder for AgentChatEncoder {
+    fn encode(&mut self, event: &AgentEvent, out: &mut BytesMut) {
+        match event {
+            AgentEvent::TurnStarted { turn } => frame::write(out, "message_start", &MessageStart { turn: *turn }),
+            AgentEvent::TextDelta { text } => frame::write(out, "content_chunk", &ContentChunk { chunk: text }),
+            AgentEvent::ThinkingDelta { .. } => {}
+            AgentEvent::ToolCallStarted { id, name } => {
+                frame::write(out, "tool_call_start", &ToolCallStart { tool_use_id: id, name });
+            }
+            AgentEvent::ToolCallFinished { id, name, is_error } => {
+                let data = ToolCallResult { tool_use_id: id, name, is_error: *is_error };
+                frame::write(out, "tool_call_result", &data);
+            }
+            AgentEvent::Artifact(artifact) => match artifact_event(artifact.kind) {
+                Some(event) => frame::write(out, event, &artifact.payload),
+                None => tracing::debug!(artifact.kind, "artifact without an event in this dialect"),
+            },
+            AgentEvent::Finished { .. } => frame::write(out, "message_complete", &MessageComplete {}),
+            AgentEvent::Failed(Failure { code, message, retryable }) => {
+                let data = Error { message, code, retryable: *retryable, request_id: &self.request_id };
+                frame::write(out, "error", &data);
+            }
+            AgentEvent::Cancelled => {
+                let data = Error {
+                    message: "The run was cancelled",
+                    code: "cancelled",
+                    retryable: true,
+                    request_id: &self.request_id,
+                };
+                frame::write(out, "error", &data);
+            }
+        }
+    }
+
+    fn keep_alive(&mut self, out: &mut BytesMut) {
+        frame::write_comment(out, "keep-alive");
+    }
+}

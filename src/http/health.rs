@@ -1,0 +1,20 @@
+//! `/livez` and `/readyz`, both without a token: the process answers; a run could be served.
+
+use axum::extract::State;
+
+use super::Services;
+use super::problem::Problem;
+
+/// Always 200: touches nothing.
+pub(super) async fn live() -> &'static str {
+    "ok\n"
+}
+
+/// 200 when a run could be served now, 503 with the reason otherwise.
+pub(super) async fn ready(State(services): State<Services>) -> Result<&'static str, Problem> {
+    if services.runs.is_draining() {
+        return Err(Problem::unavailable("draining", "the server is shutting down"));
+    }
+    services.readiness.check().await.map_err(|missing| Problem::unavailable("not_ready", missing))?;
+    Ok("ok\n")
+}

@@ -1,0 +1,89 @@
+//! `POST /v1/agent/previews/{preview_id}/decision`: the user lets a previewed change through, or not.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+
+use super::Services;
+use super::auth::Authenticated;
+use super::problem::Problem;
+use crate::agent::ports::previews::{ClaimError, DecisionError};
+use crate::agent::ports::store::StoreError;
+use crate::chat::ids::PreviewId;
+use crate::chat::preview::Verdict;
+
+/// The longest comment, in bytes.
+const COMMENT_BYTES: usize = 4096;
+
+#[derive(Deserialize)]
+struct Decision {
+    decision: Word,
+    comment: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    Accept,
+    Reject,
+}
+
+/// What has been decided, for the client.
+#[derive(Serialize)]
+pub(super) struct DecidedBody {
+    preview_id: String,
+    decision: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved_id: Option<String>,
+}
+
+/// 200 when done; 404 for another's preview, 409 when decided already, 422 for a bad body, 502 when the backend refused.
+pub(super) async fn decide(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    Path(preview_id): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<DecidedBody>, Problem> {
+    let body = body.map_err(|rejection| Problem::body(rejection.status()))?;
+    let id = PreviewId::parse(&preview_id).map_err(|_| no_such_preview())?;
+    let Decision { decision, comment } = serde_json::from_slice(&body).map_err(|error| {
+        Problem::unprocessable(format!(
+            r#"the body must be {{"decision": "accept" or "reject", "comment": optional text}}: {error}"#
+        ))
+    })?;
+    if comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES) {
+        return Err(Problem::unprocessable(format!("comment is longer than {COMMENT_BYTES} bytes")));
+    }
+    let verdict = match decision {
+        Word::Accept => Verdict::Accept,
+        Word::Reject => Verdict::Reject,
+    };
+    let decided = services.previews.decide(&caller, id, verdict, comment).await?;
+    let decision = match decided.verdict {
+        Verdict::Accept => "accept",
+        Verdict::Reject => "reject",
+    };
+    Ok(Json(DecidedBody { preview_id: id.to_string(), decision, saved_id: decided.saved_id }))
+}
+
+fn no_such_preview() -> Problem {
+    Problem::not_found("there is no such preview")
+}
+
+impl From<DecisionError> for Problem {
+    fn from(error: DecisionError) -> Self {
+        match error {
+            DecisionError::Claim(ClaimError::NotFound) => no_such_preview(),
+            DecisionError::Claim(ClaimError::AlreadyDecided) => Self::conflict("already_decided", error.to_string()),
+            DecisionError::BackendRefused(_) => Self::backend_refused(error.to_string()),
+            DecisionError::Claim(ClaimError::Store(cause)) | DecisionError::Store(cause) => store_failed(&cause),
+        }
+    }
+}
+
+fn store_failed(cause: &StoreError) -> Problem {
+    tracing::error!(error = cause as &dyn std::error::Error, "decision not recorded");
+    Problem::unavailable("store_unavailable", "the decision could not be saved; please try again")
+}

@@ -1,0 +1,178 @@
+//! The one error body before a stream: `application/problem+json` (RFC 9457) with a stable `code` and the request's id.
+//!
+//! Handlers return a [`Problem`]; it rides in the response's extensions until the request-id layer writes the body.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::agent::ports::identity::AuthError;
+use crate::dialect::{DecodeError, FieldError};
+use crate::runs::StartError;
+
+/// An error answer, not yet written.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    errors: Vec<FieldError>,
+    challenge: Option<&'static str>,
+    retry_after_s: Option<u32>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), errors: Vec::new(), challenge: None, retry_after_s: None }
+    }
+
+    /// 404: no such thing, or not the caller's.
+    pub fn not_found(detail: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// 405.
+    pub fn method_not_allowed() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path has no such method")
+    }
+
+    /// 500, with nothing about why.
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed; please try again")
+    }
+
+    /// 409: the state does not allow it any more.
+    pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    /// 422: well-formed JSON that says nothing usable.
+    pub fn unprocessable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_request", detail)
+    }
+
+    /// 502: the backend did not do it.
+    pub fn backend_refused(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, "backend_refused", detail)
+    }
+
+    /// 503: not now.
+    pub fn unavailable(code: &'static str, detail: impl Into<String>) -> Self {
+        Self { retry_after_s: Some(5), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail) }
+    }
+
+    /// 400 or 413: the body could not be taken from the connection.
+    pub fn body(status: StatusCode) -> Self {
+        match status {
+            StatusCode::PAYLOAD_TOO_LARGE => Self::new(status, "body_too_large", "the body is larger than the limit"),
+            _ => Self::new(StatusCode::BAD_REQUEST, "body_unreadable", "the body could not be read"),
+        }
+    }
+
+    /// 415: only plain bodies are read, so that a small body cannot become a large one.
+    pub fn encoded_body() -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoded_body", "content-encoding is not supported for requests")
+    }
+
+    /// 401 for a request without a usable `Authorization: Bearer`.
+    pub fn no_token(detail: &str) -> Self {
+        Self {
+            challenge: Some(r#"Bearer realm="switchboard""#),
+            ..Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail)
+        }
+    }
+
+    /// The body, once the request's id is known.
+    pub(super) fn write(&self, request_id: &str) -> Response {
+        let body = Body {
+            r#type: format!("urn:switchboard:problem:{}", self.code),
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            code: self.code,
+            request_id,
+            errors: self.errors.iter().map(|e| FieldBody { field: e.field, reason: &e.reason }).collect(),
+        };
+        let mut response = (self.status, Json(body)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(challenge) = self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<AuthError> for Problem {
+    fn from(error: AuthError) -> Self {
+        let challenge = r#"Bearer realm="switchboard", error="invalid_token""#;
+        let code = match error {
+            AuthError::Invalid(_) => "invalid_token",
+            AuthError::Expired => "token_expired",
+        };
+        Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, code, error.to_string()) }
+    }
+}
+
+impl From<DecodeError> for Problem {
+    fn from(error: DecodeError) -> Self {
+        let detail = error.to_string();
+        match error {
+            DecodeError::NotJson(_) => Self::new(StatusCode::BAD_REQUEST, "malformed_json", detail),
+            DecodeError::Fields(errors) => {
+                let named: Vec<String> = errors.iter().map(|e| format!("{} {}", e.field, e.reason)).collect();
+                Self { errors, ..Self::new(StatusCode::BAD_REQUEST, "invalid_request", named.join("; ")) }
+            }
+            DecodeError::TooLarge { field, .. } => {
+                let errors = vec![FieldError { field, reason: detail.clone() }];
+                Self { errors, ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, "field_too_large", detail) }
+            }
+        }
+    }
+}
+
+impl From<StartError> for Problem {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::UnknownContextType(_) => {
+                let field = FieldError { field: "context_type", reason: error.to_string() };
+                DecodeError::Fields(vec![field]).into()
+            }
+            StartError::Draining => Self::unavailable("draining", error.to_string()),
+            StartError::Store(ref cause) => {
+                tracing::error!(error = cause as &dyn std::error::Error, "run not started");
+                Self::unavailable("store_unavailable", "the conversation could not be saved; please try again")
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    code: &'a str,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<FieldBody<'a>>,
+}
+
+#[derive(Serialize)]
+struct FieldBody<'a> {
+    field: &'a str,
+    reason: &'a str,
+}

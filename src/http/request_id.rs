@@ -1,0 +1,62 @@
+//! The request's id through everything: taken from `X-Request-Id` when it is well formed, else made; in the span, the answer's
+//! header, and the body of every problem.
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use super::problem::Problem;
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The id of the request at hand, in its extensions.
+#[derive(Debug, Clone)]
+pub(super) struct RequestId(pub(super) String);
+
+/// Gives the request its id, and writes whatever [`Problem`] its answer carries.
+pub(super) async fn layer(mut request: Request, next: Next) -> Response {
+    let given = request.headers().get(&HEADER).and_then(|value| value.to_str().ok());
+    let id = match given {
+        Some(id) if is_well_formed(id) => id.to_owned(),
+        Some(_) | None => Uuid::now_v7().to_string(),
+    };
+    request.extensions_mut().insert(RequestId(id.clone()));
+    let span = tracing::info_span!(
+        "http.request",
+        request.id = id,
+        http.request.method = %request.method(),
+        url.path = request.uri().path(),
+    );
+    let started = std::time::Instant::now();
+    async {
+        let mut response = next.run(request).await;
+        let status = response.status();
+        let problem = response.extensions_mut().remove::<Problem>();
+        if let Some(problem) = problem {
+            let mut written = problem.write(&id);
+            // What the router has put on the answer, such as `Allow`, stays.
+            for (name, value) in response.headers() {
+                if !written.headers().contains_key(name) {
+                    written.headers_mut().insert(name, value.clone());
+                }
+            }
+            response = written;
+        }
+        if let Ok(value) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert(HEADER, value);
+        }
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(http.response.status_code = status.as_u16(), duration_ms, "request answered");
+        response
+    }
+    .instrument(span)
+    .await
+}
+
+fn is_well_formed(id: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    !id.is_empty() && id.len() <= 128 && id.bytes().all(allowed)
+}

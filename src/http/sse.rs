@@ -1,0 +1,86 @@
+//! A run's events as a response body. Whatever is ready goes out in one piece, so that a burst costs one write, and a
+//! comment goes out when nothing flows. Dropping the body, as hyper does when the client is gone, cancels the run.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, header};
+use bytes::{Bytes, BytesMut};
+use futures::stream;
+
+use crate::chat::event::{AgentEvent, Failure};
+use crate::dialect::Encoder;
+use crate::runs::Attached;
+
+/// The headers of an event stream (protocol section 8).
+pub(super) const HEADERS: [(HeaderName, HeaderValue); 4] = [
+    (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+];
+
+/// A piece of the body is sent once it has this many bytes, even when more events are ready.
+const PIECE_BYTES: usize = 16 * 1024;
+
+struct Open {
+    attached: Attached,
+    encoder: Box<dyn Encoder>,
+    keep_alive: Option<Duration>,
+    buffer: BytesMut,
+    ended: bool,
+}
+
+/// The body: frames until the run's terminal event, which it always has.
+pub(super) fn body(attached: Attached, encoder: Box<dyn Encoder>, keep_alive: Option<Duration>) -> Body {
+    let open = Open { attached, encoder, keep_alive, buffer: BytesMut::new(), ended: false };
+    Body::from_stream(stream::unfold(open, |mut open| async move {
+        let piece = open.next_piece().await?;
+        Some((Ok::<_, Infallible>(piece), open))
+    }))
+}
+
+impl Open {
+    async fn next_piece(&mut self) -> Option<Bytes> {
+        while !self.ended && self.buffer.is_empty() {
+            match self.next_event().await {
+                Next::Event(event) => self.encode(&event),
+                Next::Silence => self.encoder.keep_alive(&mut self.buffer),
+            }
+            while !self.ended && self.buffer.len() < PIECE_BYTES {
+                let Ok(event) = self.attached.events.try_recv() else { break };
+                self.encode(&event);
+            }
+        }
+        (!self.buffer.is_empty()).then(|| self.buffer.split().freeze())
+    }
+
+    async fn next_event(&mut self) -> Next {
+        let event = match self.keep_alive {
+            None => self.attached.events.recv().await,
+            Some(silence) => match tokio::time::timeout(silence, self.attached.events.recv()).await {
+                Ok(event) => event,
+                Err(_) => return Next::Silence,
+            },
+        };
+        Next::Event(event.unwrap_or_else(|| {
+            // The run's task is gone without a terminal event; its client must not take the silence for an answer.
+            AgentEvent::Failed(Failure {
+                code: "internal",
+                message: "The server failed while answering; please try again".to_owned(),
+                retryable: true,
+            })
+        }))
+    }
+
+    fn encode(&mut self, event: &AgentEvent) {
+        self.encoder.encode(event, &mut self.buffer);
+        self.ended = event.is_terminal();
+    }
+}
+
+enum Next {
+    Event(AgentEvent),
+    Silence,
+}
