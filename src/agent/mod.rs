@@ -3,3 +3,4 @@
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 
 pub mod ports;
+pub mod turn;
