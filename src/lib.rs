@@ -1,12 +1,40 @@
 //! Switchboard: one server that connects any front end to any language model and any REST backend.
+//!
+//! A browser posts a chat turn, the server runs a bounded agentic loop (model → tools → model …) and streams what happens as
+//! Server-Sent Events.
+//!
+//! # Layout: nouns at the bottom, the loop above them, vendors and wires at the edges, one file that plugs them together
+//!
+//! ```text
+//! main         the command line
+//! app          composition root: Config -> App; the only file that names every floor
+//! telemetry    the log
+//! healthcheck  GET /livez, for images without curl
+//! config       FLOOR 4  settings in layers; profiles and tool definitions as domain types
+//! http         FLOOR 3  the product's HTTP surface: routes, identity, streams, problem+json
+//! runs         FLOOR 3  a run's life apart from its connection
+//! llm          FLOOR 3  providers: one folder per vendor
+//! tools        FLOOR 3  toolbox, backend client, workflow and table tools, previews
+//! store        FLOOR 3  conversations, drafts and previews in SQLite
+//! demo         FLOOR 3  the embedded default: a stand-in model and a small REST backend
+//! dialect      FLOOR 2  wire protocols, pure: bytes -> RunInput, AgentEvent -> frames
+//! agent        FLOOR 2  the loop, and the ports it sees the world through
+//! chat         FLOOR 1  the nouns
+//! ```
+//!
+//! Imports point down; siblings on floor 3 meet only in `agent::ports`. `tests/it/tidy.rs` holds this, `docs/ARCHITECTURE.md`
+//! tells it.
 
 pub mod agent;
+pub mod app;
 pub mod chat;
 pub mod config;
 pub mod demo;
 pub mod dialect;
+pub mod healthcheck;
 pub mod http;
 pub mod llm;
 pub mod runs;
 pub mod store;
+pub mod telemetry;
 pub mod tools;

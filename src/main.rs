@@ -1,2 +1,221 @@
-//! The command line.
-fn main() {}
+//! The command line: `serve` (the default), `check-config`, `token`, `healthcheck`. Thin: all work is in the library.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use switchboard::app::{App, StartError};
+use switchboard::config::{BackendMode, Config, Problem, Sources};
+use switchboard::http::auth::{self, Claims, Mode};
+use switchboard::{healthcheck, telemetry};
+
+/// Exit code for a mistake in the configuration or on the command line.
+const MISCONFIGURED: u8 = 2;
+
+/// One server that connects any front end to any language model and any REST backend.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    /// A settings file in place of config/default.toml.
+    #[arg(long, global = true)]
+    config: Option<PathBuf>,
+    /// A folder whose files replace the built-in ones (default: config/ when it exists).
+    #[arg(long, global = true)]
+    config_dir: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve (the default).
+    Serve,
+    /// Check all settings and say what is wrong with them.
+    CheckConfig,
+    /// Print a token for the auth modes dev and hs256.
+    Token(TokenArgs),
+    /// Ask the server at the configured address whether it is alive; exit code 0 if so.
+    Healthcheck,
+}
+
+#[derive(Args)]
+struct TokenArgs {
+    /// The user (`sub`).
+    #[arg(long)]
+    user: String,
+    /// The tenant.
+    #[arg(long)]
+    tenant: Option<String>,
+    /// A role; may be repeated.
+    #[arg(long = "role")]
+    roles: Vec<String>,
+    /// How long it is good for: a number and s, m, h or d.
+    #[arg(long, default_value = "1h", value_parser = parse_ttl)]
+    ttl: Duration,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let sources = Sources::of_process(cli.config, cli.config_dir);
+    let config = match Config::load(&sources) {
+        Ok(config) => config,
+        Err(problems) => return misconfigured(&problems),
+    };
+    match cli.command.unwrap_or(Command::Serve) {
+        Command::Serve => serve(&config, &sources),
+        Command::CheckConfig => check_config(&config, &sources),
+        Command::Token(args) => token(&config, args),
+        Command::Healthcheck => match healthcheck::live(&config.server.bind) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error.to_string()),
+        },
+    }
+}
+
+fn serve(config: &Config, sources: &Sources) -> ExitCode {
+    telemetry::init(&config.log);
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&format!("the runtime did not start: {error}")),
+    };
+    runtime.block_on(async {
+        let app = match App::build(config, &sources.assets()).await {
+            Ok(app) => app,
+            Err(StartError::Config(problems)) => return misconfigured(&problems),
+            Err(error) => return failed(&error.to_string()),
+        };
+        if let Err(error) = greet(&app, config) {
+            return failed(&error);
+        }
+        app.serve(stop_signal()).await;
+        ExitCode::SUCCESS
+    })
+}
+
+/// The address on one line; in dev mode also a curl that can be pasted.
+fn greet(app: &App, config: &Config) -> Result<(), String> {
+    let (address, model) = (app.address(), app.model());
+    let backend = match config.backend.mode {
+        BackendMode::Demo => "demo",
+        BackendMode::Http => config.backend.base_url.as_str(),
+    };
+    say(&format!(
+        "switchboard listening on http://{address} (provider: {}, model: {}, backend: {backend}, store: {})",
+        model.provider, model.model, config.store.shown_url()
+    ));
+    if config.auth.mode != Mode::Dev {
+        return Ok(());
+    }
+    let claims = Claims {
+        user: DEV_USER.to_owned(),
+        tenant: None,
+        roles: vec!["USER".to_owned(), "ADMIN".to_owned()],
+        ttl: Duration::from_secs(12 * 3600),
+    };
+    let token = app.tokens().sign(&claims, now_s()).map_err(|error| error.to_string())?;
+    say(&format!(
+        r#"
+Try it (the token is for development and good for 12 hours):
+
+curl -N http://{address}/v1/agent/chat \
+  -H 'Content-Type: application/json' \
+  -H 'Authorization: Bearer {token}' \
+  -d '{{"message": "What does this workflow do?", "context_type": "workflow", "context": {{"workflow_id": "{DEV_WORKFLOW}"}}}}'
+"#
+    ));
+    Ok(())
+}
+
+/// A user and a workflow that the demo backend is seeded with.
+const DEV_USER: &str = "11111111-1111-4111-8111-111111111111";
+const DEV_WORKFLOW: &str = "550e8400-e29b-41d4-a716-446655440000";
+
+fn check_config(config: &Config, sources: &Sources) -> ExitCode {
+    match switchboard::app::check(config, &sources.assets()) {
+        Ok(()) => {
+            say("the configuration is good");
+            ExitCode::SUCCESS
+        }
+        Err(problems) => misconfigured(&problems),
+    }
+}
+
+fn token(config: &Config, args: TokenArgs) -> ExitCode {
+    let TokenArgs { user, tenant, roles, ttl } = args;
+    if matches!(config.auth.mode, Mode::Rs256 | Mode::Jwks) {
+        return misconfigured(&[Problem {
+            key: "auth.mode".to_owned(),
+            reason: "tokens can only be made in the modes dev and hs256".to_owned(),
+        }]);
+    }
+    let signed = auth::build(&config.auth).and_then(|jwt| jwt.sign(&Claims { user, tenant, roles, ttl }, now_s()));
+    match signed {
+        Ok(token) => {
+            say(&token);
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+/// SIGTERM, or Ctrl-C.
+async fn stop_signal() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}
+
+fn parse_ttl(text: &str) -> Result<Duration, String> {
+    let wrong = || "must be a number and s, m, h or d, e.g. 1h".to_owned();
+    let unit_at = text.len().checked_sub(1).filter(|at| text.is_char_boundary(*at)).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(unit_at);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+fn now_s() -> u64 {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since_epoch.map_or(0, |duration| duration.as_secs())
+}
+
+fn misconfigured(problems: &[Problem]) -> ExitCode {
+    for problem in problems {
+        complain(&format!("configuration: {problem}"));
+    }
+    ExitCode::from(MISCONFIGURED)
+}
+
+fn failed(message: &str) -> ExitCode {
+    complain(&format!("switchboard: {message}"));
+    ExitCode::FAILURE
+}
+
+/// Writes a line to standard output; a closed pipe is no reason to fail.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

@@ -1,0 +1,233 @@
+//! The composition root: settings become a running product. The only file that names every floor.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use crate::agent::ports::clock::{Clock, SystemClock};
+use crate::agent::ports::identity::Authenticator;
+use crate::agent::ports::llm::LlmProvider;
+use crate::agent::run::{Agent, Limits};
+use crate::chat::message::ModelOrigin;
+use crate::config::assets::Assets;
+use crate::config::{BackendMode, Config, Problem, catalogue};
+use crate::demo::backend::Seed;
+use crate::demo::model::DemoModel;
+use crate::dialect::agent_chat::AgentChat;
+use crate::http::auth::{self, AuthSetupError, Jwt, Mode};
+use crate::http::{self, Readiness, Services, server};
+use crate::llm::{self, Vendor};
+use crate::runs::Runs;
+use crate::store::{self, SqliteStore};
+use crate::tools::backend::Backend;
+use crate::tools::executor::Toolbox;
+use crate::tools::previews::Desk;
+use crate::tools::{self, Deps};
+
+/// The product, listening and ready to serve.
+pub struct App {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: axum::Router,
+    runs: Arc<Runs>,
+    store: Arc<SqliteStore>,
+    auth: Arc<Jwt>,
+    model: ModelOrigin,
+    drain: Duration,
+    demo_backend: TaskTracker,
+    demo_stop: CancellationToken,
+}
+
+/// Why the product did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Files of the configuration are wrong; all of them are named.
+    #[error("the configuration has mistakes")]
+    Config(Vec<Problem>),
+    /// No verifier for tokens could be made.
+    #[error("identity: {0}")]
+    Auth(#[from] AuthSetupError),
+    /// The database could not be opened.
+    #[error("store: {0}")]
+    Store(#[from] store::OpenError),
+    /// The model's client could not be made.
+    #[error("model: {0}")]
+    Llm(#[from] llm::ConnectError),
+    /// The backend's client could not be made.
+    #[error("backend: {0}")]
+    Backend(#[from] reqwest::Error),
+    /// A socket could not be bound.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What happened.
+        #[source]
+        error: std::io::Error,
+    },
+}
+
+impl App {
+    /// Opens the database, starts the demo backend if it is asked for, and binds the listener.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn build(config: &Config, assets: &Assets) -> Result<Self, StartError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let auth = auth::build(&config.auth)?;
+        let store = store::open(&config.store, clock.clone()).await?;
+        let llm = provider(config)?;
+        let model = llm.origin().clone();
+
+        let demo_backend = TaskTracker::new();
+        let demo_stop = CancellationToken::new();
+        let backend_root = match config.backend.mode {
+            BackendMode::Http => root(&config.backend.base_url)?,
+            BackendMode::Demo => {
+                let seed = Seed::parse(|name| assets.text(&format!("demo/{name}"))).map_err(demo_data)?;
+                let (listener, address) = listen("127.0.0.1:0").await?;
+                let router = crate::demo::backend::router(seed, auth.clone(), clock.clone());
+                let stop = demo_stop.clone().cancelled_owned();
+                demo_backend.spawn(crate::demo::backend::serve(listener, router, stop));
+                root(&format!("http://{address}"))?
+            }
+        };
+        let timeout = none_if_zero(config.backend.timeout_s);
+        let backend = Arc::new(Backend::new(backend_root, timeout, config.limits.backend_answer_bytes)?);
+        let deps = Deps { backend: backend.clone(), drafts: store.clone(), previews: store.clone() };
+        let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
+        let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
+        let profiles = catalogue::load(assets, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+
+        let agent = Agent {
+            llm,
+            tools: Arc::new(toolbox),
+            store: store.clone(),
+            limits: Limits {
+                max_turns: config.runs.max_turns,
+                max_tool_calls: config.runs.max_tool_calls,
+                wall: Duration::from_secs(config.runs.wall_s),
+                max_tokens: config.llm.max_tokens,
+            },
+        };
+        let runs = Arc::new(Runs::new(Arc::new(agent), profiles, config.limits.history_bytes));
+        let services = Services {
+            runs: runs.clone(),
+            authenticator: auth.clone() as Arc<dyn Authenticator>,
+            previews: Arc::new(Desk::new(backend, store.clone())),
+            readiness: Arc::new(StoreReady(store.clone())),
+            agent_chat: Arc::new(AgentChat {
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            }),
+            keep_alive: none_if_zero(config.server.keep_alive_s),
+        };
+        let (listener, address) = listen(&config.server.bind).await?;
+        Ok(Self {
+            listener,
+            address,
+            router: http::router(&config.server, services),
+            runs,
+            store,
+            auth,
+            model,
+            drain: Duration::from_secs(config.server.drain_s),
+            demo_backend,
+            demo_stop,
+        })
+    }
+
+    /// The address it really listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Which model answers.
+    pub fn model(&self) -> &ModelOrigin {
+        &self.model
+    }
+
+    /// The verifier, which signs tokens too in the modes that can.
+    pub fn tokens(&self) -> &Jwt {
+        &self.auth
+    }
+
+    /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is cancelled,
+    /// and everything is closed in order.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let abort = CancellationToken::new();
+        let stop_accepting = CancellationToken::new();
+        let serving =
+            server::serve(self.listener, self.router, stop_accepting.clone().cancelled_owned(), abort.clone());
+        let runs = &self.runs;
+        let draining = async {
+            shutdown.await;
+            tracing::info!(drain_s = self.drain.as_secs(), "draining");
+            runs.drain();
+            if tokio::time::timeout(self.drain, runs.finished()).await.is_err() {
+                runs.cancel_all();
+                runs.finished().await;
+            }
+            stop_accepting.cancel();
+            // What is still open now is idle or does not read; it gets a moment for its last bytes.
+            tokio::time::sleep(LAST_BYTES).await;
+            abort.cancel();
+        };
+        tokio::join!(serving, draining);
+        self.demo_stop.cancel();
+        self.demo_backend.close();
+        self.demo_backend.wait().await;
+        self.store.close().await;
+        tracing::info!("stopped");
+    }
+}
+
+/// How long connections may stay open after the last run has ended.
+const LAST_BYTES: Duration = Duration::from_millis(500);
+
+/// The model that the settings ask for; `auto` takes the first vendor that has a key, else the demo model.
+fn provider(config: &Config) -> Result<Arc<dyn LlmProvider>, llm::ConnectError> {
+    let vendor = match config.llm.provider.as_str() {
+        "auto" => [Vendor::Gemini, Vendor::Claude, Vendor::Openai].into_iter().find(|v| config.llm.has_key(*v)),
+        name => Vendor::parse(name),
+    };
+    match vendor {
+        Some(vendor) => llm::connect(vendor, &config.llm),
+        None => Ok(Arc::new(DemoModel::new())),
+    }
+}
+
+struct StoreReady(Arc<SqliteStore>);
+
+#[async_trait::async_trait]
+impl Readiness for StoreReady {
+    async fn check(&self) -> Result<(), String> {
+        self.0.ready().await.map_err(|error| error.to_string())
+    }
+}
+
+async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), StartError> {
+    let failed = |error| StartError::Listen { address: address.to_owned(), error };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+fn root(url: &str) -> Result<Url, StartError> {
+    let problem = |_| StartError::Config(vec![Problem::new("backend.base_url", "is not a URL")]);
+    Url::parse(url).map_err(problem)
+}
+
+fn demo_data(error: crate::demo::backend::SeedError) -> StartError {
+    StartError::Config(vec![Problem::new("demo", error.to_string())])
+}
+
+fn none_if_zero(seconds: u64) -> Option<Duration> {
+    (seconds != 0).then(|| Duration::from_secs(seconds))
+}
