@@ -10,12 +10,10 @@
 //!
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 
-pub mod ports;
 pub mod language;
 pub mod ports;
 pub mod profile;
 pub mod prompt;
 pub mod run;
 mod state;
-pub mod turn;
 pub mod turn;
