@@ -1,0 +1,186 @@
+//! The architecture, held by a test: who may import whom, who may know what, how long a file may be. `docs/ARCHITECTURE.md`
+//! tells the same; change both together.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each module may import from the crate. `agent` alone means its ports, which is all that siblings meet in.
+const MAY_IMPORT: [(&str, &[&str]); 10] = [
+    ("chat", &["chat"]),
+    ("agent", &["chat", "agent"]),
+    ("dialect", &["chat", "dialect"]),
+    ("runs", &["chat", "agent", "runs"]),
+    ("llm", &["chat", "agent::ports", "llm"]),
+    ("tools", &["chat", "agent::ports", "tools"]),
+    ("store", &["chat", "agent::ports", "store"]),
+    ("demo", &["chat", "agent::ports", "demo"]),
+    ("http", &["chat", "agent::ports", "dialect", "runs", "http"]),
+    ("config", &["chat", "agent", "dialect", "runs", "llm", "tools", "store", "demo", "http", "config"]),
+];
+
+/// Words that only these places may say in code.
+const ONLY_IN: [(&str, &[&str]); 10] = [
+    ("axum::", &["src/http/", "src/demo/backend/", "src/app.rs"]),
+    ("sqlx::", &["src/store/"]),
+    ("reqwest::", &["src/llm/", "src/tools/backend.rs", "src/app.rs"]),
+    ("StatusCode", &["src/http/", "src/demo/backend/", "src/tools/backend.rs", "src/llm/"]),
+    ("content_chunk", &["src/dialect/"]),
+    ("tool_call_result", &["src/dialect/"]),
+    ("message_complete", &["src/dialect/"]),
+    ("functionDeclarations", &["src/llm/gemini/"]),
+    ("input_json_delta", &["src/llm/claude/"]),
+    ("std::env::", &["src/config/"]),
+];
+
+/// What the two lowest floors never say, comments apart.
+const NEVER_BELOW: [&str; 8] = ["axum", "reqwest", "sqlx", "gemini", "claude", "ollama", "openai", "anthropic"];
+
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    /// The lines that are code.
+    fn code(&self) -> impl Iterator<Item = &str> {
+        self.text.lines().filter(|line| !line.trim_start().starts_with("//"))
+    }
+
+    fn module(&self) -> &str {
+        self.path.trim_start_matches("src/").split('/').next().unwrap().trim_end_matches(".rs")
+    }
+
+    fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+}
+
+fn sources(folder: &str) -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    let mut folders = vec![root.join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                found.push(Source { path: name, text: fs::read_to_string(&path).unwrap() });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+fn none(violations: Vec<String>) {
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}
+
+#[test]
+fn imports_point_down() {
+    let rules: BTreeMap<_, _> = MAY_IMPORT.into_iter().collect();
+    let mut violations = Vec::new();
+    for source in sources("src") {
+        let Some(allowed) = rules.get(source.module()) else { continue };
+        for line in source.code() {
+            for (at, _) in line.match_indices("crate::") {
+                let path = &line[at + "crate::".len()..];
+                let fits = allowed.iter().any(|module| {
+                    path.strip_prefix(module).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+                });
+                if !fits {
+                    violations.push(format!("{}: {}", source.path, line.trim()));
+                }
+            }
+        }
+    }
+    none(violations);
+}
+
+#[test]
+fn every_module_has_a_floor() {
+    let floors: Vec<&str> = MAY_IMPORT.iter().map(|(module, _)| *module).collect();
+    let plain = ["app", "healthcheck", "lib", "main", "telemetry"];
+    none(
+        sources("src")
+            .iter()
+            .filter(|source| !floors.contains(&source.module()) && !plain.contains(&source.module()))
+            .map(|source| format!("{} belongs to no floor", source.path))
+            .collect(),
+    );
+}
+
+#[test]
+fn knowledge_stays_in_its_place() {
+    let mut violations = Vec::new();
+    for source in sources("src") {
+        for line in source.code() {
+            for (word, places) in ONLY_IN {
+                if line.contains(word) && !places.iter().any(|place| source.path.starts_with(place)) {
+                    violations.push(format!("{}: {word}: {}", source.path, line.trim()));
+                }
+            }
+            let low = source.path.starts_with("src/chat/") || source.path.starts_with("src/agent/");
+            if low && NEVER_BELOW.iter().any(|word| line.to_lowercase().contains(word)) {
+                violations.push(format!("{}: {}", source.path, line.trim()));
+            }
+        }
+    }
+    none(violations);
+}
+
+#[test]
+fn every_file_begins_with_its_story() {
+    let files = ["src", "tests", "benches"].into_iter().flat_map(sources);
+    none(files.filter(|file| !file.text.starts_with("//! ")).map(|file| file.path).collect());
+}
+
+#[test]
+fn files_stay_readable() {
+    let files: Vec<Source> = ["src", "tests", "benches"].into_iter().flat_map(sources).collect();
+    none(files.iter().filter(|f| f.lines() > 600).map(|f| format!("{}: {} lines", f.path, f.lines())).collect());
+
+    let mut lengths: Vec<usize> =
+        files.iter().filter(|file| file.path.starts_with("src/")).map(Source::lines).collect();
+    lengths.sort_unstable();
+    let (median, p90) = (lengths[lengths.len() / 2], lengths[lengths.len() * 9 / 10]);
+    println!("{} files, median {median}, p90 {p90}, longest {}", lengths.len(), lengths[lengths.len() - 1]);
+    assert!(median <= 160, "the median file has {median} lines");
+    assert!(p90 <= 400, "the 90th percentile file has {p90} lines");
+}
+
+#[test]
+fn tests_have_no_way_out() {
+    // Split, so that this file does not accuse itself.
+    let escapes = [concat!("#[", "ignore"), concat!("should_", "panic"), concat!("set_", "var(")];
+    let mut violations = Vec::new();
+    for file in sources("src").iter().chain(&sources("tests")) {
+        for escape in escapes.iter().filter(|escape| file.text.contains(**escape)) {
+            violations.push(format!("{}: {escape}", file.path));
+        }
+    }
+    none(violations);
+}
+
+#[test]
+fn every_setting_is_documented() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let defaults: toml::Table = fs::read_to_string(root.join("config/default.toml")).unwrap().parse().unwrap();
+    let docs = fs::read_to_string(root.join("docs/CONFIG.md")).unwrap();
+    let mut missing = Vec::new();
+    let mut sections = vec![(String::new(), defaults)];
+    while let Some((path, table)) = sections.pop() {
+        for (key, value) in table {
+            let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+            match value {
+                toml::Value::Table(table) => sections.push((path, table)),
+                _ if docs.contains(&format!("`{path}`")) => {}
+                _ => missing.push(path),
+            }
+        }
+    }
+    none(missing);
+}
