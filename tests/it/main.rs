@@ -1,2 +1,2 @@
 //! The one integration test binary.
-fn main() {}
+mod store;
