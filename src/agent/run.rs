@@ -140,10 +140,11 @@ impl Agent {
     }
 
     async fn commit(&self, run: RunId, transcript: &mut Transcript) -> Result<(), Ended> {
-        if transcript.uncommitted().is_empty() {
+        let (first, messages) = transcript.uncommitted();
+        if messages.is_empty() {
             return Ok(());
         }
-        self.store.append(run, transcript.uncommitted()).await.map_err(|error| store_failed(&error))?;
+        self.store.append(run, first, messages).await.map_err(|error| store_failed(&error))?;
         transcript.mark_committed();
         Ok(())
     }

@@ -11,6 +11,8 @@ const NOT_RUN: &str = "this call was not completed because the run ended";
 /// The transcript of a run while it grows. It outlives the turn's future, so that dropping that loses nothing.
 pub(super) struct Transcript {
     messages: Vec<Message>,
+    /// Where this run's own messages begin; the first is its user message.
+    own: usize,
     committed: usize,
     pub(super) usage: Usage,
     pub(super) open: Open,
@@ -29,9 +31,10 @@ pub(super) enum Open {
 impl Transcript {
     pub(super) fn new(history: Vec<Message>, message: UserMessage) -> Self {
         let mut messages = history;
+        let own = messages.len();
         messages.push(Message::User(message));
         let committed = messages.len();
-        Self { messages, committed, usage: Usage::default(), open: Open::Nothing }
+        Self { messages, own, committed, usage: Usage::default(), open: Open::Nothing }
     }
 
     /// Everything, for the model.
@@ -39,9 +42,10 @@ impl Transcript {
         &self.messages
     }
 
-    /// What the store has not got yet.
-    pub(super) fn uncommitted(&self) -> &[Message] {
-        &self.messages[self.committed..]
+    /// What the store has not got yet, and the number of its first message within the run.
+    pub(super) fn uncommitted(&self) -> (u32, &[Message]) {
+        let first = u32::try_from(self.committed - self.own).unwrap_or(u32::MAX);
+        (first, &self.messages[self.committed..])
     }
 
     pub(super) fn mark_committed(&mut self) {

@@ -20,11 +20,12 @@ pub trait ConversationStore: Send + Sync {
     /// When nothing could be committed; then nothing was.
     async fn begin_run(&self, run: NewRun<'_>) -> Result<RunStart, StoreError>;
 
-    /// Appends messages of a running run, all or none.
+    /// Appends messages of a running run, all or none. They are numbered from `first` on, where 0 is the user's message; a
+    /// message whose number is taken is already kept, so a commit of unknown fate can be repeated.
     ///
     /// # Errors
     /// When they could not be committed.
-    async fn append(&self, run: RunId, messages: &[Message]) -> Result<(), StoreError>;
+    async fn append(&self, run: RunId, first: u32, messages: &[Message]) -> Result<(), StoreError>;
 
     /// Records how a run ended.
     ///

@@ -25,8 +25,8 @@ impl ConversationStore for SqliteStore {
         self.try_begin_run(run).await.map_err(|fault| fault.while_trying("begin a run"))
     }
 
-    async fn append(&self, run: RunId, messages: &[Message]) -> Result<(), StoreError> {
-        self.try_append(run, messages).await.map_err(|fault| fault.while_trying("append messages"))
+    async fn append(&self, run: RunId, first: u32, messages: &[Message]) -> Result<(), StoreError> {
+        self.try_append(run, first, messages).await.map_err(|fault| fault.while_trying("append messages"))
     }
 
     async fn finish_run(&self, run: RunId, outcome: RunOutcome, usage: Usage) -> Result<(), StoreError> {
@@ -55,24 +55,14 @@ impl SqliteStore {
         Ok(RunStart { history, message })
     }
 
-    async fn try_append(&self, run: RunId, messages: &[Message]) -> Result<(), Fault> {
+    async fn try_append(&self, run: RunId, first: u32, messages: &[Message]) -> Result<(), Fault> {
         let records = messages.iter().map(transcript::encode).collect::<Result<Vec<_>, _>>()?;
         let mut transaction = self.write().await?;
         let place = find_run(&mut transaction, run).await?;
         if place.has_ended {
             return Err(Fault::EndedRun(run));
         }
-        let first: i64 = sqlx::query_scalar(
-            "SELECT COALESCE(MAX(seq), -1) + 1 FROM messages
-             WHERE tenant = ? AND user_id = ? AND conversation = ? AND run_seq = ?",
-        )
-        .bind(&place.owner.tenant)
-        .bind(&place.owner.user)
-        .bind(&place.conversation)
-        .bind(place.run_seq)
-        .fetch_one(&mut *transaction)
-        .await?;
-        for (seq, record) in (first..).zip(&records) {
+        for (seq, record) in (i64::from(first)..).zip(&records) {
             insert(&mut transaction, &place, seq, record).await?;
         }
         transaction.commit().await?;
@@ -209,7 +199,8 @@ async fn insert(
     record: &Record,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING",
     )
     .bind(&place.owner.tenant)
     .bind(&place.owner.user)

@@ -60,6 +60,7 @@ macro_rules! contract {
             the_same_conversation_id_of_two_owners_names_two_conversations
             two_runs_that_begin_at_once_keep_their_messages_apart
             twenty_appends_at_once_are_all_kept
+            an_append_of_unknown_fate_can_be_repeated
             runs_at_once_in_many_conversations_are_all_kept
             a_restart_keeps_everything
             a_run_that_was_never_begun_takes_nothing

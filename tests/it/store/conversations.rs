@@ -20,9 +20,9 @@ pub async fn the_next_run_sees_what_was_said_and_called(database: &impl Database
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "which rule?").await;
     let [calls, results] = tool_turn();
-    store.append(run, &[calls.clone(), results.clone()]).await.unwrap();
-    store.append(run, &[]).await.unwrap();
-    store.append(run, &[answer("rule 1")]).await.unwrap();
+    store.append(run, 1, &[calls.clone(), results.clone()]).await.unwrap();
+    store.append(run, 3, &[]).await.unwrap();
+    store.append(run, 3, &[answer("rule 1")]).await.unwrap();
     store.finish_run(run, RunOutcome::Completed, Usage::default()).await.unwrap();
     let (_, start) = room.say(&*store, "thanks").await;
     assert_same(&start.history, &vec![user("which rule?"), calls, results, answer("rule 1")]);
@@ -38,7 +38,7 @@ pub async fn history_reads_back_exactly(database: &impl Database) {
         let (run, _) = room.say(&*store, text).await;
         let [calls, results] = tool_turn();
         let said = [calls, results, answer(text)];
-        store.append(run, &said).await.unwrap();
+        store.append(run, 1, &said).await.unwrap();
         expected.push(user(text));
         expected.extend(said);
     }
@@ -53,8 +53,8 @@ pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Data
     for _ in 0..3 {
         let (run, _) = room.say_within(&*store, &text, 1).await;
         let turn = tool_turn();
-        store.append(run, &turn).await.unwrap();
-        store.append(run, &[answer(&text)]).await.unwrap();
+        store.append(run, 1, &turn).await.unwrap();
+        store.append(run, 3, &[answer(&text)]).await.unwrap();
         expected.extend([user(&text), turn[0].clone(), turn[1].clone(), answer(&text)]);
     }
     // A run's messages are between 2000 and 3900 bytes here, whatever little the rows add.
@@ -71,7 +71,7 @@ pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Data
         let room = Room::at(&format!("acme/ann/copy-{index}"));
         for run_messages in expected.chunks(4) {
             let (run, _) = room.say_within(&*store, &text, 1).await;
-            store.append(run, &run_messages[1..]).await.unwrap();
+            store.append(run, 1, &run_messages[1..]).await.unwrap();
         }
         let (_, start) = room.say_within(&*store, "next", bytes).await;
         let newest = expected[expected.len() - messages..].to_vec();
@@ -82,7 +82,7 @@ pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Data
 pub async fn nobody_else_sees_a_conversation(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "my secret").await;
-    store.append(run, &[answer("is safe")]).await.unwrap();
+    store.append(run, 1, &[answer("is safe")]).await.unwrap();
     for stranger in Room::strangers() {
         assert_same(&stranger.history(&*store).await, &Vec::<Message>::new());
     }
@@ -107,9 +107,9 @@ pub async fn two_runs_that_begin_at_once_keep_their_messages_apart(database: &im
     let seen = [first.1.history.len(), second.1.history.len()];
     assert!(seen == [0, 1] || seen == [1, 0], "one began after the other: {seen:?}");
     let [calls, results] = tool_turn();
-    store.append(second.0, &[calls.clone(), results.clone()]).await.unwrap();
-    store.append(first.0, &[answer("to one")]).await.unwrap();
-    store.append(second.0, &[answer("to two")]).await.unwrap();
+    store.append(second.0, 1, &[calls.clone(), results.clone()]).await.unwrap();
+    store.append(first.0, 1, &[answer("to one")]).await.unwrap();
+    store.append(second.0, 3, &[answer("to two")]).await.unwrap();
     let one = vec![user("one"), answer("to one")];
     let two = vec![user("two"), calls, results, answer("to two")];
     let expected = if seen[0] == 0 { [one, two].concat() } else { [two, one].concat() };
@@ -121,7 +121,7 @@ pub async fn twenty_appends_at_once_are_all_kept(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "count").await;
     let pairs: Vec<_> = (0..20).map(|n| [answer(&format!("{n} a")), answer(&format!("{n} b"))]).collect();
-    let appended = join_all(pairs.iter().map(|pair| store.append(run, pair))).await;
+    let appended = join_all((1..).step_by(2).zip(&pairs).map(|(first, pair)| store.append(run, first, pair))).await;
     assert!(appended.iter().all(Result::is_ok), "{appended:?}");
     let history = room.history(&*store).await;
     assert_same(&history[0], &user("count"));
@@ -138,7 +138,7 @@ pub async fn runs_at_once_in_many_conversations_are_all_kept(database: &impl Dat
     let runs = rooms.iter().map(async |room| {
         for n in 0..5 {
             let (run, _) = room.say(&*store, &n.to_string()).await;
-            store.append(run, &[answer(&n.to_string())]).await.unwrap();
+            store.append(run, 1, &[answer(&n.to_string())]).await.unwrap();
             store.finish_run(run, RunOutcome::Completed, Usage::default()).await.unwrap();
         }
     });
@@ -149,21 +149,31 @@ pub async fn runs_at_once_in_many_conversations_are_all_kept(database: &impl Dat
     }
 }
 
+pub async fn an_append_of_unknown_fate_can_be_repeated(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let [calls, results] = tool_turn();
+    let (run, _) = room.say(&*store, "go").await;
+    store.append(run, 1, &[calls.clone(), results.clone()]).await.unwrap();
+    store.append(run, 1, &[calls.clone(), results.clone(), answer("done")]).await.unwrap();
+    assert_same(&room.history(&*store).await, &vec![user("go"), calls, results, answer("done")]);
+}
+
 pub async fn a_restart_keeps_everything(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     let [calls, results] = tool_turn();
     let store = database.open(ManualClock::new()).await;
     let (run, _) = room.say(&*store, "remember").await;
-    store.append(run, &[calls.clone(), results.clone()]).await.unwrap();
+    store.append(run, 1, &[calls.clone(), results.clone()]).await.unwrap();
     store.shut().await;
     let store = database.open(ManualClock::new()).await;
-    store.append(run, &[answer("I do")]).await.unwrap();
+    store.append(run, 3, &[answer("I do")]).await.unwrap();
     assert_same(&room.history(&*store).await, &vec![user("remember"), calls, results, answer("I do")]);
 }
 
 pub async fn a_run_that_was_never_begun_takes_nothing(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
-    let appended = store.append(RunId::fresh(), &[answer("to nobody")]).await;
+    let appended = store.append(RunId::fresh(), 1, &[answer("to nobody")]).await;
     assert!(matches!(appended, Err(StoreError::Damaged(_))), "{appended:?}");
     let finished = store.finish_run(RunId::fresh(), RunOutcome::Completed, Usage::default()).await;
     assert!(matches!(finished, Err(StoreError::Damaged(_))), "{finished:?}");
@@ -174,7 +184,7 @@ pub async fn a_run_that_has_ended_takes_no_more_messages(database: &impl Databas
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "stop").await;
     store.finish_run(run, RunOutcome::Cancelled, Usage::default()).await.unwrap();
-    let late = store.append(run, &[answer("too late")]).await;
+    let late = store.append(run, 1, &[answer("too late")]).await;
     assert!(matches!(late, Err(StoreError::Damaged(_))), "{late:?}");
     assert_same(&room.history(&*store).await, &vec![user("stop")]);
 }

@@ -103,7 +103,7 @@ async fn a_store_in_memory_works_and_is_its_own() {
     let first = open_url("sqlite::memory:").await.unwrap();
     let second = open_url("sqlite::memory:").await.unwrap();
     let (run, _) = room().say(&*first, "hello").await;
-    first.append(run, &[answer("hi")]).await.unwrap();
+    first.append(run, 1, &[answer("hi")]).await.unwrap();
     assert_same(&room().history(&*first).await, &vec![user("hello"), answer("hi")]);
     assert_same(&room().history(&*second).await, &Vec::<Message>::new());
     assert_eq!(first.accepted_changes(&room().owner, &room().conversation).await.unwrap(), []);
@@ -153,11 +153,11 @@ async fn an_append_that_fails_midway_leaves_nothing() {
              BEGIN SELECT RAISE(ABORT, 'disk full'); END",
         )
         .await;
-    let failed = store.append(run, &[answer("one"), answer("two")]).await;
+    let failed = store.append(run, 1, &[answer("one"), answer("two")]).await;
     assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
     database.execute("DROP TRIGGER full").await;
     assert_same(&room().history(&*store).await, &vec![user("go")]);
-    store.append(run, &[answer("one"), answer("two")]).await.unwrap();
+    store.append(run, 1, &[answer("one"), answer("two")]).await.unwrap();
 }
 
 #[tokio::test]
