@@ -8,15 +8,28 @@ pub mod executor;
 pub mod tables;
 pub mod workflow;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::agent::ports::drafts::DraftError;
+use crate::agent::ports::drafts::{DraftError, DraftStore};
+use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::StoreError;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
-use backend::BackendError;
+use backend::{Backend, BackendError};
+
+/// What the handlers share.
+pub struct Deps {
+    /// The REST backend.
+    pub backend: Arc<Backend>,
+    /// Drafts that live over several messages.
+    pub drafts: Arc<dyn DraftStore>,
+    /// Previews and what their users decided.
+    pub previews: Arc<dyn PreviewStore>,
+}
 
 /// A tool's handler.
 #[async_trait]
