@@ -1,0 +1,127 @@
+//! The whole product in this process: real sockets, its own database file, settings as an operator would give them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchboard::app::App;
+use switchboard::config::{Config, Sources};
+use switchboard::http::auth::Claims;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::frames::{self, Frame};
+
+/// Ada, whom the demo backend knows.
+pub const ADA: &str = "11111111-1111-4111-8111-111111111111";
+
+/// The "Low Stock Alert" of the demo backend.
+pub const LOW_STOCK: &str = "550e8400-e29b-41d4-a716-446655440000";
+
+/// A running product and a client for it.
+pub struct TestApp {
+    pub address: SocketAddr,
+    /// Ada's token, with the roles USER and ADMIN.
+    pub token: String,
+    pub http: reqwest::Client,
+    sign: Box<dyn Fn(&str, Option<&str>, &[&str]) -> String + Send + Sync>,
+    stop: Option<oneshot::Sender<()>>,
+    serving: Option<JoinHandle<()>>,
+    _data: TempDir,
+}
+
+/// The settings of a test: its own folder for all data, a free port, and `settings` (`LLM__PROVIDER`, …) on top.
+pub fn sources(data: &TempDir, settings: &[(&str, &str)]) -> Sources {
+    let file = |name: &str| data.path().join(name).display().to_string();
+    let mut env: BTreeMap<String, String> = [
+        ("SERVER__BIND", "127.0.0.1:0".to_owned()),
+        ("STORE__URL", format!("sqlite://{}", file("test.db"))),
+        ("AUTH__DEV_SECRET_FILE", file("dev-secret")),
+        ("LLM__PROVIDER", "demo".to_owned()),
+    ]
+    .into_iter()
+    .map(|(key, value)| (format!("SWITCHBOARD__{key}"), value))
+    .collect();
+    env.extend(settings.iter().map(|(key, value)| (format!("SWITCHBOARD__{key}"), (*value).to_owned())));
+    Sources { file: None, dir: None, env }
+}
+
+impl TestApp {
+    /// The product with the demo model and the demo backend.
+    pub async fn demo() -> Self {
+        Self::start(&[]).await
+    }
+
+    /// The product with these settings over the tests' own.
+    pub async fn start(settings: &[(&str, &str)]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), settings).await
+    }
+
+    /// The product on data that may be there already.
+    pub async fn start_in(data: TempDir, settings: &[(&str, &str)]) -> Self {
+        let sources = sources(&data, settings);
+        let config = Config::load(&sources).unwrap();
+        let app = App::build(&config, &sources.assets()).await.unwrap();
+        let address = app.address();
+        let tokens = app.tokens();
+        let sign = move |user: &str, tenant: Option<&str>, roles: &[&str]| {
+            let claims = Claims {
+                user: user.to_owned(),
+                tenant: tenant.map(str::to_owned),
+                roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+                ttl: Duration::from_secs(600),
+            };
+            let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+            tokens.sign(&claims, now).unwrap()
+        };
+        let token = sign(ADA, None, &["USER", "ADMIN"]);
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(app.serve(async {
+            let _ = stopped.await;
+        }));
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { address, token, http, sign: Box::new(sign), stop: Some(stop), serving: Some(serving), _data: data }
+    }
+
+    /// A token for somebody else.
+    pub fn token_of(&self, user: &str, tenant: Option<&str>, roles: &[&str]) -> String {
+        (self.sign)(user, tenant, roles)
+    }
+
+    /// A URL of the product.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Posts a chat turn as Ada.
+    pub async fn post(&self, body: &Value) -> reqwest::Response {
+        self.post_as(&self.token, body).await
+    }
+
+    /// Posts a chat turn with some token.
+    pub async fn post_as(&self, token: &str, body: &Value) -> reqwest::Response {
+        self.http.post(self.url("/v1/agent/chat")).bearer_auth(token).json(body).send().await.unwrap()
+    }
+
+    /// The frames of a chat turn of Ada, to the end.
+    pub async fn chat(&self, body: &Value) -> Vec<Frame> {
+        let response = self.post(body).await;
+        let (status, text) = (response.status(), response.text().await.unwrap());
+        assert_eq!(status, 200, "{text}");
+        frames::parse(&text)
+    }
+
+    /// The frames of a message in the workflow profile, with a conversation.
+    pub async fn say(&self, conversation: &str, message: &str) -> Vec<Frame> {
+        self.chat(&json!({"message": message, "context_type": "workflow", "conversation_id": conversation})).await
+    }
+
+    /// Stops the product and waits until it has; its data folder comes back.
+    pub async fn stop(mut self) -> TempDir {
+        self.stop.take().unwrap().send(()).unwrap();
+        self.serving.take().unwrap().await.unwrap();
+        std::mem::replace(&mut self._data, tempfile::tempdir().unwrap())
+    }
+}

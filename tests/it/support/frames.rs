@@ -1,0 +1,41 @@
+//! Native frames, read as strictly as the protocol promises them: `event:` line, one `data:` line, blank line, LF only.
+
+use serde_json::Value;
+
+/// One event of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    pub event: String,
+    pub data: Value,
+}
+
+/// The frames of a whole stream, comments left out. Panics at anything that is not exactly a frame or a comment block.
+pub fn parse(body: &str) -> Vec<Frame> {
+    assert!(!body.contains('\r'), "a carriage return in {body:?}");
+    assert!(body.is_empty() || body.ends_with("\n\n"), "the stream ends inside a frame: {body:?}");
+    body.split_terminator("\n\n").filter(|block| !block.starts_with(':')).map(frame).collect()
+}
+
+fn frame(block: &str) -> Frame {
+    let lines: Vec<&str> = block.split('\n').collect();
+    let [event, data] = lines[..] else { panic!("not two lines: {block:?}") };
+    let event = event.strip_prefix("event: ").unwrap_or_else(|| panic!("no event line: {block:?}"));
+    let data = data.strip_prefix("data: ").unwrap_or_else(|| panic!("no data line: {block:?}"));
+    Frame { event: event.to_owned(), data: serde_json::from_str(data).unwrap() }
+}
+
+/// The names of the events, in order.
+pub fn names(frames: &[Frame]) -> Vec<&str> {
+    frames.iter().map(|frame| frame.event.as_str()).collect()
+}
+
+/// All text chunks, joined.
+pub fn text(frames: &[Frame]) -> String {
+    frames.iter().filter(|frame| frame.event == "content_chunk").filter_map(|f| f.data["chunk"].as_str()).collect()
+}
+
+/// The data of the first event of that name.
+pub fn data<'a>(frames: &'a [Frame], event: &str) -> &'a Value {
+    let found = frames.iter().find(|frame| frame.event == event);
+    &found.unwrap_or_else(|| panic!("no {event} in {frames:#?}")).data
+}

@@ -1,0 +1,6 @@
+//! What the tests speak: the whole product on a free port, scripted models, and event streams read strictly.
+
+pub mod app;
+pub mod frames;
+pub mod model;
+pub mod upstream;
