@@ -1,9 +1,13 @@
 //! The toolbox: definitions joined with handlers by name, and the one place where a call's failure becomes data.
+//!
+//! **Invariant:** nothing a handler does leaves here but an output; not even its panic.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::FutureExt;
 
 use super::Tool;
 use crate::agent::ports::tools::{ToolContext, ToolExecutor};
@@ -19,7 +23,7 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// A toolbox of `handlers`. Results longer than `max_result_bytes` are cut, with a note for the model.
+    /// A toolbox of `handlers`. Results longer than `max_result_bytes` are cut, with a note for the model; 0 cuts none.
     pub fn new(handlers: impl IntoIterator<Item = Handler>, max_result_bytes: usize) -> Self {
         Self { handlers: handlers.into_iter().collect(), max_result_bytes }
     }
@@ -40,7 +44,17 @@ impl ToolExecutor for Toolbox {
             ToolInput::Object(args) => args,
             ToolInput::Invalid(_) => return ToolOutput::error("bad params: the arguments are not a JSON object"),
         };
-        match handler.call(args, cx).await {
+        // A handler keeps no state of its own across calls but caches, which are whole at every await.
+        let Ok(result) = AssertUnwindSafe(handler.call(args, cx)).catch_unwind().await else {
+            tracing::error!(
+                gen_ai.tool.name = call.name,
+                gen_ai.tool.call.id = call.id.as_str(),
+                run.id = %cx.run,
+                "tool call panicked"
+            );
+            return ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user");
+        };
+        match result {
             Ok(mut output) => {
                 cut_content(&mut output.content, self.max_result_bytes);
                 output
@@ -63,7 +77,7 @@ fn error_kind(error: &super::ToolError) -> &'static str {
     match error {
         super::ToolError::BadParams(_) => "bad_params",
         super::ToolError::Refused(_) => "refused",
-        super::ToolError::Backend(_) => "backend",
+        super::ToolError::Backend(_) | super::ToolError::Lookup { .. } => "backend",
         super::ToolError::Draft(_) => "draft",
         super::ToolError::Store(_) => "store",
     }

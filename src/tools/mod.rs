@@ -5,18 +5,36 @@
 
 pub mod backend;
 pub mod executor;
+pub mod keys;
+pub mod names;
+pub mod pages;
+pub mod previews;
+pub mod resolve;
 pub mod tables;
 pub mod workflow;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::agent::ports::drafts::DraftError;
+use crate::agent::ports::drafts::{DraftError, DraftStore};
+use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::StoreError;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
-use backend::BackendError;
+use backend::{Backend, BackendError};
+
+/// What the shipped tools work with.
+pub struct Deps {
+    /// Where the data is.
+    pub backend: Arc<Backend>,
+    /// Where drafts live between messages.
+    pub drafts: Arc<dyn DraftStore>,
+    /// Where changes wait for their user's decision.
+    pub previews: Arc<dyn PreviewStore>,
+}
 
 /// A tool's handler.
 #[async_trait]
@@ -40,6 +58,15 @@ pub enum ToolError {
     /// The backend did not answer as hoped.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// A list of names could not be fetched; shared, since several calls may have waited for the same fetch.
+    #[error("could not look up {what}: {source}")]
+    Lookup {
+        /// The list, in words.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: Arc<BackendError>,
+    },
     /// A draft could not be had or saved.
     #[error(transparent)]
     Draft(#[from] DraftError),
