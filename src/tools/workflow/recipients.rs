@@ -82,10 +82,17 @@ fn ids(config: &Value) -> Vec<(Kind, String)> {
     all
 }
 
-/// The ids of one kind; `None` unless they are a list of texts.
+/// The ids of one kind, each once; `None` unless they are a list of texts.
 fn id_list(config: &Value, kind: Kind) -> Option<Vec<String>> {
     let list = config.get("recipients")?.get(kind.key())?.as_array()?;
-    list.iter().map(|id| id.as_str().filter(|id| !id.is_empty()).map(str::to_owned)).collect()
+    let mut ids: Vec<String> = Vec::new();
+    for id in list {
+        let id = id.as_str().filter(|id| !id.is_empty())?;
+        if ids.iter().all(|known| known != id) {
+            ids.push(id.to_owned());
+        }
+    }
+    Some(ids)
 }
 
 fn put_names(config: &mut Value, names: &Names) {
@@ -104,9 +111,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_get_names_and_everything_else_stays() {
+    fn ids_get_names_once_each_and_everything_else_stays() {
         let mut config =
-            json!({"alert_type": "stock", "custom": 1, "recipients": {"users": ["u1", "u9"], "roles": ["r1"]}});
+            json!({"alert_type": "stock", "custom": 1, "recipients": {"users": ["u1", "u9", "u1"], "roles": ["r1"]}});
         let names = Names::from([
             ((Kind::User, "u1".to_owned()), json!({"id": "u1", "name": "Ada Byron", "email": "ada@example.com"})),
             ((Kind::Role, "r1".to_owned()), json!({"id": "r1", "name": "Managers"})),

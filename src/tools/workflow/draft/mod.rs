@@ -1,5 +1,5 @@
 //! Drafts: a workflow built action by action, over as many messages as it takes (contract section 7). The document lives in
-//! the draft store; its rules are in [`Document`].
+//! the draft store; its rules are in `document`.
 
 mod document;
 
