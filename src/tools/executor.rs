@@ -1,9 +1,13 @@
 //! The toolbox: definitions joined with handlers by name, and the one place where a call's failure becomes data.
+//!
+//! **Invariant:** nothing a handler does leaves here but an output; not even its panic.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::FutureExt;
 
 use super::Tool;
 use crate::agent::ports::tools::{ToolContext, ToolExecutor};
@@ -19,7 +23,7 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// A toolbox of `handlers`. Results longer than `max_result_bytes` are cut, with a note for the model.
+    /// A toolbox of `handlers`. Results longer than `max_result_bytes` are cut, with a note for the model; 0 cuts none.
     pub fn new(handlers: impl IntoIterator<Item = Handler>, max_result_bytes: usize) -> Self {
         Self { handlers: handlers.into_iter().collect(), max_result_bytes }
     }
@@ -28,19 +32,35 @@ impl Toolbox {
     pub fn knows(&self, name: &str) -> bool {
         self.handlers.contains_key(name)
     }
+
+    /// The message is cut before it is wrapped, so that the wrapping stays JSON: errors repeat what the model wrote.
+    fn failure(&self, mut message: String) -> ToolOutput {
+        cut_content(&mut message, self.max_result_bytes);
+        ToolOutput::error(&message)
+    }
 }
 
 #[async_trait]
 impl ToolExecutor for Toolbox {
     async fn execute(&self, call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput {
         let Some(handler) = self.handlers.get(call.name.as_str()) else {
-            return ToolOutput::error(&format!("unknown tool: {}", call.name));
+            return self.failure(format!("unknown tool: {}", call.name));
         };
         let args = match &call.input {
             ToolInput::Object(args) => args,
             ToolInput::Invalid(_) => return ToolOutput::error("bad params: the arguments are not a JSON object"),
         };
-        match handler.call(args, cx).await {
+        // A handler keeps no state of its own across calls but caches, which are whole at every await.
+        let Ok(result) = AssertUnwindSafe(handler.call(args, cx)).catch_unwind().await else {
+            tracing::error!(
+                gen_ai.tool.name = call.name,
+                gen_ai.tool.call.id = call.id.as_str(),
+                run.id = %cx.run,
+                "tool call panicked"
+            );
+            return ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user");
+        };
+        match result {
             Ok(mut output) => {
                 cut_content(&mut output.content, self.max_result_bytes);
                 output
@@ -53,7 +73,7 @@ impl ToolExecutor for Toolbox {
                     error.kind = error_kind(&error),
                     "tool call failed"
                 );
-                ToolOutput::error(&error.to_string())
+                self.failure(error.to_string())
             }
         }
     }
@@ -63,7 +83,7 @@ fn error_kind(error: &super::ToolError) -> &'static str {
     match error {
         super::ToolError::BadParams(_) => "bad_params",
         super::ToolError::Refused(_) => "refused",
-        super::ToolError::Backend(_) => "backend",
+        super::ToolError::Backend(_) | super::ToolError::Lookup { .. } => "backend",
         super::ToolError::Draft(_) => "draft",
         super::ToolError::Store(_) => "store",
     }
@@ -77,4 +97,63 @@ fn cut_content(content: &mut String, max_bytes: usize) {
     let whole = content.len();
     content.truncate(content.floor_char_boundary(max_bytes));
     content.push_str(&format!("\n[cut: {max_bytes} of {whole} bytes shown; ask for less]"));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+    use crate::chat::caller::{Bearer, Caller, Owner};
+    use crate::chat::ids::{ConversationId, RunId, ToolCallId};
+    use crate::tools::ToolError;
+
+    /// Does what its name in the toolbox says.
+    enum Scripted {
+        Answers,
+        Refuses,
+        Panics,
+    }
+
+    #[async_trait]
+    impl Tool for Scripted {
+        async fn call(&self, _: &Map<String, Value>, _: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+            match self {
+                Self::Answers => Ok(ToolOutput::ok("grün ".repeat(10))),
+                Self::Refuses => Err(ToolError::Refused("no ".repeat(20))),
+                Self::Panics => panic!("scripted"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn whatever_a_call_does_its_result_is_an_output_of_bounded_size() {
+        let handlers: [Handler; 3] = [
+            ("answers", Arc::new(Scripted::Answers)),
+            ("refuses", Arc::new(Scripted::Refuses)),
+            ("panics", Arc::new(Scripted::Panics)),
+        ];
+        let toolbox = Toolbox::new(handlers, 9);
+        let owner = Owner { tenant: String::new(), user: "u".to_owned() };
+        let caller = Caller { owner, roles: Vec::new(), bearer: Bearer::new("t") };
+        let conversation = ConversationId::fresh();
+        let cx = ToolContext { caller: &caller, conversation: &conversation, run: RunId::fresh(), context: None };
+        let note = |whole| format!("\n[cut: 9 of {whole} bytes shown; ask for less]");
+        let rows = [
+            ("answers", "{}", ToolOutput::ok(format!("grün gr{}", note(60))), "cut before the character at the border"),
+            ("refuses", "{}", ToolOutput::error(&format!("no no no {}", note(60))), "a cut error is still JSON"),
+            (
+                "panics",
+                "{}",
+                ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user"),
+                "a panic stays here",
+            ),
+            ("answers", "[1]", ToolOutput::error("bad params: the arguments are not a JSON object"), "no object"),
+            ("x", "{}", ToolOutput::error(&format!("unknown t{}", note(15))), "no such tool"),
+        ];
+        for (name, input, expected, reason) in rows {
+            let call = ToolCall { id: ToolCallId::mint(), name: name.to_owned(), input: ToolInput::parse(input) };
+            assert_eq!(toolbox.execute(&call, &cx).await, expected, "{reason}");
+        }
+    }
 }

@@ -5,6 +5,11 @@
 
 pub mod backend;
 pub mod executor;
+pub mod keys;
+pub mod names;
+pub mod pages;
+pub mod previews;
+pub mod resolve;
 pub mod tables;
 pub mod workflow;
 
@@ -21,13 +26,13 @@ use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
 use backend::{Backend, BackendError};
 
-/// What the handlers share.
+/// What the shipped tools work with.
 pub struct Deps {
-    /// The REST backend.
+    /// Where the data is.
     pub backend: Arc<Backend>,
-    /// Drafts that live over several messages.
+    /// Where drafts live between messages.
     pub drafts: Arc<dyn DraftStore>,
-    /// Previews and what their users decided.
+    /// Where changes wait for their user's decision.
     pub previews: Arc<dyn PreviewStore>,
 }
 
@@ -53,6 +58,15 @@ pub enum ToolError {
     /// The backend did not answer as hoped.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// A list of names could not be fetched; shared, since several calls may have waited for the same fetch.
+    #[error("could not look up {what}: {source}")]
+    Lookup {
+        /// The list, in words.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: Arc<BackendError>,
+    },
     /// A draft could not be had or saved.
     #[error(transparent)]
     Draft(#[from] DraftError),

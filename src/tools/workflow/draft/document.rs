@@ -1,0 +1,314 @@
+//! A draft's document and how it changes: pure.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::damaged;
+use crate::tools::ToolError;
+use crate::tools::names::{listed, near};
+use crate::tools::workflow::action_types::{ActionTypes, port_name};
+use crate::tools::workflow::after;
+
+/// 100 actions: a draft is written by hand, one call each.
+const MAX_ACTIONS: usize = 100;
+
+/// A workflow in the making. Entity and trigger keep their names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// The workflow's name.
+    pub name: String,
+    /// `schema.table`, or an id.
+    pub entity: String,
+    /// The trigger type's name, or its id.
+    pub trigger_type: String,
+    /// What the workflow is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// When it triggers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_conditions: Option<Value>,
+    /// The actions, in the order they were added.
+    pub actions: Vec<Action>,
+}
+
+/// An action of a draft.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    /// Unique in its draft.
+    pub name: String,
+    /// One of the saveable types.
+    pub action_type: String,
+    /// Its configuration.
+    pub action_config: Map<String, Value>,
+    /// Whether it runs.
+    pub is_active: bool,
+    /// `name:port` of the action before it, the port always written out; `None` starts the workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+impl Document {
+    /// The document in a stored body.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn from_body(body: Value) -> Result<Self, ToolError> {
+        serde_json::from_value(body).map_err(damaged)
+    }
+
+    /// The body to store.
+    ///
+    /// # Errors
+    /// Never for a document that was read or made here.
+    pub fn to_body(&self) -> Result<Value, ToolError> {
+        serde_json::to_value(self).map_err(damaged)
+    }
+
+    /// The workflow so far, in the shape that `preview_workflow` takes.
+    ///
+    /// # Errors
+    /// As [`Self::to_body`].
+    pub fn workflow(&self) -> Result<Value, ToolError> {
+        let mut workflow = self.to_body()?;
+        workflow["is_active"] = json!(true);
+        workflow["edges"] = json!([]);
+        Ok(workflow)
+    }
+
+    /// Adds an action and returns its index and its ports.
+    ///
+    /// # Errors
+    /// [`ToolError::Refused`] for a name that is taken, an unknown type, a predecessor or port that is not there, and a second
+    /// start.
+    pub fn add(&mut self, mut action: Action, types: &ActionTypes) -> Result<(usize, Vec<String>), ToolError> {
+        let refused = |message: String| Err(ToolError::Refused(message));
+        if self.actions.len() >= MAX_ACTIONS {
+            return refused(format!("a draft holds at most {MAX_ACTIONS} actions"));
+        }
+        if self.actions.iter().any(|known| known.name == action.name) {
+            return refused(format!("the draft already has an action {:?}; choose another name", action.name));
+        }
+        if types.names().all(|name| name != action.action_type) {
+            return refused(format!(
+                "unknown action_type {:?}; the types are: {}",
+                action.action_type,
+                listed(types.names())
+            ));
+        }
+        action.after = match &action.after {
+            Some(after) => Some(self.predecessor(after, types)?),
+            None => match self.actions.iter().find(|known| known.after.is_none()) {
+                Some(start) => {
+                    return refused(format!(
+                        "action {:?} needs `after`: the draft already starts with {:?}, and only one action can start",
+                        action.name, start.name
+                    ));
+                }
+                None => None,
+            },
+        };
+        let ports = types.ports(&action.action_type).map(<[String]>::to_vec);
+        self.actions.push(action);
+        Ok((self.actions.len() - 1, ports.unwrap_or_else(|| vec!["success".to_owned(), "failure".to_owned()])))
+    }
+
+    /// `after` with its port written out.
+    fn predecessor(&self, after: &str, types: &ActionTypes) -> Result<String, ToolError> {
+        let (name, port) = after::split(after, |text| self.actions.iter().any(|known| known.name == text));
+        let Some(source) = self.actions.iter().find(|known| known.name == name) else {
+            let names = self.actions.iter().map(|known| known.name.as_str());
+            return Err(ToolError::Refused(format!(
+                "`after` refers to {name:?}, which is not in the draft; its actions: {}",
+                listed(near(names, name))
+            )));
+        };
+        let port = match port {
+            Some(port) => port_name(&source.action_type, port),
+            None => types.default_port(&source.action_type),
+        };
+        match types.ports(&source.action_type) {
+            Some(ports) if !ports.iter().any(|known| known == port) => Err(ToolError::Refused(format!(
+                "action {name:?} has no port {port:?}; its ports: {}",
+                listed(ports.iter().map(String::as_str))
+            ))),
+            _ => Ok(format!("{name}:{port}")),
+        }
+    }
+
+    /// Removes an action and returns what became of those after it: they follow its predecessor, or start.
+    ///
+    /// # Errors
+    /// [`ToolError::Refused`] when there is no such action.
+    pub fn remove(&mut self, name: &str) -> Result<String, ToolError> {
+        let Some(index) = self.actions.iter().position(|action| action.name == name) else {
+            let names = self.actions.iter().map(|known| known.name.as_str());
+            return Err(ToolError::Refused(format!(
+                "no action {name:?} in the draft; its actions: {}",
+                listed(near(names, name))
+            )));
+        };
+        let removed = self.actions.remove(index);
+        let mut followers = Vec::new();
+        for action in &mut self.actions {
+            // The port is always written out, so the last colon ends the name.
+            if action
+                .after
+                .as_deref()
+                .and_then(|after| after.rsplit_once(':'))
+                .is_some_and(|(source, _)| source == name)
+            {
+                action.after.clone_from(&removed.after);
+                followers.push(action.name.as_str());
+            }
+        }
+        let mut message = format!("Action {name:?} removed.");
+        match (&removed.after, followers.as_slice()) {
+            (_, []) => {}
+            (Some(before), followers) => {
+                message.push_str(&format!(" {} now after {before:?}.", are(followers)));
+            }
+            (None, [one]) => message.push_str(&format!(" {one:?} now starts the workflow.")),
+            (None, several) => message.push_str(&format!(
+                " {} now without a predecessor, but only one action can start: remove all but one of them and add them \
+                 again with `after`.",
+                are(several)
+            )),
+        }
+        Ok(message)
+    }
+}
+
+/// `"A" is` or `"A", "B" are`.
+fn are(names: &[&str]) -> String {
+    format!("{} {}", listed(names.iter().copied()), if names.len() == 1 { "is" } else { "are" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn action(name: &str, action_type: &str, after: Option<&str>) -> Action {
+        Action {
+            name: name.to_owned(),
+            action_type: action_type.to_owned(),
+            action_config: Map::new(),
+            is_active: true,
+            after: after.map(str::to_owned),
+        }
+    }
+
+    fn draft(actions: &[(&str, &str, Option<&str>)]) -> Document {
+        let mut draft = Document {
+            name: "D".into(),
+            entity: "sales.orders".into(),
+            trigger_type: "on_create".into(),
+            description: None,
+            trigger_conditions: None,
+            actions: Vec::new(),
+        };
+        for (name, action_type, after) in actions {
+            draft.add(action(name, action_type, *after), &ActionTypes::shipped()).unwrap();
+        }
+        draft
+    }
+
+    fn links(draft: &Document) -> Vec<(&str, Option<&str>)> {
+        draft.actions.iter().map(|action| (action.name.as_str(), action.after.as_deref())).collect()
+    }
+
+    #[test]
+    fn an_added_action_knows_its_predecessors_port() {
+        let mut draft = draft(&[
+            ("Check", "evaluate_condition", None),
+            ("High", "create_alert", Some("Check:output-false")),
+            ("Mail", "send_email", Some("Check")),
+        ]);
+        assert_eq!(links(&draft), [("Check", None), ("High", Some("Check:false")), ("Mail", Some("Check:true"))]);
+        let ports = vec!["approved".to_owned(), "rejected".to_owned(), "timed_out".to_owned()];
+        let added = draft.add(action("Ask", "seek_approval", Some("Mail")), &ActionTypes::shipped());
+        assert_eq!(added.ok(), Some((3, ports)));
+    }
+
+    #[test]
+    fn an_action_that_does_not_fit_is_refused_with_the_choices() {
+        let rows = [
+            (action("Check", "delay", Some("Check")), "the draft already has an action \"Check\"; choose another name"),
+            (
+                action("B", "delay", None),
+                "action \"B\" needs `after`: the draft already starts with \"Check\", and only one action can start",
+            ),
+            (
+                action("B", "delay", Some("Chek")),
+                "`after` refers to \"Chek\", which is not in the draft; its actions: \"Check\"",
+            ),
+            (
+                action("B", "delay", Some("Check:maybe")),
+                "action \"Check\" has no port \"maybe\"; its ports: \"true\", \"false\"",
+            ),
+        ];
+        for (wrong, message) in rows {
+            let mut draft = draft(&[("Check", "evaluate_condition", None)]);
+            let before = draft.clone();
+            assert_eq!(draft.add(wrong, &ActionTypes::shipped()).map_err(|e| e.to_string()), Err(message.to_owned()));
+            assert_eq!(draft, before, "{message}");
+        }
+        let unknown = draft(&[]).add(action("B", "send_mail", None), &ActionTypes::shipped()).unwrap_err().to_string();
+        assert_eq!(unknown.matches('"').count(), 2 * 18, "the wrong type and all 17: {unknown}");
+    }
+
+    #[test]
+    fn removing_an_action_reconnects_its_followers() {
+        let chain =
+            [("A", "create_alert", None), ("B", "create_alert", Some("A:failure")), ("C", "create_alert", Some("B"))];
+        let fork = [
+            ("A", "evaluate_condition", None),
+            ("B", "create_alert", Some("A:true")),
+            ("C", "create_alert", Some("A:false")),
+        ];
+        let rows: [(&[_], &str, &[_], &str); 4] = [
+            (
+                &chain,
+                "B",
+                &[("A", None), ("C", Some("A:failure"))],
+                "Action \"B\" removed. \"C\" is now after \"A:failure\".",
+            ),
+            (&chain, "C", &[("A", None), ("B", Some("A:failure"))], "Action \"C\" removed."),
+            (
+                &chain,
+                "A",
+                &[("B", None), ("C", Some("B:success"))],
+                "Action \"A\" removed. \"B\" now starts the workflow.",
+            ),
+            (
+                &fork,
+                "A",
+                &[("B", None), ("C", None)],
+                "Action \"A\" removed. \"B\", \"C\" are now without a predecessor, but only one action can start: remove \
+                 all but one of them and add them again with `after`.",
+            ),
+        ];
+        for (actions, name, expected, message) in rows {
+            let mut draft = draft(actions);
+            assert_eq!(draft.remove(name).map_err(|e| e.to_string()), Ok(message.to_owned()));
+            assert_eq!(links(&draft), expected, "{message}");
+        }
+        let missing = draft(&chain).remove("D").unwrap_err().to_string();
+        assert_eq!(missing, "no action \"D\" in the draft; its actions: \"A\", \"B\", \"C\"");
+    }
+
+    #[test]
+    fn a_document_survives_its_storage_and_becomes_a_workflow() {
+        let mut draft = draft(&[("A", "delay", None)]);
+        draft.description = Some("why".into());
+        draft.trigger_conditions = Some(json!({"field_conditions": []}));
+        assert_eq!(Document::from_body(draft.to_body().unwrap()).unwrap(), draft);
+        assert_eq!(
+            draft.workflow().unwrap(),
+            json!({"name": "D", "entity": "sales.orders", "trigger_type": "on_create", "description": "why",
+                   "trigger_conditions": {"field_conditions": []},
+                   "actions": [{"name": "A", "action_type": "delay", "action_config": {}, "is_active": true}],
+                   "is_active": true, "edges": []})
+        );
+        assert!(Document::from_body(json!({"name": 1})).is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! `preview_workflow`, and what every preview does: the backend's dry run, then the change is recorded and shown.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::prepare::{Prepared, prepare};
+use super::{Kit, args};
+use crate::agent::ports::tools::ToolContext;
+use crate::chat::artifact::Artifact;
+use crate::chat::caller::Caller;
+use crate::chat::preview::{Change, ChangeTarget};
+use crate::chat::tool::ToolOutput;
+use crate::tools::backend::{BackendError, Request};
+use crate::tools::{Tool, ToolError, parse_args};
+
+/// `preview_workflow`.
+pub struct PreviewWorkflow(pub Arc<Kit>);
+
+#[derive(Deserialize)]
+struct Args {
+    workflow: Value,
+    #[serde(default, deserialize_with = "args::optional_text")]
+    description: Option<String>,
+    #[serde(default, deserialize_with = "args::optional_text")]
+    workflow_id: Option<String>,
+}
+
+#[async_trait]
+impl Tool for PreviewWorkflow {
+    async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let kit = &*self.0;
+        let args: Args = parse_args(args)?;
+        let description = args::required("description", args.description)?;
+        let rule = match args.workflow_id {
+            Some(wanted) => Some(kit.resolver.rule(cx.caller, &wanted).await?),
+            None => None,
+        };
+        let prepared = prepare(kit, cx.caller, args.workflow).await?;
+        let verdict = dry_run(kit, cx.caller, rule.as_deref(), &prepared.body).await?;
+        if !is_valid(&verdict) {
+            return Ok(ToolOutput::ok(verdict.to_string()));
+        }
+        show(kit, cx, description, rule, prepared).await
+    }
+}
+
+/// The backend's opinion of saving `body`, as a new rule or over `rule`: `{valid, errors?, action_count, edge_count}`.
+///
+/// # Errors
+/// When the backend refuses the body as a whole, or the caller.
+pub async fn dry_run(kit: &Kit, caller: &Caller, rule: Option<&str>, body: &Value) -> Result<Value, ToolError> {
+    let request = match rule {
+        Some(rule) => Request::put(["v1", "workflow", "rules", rule, "full"], body),
+        None => Request::post(["v1", "workflow", "rules", "full"], body),
+    };
+    kit.backend.call(caller, request.query("dry_run", "true")).await.map_err(with_rights_hint)
+}
+
+/// Whether a dry run went well.
+pub fn is_valid(verdict: &Value) -> bool {
+    verdict.get("valid").and_then(Value::as_bool) == Some(true)
+}
+
+/// Records a validated change and shows it to the user; the model learns that it has been sent.
+///
+/// # Errors
+/// When it could not be recorded; then nothing is shown.
+pub async fn show(
+    kit: &Kit,
+    cx: &ToolContext<'_>,
+    description: String,
+    rule: Option<String>,
+    prepared: Prepared,
+) -> Result<ToolOutput, ToolError> {
+    let change = Change { target: ChangeTarget::Workflow, existing_id: rule, name: prepared.name, body: prepared.body };
+    let id = kit.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?.to_string();
+
+    let mut payload = json!({
+        "description": description,
+        "workflow": change.body,
+        "is_update": change.existing_id.is_some(),
+    });
+    if let Some(rule) = change.existing_id {
+        payload["workflow_id"] = json!(rule);
+    }
+    payload["preview_id"] = json!(id);
+    let content = json!({
+        "status": "preview_sent",
+        "message": "Preview sent to user for approval. Nothing is saved yet: the user accepts or rejects it on their screen. \
+                    Do not call create_workflow or update_workflow now; summarise the change and wait.",
+        "preview_id": id,
+    });
+    let artifact = Artifact { kind: "workflow_preview", payload };
+    Ok(ToolOutput { content: content.to_string(), artifacts: vec![artifact], is_error: false })
+}
+
+/// The error with a word on what a 403 means here, since the model cannot do anything about it.
+pub fn with_rights_hint(error: BackendError) -> ToolError {
+    match error {
+        BackendError::Status { status, .. } if status.as_u16() == 403 => ToolError::Refused(format!(
+            "{error} (the user's account may not do this, it probably needs administrator rights; tell the user)"
+        )),
+        other => ToolError::Backend(other),
+    }
+}

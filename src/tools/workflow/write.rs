@@ -1,0 +1,141 @@
+//! `create_workflow`, `update_workflow`, `validate_workflow`. None of them saves: a change is saved when its user accepts its
+//! preview. The first two only tell the model whether that has happened.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::prepare::prepare;
+use super::{Kit, args, preview};
+use crate::agent::ports::tools::ToolContext;
+use crate::chat::preview::{Change, ChangeTarget, Decided};
+use crate::chat::tool::ToolOutput;
+use crate::tools::{Tool, ToolError, parse_args};
+
+/// `create_workflow`.
+pub struct Create(pub Arc<Kit>);
+
+/// `update_workflow`.
+pub struct Update(pub Arc<Kit>);
+
+/// `validate_workflow`.
+pub struct Validate(pub Arc<Kit>);
+
+#[derive(Deserialize)]
+struct Args {
+    workflow: Value,
+    #[serde(default, deserialize_with = "args::optional_text")]
+    workflow_id: Option<String>,
+}
+
+#[async_trait]
+impl Tool for Create {
+    async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let args: Args = parse_args(args)?;
+        let prepared = prepare(&self.0, cx.caller, args.workflow).await?;
+        already_saved(&self.0, cx, None, &prepared.body).await
+    }
+}
+
+#[async_trait]
+impl Tool for Update {
+    async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let args: Args = parse_args(args)?;
+        let wanted = args::required("workflow_id", args.workflow_id)?;
+        let rule = self.0.resolver.rule(cx.caller, &wanted).await?;
+        let prepared = prepare(&self.0, cx.caller, args.workflow).await?;
+        already_saved(&self.0, cx, Some(&rule), &prepared.body).await
+    }
+}
+
+#[async_trait]
+impl Tool for Validate {
+    async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let args: Args = parse_args(args)?;
+        let prepared = prepare(&self.0, cx.caller, args.workflow).await?;
+        let verdict = preview::dry_run(&self.0, cx.caller, None, &prepared.body).await?;
+        Ok(ToolOutput::ok(verdict.to_string()))
+    }
+}
+
+async fn already_saved(
+    kit: &Kit,
+    cx: &ToolContext<'_>,
+    rule: Option<&str>,
+    body: &Value,
+) -> Result<ToolOutput, ToolError> {
+    let accepted = kit.previews.accepted_changes(&cx.caller.owner, cx.conversation).await?;
+    let saved = accepted.iter().find(|(change, decided)| is_same(change, decided, rule, body));
+    let Some((change, decided)) = saved else {
+        return Err(ToolError::Refused(
+            "nothing was saved: a workflow is saved when the user accepts its preview; call preview_workflow with this \
+             workflow and a description (and workflow_id for an update), then wait for the user"
+                .to_owned(),
+        ));
+    };
+    let id = decided.saved_id.as_ref().or(change.existing_id.as_ref());
+    let result = json!({
+        "status": "already_saved",
+        "workflow_id": id,
+        "message": "The user accepted the preview of exactly this workflow, which saved it. Nothing is left to do.",
+    });
+    Ok(ToolOutput::ok(result.to_string()))
+}
+
+/// Whether this accepted change is the one asked for: the same body, and for an update the same rule, even one that the
+/// change created.
+fn is_same(change: &Change, decided: &Decided, rule: Option<&str>, body: &Value) -> bool {
+    let is_workflow = match change.target {
+        ChangeTarget::Workflow => true,
+        ChangeTarget::TableConfig => false,
+    };
+    let is_rule = match (rule, &change.existing_id) {
+        (None, existing) => existing.is_none(),
+        (Some(rule), Some(existing)) => existing == rule,
+        (Some(rule), None) => decided.saved_id.as_deref() == Some(rule),
+    };
+    is_workflow && is_rule && change.body == *body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::ids::PreviewId;
+    use crate::chat::preview::Verdict;
+
+    #[test]
+    fn only_the_accepted_change_itself_counts_as_saved() {
+        let rows = [
+            (ChangeTarget::Workflow, None, None, 1, true, "the created workflow"),
+            (ChangeTarget::Workflow, None, None, 2, false, "another body"),
+            (ChangeTarget::Workflow, Some("r1"), None, 1, false, "an update is no creation"),
+            (ChangeTarget::Workflow, Some("r1"), Some("r1"), 1, true, "the updated rule"),
+            (ChangeTarget::Workflow, Some("r1"), Some("r2"), 1, false, "another rule"),
+            (
+                ChangeTarget::Workflow,
+                None,
+                Some("saved"),
+                1,
+                true,
+                "an update of what was just created, without a change",
+            ),
+            (ChangeTarget::TableConfig, None, None, 1, false, "not a workflow"),
+        ];
+        for (target, existing, rule, body, expected, reason) in rows {
+            let existing_id = existing.map(str::to_owned);
+            let change = Change { target, existing_id, name: "W".into(), body: json!({"v": 1, "name": "W"}) };
+            let decided = Decided {
+                preview: PreviewId::fresh(),
+                target,
+                name: "W".into(),
+                verdict: Verdict::Accept,
+                comment: None,
+                saved_id: Some("saved".into()),
+            };
+            let asked = json!({"name": "W", "v": body});
+            assert_eq!(is_same(&change, &decided, rule, &asked), expected, "{reason}");
+        }
+    }
+}
