@@ -1,1 +1,51 @@
-//! The 12 tools of the tables profile.
+//! The 12 tools of the tables profile. A table configuration is one JSON document that the backend keeps; the model
+//! reads it, changes it with small pure edits that keep everything they do not understand, and shows the result to the
+//! user. Nothing here saves: that is what accepting a preview does.
+
+mod args;
+mod change;
+mod columns;
+mod config;
+mod config_id;
+mod dates;
+mod filters;
+#[cfg(test)]
+mod fixture;
+mod joins;
+mod pg_types;
+mod preview;
+mod problem;
+mod reference;
+mod save;
+mod saved;
+mod schema;
+mod selection;
+mod sorts;
+mod validate;
+mod visual;
+mod vocabulary;
+
+use std::sync::Arc;
+
+use super::Deps;
+use super::executor::Handler;
+
+/// The handlers of `config/tools/tables.json`, in its order.
+pub fn tools(deps: &Deps) -> Vec<Handler> {
+    let backend = || Arc::clone(&deps.backend);
+    let previews = || Arc::clone(&deps.previews);
+    vec![
+        ("search_database_schema", Arc::new(schema::SearchDatabaseSchema { backend: backend() })),
+        ("discover_table_reference", Arc::new(reference::DiscoverTableReference)),
+        ("get_table_config", Arc::new(saved::OneConfig { backend: backend() })),
+        ("list_table_configs", Arc::new(saved::AllConfigs { backend: backend() })),
+        ("validate_table_config", Arc::new(saved::ValidateConfig { backend: backend() })),
+        ("preview_table_config", Arc::new(preview::PreviewConfig { backend: backend(), previews: previews() })),
+        ("create_table_config", Arc::new(save::CreateConfig { previews: previews() })),
+        ("update_table_config", Arc::new(save::UpdateConfig { previews: previews() })),
+        ("apply_column_change", Arc::new(columns::ColumnChange)),
+        ("apply_filter_change", Arc::new(filters::FilterChange)),
+        ("apply_join_change", Arc::new(joins::JoinChange)),
+        ("apply_sort_change", Arc::new(sorts::SortChange)),
+    ]
+}

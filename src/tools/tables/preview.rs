@@ -1,0 +1,205 @@
+//! `preview_table_config`: validates a configuration and shows it to the user, who alone can let it be saved.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::args::blank_is_none;
+use super::config::{TableConfig, text};
+use super::config_id;
+use super::saved::{by_id, invalid};
+use super::validate::{label_problems, problems};
+use crate::agent::ports::previews::PreviewStore;
+use crate::agent::ports::tools::ToolContext;
+use crate::chat::artifact::Artifact;
+use crate::chat::ids::PreviewId;
+use crate::chat::preview::{Change, ChangeTarget};
+use crate::chat::tool::ToolOutput;
+use crate::tools::backend::{Backend, BackendError};
+use crate::tools::{Tool, ToolError, parse_args};
+
+/// The artifact's kind.
+const KIND: &str = "table_config_preview";
+
+/// The handler.
+pub struct PreviewConfig {
+    /// Where the configuration that is updated is.
+    pub backend: Arc<Backend>,
+    /// Where the preview waits.
+    pub previews: Arc<dyn PreviewStore>,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    config: Value,
+    description_of_changes: String,
+    #[serde(default, deserialize_with = "blank_is_none")]
+    id: Option<String>,
+    #[serde(default, deserialize_with = "blank_is_none")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "blank_is_none")]
+    description: Option<String>,
+}
+
+#[async_trait]
+impl Tool for PreviewConfig {
+    async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let args: Args = parse_args(args)?;
+        if args.description_of_changes.trim().is_empty() {
+            return Err(ToolError::BadParams("description_of_changes: say what changes".to_owned()));
+        }
+        let existing_id = config_id::meant(args.id.as_deref(), cx);
+        if let (Some(id), None) = (&args.id, existing_id) {
+            let message = format!("{id:?} is not the UUID of a configuration; leave id out to preview a new one");
+            return Err(ToolError::Refused(message));
+        }
+        let config = match TableConfig::parse(&args.config) {
+            Ok(config) => config,
+            Err(problem) => return Ok(invalid(&[problem])),
+        };
+
+        let mut found = problems(&config);
+        found.extend(label_problems(args.name.as_deref(), args.description.as_deref()));
+        if !found.is_empty() {
+            return Ok(invalid(&found));
+        }
+
+        let label = match (existing_id, args.name) {
+            (Some(id), None) => stored_label(by_id(&self.backend, cx, id).await?, args.description)?,
+            (Some(_), Some(name)) => Label { name, description: args.description },
+            (None, name) => {
+                let title = || text(config.root(), "title").unwrap_or_default().trim().to_owned();
+                let description = Some(args.description.unwrap_or_default());
+                Label { name: name.unwrap_or_else(title), description }
+            }
+        };
+        // A name taken from the title was not looked at yet.
+        let found = label_problems(Some(&label.name), None);
+        if !found.is_empty() {
+            return Ok(invalid(&found));
+        }
+        let change = change(existing_id, label, config);
+        let id = self.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?;
+        Ok(sent(args.description_of_changes, change, id))
+    }
+}
+
+/// What a configuration is stored under. A description of `None` is left as it is.
+#[derive(Debug, PartialEq, Eq)]
+struct Label {
+    name: String,
+    description: Option<String>,
+}
+
+/// The stored object's label, for an update that names none.
+fn stored_label(stored: Value, description: Option<String>) -> Result<Label, ToolError> {
+    let stored = stored.as_object().and_then(|stored| Some((text(stored, "name")?, text(stored, "description"))));
+    let Some((name, stored_description)) = stored else {
+        return Err(BackendError::Shape("a stored configuration without a name".to_owned()).into());
+    };
+    let description = description.or_else(|| stored_description.map(str::to_owned));
+    Ok(Label { name: name.to_owned(), description })
+}
+
+fn change(existing_id: Option<&str>, label: Label, config: TableConfig) -> Change {
+    let mut body = Map::from_iter([("name".to_owned(), json!(label.name))]);
+    if let Some(description) = &label.description {
+        body.insert("description".to_owned(), json!(description));
+    }
+    body.insert("config".to_owned(), config.into_value());
+    Change {
+        target: ChangeTarget::TableConfig,
+        existing_id: existing_id.map(str::to_owned),
+        name: label.name,
+        body: Value::Object(body),
+    }
+}
+
+/// The model's answer and the client's artifact for a recorded preview.
+fn sent(description_of_changes: String, change: Change, id: PreviewId) -> ToolOutput {
+    let config = change.body.get("config").cloned().unwrap_or_default();
+    let mut payload = Map::from_iter([
+        ("description".to_owned(), json!(description_of_changes)),
+        ("config".to_owned(), config),
+        ("is_update".to_owned(), json!(change.existing_id.is_some())),
+    ]);
+    if let Some(existing_id) = &change.existing_id {
+        payload.insert("config_id".to_owned(), json!(existing_id));
+    }
+    payload.insert("name".to_owned(), json!(change.name));
+    payload.insert("preview_id".to_owned(), json!(id.to_string()));
+    let content = json!({
+        "status": "preview_sent",
+        "message": "The preview is on the user's screen. Nothing is saved until the user accepts it there.",
+        "preview_id": id.to_string(),
+    });
+    let artifact = Artifact { kind: KIND, payload: Value::Object(payload) };
+    ToolOutput { content: content.to_string(), artifacts: vec![artifact], is_error: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(name: &str, description: Option<&str>) -> Label {
+        Label { name: name.to_owned(), description: description.map(str::to_owned) }
+    }
+
+    #[test]
+    fn an_update_without_a_name_keeps_the_stored_label() {
+        let stored = json!({ "id": "1", "name": "orders", "description": "all of them", "config": {} });
+        for (given, expected, reason) in [
+            (None, label("orders", Some("all of them")), "both are kept"),
+            (Some("open ones"), label("orders", Some("open ones")), "the description given wins"),
+        ] {
+            assert_eq!(stored_label(stored.clone(), given.map(str::to_owned)).ok(), Some(expected), "{reason}");
+        }
+        assert_eq!(
+            stored_label(json!([]), None).map_err(|error| error.to_string()).err().as_deref(),
+            Some("the backend's answer has an unexpected shape: a stored configuration without a name")
+        );
+    }
+
+    #[test]
+    fn the_change_holds_exactly_what_the_save_sends() {
+        let config = TableConfig::parse(&json!({ "title": "Orders" })).expect("an object");
+        assert_eq!(
+            change(Some("id-1"), label("orders", None), config),
+            Change {
+                target: ChangeTarget::TableConfig,
+                existing_id: Some("id-1".to_owned()),
+                name: "orders".to_owned(),
+                body: json!({ "name": "orders", "config": { "title": "Orders" } }),
+            }
+        );
+    }
+
+    #[test]
+    fn the_artifact_has_its_keys_in_the_protocols_order() {
+        let id = PreviewId::fresh();
+        for (existing_id, expected, reason) in [
+            (
+                Some("id-1"),
+                format!(
+                    r#"{{"description":"wider","config":{{"title":"O"}},"is_update":true,"config_id":"id-1","name":"orders","preview_id":"{id}"}}"#
+                ),
+                "an update",
+            ),
+            (
+                None,
+                format!(
+                    r#"{{"description":"wider","config":{{"title":"O"}},"is_update":false,"name":"orders","preview_id":"{id}"}}"#
+                ),
+                "a new one",
+            ),
+        ] {
+            let config = TableConfig::parse(&json!({ "title": "O" })).expect("an object");
+            let output = sent("wider".to_owned(), change(existing_id, label("orders", None), config), id);
+            let payloads: Vec<(&str, String)> =
+                output.artifacts.iter().map(|artifact| (artifact.kind, artifact.payload.to_string())).collect();
+            assert_eq!(payloads, [(KIND, expected)], "{reason}");
+        }
+    }
+}
