@@ -170,7 +170,7 @@ mod tests {
             (json!(7), &not_an_object, "a number"),
             (json!({ "id": "x", "config": { "title": "T" } }), &stored, "what get_table_config returned, whole"),
         ] {
-            assert_eq!(TableConfig::parse(&argument).as_ref().map_err(|p| p), Err(problem), "{reason}");
+            assert_eq!(TableConfig::parse(&argument).as_ref(), Err(problem), "{reason}");
         }
     }
 }

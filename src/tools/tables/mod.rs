@@ -9,6 +9,8 @@ mod config;
 mod config_id;
 mod dates;
 mod filters;
+#[cfg(test)]
+mod fixture;
 mod joins;
 mod pg_types;
 mod preview;

@@ -60,6 +60,12 @@ impl Tool for PreviewConfig {
             Err(problem) => return Ok(invalid(&[problem])),
         };
 
+        let mut found = problems(&config);
+        found.extend(label_problems(args.name.as_deref(), args.description.as_deref()));
+        if !found.is_empty() {
+            return Ok(invalid(&found));
+        }
+
         let label = match (existing_id, args.name) {
             (Some(id), None) => stored_label(by_id(&self.backend, cx, id).await?, args.description)?,
             (Some(_), Some(name)) => Label { name, description: args.description },
@@ -69,12 +75,11 @@ impl Tool for PreviewConfig {
                 Label { name: name.unwrap_or_else(title), description }
             }
         };
-        let mut found = problems(&config);
-        found.extend(label_problems(Some(&label.name), label.description.as_deref()));
+        // A name taken from the title was not looked at yet.
+        let found = label_problems(Some(&label.name), None);
         if !found.is_empty() {
             return Ok(invalid(&found));
         }
-
         let change = change(existing_id, label, config);
         let id = self.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?;
         Ok(sent(args.description_of_changes, change, id))

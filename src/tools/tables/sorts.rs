@@ -145,3 +145,113 @@ fn remove(config: &mut TableConfig, sorts: &[SortSpec], notes: &mut Notes) -> Re
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::tables::fixture::{orders, orders_with};
+
+    fn sorted(sort: Value) -> Value {
+        orders_with("/data_source/0/sort", sort)
+    }
+
+    #[test]
+    fn sorts_are_added_removed_and_set() {
+        let number = json!({ "column": "number", "direction": "desc", "custom_order": ["a"] });
+        let ranked = sorted(json!([{ "column": "number", "direction": "asc", "priority": 3 }]));
+        for (config, operation, sorts, expected, applied, warnings, reason) in [
+            (
+                orders(),
+                Operation::Add,
+                json!([{ "column": "total" }]),
+                json!([number, { "column": "total", "direction": "asc" }]),
+                vec!["added sort by total asc"],
+                vec![],
+                "ascending when not said",
+            ),
+            (
+                ranked,
+                Operation::Add,
+                json!([{ "column": "created_at", "direction": "DESC" }]),
+                json!([
+                    { "column": "number", "direction": "asc", "priority": 3 },
+                    { "column": "created_at", "direction": "desc", "priority": 4 },
+                ]),
+                vec!["added sort by created_at desc"],
+                vec!["column \"created_at\" is not selected; make sure that its table has it"],
+                "after those that are ranked",
+            ),
+            (
+                orders(),
+                Operation::Add,
+                json!([{ "column": "number", "direction": "asc", "priority": 1 }]),
+                json!([{ "column": "number", "direction": "asc", "custom_order": ["a"], "priority": 1 }]),
+                vec!["changed the sort by number to asc"],
+                vec![],
+                "a column is sorted by once, and keeps what else it has",
+            ),
+            (
+                orders(),
+                Operation::Set,
+                json!([{ "column": "customers.name", "direction": "desc" }]),
+                json!([{ "column": "customers.name", "direction": "desc" }]),
+                vec!["dropped the former sort order of 1", "added sort by customers.name desc"],
+                vec![],
+                "a new order",
+            ),
+            (
+                orders(),
+                Operation::Remove,
+                json!([{ "column": "number" }, { "column": "total" }]),
+                json!([]),
+                vec!["removed the sort by number"],
+                vec!["the rows are not sorted by \"total\""],
+                "one of two is there",
+            ),
+        ] {
+            let sorts: Vec<SortSpec> = serde_json::from_value(sorts).expect("sorts");
+            assert_eq!(
+                outcome(&config, |config, notes| edit(config, operation, &sorts, notes)),
+                json!({ "valid": true, "warnings": warnings, "applied": applied, "config": sorted(expected) }),
+                "{reason}"
+            );
+        }
+    }
+
+    #[test]
+    fn sorts_that_make_no_sense_are_refused() {
+        for (operation, sort, field, code, message, reason) in [
+            (
+                Operation::Add,
+                json!({ "column": "total", "direction": "up" }),
+                "sort[0].direction",
+                "INVALID_VALUE",
+                "\"up\" is not allowed; use one of asc, desc",
+                "an unknown direction",
+            ),
+            (
+                Operation::Set,
+                json!({ "column": "total desc" }),
+                "sort[0].column",
+                "INVALID_FORMAT",
+                "\"total desc\" is not a column; write column or table.column",
+                "SQL",
+            ),
+        ] {
+            let sorts: Vec<SortSpec> = serde_json::from_value(json!([sort])).expect("sorts");
+            let answer = outcome(&orders(), |config, notes| edit(config, operation, &sorts, notes));
+            let error = json!({ "Field": field, "Message": message, "Code": code });
+            assert_eq!(answer["errors"], json!([error]), "{reason}");
+        }
+        let absent: Vec<SortSpec> = serde_json::from_value(json!([{ "column": "total" }])).expect("sorts");
+        assert_eq!(
+            outcome(&orders(), |config, notes| edit(config, Operation::Remove, &absent, notes)),
+            json!({
+                "valid": false, "warnings": ["the rows are not sorted by \"total\""], "applied": [], "config": null,
+                "errors": [{
+                    "Field": "sort", "Message": "nothing was removed: the rows are sorted by number", "Code": "INVALID_FIELD_REFERENCE",
+                }],
+            })
+        );
+    }
+}

@@ -32,14 +32,15 @@ pub fn check(
 
     // Without a selection (a chart, a function) there is nothing to hold references against.
     let selects = selections.iter().any(|s| !s.columns.is_empty() || !s.computed.is_empty());
-    let is_known = |key: &str| !selects || selections.iter().any(|selection| selection.has_key(key));
+    let is_key = |key: &str| !selects || selections.iter().any(|selection| selection.has_key(key));
+    let is_known = |column: &str| !selects || selections.iter().any(|selection| selection.covers(column));
     for (key, entry) in settings {
         let path = at(COLUMNS, key);
         let Some(entry) = entry.as_object() else {
             check.add(Code::InvalidConfig, path, format!("the settings of {key:?} must be an object"));
             continue;
         };
-        if !is_known(key) {
+        if !is_key(key) {
             let message = format!("{key:?} is not selected; visual settings go by a column's alias or name");
             check.add(Code::InvalidFieldReference, path.clone(), message);
         }
