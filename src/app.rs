@@ -13,18 +13,19 @@ use url::Url;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::llm::LlmProvider;
+use crate::agent::profile::Profiles;
 use crate::agent::run::{Agent, Limits};
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem, catalogue};
-use crate::demo::backend::Seed;
+use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
-use crate::http::auth::{self, AuthSetupError, Jwt, Mode};
+use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
 use crate::llm::{self, Vendor};
 use crate::runs::Runs;
-use crate::store::{self, SqliteStore};
+use crate::store::{self, sqlite::SqliteStore};
 use crate::tools::backend::Backend;
 use crate::tools::executor::Toolbox;
 use crate::tools::previews::Desk;
@@ -36,6 +37,7 @@ pub struct App {
     address: SocketAddr,
     router: axum::Router,
     runs: Arc<Runs>,
+    desk: Arc<Desk>,
     store: Arc<SqliteStore>,
     auth: Arc<Jwt>,
     model: ModelOrigin,
@@ -90,7 +92,7 @@ impl App {
         let backend_root = match config.backend.mode {
             BackendMode::Http => root(&config.backend.base_url)?,
             BackendMode::Demo => {
-                let seed = Seed::parse(|name| assets.text(&format!("demo/{name}"))).map_err(demo_data)?;
+                let seed = demo_seed(assets)?;
                 let (listener, address) = listen("127.0.0.1:0").await?;
                 let router = crate::demo::backend::router(seed, auth.clone(), clock.clone());
                 let stop = demo_stop.clone().cancelled_owned();
@@ -98,12 +100,8 @@ impl App {
                 root(&format!("http://{address}"))?
             }
         };
-        let timeout = none_if_zero(config.backend.timeout_s);
-        let backend = Arc::new(Backend::new(backend_root, timeout, config.limits.backend_answer_bytes)?);
-        let deps = Deps { backend: backend.clone(), drafts: store.clone(), previews: store.clone() };
-        let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
-        let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
-        let profiles = catalogue::load(assets, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+        let backend = Arc::new(backend_client(config, backend_root)?);
+        let (toolbox, profiles) = tools_and_profiles(config, assets, backend.clone(), store.clone())?;
 
         let agent = Agent {
             llm,
@@ -117,10 +115,11 @@ impl App {
             },
         };
         let runs = Arc::new(Runs::new(Arc::new(agent), profiles, config.limits.history_bytes));
+        let desk = Arc::new(Desk::new(backend, store.clone()));
         let services = Services {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
-            previews: Arc::new(Desk::new(backend, store.clone())),
+            previews: desk.clone(),
             readiness: Arc::new(StoreReady(store.clone())),
             agent_chat: Arc::new(AgentChat {
                 max_message_bytes: config.limits.message_bytes,
@@ -134,6 +133,7 @@ impl App {
             address,
             router: http::router(&config.server, services),
             runs,
+            desk,
             store,
             auth,
             model,
@@ -154,8 +154,8 @@ impl App {
     }
 
     /// The verifier, which signs tokens too in the modes that can.
-    pub fn tokens(&self) -> &Jwt {
-        &self.auth
+    pub fn tokens(&self) -> Arc<Jwt> {
+        self.auth.clone()
     }
 
     /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is cancelled,
@@ -180,6 +180,7 @@ impl App {
             abort.cancel();
         };
         tokio::join!(serving, draining);
+        self.desk.drain().await;
         self.demo_stop.cancel();
         self.demo_backend.close();
         self.demo_backend.wait().await;
@@ -191,10 +192,58 @@ impl App {
 /// How long connections may stay open after the last run has ended.
 const LAST_BYTES: Duration = Duration::from_millis(500);
 
+/// What [`App::build`] would say about `config` and the files of `assets`, without a socket, a file or a request.
+///
+/// # Errors
+/// See [`StartError`].
+pub async fn check(config: &Config, assets: &Assets) -> Result<(), StartError> {
+    let in_memory = store::Config { url: "sqlite::memory:".to_owned() };
+    let store = store::open(&in_memory, Arc::new(SystemClock)).await?;
+    provider(config)?;
+    let backend_root = match config.backend.mode {
+        BackendMode::Http => root(&config.backend.base_url)?,
+        BackendMode::Demo => {
+            demo_seed(assets)?;
+            root("http://localhost")?
+        }
+    };
+    let backend = Arc::new(backend_client(config, backend_root)?);
+    tools_and_profiles(config, assets, backend, store.clone())?;
+    store.close().await;
+    Ok(())
+}
+
+fn demo_seed(assets: &Assets) -> Result<Seed, StartError> {
+    let wrong = |error: SeedError| StartError::Config(vec![Problem::new("demo", error.to_string())]);
+    Seed::parse(|name| assets.text(&format!("demo/{name}"))).map_err(wrong)
+}
+
+fn backend_client(config: &Config, root: Url) -> Result<Backend, reqwest::Error> {
+    let timeout = none_if_zero(config.backend.timeout_s);
+    let max_answer_bytes = match config.limits.backend_answer_bytes {
+        0 => usize::MAX,
+        bytes => bytes,
+    };
+    Backend::new(root, timeout, max_answer_bytes)
+}
+
+fn tools_and_profiles(
+    config: &Config,
+    assets: &Assets,
+    backend: Arc<Backend>,
+    store: Arc<SqliteStore>,
+) -> Result<(Toolbox, Profiles), StartError> {
+    let deps = Deps { backend, drafts: store.clone(), previews: store };
+    let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
+    let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
+    let profiles = catalogue::load(assets, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+    Ok((toolbox, profiles))
+}
+
 /// The model that the settings ask for; `auto` takes the first vendor that has a key, else the demo model.
 fn provider(config: &Config) -> Result<Arc<dyn LlmProvider>, llm::ConnectError> {
     let vendor = match config.llm.provider.as_str() {
-        "auto" => [Vendor::Gemini, Vendor::Claude, Vendor::Openai].into_iter().find(|v| config.llm.has_key(*v)),
+        "auto" => Vendor::ALL.into_iter().find(|vendor| config.llm.section(*vendor).has_key),
         name => Vendor::parse(name),
     };
     match vendor {
@@ -222,10 +271,6 @@ async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), StartError> 
 fn root(url: &str) -> Result<Url, StartError> {
     let problem = |_| StartError::Config(vec![Problem::new("backend.base_url", "is not a URL")]);
     Url::parse(url).map_err(problem)
-}
-
-fn demo_data(error: crate::demo::backend::SeedError) -> StartError {
-    StartError::Config(vec![Problem::new("demo", error.to_string())])
 }
 
 fn none_if_zero(seconds: u64) -> Option<Duration> {

@@ -103,7 +103,7 @@ fn greet(app: &App, config: &Config) -> Result<(), String> {
     };
     say(&format!(
         "switchboard listening on http://{address} (provider: {}, model: {}, backend: {backend}, store: {})",
-        model.provider, model.model, config.store.shown_url()
+        model.provider, model.model, config.store.url
     ));
     if config.auth.mode != Mode::Dev {
         return Ok(());
@@ -133,12 +133,17 @@ const DEV_USER: &str = "11111111-1111-4111-8111-111111111111";
 const DEV_WORKFLOW: &str = "550e8400-e29b-41d4-a716-446655440000";
 
 fn check_config(config: &Config, sources: &Sources) -> ExitCode {
-    match switchboard::app::check(config, &sources.assets()) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&format!("the runtime did not start: {error}")),
+    };
+    match runtime.block_on(switchboard::app::check(config, &sources.assets())) {
         Ok(()) => {
             say("the configuration is good");
             ExitCode::SUCCESS
         }
-        Err(problems) => misconfigured(&problems),
+        Err(StartError::Config(problems)) => misconfigured(&problems),
+        Err(error) => failed(&error.to_string()),
     }
 }
 

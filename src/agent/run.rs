@@ -323,8 +323,7 @@ impl Turns<'_> {
             gen_ai.tool.name = call.name,
             gen_ai.tool.call.id = call.id.as_str()
         );
-        let execution = AssertUnwindSafe(self.agent.tools.execute(call, &self.cx)).catch_unwind();
-        execution.instrument(span).await.unwrap_or_else(|_| ToolOutput::error("the tool failed unexpectedly"))
+        self.agent.tools.execute(call, &self.cx).instrument(span).await
     }
 
     async fn emit_text(&self, text: String) -> Result<(), Ended> {

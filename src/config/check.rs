@@ -78,13 +78,12 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     }
     match Vendor::parse(&llm.provider) {
         Some(vendor) => {
-            let section = llm.vendor(vendor);
-            let name = vendor.name();
-            origin(&format!("llm.{name}.base_url"), &section.base_url, problems);
-            if section.model.is_empty() {
+            let (section, name) = (llm.section(vendor), vendor.name());
+            origin(&format!("llm.{name}.base_url"), section.base_url, problems);
+            if section.model.trim().is_empty() {
                 problems.push(Problem::new(format!("llm.{name}.model"), "is required"));
             }
-            if vendor.needs_key() && section.api_key.expose_secret().is_empty() {
+            if vendor.needs_key() && !section.has_key {
                 let reason = format!("is required with llm.provider \"{name}\"");
                 problems.push(Problem::new(format!("llm.{name}.api_key"), reason));
             }

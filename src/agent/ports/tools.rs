@@ -10,7 +10,8 @@ use crate::chat::tool::{ToolCall, ToolOutput};
 /// Runs tool calls.
 #[async_trait]
 pub trait ToolExecutor: Send + Sync {
-    /// The output of `call`: bad arguments, an unknown tool and a failing backend are outputs with `is_error`.
+    /// The output of `call`: bad arguments, an unknown tool and a failing backend are outputs with `is_error`, and so
+    /// is a panic inside a tool.
     /// Dropping the future stops the tool at once.
     async fn execute(&self, call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput;
 }
