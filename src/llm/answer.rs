@@ -1,0 +1,208 @@
+//! A model's answer from its bytes: bytes → frames → the vendor's fold → stream events. This is the one place where the
+//! rules that all vendors share are kept: an end without the terminal marker is an error, a body has a size limit, and
+//! nothing is read after the end.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use eventsource_stream::EventStreamError;
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
+use crate::chat::stream::StreamEvent;
+
+/// 64 MiB for one answer: a bound against a broken server, not against a long answer.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+
+/// Cuts a body into frames. Pure: the same frames whatever the pieces.
+pub(crate) trait Frames: Send + 'static {
+    /// Takes the next bytes and adds the frames they complete.
+    ///
+    /// # Errors
+    /// When the bytes are not what the framing promises, or are over a cap.
+    fn push(&mut self, bytes: &[u8], frames: &mut Vec<String>) -> Result<(), Unreadable>;
+
+    /// What the end of the body completes.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    fn finish(self) -> Result<Ending, Unreadable>;
+}
+
+/// What the end of a body leaves over.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// Frames that only the end has completed.
+    pub(crate) frames: Vec<String>,
+    /// Text that looks like JSON but was no frame.
+    pub(crate) tail: String,
+}
+
+/// A vendor's events folded into ours. Pure: no clock, no network.
+pub(crate) trait Fold: Send + 'static {
+    /// Folds one frame and adds what it says.
+    ///
+    /// # Errors
+    /// When the frame reports an error, or cannot be read.
+    fn push(&mut self, frame: &str, events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError>;
+
+    /// The body has ended, with `tail` left over: adds the last event where the end is the vendor's terminal marker.
+    ///
+    /// # Errors
+    /// When the answer is not complete, or `tail` reports an error.
+    fn finish(&mut self, tail: &str, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError>;
+}
+
+/// Whether more is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// There may be more.
+    More,
+    /// The terminal marker was there: the connection is given back, whatever the server does with it.
+    Done,
+}
+
+/// Why bytes are not the promised stream.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error("an event or line is longer than {limit} bytes")]
+    TooLong { limit: usize },
+    #[error("the answer is longer than {limit} bytes")]
+    AnswerTooLong { limit: usize },
+    #[error("a line is not valid utf-8")]
+    NotUtf8 { source: std::string::FromUtf8Error },
+    #[error("the answer is not an event stream")]
+    NotSse { source: Box<EventStreamError<std::convert::Infallible>> },
+}
+
+impl From<Unreadable> for ProviderError {
+    fn from(unreadable: Unreadable) -> Self {
+        malformed(unreadable)
+    }
+}
+
+/// `json` as a vendor's event.
+pub(crate) fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, ProviderError> {
+    serde_json::from_str(json).map_err(malformed)
+}
+
+/// The error of an answer that is not what the vendor promises.
+pub(crate) fn malformed(detail: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ProviderError {
+    ProviderError::new(ProviderErrorKind::Malformed, detail)
+}
+
+/// The JSON text of a call's arguments: servers write them as a string of JSON or as the JSON itself.
+pub(crate) fn arguments_text(raw: &RawValue) -> Result<String, ProviderError> {
+    if raw.get().starts_with('"') {
+        return read(raw.get());
+    }
+    Ok(raw.get().to_owned())
+}
+
+/// The error of an answer that ended too early.
+pub(crate) fn truncated() -> ProviderError {
+    ProviderError::new(ProviderErrorKind::Truncated, "the stream ended without its terminal marker")
+}
+
+/// The events in `bytes`. Ends after the first error or the terminal marker.
+pub(crate) fn events<B, R, F>(bytes: B, frames: R, fold: F) -> BoxStream<'static, Result<StreamEvent, ProviderError>>
+where
+    B: Stream<Item = Result<Bytes, ProviderError>> + Send + Unpin + 'static,
+    R: Frames,
+    F: Fold,
+{
+    let answer = Answer { source: Some((bytes, frames)), fold, read_bytes: 0, ready: VecDeque::new() };
+    stream::unfold(answer, async |mut answer| {
+        let item = answer.next().await?;
+        Some((item, answer))
+    })
+    .boxed()
+}
+
+/// An answer while it comes.
+struct Answer<B, R, F> {
+    /// `None` once the answer has ended, well or badly.
+    source: Option<(B, R)>,
+    fold: F,
+    read_bytes: usize,
+    /// Events that are read but not yet taken; at most those of one piece of the body.
+    ready: VecDeque<Result<StreamEvent, ProviderError>>,
+}
+
+impl<B, R, F> Answer<B, R, F>
+where
+    B: Stream<Item = Result<Bytes, ProviderError>> + Unpin,
+    R: Frames,
+    F: Fold,
+{
+    async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some(item);
+            }
+            let (mut source, reader) = self.source.take()?;
+            match source.next().await {
+                Some(Ok(bytes)) => self.take_bytes(&bytes, source, reader),
+                Some(Err(error)) => self.ready.push_back(Err(error)),
+                None => self.end(reader),
+            }
+        }
+    }
+
+    /// Reads one piece of the body; puts the source back unless this was the end.
+    fn take_bytes(&mut self, bytes: &Bytes, source: B, mut reader: R) {
+        self.read_bytes += bytes.len();
+        if self.read_bytes > MAX_ANSWER_BYTES {
+            self.ready.push_back(Err(Unreadable::AnswerTooLong { limit: MAX_ANSWER_BYTES }.into()));
+            return;
+        }
+        let mut frames = Vec::new();
+        // Frames before the unreadable place are complete, so what they say still counts.
+        let read = reader.push(bytes, &mut frames);
+        let mut events = Vec::new();
+        let folded = self.fold_frames(&frames, &mut events);
+        self.ready.extend(events.into_iter().map(Ok));
+        match (folded, read) {
+            (Ok(Flow::Done), _) => {}
+            (Err(error), _) => self.ready.push_back(Err(error)),
+            (Ok(Flow::More), Err(unreadable)) => self.ready.push_back(Err(unreadable.into())),
+            (Ok(Flow::More), Ok(())) => self.source = Some((source, reader)),
+        }
+    }
+
+    /// Reads what the end of the body completes.
+    fn end(&mut self, reader: R) {
+        let mut events = Vec::new();
+        let ended = self.fold_ending(reader, &mut events);
+        self.ready.extend(events.into_iter().map(Ok));
+        if let Err(error) = ended {
+            self.ready.push_back(Err(error));
+        }
+    }
+
+    fn fold_ending(&mut self, reader: R, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+        let ending = reader.finish()?;
+        let folded = self.fold_frames(&ending.frames, events).map_err(|error| match error.kind {
+            // The end may have come in the middle of this frame.
+            ProviderErrorKind::Malformed => ProviderError { kind: ProviderErrorKind::Truncated, ..error },
+            _ => error,
+        })?;
+        match folded {
+            Flow::Done => Ok(()),
+            Flow::More => self.fold.finish(&ending.tail, events),
+        }
+    }
+
+    fn fold_frames(&mut self, frames: &[String], events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
+        for frame in frames {
+            match self.fold.push(frame, events)? {
+                Flow::More => {}
+                Flow::Done => return Ok(Flow::Done),
+            }
+        }
+        Ok(Flow::More)
+    }
+}

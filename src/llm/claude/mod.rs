@@ -1,0 +1,82 @@
+//! Anthropic's Messages API: <https://docs.anthropic.com/en/api/messages>,
+//! streaming: <https://docs.anthropic.com/en/docs/build-with-claude/streaming>.
+
+mod fold;
+mod wire;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use self::fold::Fold;
+use super::answer;
+use super::http::{self, ConnectError, Endpoint, Patience};
+use super::sse::Sse;
+use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
+use crate::chat::message::ModelOrigin;
+
+/// The vendor's name in the configuration.
+pub const NAME: &str = "claude";
+
+/// `[llm.claude]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The origin that `/v1/messages` is appended to.
+    pub base_url: String,
+    /// The model.
+    pub model: String,
+    /// The key; empty is none.
+    #[serde(deserialize_with = "super::secret")]
+    pub api_key: SecretString,
+    /// The `anthropic-version` header. The default is the version that every gateway knows; what we send is the same in
+    /// all later ones.
+    pub version: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            base_url: "https://api.anthropic.com".to_owned(),
+            model: "claude-sonnet-5-5".to_owned(),
+            api_key: SecretString::default(),
+            version: "2023-06-01".to_owned(),
+        }
+    }
+}
+
+/// Claude, or what speaks its API.
+pub(super) struct Claude {
+    origin: Arc<ModelOrigin>,
+    endpoint: Endpoint,
+}
+
+impl Claude {
+    /// The provider that `config` describes.
+    pub(super) fn new(config: &Config, patience: Patience) -> Result<Self, ConnectError> {
+        let origin = super::origin(NAME, &config.model)?;
+        let url = http::join(NAME, &config.base_url, &["v1", "messages"])?;
+        let mut headers = HeaderMap::new();
+        http::add_key(&mut headers, NAME, HeaderName::from_static("x-api-key"), "", &config.api_key)?;
+        let version = HeaderValue::from_str(&config.version);
+        let version = version.map_err(|_| ConnectError::Header { provider: NAME, key: "version" })?;
+        headers.insert(HeaderName::from_static("anthropic-version"), version);
+        Ok(Self { origin, endpoint: Endpoint::new(url, "text/event-stream", headers, patience)? })
+    }
+}
+
+#[async_trait]
+impl LlmProvider for Claude {
+    fn origin(&self) -> &ModelOrigin {
+        &self.origin
+    }
+
+    async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
+        let body = self.endpoint.post(&wire::Request::new(&request, &self.origin)).await?;
+        let events = answer::events(body, Sse::default(), Fold::default());
+        Ok(EventStream { origin: Arc::clone(&self.origin), events })
+    }
+}

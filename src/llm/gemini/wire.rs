@@ -1,0 +1,289 @@
+//! The Gemini API's JSON: the request, written from the history by reference, and the chunks of its stream. An unknown
+//! field in a request is refused; in a chunk any field may be missing.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::agent::ports::llm::ChatRequest;
+use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
+use crate::chat::tool::{ToolCall, ToolDef};
+use crate::llm::failure::ErrorField;
+use crate::llm::history::{self, Answer, Arguments, Entry, Said, Schema};
+
+/// What the vendor documents for calls of a history that another model made: Gemini 3 refuses a call without a signature.
+const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// The body of `POST …:streamGenerateContent`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Request<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<SystemInstruction>,
+    contents: Vec<Content<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tools<'a>>,
+    generation_config: GenerationConfig,
+}
+
+#[derive(Debug, Serialize)]
+struct SystemInstruction {
+    parts: [TextPart; 1],
+}
+
+#[derive(Debug, Serialize)]
+struct TextPart {
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Content<'a> {
+    role: &'static str,
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(flatten)]
+    kind: PartKind<'a>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<Signature<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum PartKind<'a> {
+    Text(Cow<'a, str>),
+    FunctionCall(FunctionCall<'a>),
+    FunctionResponse(FunctionResponse<'a>),
+}
+
+#[derive(Debug)]
+enum Signature<'a> {
+    Theirs(&'a Replay),
+    Foreign,
+}
+
+impl Serialize for Signature<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            // Kept as the JSON string it came as.
+            Self::Theirs(replay) => replay.raw().serialize(serializer),
+            Self::Foreign => serializer.serialize_str(FOREIGN_SIGNATURE),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionCall<'a> {
+    name: &'a str,
+    args: Arguments<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionResponse<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    response: Response<'a>,
+}
+
+/// The vendor takes an object only, with a key that says how it went.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Response<'a> {
+    Output(Told<'a>),
+    Error(Told<'a>),
+}
+
+/// A result that is JSON goes in as such: the model need not read it through a second layer of quotes.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Told<'a> {
+    Json(&'a RawValue),
+    Text(&'a str),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<FunctionDeclaration<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FunctionDeclaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    /// JSON Schema; the older `parameters` refuses the whole request over any keyword it does not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters_json_schema: Option<Schema<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerationConfig {
+    max_output_tokens: u32,
+}
+
+impl<'a> Request<'a> {
+    /// The request of `chat` to the model of `origin`.
+    pub(super) fn new(chat: &ChatRequest<'a>, origin: &ModelOrigin) -> Self {
+        let mut contents = Vec::new();
+        for entry in history::entries(chat.messages, origin) {
+            match entry {
+                Entry::User(text) => contents.push(Content { role: "user", parts: vec![text_part(text)] }),
+                Entry::Assistant(said) => {
+                    contents
+                        .push(Content { role: "model", parts: model_parts(&said, wants_signatures(&origin.model)) });
+                    if !said.answers.is_empty() {
+                        let parts = said.answers.iter().map(|answer| response_part(answer, said.is_ours)).collect();
+                        contents.push(Content { role: "user", parts });
+                    }
+                }
+            }
+        }
+        let system = chat.system.text();
+        let tools = match chat.tools {
+            [] => Vec::new(),
+            tools => vec![Tools { function_declarations: tools.iter().map(declaration).collect() }],
+        };
+        Self {
+            system_instruction: (!system.trim().is_empty())
+                .then_some(SystemInstruction { parts: [TextPart { text: system }] }),
+            contents,
+            tools,
+            generation_config: GenerationConfig { max_output_tokens: chat.max_tokens },
+        }
+    }
+}
+
+/// Whether the model refuses a call without a signature: all since Gemini 3.
+fn wants_signatures(model: &str) -> bool {
+    !["gemini-1", "gemini-2", "gemma"].iter().any(|older| model.starts_with(older))
+}
+
+fn text_part(text: Cow<'_, str>) -> Part<'_> {
+    Part { kind: PartKind::Text(text), thought: false, thought_signature: None }
+}
+
+/// The message's parts in stream order, each with its own signature.
+fn model_parts<'a>(said: &Said<'a>, wants_signatures: bool) -> Vec<Part<'a>> {
+    let mut parts = Vec::with_capacity(said.parts.len());
+    let mut has_call = false;
+    for part in said.parts {
+        let (kind, thought, replay) = match part {
+            AssistantPart::Text { text, replay } => (PartKind::Text(text.into()), false, replay.as_ref()),
+            AssistantPart::Thinking { text, replay } => (PartKind::Text(text.into()), true, replay.as_ref()),
+            AssistantPart::ToolCall { call, replay } => (function_call(call, said.is_ours), false, replay.as_ref()),
+            AssistantPart::Opaque(_) => continue,
+        };
+        let is_first_call = matches!(kind, PartKind::FunctionCall(_)) && !std::mem::replace(&mut has_call, true);
+        let thought_signature = match replay {
+            Some(replay) if said.is_ours => Some(Signature::Theirs(replay)),
+            // Of parallel calls only the first is signed.
+            _ if is_first_call && !said.is_ours && wants_signatures => Some(Signature::Foreign),
+            _ => None,
+        };
+        let is_blank = matches!(&kind, PartKind::Text(text) if thought || text.trim().is_empty());
+        if !is_blank || thought_signature.is_some() {
+            parts.push(Part { kind, thought, thought_signature });
+        }
+    }
+    parts
+}
+
+fn function_call(call: &ToolCall, is_ours: bool) -> PartKind<'_> {
+    PartKind::FunctionCall(FunctionCall { name: &call.name, args: Arguments(&call.input), id: id(call, is_ours) })
+}
+
+fn response_part<'a>(answer: &Answer<'a>, is_ours: bool) -> Part<'a> {
+    let result = serde_json::from_str(answer.content).map_or(Told::Text(answer.content), Told::Json);
+    let response = if answer.is_error { Response::Error(result) } else { Response::Output(result) };
+    let kind = PartKind::FunctionResponse(FunctionResponse {
+        name: &answer.call.name,
+        id: id(answer.call, is_ours),
+        response,
+    });
+    Part { kind, thought: false, thought_signature: None }
+}
+
+/// Only an id that this vendor gave goes back; calls without one are matched by their order.
+fn id(call: &ToolCall, is_ours: bool) -> Option<&str> {
+    (is_ours && !call.id.is_minted()).then(|| call.id.as_str())
+}
+
+fn declaration(tool: &ToolDef) -> FunctionDeclaration<'_> {
+    let schema = Schema(&tool.input_schema);
+    let parameters_json_schema = (!schema.is_empty()).then_some(schema);
+    FunctionDeclaration { name: &tool.name, description: &tool.description, parameters_json_schema }
+}
+
+/// One chunk of the stream.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) candidates: Option<Vec<Candidate<'a>>>,
+    pub(super) prompt_feedback: Option<PromptFeedback>,
+    pub(super) usage_metadata: Option<UsageMetadata>,
+    pub(super) error: Option<ErrorField>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Candidate<'a> {
+    #[serde(borrow)]
+    pub(super) content: Option<ModelContent<'a>>,
+    pub(super) finish_reason: Option<String>,
+    pub(super) finish_message: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ModelContent<'a> {
+    #[serde(borrow)]
+    pub(super) parts: Option<Vec<ModelPart<'a>>>,
+}
+
+/// A part; kinds that are not listed here have none of these fields and are ignored.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModelPart<'a> {
+    pub(super) text: Option<String>,
+    pub(super) thought: Option<bool>,
+    #[serde(borrow)]
+    pub(super) thought_signature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) function_call: Option<ModelCall<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ModelCall<'a> {
+    pub(super) name: Option<String>,
+    #[serde(borrow)]
+    pub(super) args: Option<&'a RawValue>,
+    pub(super) id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptFeedback {
+    pub(super) block_reason: Option<String>,
+}
+
+/// Counters, in every chunk; the last value wins.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageMetadata {
+    pub(super) prompt_token_count: Option<u64>,
+    pub(super) tool_use_prompt_token_count: Option<u64>,
+    pub(super) candidates_token_count: Option<u64>,
+    pub(super) thoughts_token_count: Option<u64>,
+    pub(super) cached_content_token_count: Option<u64>,
+}

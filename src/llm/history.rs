@@ -1,0 +1,247 @@
+//! The conversation as every vendor must get it: each call answered, nothing empty, no two user messages in a row,
+//! replay data only for its own origin. The vendors' wires write these entries down; nothing is copied on the way.
+
+use std::borrow::Cow;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
+
+use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
+use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
+
+/// Every vendor refuses a history with an unanswered call, so a lost result is told as an error.
+const LOST_RESULT: &str = r#"{"error":"the result of this call was not recorded"}"#;
+
+/// One entry of the history.
+#[derive(Debug)]
+pub(crate) enum Entry<'a> {
+    /// What the user said since the last entry.
+    User(Cow<'a, str>),
+    /// What the model said, with the results of its calls.
+    Assistant(Said<'a>),
+}
+
+/// An assistant message that has text or calls.
+#[derive(Debug)]
+pub(crate) struct Said<'a> {
+    /// The pieces, in stream order.
+    pub(crate) parts: &'a [AssistantPart],
+    /// Whether the same vendor and model said it: only then its replay data means anything.
+    pub(crate) is_ours: bool,
+    /// One per call, in call order; empty when there are no calls.
+    pub(crate) answers: Vec<Answer<'a>>,
+}
+
+/// A call's result.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    /// The call.
+    pub(crate) call: &'a ToolCall,
+    /// For the model.
+    pub(crate) content: &'a str,
+    /// Whether `content` reports a failure.
+    pub(crate) is_error: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// The content for a vendor that has no field for failure: a failure says so in its text.
+    pub(crate) fn text(&self) -> Cow<'a, str> {
+        if self.is_error && !self.content.contains("error") {
+            return format!("error: {}", self.content).into();
+        }
+        self.content.into()
+    }
+}
+
+impl<'a> Said<'a> {
+    /// The text parts that are not blank, in order.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &'a str> {
+        self.parts.iter().filter_map(|part| match part {
+            AssistantPart::Text { text, .. } if !text.trim().is_empty() => Some(text.as_str()),
+            AssistantPart::Text { .. }
+            | AssistantPart::Thinking { .. }
+            | AssistantPart::ToolCall { .. }
+            | AssistantPart::Opaque(_) => None,
+        })
+    }
+
+    /// All text, joined; borrowed when it is one piece.
+    pub(crate) fn text(&self) -> Cow<'a, str> {
+        joined(self.texts())
+    }
+
+    /// All reasoning, joined.
+    pub(crate) fn thinking(&self) -> Cow<'a, str> {
+        joined(self.parts.iter().filter_map(|part| match part {
+            AssistantPart::Thinking { text, .. } => Some(text.as_str()),
+            AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => None,
+        }))
+    }
+}
+
+fn joined<'a>(pieces: impl Iterator<Item = &'a str>) -> Cow<'a, str> {
+    let joined = pieces.map(Cow::Borrowed).reduce(|mut all, piece| {
+        all.to_mut().push_str(&piece);
+        all
+    });
+    joined.unwrap_or_default()
+}
+
+/// The entries of `messages`, for a model of `origin`.
+pub(crate) fn entries<'a>(messages: &'a [Message], origin: &ModelOrigin) -> Vec<Entry<'a>> {
+    let mut entries: Vec<Entry<'a>> = Vec::with_capacity(messages.len());
+    for (at, message) in messages.iter().enumerate() {
+        match message {
+            Message::User(user) => {
+                let text = match user.decisions.as_slice() {
+                    [] => Cow::Borrowed(user.text.as_str()),
+                    _ => Cow::Owned(user.model_text()),
+                };
+                match entries.last_mut() {
+                    // A run that failed before its answer leaves two in a row; many chat templates refuse that.
+                    Some(Entry::User(before)) => *before = format!("{before}\n\n{text}").into(),
+                    Some(Entry::Assistant(_)) | None => entries.push(Entry::User(text)),
+                }
+            }
+            Message::Assistant(said) => {
+                let results = match messages.get(at + 1) {
+                    Some(Message::ToolResults(results)) => results.as_slice(),
+                    Some(Message::User(_) | Message::Assistant(_)) | None => &[],
+                };
+                let is_ours = *said.origin == *origin;
+                let said = Said { parts: &said.parts, is_ours, answers: answers(said, results) };
+                if !said.answers.is_empty() || said.texts().next().is_some() {
+                    entries.push(Entry::Assistant(said));
+                }
+            }
+            // Taken together with the calls they answer.
+            Message::ToolResults(_) => {}
+        }
+    }
+    entries
+}
+
+fn answers<'a>(said: &'a AssistantMessage, results: &'a [ToolResult]) -> Vec<Answer<'a>> {
+    let answer = |call: &'a ToolCall| match results.iter().find(|result| result.id == call.id) {
+        Some(result) => Answer { call, content: &result.content, is_error: result.is_error },
+        None => Answer { call, content: LOST_RESULT, is_error: true },
+    };
+    said.calls().map(answer).collect()
+}
+
+/// A call's arguments as an object; what was no object is sent as an empty one, since vendors take nothing else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arguments<'a>(pub(crate) &'a ToolInput);
+
+impl Serialize for Arguments<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            ToolInput::Object(map) => map.serialize(serializer),
+            ToolInput::Invalid(_) => Map::new().serialize(serializer),
+        }
+    }
+}
+
+/// A tool's schema as vendors take it: an object with `properties`, without the `$schema` key that some refuse.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schema<'a>(pub(crate) &'a Value);
+
+impl Schema<'_> {
+    /// Whether the tool takes no arguments at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        let properties = self.0.get("properties").and_then(Value::as_object);
+        properties.is_none_or(Map::is_empty) && self.0.get("$ref").is_none()
+    }
+}
+
+impl Serialize for Schema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let empty = Map::new();
+        let schema = self.0.as_object().unwrap_or(&empty);
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in schema.iter().filter(|(key, _)| *key != "$schema") {
+            map.serialize_entry(key, value)?;
+        }
+        if !schema.contains_key("type") {
+            map.serialize_entry("type", "object")?;
+        }
+        if !schema.contains_key("properties") {
+            map.serialize_entry("properties", &empty)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::chat::ids::ToolCallId;
+    use crate::chat::message::UserMessage;
+
+    fn origin(model: &str) -> ModelOrigin {
+        ModelOrigin { provider: "p".to_owned(), model: model.to_owned() }
+    }
+
+    fn said(model: &str, parts: Vec<AssistantPart>) -> Message {
+        Message::Assistant(AssistantMessage { origin: Arc::new(origin(model)), parts })
+    }
+
+    fn text(text: &str) -> AssistantPart {
+        AssistantPart::Text { text: text.to_owned(), replay: None }
+    }
+
+    fn call(id: &str) -> AssistantPart {
+        let input = ToolInput::Object(Map::new());
+        let call = ToolCall { id: ToolCallId::from_model(id), name: "t".to_owned(), input };
+        AssistantPart::ToolCall { call, replay: None }
+    }
+
+    fn result(id: &str, content: &str) -> ToolResult {
+        let id = ToolCallId::from_model(id);
+        ToolResult { id, name: "t".to_owned(), content: content.to_owned(), is_error: false }
+    }
+
+    fn lines(messages: &[Message]) -> Vec<String> {
+        let line = |entry: &Entry<'_>| match entry {
+            Entry::User(text) => format!("user {text:?}"),
+            Entry::Assistant(said) => {
+                let answers: Vec<_> = said.answers.iter().map(|a| format!(" {}={}", a.call.id, a.content)).collect();
+                format!("{} {:?}{}", if said.is_ours { "ours" } else { "foreign" }, said.text(), answers.concat())
+            }
+        };
+        entries(messages, &origin("m")).iter().map(line).collect()
+    }
+
+    #[test]
+    fn every_call_is_answered_and_nothing_empty_is_left() {
+        let messages = [
+            Message::User(UserMessage::new("a")),
+            said("m", vec![AssistantPart::Thinking { text: "hm".to_owned(), replay: None }, text(" ")]),
+            Message::User(UserMessage::new("b")),
+            said("m", vec![text("x"), call("1"), text("y"), call("2")]),
+            Message::ToolResults(vec![result("2", "two"), result("9", "orphan")]),
+            said("other", vec![call("1")]),
+            Message::User(UserMessage::new("c")),
+        ];
+        let expected = [
+            r#"user "a\n\nb""#,
+            &format!(r#"ours "xy" 1={LOST_RESULT} 2=two"#),
+            &format!(r#"foreign "" 1={LOST_RESULT}"#),
+            r#"user "c""#,
+        ];
+        assert_eq!(lines(&messages), expected);
+    }
+
+    #[test]
+    fn a_schema_always_has_properties_and_never_names_its_dialect() {
+        let written = |schema: Value| serde_json::to_value(Schema(&schema)).unwrap();
+        let empty = json!({"type": "object", "properties": {}});
+        assert_eq!(written(json!({"$schema": "x", "type": "object"})), empty);
+        assert_eq!(written(Value::Null), empty);
+        assert!(Schema(&empty).is_empty());
+    }
+}

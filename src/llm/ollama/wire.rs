@@ -1,0 +1,172 @@
+//! Ollama's JSON: the request, written from the history by reference, and the lines of its stream.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::agent::ports::llm::ChatRequest;
+use crate::chat::ids::ToolCallId;
+use crate::chat::message::ModelOrigin;
+use crate::chat::tool::{ToolCall, ToolDef};
+use crate::llm::failure::ErrorField;
+use crate::llm::history::{self, Answer, Arguments, Entry, Said, Schema};
+
+/// The body of `POST /api/chat`. `think` is left out: `true` is refused by models that cannot, and those that can do.
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    model: &'a str,
+    messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    stream: bool,
+    /// Off: a conversation that is too long must be an error, not an answer that has forgotten its tool results.
+    truncate: bool,
+    options: Options,
+}
+
+#[derive(Debug, Serialize)]
+struct Options {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_ctx: Option<u32>,
+    num_predict: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Message<'a> {
+    System {
+        content: String,
+    },
+    User {
+        content: Cow<'a, str>,
+    },
+    Assistant {
+        content: Cow<'a, str>,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        thinking: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call<'a>>,
+    },
+    Tool {
+        tool_name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<&'a str>,
+        content: Cow<'a, str>,
+    },
+}
+
+#[derive(Debug, Serialize)]
+struct Call<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    function: Function<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: Arguments<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "function")]
+struct Tool<'a> {
+    function: ToolFunction<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct ToolFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Schema<'a>,
+}
+
+impl<'a> Request<'a> {
+    /// The request of `chat` to the model of `origin`, with a context window of `num_ctx` tokens.
+    pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, num_ctx: Option<u32>) -> Self {
+        let mut messages = Vec::new();
+        let system = chat.system.text();
+        if !system.trim().is_empty() {
+            messages.push(Message::System { content: system });
+        }
+        for entry in history::entries(chat.messages, origin) {
+            match entry {
+                Entry::User(content) => messages.push(Message::User { content }),
+                Entry::Assistant(said) => {
+                    messages.push(assistant(&said));
+                    messages.extend(said.answers.iter().map(result));
+                }
+            }
+        }
+        Self {
+            model: &origin.model,
+            messages,
+            tools: chat.tools.iter().map(tool).collect(),
+            stream: true,
+            truncate: false,
+            options: Options { num_ctx, num_predict: chat.max_tokens },
+        }
+    }
+}
+
+fn assistant<'a>(said: &Said<'a>) -> Message<'a> {
+    let calls = said.answers.iter().map(|answer| answer.call);
+    Message::Assistant {
+        content: said.text(),
+        thinking: if said.is_ours { said.thinking() } else { Cow::default() },
+        tool_calls: calls.map(call).collect(),
+    }
+}
+
+fn call(call: &ToolCall) -> Call<'_> {
+    Call { id: id(&call.id), function: Function { name: &call.name, arguments: Arguments(&call.input) } }
+}
+
+fn result<'a>(answer: &Answer<'a>) -> Message<'a> {
+    Message::Tool { tool_name: &answer.call.name, tool_call_id: id(&answer.call.id), content: answer.text() }
+}
+
+/// Only the ids that a model gave: older servers give none.
+fn id(id: &ToolCallId) -> Option<&str> {
+    (!id.is_minted()).then(|| id.as_str())
+}
+
+fn tool(tool: &ToolDef) -> Tool<'_> {
+    let parameters = Schema(&tool.input_schema);
+    Tool { function: ToolFunction { name: &tool.name, description: &tool.description, parameters } }
+}
+
+/// One line of the stream.
+#[derive(Debug, Deserialize)]
+pub(super) struct Line<'a> {
+    #[serde(borrow)]
+    pub(super) message: Option<LineMessage<'a>>,
+    pub(super) done: Option<bool>,
+    pub(super) done_reason: Option<String>,
+    pub(super) prompt_eval_count: Option<u64>,
+    pub(super) eval_count: Option<u64>,
+    pub(super) error: Option<ErrorField>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct LineMessage<'a> {
+    pub(super) content: Option<String>,
+    pub(super) thinking: Option<String>,
+    #[serde(borrow)]
+    pub(super) tool_calls: Option<Vec<LineCall<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct LineCall<'a> {
+    pub(super) id: Option<String>,
+    #[serde(borrow)]
+    pub(super) function: Option<LineFunction<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct LineFunction<'a> {
+    pub(super) name: Option<String>,
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+}

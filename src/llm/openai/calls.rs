@@ -1,0 +1,204 @@
+//! Which call a delta belongs to. The protocol says by index; servers leave the index out, use 0 for every call, repeat
+//! ids and names or leave them empty, so index and id are weighed together. State lives as long as the response: some
+//! servers count anew in every chunk.
+
+use std::collections::HashMap;
+
+use super::wire;
+use crate::agent::ports::llm::ProviderError;
+use crate::chat::message::Replay;
+use crate::chat::stream::{CallSlot, ReplayOn, StreamEvent};
+use crate::llm::answer::arguments_text;
+
+/// The calls of one response so far.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// The newest call of each index.
+    by_index: HashMap<i64, usize>,
+    by_id: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct Call {
+    slot: CallSlot,
+    index: Option<i64>,
+    id: Option<String>,
+    /// Whether the name is known and the call has been announced.
+    is_started: bool,
+    has_input: bool,
+    /// Arguments that came before the name.
+    early_input: String,
+    /// Opaque data that came before the name.
+    early_replay: Option<Replay>,
+}
+
+impl Calls {
+    /// Folds one delta; empty ids and names are as good as none.
+    pub(super) fn push(
+        &mut self,
+        delta: wire::CallDelta<'_>,
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), ProviderError> {
+        let id = delta.id.filter(|id| !id.is_empty());
+        let (name, arguments) = match delta.function {
+            Some(function) => (function.name.filter(|name| !name.is_empty()), function.arguments),
+            None => (None, None),
+        };
+        let json = match arguments {
+            Some(raw) => arguments_text(raw)?,
+            None => String::new(),
+        };
+        let at = self.find(delta.index, id.as_deref(), name.is_some());
+        let at = at.unwrap_or_else(|| self.add(delta.index));
+        let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
+        if let (Some(id), None) = (id, &call.id) {
+            self.by_id.insert(id.clone(), at);
+            call.id = Some(id);
+        }
+        call.push(name, json, delta.extra_content.map(|raw| Replay::new(raw.to_owned())), events);
+        Ok(())
+    }
+
+    /// Whether a call has arguments but never got a name.
+    pub(super) fn has_nameless(&self) -> bool {
+        self.calls.iter().any(|call| !call.is_started && call.has_input)
+    }
+
+    fn find(&self, index: Option<i64>, id: Option<&str>, is_named: bool) -> Option<usize> {
+        let with_index = index.and_then(|index| self.by_index.get(&index).copied());
+        match (index, id) {
+            (_, Some(id)) => {
+                let same_id = self.by_id.get(id).copied();
+                let same_id = same_id.filter(|&at| index.is_none() || self.calls[at].index == index);
+                // An id may come after its call has begun; another id at the same index is another call.
+                same_id.or_else(|| with_index.filter(|&at| self.calls[at].id.is_none()))
+            }
+            (Some(_), None) => with_index,
+            // Without either it goes on with the last call, unless that one is whole and this one has a name.
+            (None, None) => {
+                let last = self.calls.last()?;
+                let is_next = is_named && last.is_started && last.has_input;
+                (!is_next).then_some(self.calls.len() - 1)
+            }
+        }
+    }
+
+    fn add(&mut self, index: Option<i64>) -> usize {
+        let at = self.calls.len();
+        self.calls.push(Call {
+            slot: CallSlot(u32::try_from(at).unwrap_or(u32::MAX)),
+            index,
+            id: None,
+            is_started: false,
+            has_input: false,
+            early_input: String::new(),
+            early_replay: None,
+        });
+        if let Some(index) = index {
+            self.by_index.insert(index, at);
+        }
+        at
+    }
+}
+
+impl Call {
+    fn push(&mut self, name: Option<String>, json: String, replay: Option<Replay>, events: &mut Vec<StreamEvent>) {
+        self.has_input |= !json.is_empty();
+        self.early_input.push_str(&json);
+        self.early_replay = replay.or(self.early_replay.take());
+        if let (Some(name), false) = (name, self.is_started) {
+            self.is_started = true;
+            events.push(StreamEvent::ToolCallStarted { slot: self.slot, id: self.id.clone(), name });
+        }
+        if !self.is_started {
+            return;
+        }
+        if !self.early_input.is_empty() {
+            let json = std::mem::take(&mut self.early_input);
+            events.push(StreamEvent::ToolCallInput { slot: self.slot, json });
+        }
+        if let Some(data) = self.early_replay.take() {
+            events.push(StreamEvent::Replay { on: ReplayOn::ToolCall(self.slot), data });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The calls in `deltas`: slot, id, name and arguments of each.
+    fn folded(deltas: &[&str]) -> Vec<(u32, Option<String>, String, String)> {
+        let mut calls = Calls::default();
+        let mut events = Vec::new();
+        for delta in deltas {
+            calls.push(serde_json::from_str(delta).unwrap(), &mut events).unwrap();
+        }
+        let mut folded: Vec<(u32, Option<String>, String, String)> = Vec::new();
+        for event in events {
+            match event {
+                StreamEvent::ToolCallStarted { slot, id, name } => folded.push((slot.0, id, name, String::new())),
+                StreamEvent::ToolCallInput { slot, json } => {
+                    folded.iter_mut().find(|call| call.0 == slot.0).unwrap().3.push_str(&json);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        folded
+    }
+
+    #[test]
+    fn deltas_find_their_call_whatever_the_server_leaves_out() {
+        let one = |slot, id: &str, name: &str, json: &str| {
+            (slot, (!id.is_empty()).then(|| id.to_owned()), name.to_owned(), json.to_owned())
+        };
+        let table: [(&str, &[&str], Vec<_>); 6] = [
+            (
+                "interleaved, sparse indexes",
+                &[
+                    r#"{"index":3,"id":"a","function":{"name":"f","arguments":""}}"#,
+                    r#"{"index":9,"id":"b","function":{"name":"g","arguments":"{"}}"#,
+                    r#"{"index":3,"function":{"arguments":"1"}}"#,
+                    r#"{"index":9,"id":"","function":{"name":"","arguments":"}"}}"#,
+                ],
+                vec![one(0, "a", "f", "1"), one(1, "b", "g", "{}")],
+            ),
+            (
+                "index 0 for all",
+                &[
+                    r#"{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}"#,
+                    r#"{"index":0,"id":"b","function":{"name":"f","arguments":"2"}}"#,
+                    r#"{"index":0,"function":{"arguments":"3"}}"#,
+                ],
+                vec![one(0, "a", "f", "1"), one(1, "b", "f", "23")],
+            ),
+            (
+                "the same id at two indexes",
+                &[
+                    r#"{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}"#,
+                    r#"{"index":1,"id":"a","function":{"name":"f","arguments":"2"}}"#,
+                ],
+                vec![one(0, "a", "f", "1"), one(1, "a", "f", "2")],
+            ),
+            (
+                "the name after the id and the first arguments",
+                &[r#"{"index":0,"id":"a","function":{"arguments":"1"}}"#, r#"{"index":0,"function":{"name":"f"}}"#],
+                vec![one(0, "a", "f", "1")],
+            ),
+            (
+                "neither index nor id, whole calls",
+                &[
+                    r#"{"function":{"name":"f","arguments":{"x":1}}}"#,
+                    r#"{"function":{"arguments":" "}}"#,
+                    r#"{"function":{"name":"f","arguments":null}}"#,
+                ],
+                vec![one(0, "", "f", r#"{"x":1} "#), one(1, "", "f", "")],
+            ),
+            ("nothing at all", &["{}", r#"{"index":0,"id":null,"function":null}"#], vec![]),
+        ];
+        for (why, deltas, expected) in table {
+            assert_eq!(folded(deltas), expected, "{why}");
+        }
+    }
+}

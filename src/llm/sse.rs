@@ -1,0 +1,180 @@
+//! Server-Sent Events out of bytes. `eventsource-stream` is the grammar; this reader stands before it, because the crate
+//! has no limits, scans its buffer anew for every chunk, drops an event that the body's end cuts short of its blank line
+//! and panics on a byte order mark. Here bytes become lines in linear time, and the crate gets one whole event at a time.
+
+use std::convert::Infallible;
+
+use eventsource_stream::Eventsource;
+use futures::{FutureExt, StreamExt, stream};
+
+use super::answer::{Ending, Frames, Unreadable};
+
+/// 16 MiB for one event: whole tool arguments may come in one line.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+
+/// 64 KiB of text that is no event: a vendor's error object is far smaller.
+const MAX_TAIL_BYTES: usize = 64 << 10;
+
+/// The fields that the grammar knows; any other line is no field.
+const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+
+/// Reads an event stream piece by piece; a frame is the data of one event.
+#[derive(Debug, Default)]
+pub(crate) struct Sse {
+    /// The line that is still coming.
+    line: Vec<u8>,
+    /// The last byte was a CR: an LF right after it belongs to the same line end.
+    after_cr: bool,
+    /// Whether a line has ended yet; a byte order mark may stand before the first.
+    started: bool,
+    /// The field lines of the event that is still coming, each ended by one LF.
+    event: Vec<u8>,
+    /// What looks like raw JSON between the events: some vendors report an error that way.
+    tail: Vec<u8>,
+}
+
+impl Frames for Sse {
+    fn push(&mut self, mut bytes: &[u8], frames: &mut Vec<String>) -> Result<(), Unreadable> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.after_cr) {
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
+        while let Some(end) = bytes.iter().position(|b| matches!(b, b'\n' | b'\r')) {
+            self.grow(&bytes[..end])?;
+            self.end_line(frames)?;
+            let is_cr = bytes[end] == b'\r';
+            bytes = &bytes[end + 1..];
+            if is_cr {
+                self.after_cr = bytes.is_empty();
+                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+            }
+        }
+        self.grow(bytes)
+    }
+
+    fn finish(mut self) -> Result<Ending, Unreadable> {
+        let mut frames = Vec::new();
+        self.end_line(&mut frames)?;
+        self.dispatch(&mut frames)?;
+        Ok(Ending { frames, tail: String::from_utf8_lossy(&self.tail).into_owned() })
+    }
+}
+
+impl Sse {
+    fn grow(&mut self, bytes: &[u8]) -> Result<(), Unreadable> {
+        if self.event.len() + self.line.len() + bytes.len() > MAX_EVENT_BYTES {
+            return Err(Unreadable::TooLong { limit: MAX_EVENT_BYTES });
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end_line(&mut self, frames: &mut Vec<String>) -> Result<(), Unreadable> {
+        let mut line = self.line.as_slice();
+        if !self.started {
+            line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+            self.started = true;
+        }
+        let name = line.split(|b| *b == b':').next().unwrap_or_default();
+        if FIELDS.contains(&name) {
+            self.event.extend_from_slice(line);
+            self.event.push(b'\n');
+        } else if line.is_empty() {
+            self.dispatch(frames)?;
+        } else if !name.is_empty() {
+            // Lines before the JSON are fields of some extension and say nothing.
+            let is_json = !self.tail.is_empty() || matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
+            if is_json && self.tail.len() + line.len() < MAX_TAIL_BYTES {
+                self.tail.extend_from_slice(line);
+                self.tail.push(b'\n');
+            }
+        }
+        self.line.clear();
+        Ok(())
+    }
+
+    /// Hands the lines of one event to the grammar. They are complete, so the crate's stream never waits; one line at a
+    /// time, so its buffer never holds more than that.
+    fn dispatch(&mut self, frames: &mut Vec<String>) -> Result<(), Unreadable> {
+        if self.event.is_empty() {
+            return Ok(());
+        }
+        let event_lines = std::mem::take(&mut self.event);
+        let lines = event_lines.split_inclusive(|b| *b == b'\n').chain([b"\n".as_slice()]);
+        let mut events = stream::iter(lines.map(Ok::<_, Infallible>)).eventsource();
+        while let Some(Some(event)) = events.next().now_or_never() {
+            let event = event.map_err(|source| Unreadable::NotSse { source: Box::new(source) })?;
+            if !event.data.is_empty() {
+                frames.push(event.data);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything `body` holds, cut into pieces of `size` bytes.
+    fn read(body: &[u8], size: usize) -> Result<(Vec<String>, String), Unreadable> {
+        let mut reader = Sse::default();
+        let mut frames = Vec::new();
+        for piece in body.chunks(size) {
+            reader.push(piece, &mut frames)?;
+        }
+        let ending = reader.finish()?;
+        frames.extend(ending.frames);
+        Ok((frames, ending.tail))
+    }
+
+    #[test]
+    fn events_are_read_the_same_however_the_bytes_are_cut() {
+        let cases: [(&str, &[&str], &str, &str); 12] = [
+            ("data: a\n\ndata:b\n\n", &["a", "b"], "", "one optional space"),
+            ("data:  a \n\n", &[" a "], "", "only one space is taken"),
+            ("data: a\ndata: b\n\n", &["a\nb"], "", "several lines are one text"),
+            ("data: a\r\n\r\ndata: b\r\rdata: c\n\n", &["a", "b", "c"], "", "all three line ends"),
+            (": note\n\nid: 7\nretry: 1\n\nevent: ping\n\n", &[], "", "an event without data is none"),
+            ("event: x\ndata: a", &["a"], "", "the body's end ends the event"),
+            ("\u{feff}data: a\n\n\u{feff}data: b\n\n", &["a"], "", "a byte order mark belongs at the beginning only"),
+            ("data: a\u{2028}é\u{85}\n\n", &["a\u{2028}é\u{85}"], "", "other separators are text"),
+            ("data\n\ndata:\n\ndata: \n\n", &[], "", "empty data"),
+            ("unknown: x\nfoo\ndata: a\n\n", &["a"], "", "unknown fields"),
+            ("data: a\n\n{\n \"error\": {}\n}\n", &["a"], "{\n \"error\": {}\n}\n", "raw JSON is kept"),
+            ("", &[], "", "nothing"),
+        ];
+        for (body, frames, tail, why) in cases {
+            for size in [1, 2, 3, 7, 1000] {
+                let (got, got_tail) = read(body.as_bytes(), size).unwrap();
+                assert_eq!((got, got_tail.as_str()), (frames.iter().map(|&f| f.to_owned()).collect(), tail), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_are_an_error() {
+        assert!(matches!(read(b"data: \xff\n\n", 3), Err(Unreadable::NotSse { .. })));
+    }
+
+    #[test]
+    fn an_event_over_the_cap_is_an_error_in_one_line_or_in_many() {
+        let line = vec![b'x'; MAX_EVENT_BYTES + 1];
+        assert!(matches!(read(&line, 65_536), Err(Unreadable::TooLong { .. })));
+        let lines = b"data: 0123456789\n".repeat(MAX_EVENT_BYTES / 16);
+        assert!(matches!(read(&lines, 65_536), Err(Unreadable::TooLong { .. })));
+    }
+
+    #[test]
+    fn long_lines_in_single_bytes_and_many_lines_in_one_event_take_linear_time() {
+        let started = std::time::Instant::now();
+        let long = format!("data: {}\n\n", "x".repeat(2_000_000));
+        assert_eq!(read(long.as_bytes(), 1).unwrap().0[0].len(), 2_000_000);
+        let many = "data: x\n".repeat(200_000) + "\n";
+        assert_eq!(read(many.as_bytes(), 4096).unwrap().0[0].len(), 399_999);
+        // Quadratic work would be 10^12 byte moves: hours. The bound is far above what a busy machine needs.
+        assert!(started.elapsed().as_secs() < 60, "took {:?}", started.elapsed());
+    }
+}
