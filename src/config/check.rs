@@ -79,7 +79,12 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     match Vendor::parse(&llm.provider) {
         Some(vendor) => {
             let (section, name) = (llm.section(vendor), vendor.name());
-            origin(&format!("llm.{name}.base_url"), section.base_url, problems);
+            // A query before the path is appended is how Azure names its API version.
+            let base_url = match vendor {
+                Vendor::OpenAi => section.base_url.split('?').next().unwrap_or_default(),
+                Vendor::Gemini | Vendor::Claude | Vendor::Ollama => section.base_url,
+            };
+            origin(&format!("llm.{name}.base_url"), base_url, problems);
             if section.model.trim().is_empty() {
                 problems.push(Problem::new(format!("llm.{name}.model"), "is required"));
             }

@@ -21,7 +21,7 @@ mod sse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 
 use self::http::Patience;
@@ -71,10 +71,32 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The section of one vendor.
+    pub fn section(&self, vendor: Vendor) -> Section<'_> {
+        let (base_url, model, api_key) = match vendor {
+            Vendor::Gemini => (&self.gemini.base_url, &self.gemini.model, &self.gemini.api_key),
+            Vendor::Claude => (&self.claude.base_url, &self.claude.model, &self.claude.api_key),
+            Vendor::Ollama => (&self.ollama.base_url, &self.ollama.model, &self.ollama.api_key),
+            Vendor::OpenAi => (&self.openai.base_url, &self.openai.model, &self.openai.api_key),
+        };
+        Section { base_url, model, has_key: !api_key.expose_secret().is_empty() }
+    }
+
     fn patience(&self) -> Patience {
         let seconds = |s: u64| (s > 0).then(|| Duration::from_secs(s));
         Patience { first_byte: seconds(self.first_byte_timeout_s), idle: seconds(self.idle_timeout_s) }
     }
+}
+
+/// What the vendors' sections have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Section<'a> {
+    /// Where the vendor's API is.
+    pub base_url: &'a str,
+    /// The model.
+    pub model: &'a str,
+    /// Whether a key is given.
+    pub has_key: bool,
 }
 
 /// The vendors, by the wire they speak.
@@ -106,6 +128,16 @@ impl Vendor {
             Self::Claude => claude::NAME,
             Self::Ollama => ollama::NAME,
             Self::OpenAi => openai::NAME,
+        }
+    }
+}
+
+impl Vendor {
+    /// Whether nothing can be asked without a key; local servers need none.
+    pub fn needs_key(self) -> bool {
+        match self {
+            Self::Gemini | Self::Claude => true,
+            Self::Ollama | Self::OpenAi => false,
         }
     }
 }
