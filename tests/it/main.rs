@@ -1,2 +1,5 @@
 //! The one integration test binary.
-fn main() {}
+
+// The attribute is for clippy, which otherwise takes the helpers between the tests for code that must not panic.
+#[cfg(test)]
+mod store;

@@ -1,0 +1,142 @@
+//! The rows of changes and decisions: serde counterparts of [`crate::chat::preview`], whose types have none by law.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::transcript::RecordError;
+use crate::chat::ids::PreviewId;
+use crate::chat::preview::{Change, ChangeTarget, Decided, Verdict};
+
+/// A [`Change`]. Its body is kept raw: the reader's depth limit then counts the body alone, as it did when the body came.
+#[derive(Serialize, Deserialize)]
+struct ChangeRow<'a> {
+    target: TargetRow,
+    existing_id: Option<Cow<'a, str>>,
+    name: Cow<'a, str>,
+    body: Box<RawValue>,
+}
+
+/// A [`Decided`].
+#[derive(Serialize, Deserialize)]
+pub(super) struct DecidedRow<'a> {
+    preview: Cow<'a, str>,
+    target: TargetRow,
+    name: Cow<'a, str>,
+    verdict: VerdictRow,
+    comment: Option<Cow<'a, str>>,
+    saved_id: Option<Cow<'a, str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TargetRow {
+    Workflow,
+    TableConfig,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum VerdictRow {
+    Accept,
+    Reject,
+}
+
+/// The change as JSON text.
+///
+/// # Errors
+/// When its body is nested so deeply that it could not be read again.
+pub(super) fn encode_change(change: &Change) -> Result<String, RecordError> {
+    let row = ChangeRow {
+        target: TargetRow::of(change.target),
+        existing_id: change.existing_id.as_deref().map(Cow::Borrowed),
+        name: Cow::Borrowed(&change.name),
+        body: to_raw_value(&change.body).map_err(RecordError::json("change"))?,
+    };
+    let text = serde_json::to_string(&row).map_err(RecordError::json("change"))?;
+    decode_change(&text)?;
+    Ok(text)
+}
+
+/// The change in `text`.
+///
+/// # Errors
+/// When it is not what [`encode_change`] wrote.
+pub(super) fn decode_change(text: &str) -> Result<Change, RecordError> {
+    let row: ChangeRow<'_> = serde_json::from_str(text).map_err(RecordError::json("change"))?;
+    Ok(Change {
+        target: row.target.into_target(),
+        existing_id: row.existing_id.map(Cow::into_owned),
+        name: row.name.into_owned(),
+        body: serde_json::from_str(row.body.get()).map_err(RecordError::json("change"))?,
+    })
+}
+
+/// The decision as JSON text.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn encode_decided(decided: &Decided) -> Result<String, RecordError> {
+    serde_json::to_string(&DecidedRow::of(decided)).map_err(RecordError::json("decision"))
+}
+
+/// The decision in `text`.
+///
+/// # Errors
+/// When it is not what [`encode_decided`] wrote.
+pub(super) fn decode_decided(text: &str) -> Result<Decided, RecordError> {
+    let row: DecidedRow<'_> = serde_json::from_str(text).map_err(RecordError::json("decision"))?;
+    row.into_decided()
+}
+
+impl<'a> DecidedRow<'a> {
+    /// The row of `decided`.
+    pub(super) fn of(decided: &'a Decided) -> Self {
+        Self {
+            preview: Cow::Owned(decided.preview.to_string()),
+            target: TargetRow::of(decided.target),
+            name: Cow::Borrowed(&decided.name),
+            verdict: match decided.verdict {
+                Verdict::Accept => VerdictRow::Accept,
+                Verdict::Reject => VerdictRow::Reject,
+            },
+            comment: decided.comment.as_deref().map(Cow::Borrowed),
+            saved_id: decided.saved_id.as_deref().map(Cow::Borrowed),
+        }
+    }
+
+    /// The decision of this row.
+    ///
+    /// # Errors
+    /// When its id is none.
+    pub(super) fn into_decided(self) -> Result<Decided, RecordError> {
+        Ok(Decided {
+            preview: PreviewId::parse(&self.preview)?,
+            target: self.target.into_target(),
+            name: self.name.into_owned(),
+            verdict: match self.verdict {
+                VerdictRow::Accept => Verdict::Accept,
+                VerdictRow::Reject => Verdict::Reject,
+            },
+            comment: self.comment.map(Cow::into_owned),
+            saved_id: self.saved_id.map(Cow::into_owned),
+        })
+    }
+}
+
+impl TargetRow {
+    fn of(target: ChangeTarget) -> Self {
+        match target {
+            ChangeTarget::Workflow => Self::Workflow,
+            ChangeTarget::TableConfig => Self::TableConfig,
+        }
+    }
+
+    fn into_target(self) -> ChangeTarget {
+        match self {
+            Self::Workflow => ChangeTarget::Workflow,
+            Self::TableConfig => ChangeTarget::TableConfig,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Conversations on SQLite. A run gets its place in the conversation when it begins, and its messages keep it, so that two
+//! runs at once do not mix their messages.
+
+use async_trait::async_trait;
+use futures::TryStreamExt;
+use sqlx::sqlite::SqliteConnection;
+
+use super::{Fault, SqliteStore};
+use crate::agent::ports::store::{ConversationStore, NewRun, RunOutcome, RunStart, StoreError};
+use crate::chat::caller::Owner;
+use crate::chat::ids::RunId;
+use crate::chat::message::{Message, UserMessage};
+use crate::chat::preview::Decided;
+use crate::chat::stream::Usage;
+use crate::store::change::decode_decided;
+use crate::store::history::{Room, presentable};
+use crate::store::transcript::{self, Record};
+
+/// How many decisions one run tells; whoever decided more tells the rest with the next message.
+const TOLD_AT_ONCE: i64 = 50;
+
+#[async_trait]
+impl ConversationStore for SqliteStore {
+    async fn begin_run(&self, run: NewRun<'_>) -> Result<RunStart, StoreError> {
+        self.try_begin_run(run).await.map_err(|fault| fault.while_trying("begin a run"))
+    }
+
+    async fn append(&self, run: RunId, messages: &[Message]) -> Result<(), StoreError> {
+        self.try_append(run, messages).await.map_err(|fault| fault.while_trying("append messages"))
+    }
+
+    async fn finish_run(&self, run: RunId, outcome: RunOutcome, usage: Usage) -> Result<(), StoreError> {
+        self.try_finish_run(run, &outcome, usage).await.map_err(|fault| fault.while_trying("finish a run"))
+    }
+}
+
+/// Where a run's messages go, read from the run's row.
+struct Place {
+    owner: Owner,
+    conversation: String,
+    run_seq: i64,
+    has_ended: bool,
+}
+
+impl SqliteStore {
+    async fn try_begin_run(&self, run: NewRun<'_>) -> Result<RunStart, Fault> {
+        let now = self.clock.now_ms();
+        let mut transaction = self.write().await?;
+        let place = place_run(&mut transaction, run, now).await?;
+        let history = history(&mut transaction, &place, run.history_bytes).await?;
+        let decisions = tell_decisions(&mut transaction, &place, run.id).await?;
+        let message = UserMessage { text: run.text.to_owned(), decisions };
+        insert(&mut transaction, &place, 0, &transcript::encode_user(&message)?).await?;
+        transaction.commit().await?;
+        Ok(RunStart { history, message })
+    }
+
+    async fn try_append(&self, run: RunId, messages: &[Message]) -> Result<(), Fault> {
+        let records = messages.iter().map(transcript::encode).collect::<Result<Vec<_>, _>>()?;
+        let mut transaction = self.write().await?;
+        let place = find_run(&mut transaction, run).await?;
+        if place.has_ended {
+            return Err(Fault::EndedRun(run));
+        }
+        let first: i64 = sqlx::query_scalar(
+            "SELECT COALESCE(MAX(seq), -1) + 1 FROM messages
+             WHERE tenant = ? AND user_id = ? AND conversation = ? AND run_seq = ?",
+        )
+        .bind(&place.owner.tenant)
+        .bind(&place.owner.user)
+        .bind(&place.conversation)
+        .bind(place.run_seq)
+        .fetch_one(&mut *transaction)
+        .await?;
+        for (seq, record) in (first..).zip(&records) {
+            insert(&mut transaction, &place, seq, record).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Records an outcome once: whoever comes later, such as a guard that saw the run's task end, changes nothing.
+    async fn try_finish_run(&self, run: RunId, outcome: &RunOutcome, usage: Usage) -> Result<(), Fault> {
+        let (outcome, failure_code) = match outcome {
+            RunOutcome::Completed => ("completed", None),
+            RunOutcome::Failed(code) => ("failed", Some(*code)),
+            RunOutcome::Cancelled => ("cancelled", None),
+        };
+        let mut transaction = self.write().await?;
+        let place = find_run(&mut transaction, run).await?;
+        if place.has_ended {
+            return Ok(());
+        }
+        sqlx::query(
+            "UPDATE runs SET finished_at = ?, outcome = ?, failure_code = ?,
+                 input_tokens = ?, output_tokens = ?, cached_input_tokens = ?, reasoning_tokens = ?
+             WHERE tenant = ? AND user_id = ? AND id = ?",
+        )
+        .bind(self.clock.now_ms())
+        .bind(outcome)
+        .bind(failure_code)
+        .bind(column(usage.input_tokens))
+        .bind(column(usage.output_tokens))
+        .bind(column(usage.cached_input_tokens))
+        .bind(column(usage.reasoning_tokens))
+        .bind(&place.owner.tenant)
+        .bind(&place.owner.user)
+        .bind(run.to_string())
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+}
+
+/// Gives a run the next place in its conversation, which is made if the owner has none of that id.
+async fn place_run(connection: &mut SqliteConnection, run: NewRun<'_>, now: i64) -> Result<Place, sqlx::Error> {
+    let NewRun { id, owner, conversation, profile, .. } = run;
+    sqlx::query(
+        "INSERT INTO conversations (tenant, user_id, id, profile, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+         ON CONFLICT (tenant, user_id, id) DO UPDATE SET profile = excluded.profile, updated_at = excluded.updated_at",
+    )
+    .bind(&owner.tenant)
+    .bind(&owner.user)
+    .bind(conversation.as_str())
+    .bind(profile)
+    .bind(now)
+    .execute(&mut *connection)
+    .await?;
+
+    let run_seq = sqlx::query_scalar(
+        "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at)
+         SELECT ?1, ?2, ?3, ?4, COALESCE(MAX(run_seq), -1) + 1, ?5
+         FROM runs WHERE tenant = ?2 AND user_id = ?3 AND conversation = ?4
+         RETURNING run_seq",
+    )
+    .bind(id.to_string())
+    .bind(&owner.tenant)
+    .bind(&owner.user)
+    .bind(conversation.as_str())
+    .bind(now)
+    .fetch_one(connection)
+    .await?;
+    Ok(Place { owner: owner.clone(), conversation: conversation.to_string(), run_seq, has_ended: false })
+}
+
+/// The newest earlier messages that fit. Rows are read one by one and no further than they fit.
+async fn history(connection: &mut SqliteConnection, place: &Place, bytes: usize) -> Result<Vec<Message>, Fault> {
+    let mut rows = sqlx::query_as::<_, (String, String)>(
+        "SELECT kind, body FROM messages WHERE tenant = ? AND user_id = ? AND conversation = ?
+         ORDER BY run_seq DESC, seq DESC",
+    )
+    .bind(&place.owner.tenant)
+    .bind(&place.owner.user)
+    .bind(&place.conversation)
+    .fetch(connection);
+    let mut room = Room::new(bytes);
+    let mut newest_first = Vec::new();
+    while let Some((kind, body)) = rows.try_next().await? {
+        if !room.take(body.len()) {
+            break;
+        }
+        newest_first.push(transcript::decode(&kind, &body)?);
+    }
+    Ok(presentable(newest_first))
+}
+
+/// The decisions that the model has not been told, oldest first, marked as told.
+async fn tell_decisions(connection: &mut SqliteConnection, place: &Place, run: RunId) -> Result<Vec<Decided>, Fault> {
+    let mut rows: Vec<(i64, String, String)> = sqlx::query_as(
+        "UPDATE previews SET told_in_run = ?1
+         WHERE tenant = ?2 AND user_id = ?3 AND id IN (
+             SELECT id FROM previews
+             WHERE tenant = ?2 AND user_id = ?3 AND conversation = ?4
+                 AND state IN ('accepted', 'rejected') AND told_in_run IS NULL
+             ORDER BY decided_at, id LIMIT ?5)
+         RETURNING decided_at, id, decision",
+    )
+    .bind(run.to_string())
+    .bind(&place.owner.tenant)
+    .bind(&place.owner.user)
+    .bind(&place.conversation)
+    .bind(TOLD_AT_ONCE)
+    .fetch_all(connection)
+    .await?;
+    // What an update returns comes in no promised order.
+    rows.sort_unstable();
+    rows.iter().map(|(_, _, decision)| Ok(decode_decided(decision)?)).collect()
+}
+
+/// The place of a run that has begun.
+async fn find_run(connection: &mut SqliteConnection, run: RunId) -> Result<Place, Fault> {
+    let row: Option<(String, String, String, i64, bool)> = sqlx::query_as(
+        "SELECT c.tenant, c.user_id, c.id, r.run_seq, r.outcome IS NOT NULL FROM runs r
+         JOIN conversations c ON c.tenant = r.tenant AND c.user_id = r.user_id AND c.id = r.conversation
+         WHERE r.id = ?",
+    )
+    .bind(run.to_string())
+    .fetch_optional(connection)
+    .await?;
+    let Some((tenant, user, conversation, run_seq, has_ended)) = row else { return Err(Fault::UnknownRun(run)) };
+    Ok(Place { owner: Owner { tenant, user }, conversation, run_seq, has_ended })
+}
+
+async fn insert(
+    connection: &mut SqliteConnection,
+    place: &Place,
+    seq: i64,
+    record: &Record,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    )
+    .bind(&place.owner.tenant)
+    .bind(&place.owner.user)
+    .bind(&place.conversation)
+    .bind(place.run_seq)
+    .bind(seq)
+    .bind(record.kind)
+    .bind(&record.body)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// A count as a column holds it.
+fn column(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}

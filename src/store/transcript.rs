@@ -1,0 +1,379 @@
+//! The rows of messages: serde counterparts of [`crate::chat::message`], whose types have none by law. What is read is
+//! what was written, to the byte: part order, minted ids, arguments that are no JSON, and whatever a vendor wants back.
+//!
+//! Bodies are JSON text, so a NUL in somebody's words is stored as an escape that every database takes. Arguments and
+//! replay data are kept raw: a JSON reader's depth limit then counts them alone, as it did when they came.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::change::DecidedRow;
+use crate::chat::ids::{InvalidId, ToolCallId};
+use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
+use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
+
+/// A message as it is stored.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// `user`, `assistant` or `tool_results`.
+    pub(super) kind: &'static str,
+    /// JSON text; its length is what history limits count.
+    pub(super) body: String,
+}
+
+/// A record that cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    /// The JSON is not that of its kind.
+    #[error("the json of a {what} cannot be used")]
+    Json {
+        /// The kind of record.
+        what: &'static str,
+        /// Where it went wrong. Serde's texts may quote a scalar of the record, so they go to the log only.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Nobody writes messages of this kind.
+    #[error("no messages are of the stored kind")]
+    Kind,
+    /// An id inside is none.
+    #[error("a stored id is none")]
+    Id(#[from] InvalidId),
+}
+
+impl RecordError {
+    /// Names the kind of record that a JSON error is about.
+    pub(super) fn json(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
+        move |source| Self::Json { what, source }
+    }
+}
+
+/// The record of a message.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
+    match message {
+        Message::User(user) => encode_user(user),
+        Message::Assistant(assistant) => {
+            let parts = assistant.parts.iter().map(PartRow::of).collect::<Result<_, _>>();
+            let row = parts.map(|parts| AssistantRow {
+                provider: Cow::Borrowed(&assistant.origin.provider),
+                model: Cow::Borrowed(&assistant.origin.model),
+                parts,
+            });
+            record("assistant", row.map_err(RecordError::json("assistant"))?)
+        }
+        Message::ToolResults(results) => record("tool_results", results.iter().map(ResultRow::of).collect::<Vec<_>>()),
+    }
+}
+
+/// The record of a user's message.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
+    let decisions = user.decisions.iter().map(DecidedRow::of).collect();
+    record("user", UserRow { text: Cow::Borrowed(&user.text), decisions })
+}
+
+fn record(kind: &'static str, row: impl Serialize) -> Result<Record, RecordError> {
+    let body = serde_json::to_string(&row).map_err(RecordError::json(kind))?;
+    Ok(Record { kind, body })
+}
+
+/// The message of a record.
+///
+/// # Errors
+/// When the record is not what [`encode`] wrote.
+pub(super) fn decode(kind: &str, body: &str) -> Result<Message, RecordError> {
+    match kind {
+        "user" => {
+            let row: UserRow<'_> = serde_json::from_str(body).map_err(RecordError::json("user"))?;
+            let decisions = row.decisions.into_iter().map(DecidedRow::into_decided).collect::<Result<_, _>>()?;
+            Ok(Message::User(UserMessage { text: row.text.into_owned(), decisions }))
+        }
+        "assistant" => {
+            let row: AssistantRow<'_> = serde_json::from_str(body).map_err(RecordError::json("assistant"))?;
+            let parts = row.parts.into_iter().map(PartRow::into_part).collect::<Result<_, _>>();
+            let origin = ModelOrigin { provider: row.provider.into_owned(), model: row.model.into_owned() };
+            Ok(Message::Assistant(AssistantMessage {
+                origin: Arc::new(origin),
+                parts: parts.map_err(RecordError::json("assistant"))?,
+            }))
+        }
+        "tool_results" => {
+            let rows: Vec<ResultRow<'_>> = serde_json::from_str(body).map_err(RecordError::json("tool_results"))?;
+            Ok(Message::ToolResults(rows.into_iter().map(ResultRow::into_result).collect()))
+        }
+        _ => Err(RecordError::Kind),
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct UserRow<'a> {
+    text: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    decisions: Vec<DecidedRow<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AssistantRow<'a> {
+    provider: Cow<'a, str>,
+    model: Cow<'a, str>,
+    parts: Vec<PartRow<'a>>,
+}
+
+/// An [`AssistantPart`]. Tagged from outside, the only tagging through which serde passes raw JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PartRow<'a> {
+    Text {
+        text: Cow<'a, str>,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+        replay: Option<Cow<'a, RawValue>>,
+    },
+    Thinking {
+        text: Cow<'a, str>,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+        replay: Option<Cow<'a, RawValue>>,
+    },
+    ToolCall {
+        id: IdRow<'a>,
+        name: Cow<'a, str>,
+        input: InputRow<'a>,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+        replay: Option<Cow<'a, RawValue>>,
+    },
+    Opaque(Cow<'a, RawValue>),
+}
+
+/// Reads replay data that is there: `null` is data too, its absence is a missing key.
+fn present<'de, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(|raw| Some(Cow::Owned(raw)))
+}
+
+/// A [`ToolCallId`].
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum IdRow<'a> {
+    Model(Cow<'a, str>),
+    Minted(Cow<'a, str>),
+}
+
+/// A [`ToolInput`].
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum InputRow<'a> {
+    Object(Box<RawValue>),
+    Invalid(Cow<'a, str>),
+}
+
+/// A [`ToolResult`].
+#[derive(Serialize, Deserialize)]
+struct ResultRow<'a> {
+    id: IdRow<'a>,
+    name: Cow<'a, str>,
+    content: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+}
+
+impl<'a> PartRow<'a> {
+    fn of(part: &'a AssistantPart) -> Result<Self, serde_json::Error> {
+        let raw = |replay: &'a Option<Replay>| replay.as_ref().map(|replay| Cow::Borrowed(replay.raw()));
+        Ok(match part {
+            AssistantPart::Text { text, replay } => Self::Text { text: Cow::Borrowed(text), replay: raw(replay) },
+            AssistantPart::Thinking { text, replay } => {
+                Self::Thinking { text: Cow::Borrowed(text), replay: raw(replay) }
+            }
+            AssistantPart::ToolCall { call, replay } => Self::ToolCall {
+                id: IdRow::of(&call.id),
+                name: Cow::Borrowed(&call.name),
+                input: match &call.input {
+                    ToolInput::Object(map) => InputRow::Object(to_raw_value(map)?),
+                    ToolInput::Invalid(text) => InputRow::Invalid(Cow::Borrowed(text)),
+                },
+                replay: raw(replay),
+            },
+            AssistantPart::Opaque(replay) => Self::Opaque(Cow::Borrowed(replay.raw())),
+        })
+    }
+
+    fn into_part(self) -> Result<AssistantPart, serde_json::Error> {
+        let replay = |raw: Option<Cow<'_, RawValue>>| raw.map(|raw| Replay::new(raw.into_owned()));
+        Ok(match self {
+            Self::Text { text, replay: raw } => AssistantPart::Text { text: text.into_owned(), replay: replay(raw) },
+            Self::Thinking { text, replay: raw } => {
+                AssistantPart::Thinking { text: text.into_owned(), replay: replay(raw) }
+            }
+            Self::ToolCall { id, name, input, replay: raw } => AssistantPart::ToolCall {
+                call: ToolCall {
+                    id: id.into_id(),
+                    name: name.into_owned(),
+                    input: match input {
+                        InputRow::Object(raw) => ToolInput::Object(serde_json::from_str(raw.get())?),
+                        InputRow::Invalid(text) => ToolInput::Invalid(text.into_owned()),
+                    },
+                },
+                replay: replay(raw),
+            },
+            Self::Opaque(raw) => AssistantPart::Opaque(Replay::new(raw.into_owned())),
+        })
+    }
+}
+
+impl<'a> IdRow<'a> {
+    fn of(id: &'a ToolCallId) -> Self {
+        let text = Cow::Borrowed(id.as_str());
+        if id.is_minted() { Self::Minted(text) } else { Self::Model(text) }
+    }
+
+    fn into_id(self) -> ToolCallId {
+        match self {
+            Self::Model(text) => ToolCallId::from_model(text),
+            Self::Minted(text) => ToolCallId::from_minted(text),
+        }
+    }
+}
+
+impl<'a> ResultRow<'a> {
+    fn of(result: &'a ToolResult) -> Self {
+        Self {
+            id: IdRow::of(&result.id),
+            name: Cow::Borrowed(&result.name),
+            content: Cow::Borrowed(&result.content),
+            is_error: result.is_error,
+        }
+    }
+
+    fn into_result(self) -> ToolResult {
+        ToolResult {
+            id: self.id.into_id(),
+            name: self.name.into_owned(),
+            content: self.content.into_owned(),
+            is_error: self.is_error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::value::RawValue;
+    use serde_json::{Map, Value};
+
+    use super::{Record, decode, encode};
+    use crate::chat::ids::{PreviewId, ToolCallId};
+    use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
+    use crate::chat::preview::{ChangeTarget, Decided, Verdict};
+    use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
+
+    fn replay(json: &str) -> Replay {
+        Replay::new(RawValue::from_string(json.to_owned()).unwrap())
+    }
+
+    fn call(id: ToolCallId, input: ToolInput, replay: Option<Replay>) -> AssistantPart {
+        AssistantPart::ToolCall { call: ToolCall { id, name: "find\u{0}".into(), input }, replay }
+    }
+
+    fn assistant(parts: Vec<AssistantPart>) -> Message {
+        let origin = Arc::new(ModelOrigin { provider: "claude".into(), model: "m-1".into() });
+        Message::Assistant(AssistantMessage { origin, parts })
+    }
+
+    /// Messages have no equality, since raw JSON has none; their debug form shows every field and all raw bytes.
+    fn assert_round_trip(message: &Message, reason: &str) {
+        let Record { kind, body } = encode(message).unwrap();
+        let read = decode(kind, &body).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{message:?}"), "{reason}");
+    }
+
+    #[test]
+    fn a_message_reads_back_as_it_was_written() {
+        let decided = Decided {
+            preview: PreviewId::fresh(),
+            target: ChangeTarget::TableConfig,
+            name: "Züge \"A\"".into(),
+            verdict: Verdict::Reject,
+            comment: Some("no\u{0}pe".into()),
+            saved_id: None,
+        };
+        let accepted =
+            Decided { verdict: Verdict::Accept, comment: None, saved_id: Some("9".into()), ..decided.clone() };
+        let text = "nul \u{0}, separator \u{2028}, \u{202e}bidi, \u{1F600}, \"\\/".to_owned();
+        let odd = replay(r#"{ "b":1.0, "a" : 1e400,"a":"\ud800 \/", "n": 123456789012345678901234567890 }"#);
+        let object = serde_json::from_str::<Map<String, Value>>(r#"{"z":1,"a":{"\u0000":[null,-0.5]}}"#).unwrap();
+        let rows = [
+            (Message::User(UserMessage::new("")), "an empty text"),
+            (Message::User(UserMessage { text: text.clone(), decisions: vec![decided, accepted] }), "decisions"),
+            (assistant(vec![]), "no parts"),
+            (
+                assistant(vec![
+                    AssistantPart::Thinking { text: text.clone(), replay: Some(odd.clone()) },
+                    AssistantPart::Text { text: String::new(), replay: Some(replay("\"sig\"")) },
+                    AssistantPart::Text { text: text.clone(), replay: None },
+                    AssistantPart::Opaque(odd.clone()),
+                    AssistantPart::Opaque(replay("null")),
+                    AssistantPart::Thinking { text: String::new(), replay: Some(replay("null")) },
+                ]),
+                "part order, and replay data byte for byte",
+            ),
+            (
+                assistant(vec![
+                    call(ToolCallId::from_model("toolu_1"), ToolInput::Object(object), None),
+                    call(ToolCallId::mint(), ToolInput::Object(Map::new()), Some(odd)),
+                    call(ToolCallId::from_model(""), ToolInput::Invalid("{\"a\":".into()), Some(replay("null"))),
+                ]),
+                "minted and given ids, key order, arguments that are no json",
+            ),
+            (
+                Message::ToolResults(vec![
+                    ToolResult { id: ToolCallId::mint(), name: "a".into(), content: text, is_error: true },
+                    ToolResult {
+                        id: ToolCallId::from_model("x"),
+                        name: String::new(),
+                        content: String::new(),
+                        is_error: false,
+                    },
+                ]),
+                "results in their order",
+            ),
+        ];
+        for (message, reason) in &rows {
+            assert_round_trip(message, reason);
+        }
+    }
+
+    #[test]
+    fn whatever_depth_could_be_read_from_a_model_can_be_read_again() {
+        let deepest = format!("{}1{}", "{\"a\":".repeat(127), "}".repeat(127));
+        let input = ToolInput::parse(&deepest);
+        assert!(matches!(input, ToolInput::Object(_)), "the deepest object that the reader takes");
+        let opaque = replay(&format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)));
+        let parts = vec![call(ToolCallId::mint(), input, None), AssistantPart::Opaque(opaque)];
+        assert_round_trip(&assistant(parts), "neither limit counts our wrapping");
+    }
+
+    #[test]
+    fn a_record_that_nobody_wrote_is_an_error() {
+        let rows = [
+            ("user", "", "no json"),
+            ("user", "{\"text\":\"a\"", "cut off"),
+            ("user", "{}", "a field is missing"),
+            ("user", "{\"text\":1}", "a field of another type"),
+            ("user", r#"{"text":"a","decisions":[{"preview":"x"}]}"#, "half a decision"),
+            ("assistant", r#"{"provider":"a","model":"b","parts":[{"picture":{}}]}"#, "an unknown part"),
+            ("assistant", "[]", "the body of another kind"),
+            ("tool_results", "{}", "the body of another kind"),
+            ("system", "{}", "an unknown kind"),
+        ];
+        for (kind, body, reason) in rows {
+            assert!(decode(kind, body).is_err(), "{reason}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What every store promises about conversations.
+
+use futures::future::join_all;
+use switchboard::agent::ports::store::{RunOutcome, StoreError};
+use switchboard::chat::ids::RunId;
+use switchboard::chat::message::{Message, UserMessage};
+use switchboard::chat::stream::Usage;
+
+use super::contract::{Database, ManualClock, Room, answer, assert_same, tool_turn, user};
+
+pub async fn a_new_conversation_begins_without_history(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (_, start) = Room::at("acme/ann/c1").say(&*store, "hello \u{0}").await;
+    assert_same(&start.history, &Vec::<Message>::new());
+    assert_eq!(start.message, UserMessage::new("hello \u{0}"));
+}
+
+pub async fn the_next_run_sees_what_was_said_and_called(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (run, _) = room.say(&*store, "which rule?").await;
+    let [calls, results] = tool_turn();
+    store.append(run, &[calls.clone(), results.clone()]).await.unwrap();
+    store.append(run, &[]).await.unwrap();
+    store.append(run, &[answer("rule 1")]).await.unwrap();
+    store.finish_run(run, RunOutcome::Completed, Usage::default()).await.unwrap();
+    let (_, start) = room.say(&*store, "thanks").await;
+    assert_same(&start.history, &vec![user("which rule?"), calls, results, answer("rule 1")]);
+    assert_eq!(start.message, UserMessage::new("thanks"));
+}
+
+pub async fn history_reads_back_exactly(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let texts = ["", "nul \u{0}", "\u{2028}\u{202e}\u{1F600}", "\"}]\\", "1e400", &"long ".repeat(50_000)];
+    let room = Room::at("acme/ann/c1");
+    let mut expected = Vec::new();
+    for text in texts {
+        let (run, _) = room.say(&*store, text).await;
+        let [calls, results] = tool_turn();
+        let said = [calls, results, answer(text)];
+        store.append(run, &said).await.unwrap();
+        expected.push(user(text));
+        expected.extend(said);
+    }
+    assert_same(&room.history(&*store).await, &expected);
+}
+
+pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let text = "x".repeat(1000);
+    let runs: Vec<_> = (0..3).map(|_| [&[user(&text)][..], &tool_turn(), &[answer(&text)]].concat()).collect();
+    let said = runs.concat();
+    // A run is between 2500 and 3500 bytes here, a good 1000 of them its question and as much its answer.
+    let rows = [
+        (0, 12, "no limit"),
+        (1_000_000, 12, "more than there is"),
+        (10, 0, "not even the newest answer"),
+        (1_900, 0, "an answer, but no user message before it"),
+        (4_000, 4, "one run whole"),
+        (4_900, 4, "the end of another run, but not its beginning"),
+    ];
+    for (index, (bytes, messages, reason)) in rows.into_iter().enumerate() {
+        // Asking lengthens the conversation, so each row asks in its own.
+        let room = Room::at(&format!("acme/ann/c{index}"));
+        for messages in &runs {
+            let (run, _) = room.say_within(&*store, &text, 1).await;
+            store.append(run, &messages[1..]).await.unwrap();
+        }
+        let (_, start) = room.say_within(&*store, "next", bytes).await;
+        let newest = &said[said.len() - messages..];
+        assert_eq!(format!("{:#?}", start.history), format!("{newest:#?}"), "{reason}");
+    }
+}
+
+pub async fn nobody_else_sees_a_conversation(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (run, _) = Room::at("acme/ann/c1").say(&*store, "my secret").await;
+    store.append(run, &[answer("is safe")]).await.unwrap();
+    for stranger in Room::strangers() {
+        assert_same(&stranger.history(&*store).await, &Vec::<Message>::new());
+    }
+}
+
+pub async fn the_same_conversation_id_of_two_owners_names_two_conversations(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    // Joined without care, the parts of these names would be the same text.
+    let rooms = ["a/b/c", "a/bc/c", "ab/c/c", "/ab/c", "/a/c", "a//c"].map(Room::at);
+    for (index, room) in rooms.iter().enumerate() {
+        room.say(&*store, &index.to_string()).await;
+    }
+    for (index, room) in rooms.iter().enumerate() {
+        assert_same(&room.history(&*store).await, &vec![user(&index.to_string())]);
+    }
+}
+
+pub async fn two_runs_that_begin_at_once_keep_their_messages_apart(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (first, second) = tokio::join!(room.say(&*store, "one"), room.say(&*store, "two"));
+    let seen = [first.1.history.len(), second.1.history.len()];
+    assert!(seen == [0, 1] || seen == [1, 0], "one began after the other: {seen:?}");
+    let [calls, results] = tool_turn();
+    store.append(second.0, &[calls.clone(), results.clone()]).await.unwrap();
+    store.append(first.0, &[answer("to one")]).await.unwrap();
+    store.append(second.0, &[answer("to two")]).await.unwrap();
+    let one = vec![user("one"), answer("to one")];
+    let two = vec![user("two"), calls, results, answer("to two")];
+    let expected = if seen[0] == 0 { [one, two].concat() } else { [two, one].concat() };
+    assert_same(&room.history(&*store).await, &expected);
+}
+
+pub async fn twenty_appends_at_once_are_all_kept(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (run, _) = room.say(&*store, "count").await;
+    let pairs: Vec<_> = (0..20).map(|n| [answer(&format!("{n} a")), answer(&format!("{n} b"))]).collect();
+    let appended = join_all(pairs.iter().map(|pair| store.append(run, pair))).await;
+    assert!(appended.iter().all(Result::is_ok), "{appended:?}");
+    let history = room.history(&*store).await;
+    assert_same(&history[0], &user("count"));
+    let mut found: Vec<_> = history[1..].chunks(2).map(|pair| format!("{pair:?}")).collect();
+    let mut expected: Vec<_> = pairs.iter().map(|pair| format!("{:?}", &pair[..])).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected, "every pair is there, and stands together");
+}
+
+pub async fn runs_at_once_in_many_conversations_are_all_kept(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let rooms: Vec<_> = (0..10).map(|n| Room::at(&format!("acme/user{}/c{n}", n % 3))).collect();
+    let runs = rooms.iter().map(async |room| {
+        for n in 0..5 {
+            let (run, _) = room.say(&*store, &n.to_string()).await;
+            store.append(run, &[answer(&n.to_string())]).await.unwrap();
+            store.finish_run(run, RunOutcome::Completed, Usage::default()).await.unwrap();
+        }
+    });
+    join_all(runs).await;
+    let expected: Vec<_> = (0..5).flat_map(|n| [user(&n.to_string()), answer(&n.to_string())]).collect();
+    for room in &rooms {
+        assert_same(&room.history(&*store).await, &expected);
+    }
+}
+
+pub async fn two_stores_on_one_database_write_at_once(database: &impl Database) {
+    let stores = [database.open(ManualClock::new()).await, database.open(ManualClock::new()).await];
+    let room = Room::at("acme/ann/c1");
+    let writers = stores.clone().map(|store| {
+        let room = room.clone();
+        tokio::spawn(async move {
+            for n in 0..20 {
+                let (run, _) = room.say(&*store, &n.to_string()).await;
+                store.append(run, &[answer(&n.to_string())]).await.unwrap();
+                store.finish_run(run, RunOutcome::Completed, Usage::default()).await.unwrap();
+            }
+        })
+    });
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let history = room.history(&*stores[0]).await;
+    let mut found: Vec<_> = history.chunks(2).map(|pair| format!("{pair:?}")).collect();
+    let pair = |n: usize| format!("{:?}", &[user(&n.to_string()), answer(&n.to_string())]);
+    let mut expected: Vec<_> = (0..40).map(|n| pair(n / 2)).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected, "every answer follows its question");
+}
+
+pub async fn a_restart_keeps_everything(database: &impl Database) {
+    let room = Room::at("acme/ann/c1");
+    let [calls, results] = tool_turn();
+    let store = database.open(ManualClock::new()).await;
+    let (run, _) = room.say(&*store, "remember").await;
+    store.append(run, &[calls.clone(), results.clone()]).await.unwrap();
+    store.shut().await;
+    let store = database.open(ManualClock::new()).await;
+    store.append(run, &[answer("I do")]).await.unwrap();
+    assert_same(&room.history(&*store).await, &vec![user("remember"), calls, results, answer("I do")]);
+}
+
+pub async fn a_run_that_was_never_begun_takes_nothing(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let appended = store.append(RunId::fresh(), &[answer("to nobody")]).await;
+    assert!(matches!(appended, Err(StoreError::Damaged(_))), "{appended:?}");
+    let finished = store.finish_run(RunId::fresh(), RunOutcome::Completed, Usage::default()).await;
+    assert!(matches!(finished, Err(StoreError::Damaged(_))), "{finished:?}");
+}
+
+pub async fn a_run_that_has_ended_takes_no_more_messages(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (run, _) = room.say(&*store, "stop").await;
+    store.finish_run(run, RunOutcome::Cancelled, Usage::default()).await.unwrap();
+    let late = store.append(run, &[answer("too late")]).await;
+    assert!(matches!(late, Err(StoreError::Damaged(_))), "{late:?}");
+    assert_same(&room.history(&*store).await, &vec![user("stop")]);
+}
+
+pub async fn the_same_run_begins_once(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (first, second) = (Room::at("acme/ann/c1"), Room::at("acme/ann/c2"));
+    let (run, _) = first.say(&*store, "one").await;
+    for room in [&first, &second] {
+        let again = room.try_say(&*store, run, "again", 0).await;
+        assert!(matches!(again, Err(StoreError::Unavailable(_))), "{again:?}");
+    }
+    assert_same(&first.history(&*store).await, &vec![user("one")]);
+    assert_same(&second.history(&*store).await, &Vec::<Message>::new());
+}
+
+pub async fn a_run_ends_once(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (run, _) = Room::at("acme/ann/c1").say(&*store, "go").await;
+    let usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
+    for outcome in [RunOutcome::Failed("provider_unavailable"), RunOutcome::Cancelled, RunOutcome::Completed] {
+        store.finish_run(run, outcome, usage).await.unwrap();
+    }
+}
+
+pub async fn a_closed_store_is_unavailable(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    room.say(&*store, "hello").await;
+    store.shut().await;
+    let closed = room.try_say(&*store, RunId::fresh(), "anybody there?", 0).await;
+    assert!(matches!(closed, Err(StoreError::Unavailable(_))), "{closed:?}");
+}

@@ -1,0 +1,7 @@
+//! The stores: one contract that every implementation passes, and what is particular to each.
+
+mod contract;
+mod conversations;
+mod drafts;
+mod previews;
+mod sqlite;

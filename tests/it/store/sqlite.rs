@@ -1,0 +1,365 @@
+//! The SQLite store: it passes the contract in a file, and what only a file can go through happens to it here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{Connection, Row};
+use switchboard::agent::ports::drafts::DraftStore;
+use switchboard::agent::ports::previews::{ClaimError, PreviewStore};
+use switchboard::agent::ports::store::{ConversationStore, RunOutcome, StoreError};
+use switchboard::chat::ids::RunId;
+use switchboard::chat::message::Message;
+use switchboard::chat::preview::Verdict;
+use switchboard::chat::stream::Usage;
+use switchboard::store::sqlite::SqliteStore;
+use switchboard::store::{Config, OpenError, open};
+use tempfile::TempDir;
+
+use super::contract::{Database, ManualClock, Room, Store, answer, assert_same, contract, user};
+
+mod file {
+    super::contract!(crate::store::sqlite::SqliteFile::new);
+}
+
+/// A database file in a folder of its own, which is not made before the first `open`.
+pub struct SqliteFile {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+impl SqliteFile {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("made/when missing/switch%board.db");
+        Self { _folder: folder, path }
+    }
+
+    fn url(&self) -> String {
+        format!("sqlite://{}", self.path.to_str().unwrap().replace('%', "%25"))
+    }
+
+    async fn sqlite(&self) -> Arc<SqliteStore> {
+        open_url(&self.url()).await.unwrap()
+    }
+
+    /// A connection beside the store, as another process has one.
+    async fn beside(&self) -> SqliteConnection {
+        SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(&self.path)).await.unwrap()
+    }
+
+    async fn execute(&self, sql: &'static str) {
+        sqlx::raw_sql(sql).execute(&mut self.beside().await).await.unwrap();
+    }
+}
+
+async fn open_url(url: &str) -> Result<Arc<SqliteStore>, OpenError> {
+    open(&Config { url: url.to_owned() }, ManualClock::new()).await
+}
+
+#[async_trait]
+impl Database for SqliteFile {
+    async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
+        open(&Config { url: self.url() }, clock).await.unwrap()
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn shut(&self) {
+        self.close().await;
+    }
+}
+
+fn room() -> Room {
+    Room::at("acme/ann/c1")
+}
+
+#[test]
+fn the_store_section_has_one_key_and_a_default() {
+    let parse = |text: &str| toml::from_str::<Config>(text);
+    assert_eq!(parse("").unwrap(), Config { url: "sqlite://data/switchboard.db".into() });
+    assert_eq!(parse("url = 'sqlite::memory:'").unwrap(), Config { url: "sqlite::memory:".into() });
+    assert!(parse("uri = 'sqlite::memory:'").is_err());
+}
+
+#[tokio::test]
+async fn a_url_that_is_no_sqlite_database_is_refused_without_repeating_it() {
+    let rows = [
+        ("postgres://u:hunter2@h/db", "store.url names postgresql, which comes later; use sqlite://FILE"),
+        ("postgresql://u:hunter2@h/db", "store.url names postgresql, which comes later; use sqlite://FILE"),
+        ("mysql://u:hunter2@h/db", "store.url must begin with sqlite:"),
+        ("", "store.url must begin with sqlite:"),
+        ("sqlite::memory:?password=hunter2", "store.url is not understood"),
+    ];
+    for (url, expected) in rows {
+        let error = open_url(url).await.err().unwrap();
+        assert_eq!(error.to_string(), expected, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_in_memory_works_and_is_its_own() {
+    let first = open_url("sqlite::memory:").await.unwrap();
+    let second = open_url("sqlite::memory:").await.unwrap();
+    let (run, _) = room().say(&*first, "hello").await;
+    first.append(run, &[answer("hi")]).await.unwrap();
+    assert_same(&room().history(&*first).await, &vec![user("hello"), answer("hi")]);
+    assert_same(&room().history(&*second).await, &Vec::<Message>::new());
+    assert_eq!(first.accepted_changes(&room().owner, &room().conversation).await.unwrap(), []);
+    first.ready().await.unwrap();
+}
+
+#[tokio::test]
+async fn commits_are_durable_and_the_file_is_in_wal_mode() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut database.beside().await).await.unwrap();
+    assert_eq!(mode, "wal");
+    room().say(&*store, "hello").await;
+    // Without closing the store: what is committed is in the file for everybody.
+    let said: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM messages").fetch_one(&mut database.beside().await).await.unwrap();
+    assert_eq!(said, 1);
+}
+
+#[tokio::test]
+async fn the_first_outcome_of_a_run_is_the_one_recorded() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    let (run, _) = room().say(&*store, "go").await;
+    let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 };
+    store.finish_run(run, RunOutcome::Failed("provider_unavailable"), usage).await.unwrap();
+    store.finish_run(run, RunOutcome::Cancelled, Usage::default()).await.unwrap();
+    let row = sqlx::query(
+        "SELECT outcome, failure_code, input_tokens, output_tokens, cached_input_tokens, reasoning_tokens FROM runs",
+    )
+    .fetch_one(&mut database.beside().await)
+    .await
+    .unwrap();
+    let texts: [String; 2] = [row.get(0), row.get(1)];
+    let numbers: [i64; 4] = [row.get(2), row.get(3), row.get(4), row.get(5)];
+    assert_eq!((texts, numbers), (["failed".into(), "provider_unavailable".into()], [1, 2, 3, 4]));
+}
+
+/// Ways of a database to fail at a message: the statement alone, or, as when the disk is full, all that was begun.
+const FAILURES: [&str; 2] = [
+    "CREATE TRIGGER full AFTER INSERT ON messages WHEN new.body LIKE '%too much%' BEGIN SELECT RAISE(ABORT, 'no'); END",
+    "CREATE TRIGGER full AFTER INSERT ON messages WHEN new.body LIKE '%too much%' BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
+];
+
+#[tokio::test]
+async fn an_append_that_fails_midway_leaves_nothing() {
+    for failure in FAILURES {
+        let database = SqliteFile::new();
+        let store = database.sqlite().await;
+        let (run, _) = room().say(&*store, "go").await;
+        database.execute(failure).await;
+        let failed = store.append(run, &[answer("one"), answer("too much"), answer("three")]).await;
+        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
+        store.ready().await.unwrap();
+        store.append(run, &[answer("four")]).await.unwrap();
+        assert_same(&room().history(&*store).await, &vec![user("go"), answer("four")]);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_keep_its_message_has_not_begun_and_has_told_nothing() {
+    for failure in FAILURES {
+        let database = SqliteFile::new();
+        let store = database.sqlite().await;
+        let id = room().preview(&*store, "a").await;
+        let accepted = room().decide(&*store, id, "a", Verdict::Accept).await;
+        database.execute(failure).await;
+        let run = RunId::fresh();
+        let failed = room().try_say(&*store, run, "too much", 0).await;
+        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
+        let left: i64 = sqlx::query_scalar("SELECT (SELECT COUNT(*) FROM conversations) + (SELECT COUNT(*) FROM runs)")
+            .fetch_one(&mut database.beside().await)
+            .await
+            .unwrap();
+        assert_eq!(left, 0);
+        let start = room().try_say(&*store, run, "go", 0).await.unwrap();
+        assert_eq!(start.message.decisions, [accepted]);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_midway_leaves_the_store_usable() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    let (room, text) = (room(), "x".repeat(100_000));
+    for polls in 1..40 {
+        let mut call = std::pin::pin!(room.try_say(&*store, RunId::fresh(), &text, 0));
+        for _ in 0..polls {
+            if futures::poll!(call.as_mut()).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+    let history = room.history(&*store).await;
+    let whole = history.iter().filter(|message| matches!(message, Message::User(said) if said.text == text)).count();
+    assert_eq!(whole, history.len(), "every message is whole");
+    store.ready().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_reported_and_other_conversations_go_on() {
+    let rows: [(&str, &str); 4] = [
+        ("UPDATE messages SET body = '{\"text\":' WHERE conversation = 'c1'", "cut off"),
+        ("UPDATE messages SET body = '{}' WHERE conversation = 'c1'", "without its field"),
+        ("UPDATE messages SET kind = 'picture' WHERE conversation = 'c1'", "of no kind"),
+        ("UPDATE messages SET body = CAST(x'7BFF' AS TEXT) WHERE conversation = 'c1'", "not utf-8"),
+    ];
+    for (damage, reason) in rows {
+        let database = SqliteFile::new();
+        let store = database.sqlite().await;
+        room().say(&*store, "hello").await;
+        Room::at("acme/ann/c2").say(&*store, "hello").await;
+        database.execute(damage).await;
+        let begun = room().try_say(&*store, RunId::fresh(), "still there?", 0).await;
+        assert!(matches!(begun, Err(StoreError::Damaged(_))), "{reason}: {begun:?}");
+        assert_same(&Room::at("acme/ann/c2").history(&*store).await, &vec![user("hello")]);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_preview_is_reported_and_stays_as_it_was() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    let id = room().preview(&*store, "a").await;
+    database.execute("UPDATE previews SET change = '{}'").await;
+    let claim = store.claim_preview(&room().owner, id).await;
+    assert!(matches!(claim, Err(ClaimError::Store(StoreError::Damaged(_)))), "{claim:?}");
+    let state: String =
+        sqlx::query_scalar("SELECT state FROM previews").fetch_one(&mut database.beside().await).await.unwrap();
+    assert_eq!(state, "pending");
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_left_alone() {
+    let database = SqliteFile::new();
+    database.sqlite().await.close().await;
+    database
+        .execute(
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+             VALUES (9000, 'from the future', TRUE, x'00', 0)",
+        )
+        .await;
+    let error = open_url(&database.url()).await.err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "the store's schema has version 9000 and this program knows versions up to 1: use a newer program"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_and_left_alone() {
+    let database = SqliteFile::new();
+    std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
+    let text = "these are my holiday photos ".repeat(100);
+    std::fs::write(&database.path, &text).unwrap();
+    let error = open_url(&database.url()).await.err().unwrap();
+    assert!(matches!(error, OpenError::Database(_)), "{error:?}");
+    assert_eq!(std::fs::read_to_string(&database.path).unwrap(), text);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_made_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let below = file.path().join("folder");
+    let error = open_url(&format!("sqlite://{}/x.db", below.display())).await.err().unwrap();
+    assert!(matches!(&error, OpenError::Folder { path, .. } if path == Path::new(&below)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_may_only_be_read_opens_and_is_unavailable_for_runs() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    room().say(&*store, "hello").await;
+    let read_only = open_url(&format!("{}?mode=ro", database.url())).await.unwrap();
+    assert!(matches!(read_only.ready().await, Err(StoreError::Unavailable(_))));
+    let begun = room().try_say(&*read_only, RunId::fresh(), "hello", 0).await;
+    assert!(matches!(begun, Err(StoreError::Unavailable(_))), "{begun:?}");
+    let accepted = read_only.accepted_changes(&room().owner, &room().conversation).await;
+    assert_eq!(accepted.unwrap(), [], "reading works");
+    assert_same(&room().history(&*store).await, &vec![user("hello")]);
+}
+
+#[tokio::test]
+async fn a_store_that_another_process_locks_is_not_ready_until_it_lets_go() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    let mut other = database.beside().await;
+    let lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let asked = Instant::now();
+    assert!(matches!(store.ready().await, Err(StoreError::Unavailable(_))));
+    assert!(asked.elapsed() < Duration::from_secs(5), "readiness must be known soon: {:?}", asked.elapsed());
+    let second = open_url(&database.url()).await.unwrap();
+    lock.rollback().await.unwrap();
+    store.ready().await.unwrap();
+    second.ready().await.unwrap();
+}
+
+/// Runs `call` while another process writes for a moment.
+async fn while_locked<T>(database: &SqliteFile, call: impl Future<Output = T>) -> T {
+    let mut other = database.beside().await;
+    let lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let unlock = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        lock.rollback().await.unwrap();
+    };
+    tokio::join!(call, unlock).0
+}
+
+#[tokio::test]
+async fn every_call_waits_while_another_process_writes_for_a_moment() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    let Room { owner, conversation } = room();
+    let (run, _) = while_locked(&database, room().say(&*store, "patience")).await;
+    while_locked(&database, store.append(run, &[answer("yes")])).await.unwrap();
+    while_locked(&database, store.finish_run(run, RunOutcome::Completed, Usage::default())).await.unwrap();
+    let body = serde_json::json!({});
+    let draft = while_locked(&database, store.create_draft(&owner, &conversation, &body)).await.unwrap();
+    let read = while_locked(&database, store.draft(&owner, &conversation, draft)).await.unwrap();
+    while_locked(&database, store.save_draft(&owner, &conversation, draft, &read)).await.unwrap();
+    let preview = while_locked(&database, room().preview(&*store, "a")).await;
+    while_locked(&database, store.claim_preview(&owner, preview)).await.unwrap();
+    while_locked(&database, store.end_claim(&owner, preview, None)).await.unwrap();
+    while_locked(&database, store.ready()).await.unwrap();
+}
+
+#[tokio::test]
+async fn opening_waits_while_another_process_makes_the_same_file() {
+    let database = SqliteFile::new();
+    std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
+    std::fs::write(&database.path, "").unwrap();
+    let store = while_locked(&database, database.sqlite()).await;
+    room().say(&*store, "hello").await;
+}
+
+#[tokio::test]
+async fn processes_that_start_at_once_make_one_schema() {
+    for _ in 0..5 {
+        let database = SqliteFile::new();
+        let url = database.url();
+        // Threads of their own, as processes are: connections wait for each other on the file alone.
+        let starts: Vec<_> = (0..4)
+            .map(|_| {
+                let url = url.clone();
+                std::thread::spawn(move || {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                    runtime
+                        .block_on(async { room().say(&*open_url(&url).await.unwrap(), "hello").await.1.history.len() })
+                })
+            })
+            .collect();
+        let mut seen: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1, 2, 3]);
+    }
+}
