@@ -71,6 +71,7 @@ macro_rules! contract {
         );
         crate::store::contract::contract!(@ $database, drafts:
             a_draft_reads_back_exactly
+            numbers_keep_their_last_digit
             a_draft_lives_ten_minutes_after_its_last_use
             nobody_else_and_no_other_conversation_sees_a_draft
             of_two_savers_the_second_is_told_that_the_draft_changed
