@@ -1,7 +1,8 @@
 //! Where conversations, drafts and previews are kept: one database behind the three ports of [`crate::agent::ports`].
 //!
 //! **Invariant:** every statement that reads or changes somebody's data names the owner's tenant and user; a run, which the
-//! ports name by its id alone, is looked up together with its owner first. **Invariant:** a caller's token is never stored.
+//! ports name by its id alone, is looked up together with its owner first. Only the removal of expired drafts names none.
+//! **Invariant:** a caller's token is never stored.
 
 mod change;
 mod history;

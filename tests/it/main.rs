@@ -1,2 +1,9 @@
 //! The one integration test binary.
+
+// `cfg(test)` tells clippy that helpers between the tests are test code too, where `unwrap` is the way to fail.
+#[cfg(test)]
 mod store;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod tidy;

@@ -68,7 +68,7 @@ impl SqliteStore {
         let body = encode(body)?;
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;
-        // The one statement that names no owner: it looks at nothing but the time, and nobody sees what it removes.
+        // No owner is named: it looks at nothing but the time, and nobody sees what it removes.
         sqlx::query("DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= ? LIMIT ?)")
             .bind(now)
             .bind(SWEPT_AT_ONCE)

@@ -10,7 +10,7 @@ mod drafts;
 mod previews;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{
@@ -29,6 +29,9 @@ static MIGRATOR: Migrator = sqlx::migrate!("src/store/sqlite/migrations");
 
 /// How long a writer waits for another process, and again for its turn in this one.
 const WRITE_WAIT: Duration = Duration::from_secs(5);
+
+/// The pause between two tries to turn a new file to WAL mode.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a readiness probe waits; probes are repeated every few seconds.
 const PROBE_WAIT: Duration = Duration::from_secs(3);
@@ -64,7 +67,10 @@ impl SqliteStore {
         // The writer's connection lives as long as the store: a database in memory ends with its connection.
         let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(WRITE_WAIT);
         let writer = writer.idle_timeout(None).max_lifetime(None);
-        let writer = writer.connect_with(writing).await.map_err(OpenError::Database)?;
+        // After some failures (a full disk) SQLite rolls back by itself, and sqlx goes on counting the transaction as open:
+        // such a connection would refuse to begin another one for ever, so it is replaced.
+        let writer = writer.before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }));
+        let writer = connect(writer, writing).await.map_err(OpenError::Database)?;
         prepare(&writer).await?;
 
         let readers = if in_memory {
@@ -83,7 +89,12 @@ impl SqliteStore {
     /// # Errors
     /// When the file cannot be written, or somebody else has been writing for three seconds.
     pub async fn ready(&self) -> Result<(), StoreError> {
-        let probe = async { self.write().await?.rollback().await };
+        let probe = async {
+            let mut transaction = self.write().await?;
+            // SQLite lets even a writer begin on a file that may only be read; a change that touches no row finds out.
+            sqlx::query("DELETE FROM drafts WHERE id IS NULL").execute(&mut *transaction).await?;
+            transaction.rollback().await
+        };
         match tokio::time::timeout(PROBE_WAIT, probe).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(Fault::from(error).while_trying("probe the database")),
@@ -101,6 +112,24 @@ impl SqliteStore {
     async fn write(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
         self.writer.begin_with("BEGIN IMMEDIATE").await
     }
+}
+
+/// Connects the writer. Turning a new file to WAL mode is the one step for which SQLite itself does not wait until another
+/// process is done with it.
+async fn connect(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    let deadline = Instant::now() + WRITE_WAIT;
+    loop {
+        match pool.clone().connect_with(options.clone()).await {
+            Err(error) if is_busy(&error) && Instant::now() < deadline => tokio::time::sleep(BUSY_PAUSE).await,
+            connected => return connected,
+        }
+    }
+}
+
+/// Whether somebody else holds the lock (`SQLITE_BUSY`, the low byte of its extended codes).
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
 }
 
 /// Checks the library, then brings the schema up to date, all or nothing. A schema that is up to date is not written to,

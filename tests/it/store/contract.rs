@@ -62,6 +62,7 @@ macro_rules! contract {
             twenty_appends_at_once_are_all_kept
             an_append_of_unknown_fate_can_be_repeated
             runs_at_once_in_many_conversations_are_all_kept
+            two_stores_on_one_database_write_at_once
             a_restart_keeps_everything
             a_run_that_was_never_begun_takes_nothing
             a_run_that_has_ended_takes_no_more_messages
@@ -71,6 +72,7 @@ macro_rules! contract {
         );
         crate::store::contract::contract!(@ $database, drafts:
             a_draft_reads_back_exactly
+            numbers_keep_their_last_digit
             a_draft_lives_ten_minutes_after_its_last_use
             nobody_else_and_no_other_conversation_sees_a_draft
             of_two_savers_the_second_is_told_that_the_draft_changed

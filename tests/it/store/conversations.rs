@@ -47,34 +47,27 @@ pub async fn history_reads_back_exactly(database: &impl Database) {
 
 pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
-    let room = Room::at("acme/ann/c1");
     let text = "x".repeat(1000);
-    let mut expected = Vec::new();
-    for _ in 0..3 {
-        let (run, _) = room.say_within(&*store, &text, 1).await;
-        let turn = tool_turn();
-        store.append(run, 1, &turn).await.unwrap();
-        store.append(run, 3, &[answer(&text)]).await.unwrap();
-        expected.extend([user(&text), turn[0].clone(), turn[1].clone(), answer(&text)]);
-    }
-    // A run's messages are between 2000 and 3900 bytes here, whatever little the rows add.
+    let runs: Vec<_> = (0..3).map(|_| [&[user(&text)][..], &tool_turn(), &[answer(&text)]].concat()).collect();
+    let said = runs.concat();
+    // A run is between 2500 and 3500 bytes here, a good 1000 of them its question and as much its answer.
     let rows = [
         (0, 12, "no limit"),
         (1_000_000, 12, "more than there is"),
         (10, 0, "not even the newest answer"),
-        (1_900, 0, "an answer and results, but no user message before them"),
+        (1_900, 0, "an answer, but no user message before it"),
         (4_000, 4, "one run whole"),
-        (5_000, 4, "a second answer fits, but not its beginning"),
+        (4_900, 4, "the end of another run, but not its beginning"),
     ];
     for (index, (bytes, messages, reason)) in rows.into_iter().enumerate() {
-        // A run of its own conversation would lengthen the history, so each row asks in a copy.
-        let room = Room::at(&format!("acme/ann/copy-{index}"));
-        for run_messages in expected.chunks(4) {
+        // Asking lengthens the conversation, so each row asks in its own.
+        let room = Room::at(&format!("acme/ann/c{index}"));
+        for messages in &runs {
             let (run, _) = room.say_within(&*store, &text, 1).await;
-            store.append(run, 1, &run_messages[1..]).await.unwrap();
+            store.append(run, 1, &messages[1..]).await.unwrap();
         }
         let (_, start) = room.say_within(&*store, "next", bytes).await;
-        let newest = expected[expected.len() - messages..].to_vec();
+        let newest = &said[said.len() - messages..];
         assert_eq!(format!("{:#?}", start.history), format!("{newest:#?}"), "{reason}");
     }
 }
@@ -147,6 +140,31 @@ pub async fn runs_at_once_in_many_conversations_are_all_kept(database: &impl Dat
     for room in &rooms {
         assert_same(&room.history(&*store).await, &expected);
     }
+}
+
+pub async fn two_stores_on_one_database_write_at_once(database: &impl Database) {
+    let stores = [database.open(ManualClock::new()).await, database.open(ManualClock::new()).await];
+    let room = Room::at("acme/ann/c1");
+    let writers = stores.clone().map(|store| {
+        let room = room.clone();
+        tokio::spawn(async move {
+            for n in 0..20 {
+                let (run, _) = room.say(&*store, &n.to_string()).await;
+                store.append(run, 1, &[answer(&n.to_string())]).await.unwrap();
+                store.finish_run(run, RunOutcome::Completed, Usage::default()).await.unwrap();
+            }
+        })
+    });
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let history = room.history(&*stores[0]).await;
+    let mut found: Vec<_> = history.chunks(2).map(|pair| format!("{pair:?}")).collect();
+    let pair = |n: usize| format!("{:?}", &[user(&n.to_string()), answer(&n.to_string())]);
+    let mut expected: Vec<_> = (0..40).map(|n| pair(n / 2)).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected, "every answer follows its question");
 }
 
 pub async fn an_append_of_unknown_fate_can_be_repeated(database: &impl Database) {

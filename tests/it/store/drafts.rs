@@ -25,6 +25,15 @@ pub async fn a_draft_reads_back_exactly(database: &impl Database) {
     }
 }
 
+pub async fn numbers_keep_their_last_digit(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let Room { owner, conversation } = Room::at("acme/ann/c1");
+    // Square roots have no short decimal form.
+    let body: Value = (1..1000).map(|n| f64::from(n).sqrt()).collect();
+    let id = store.create_draft(&owner, &conversation, &body).await.unwrap();
+    assert_eq!(store.draft(&owner, &conversation, id).await.unwrap().body, body);
+}
+
 pub async fn a_draft_lives_ten_minutes_after_its_last_use(database: &impl Database) {
     let clock = ManualClock::new();
     let store = database.open(clock.clone()).await;

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection, Row};
-use switchboard::agent::ports::previews::ClaimError;
-use switchboard::agent::ports::store::{RunOutcome, StoreError};
+use switchboard::agent::ports::drafts::DraftStore;
+use switchboard::agent::ports::previews::{ClaimError, PreviewStore};
+use switchboard::agent::ports::store::{ConversationStore, RunOutcome, StoreError};
 use switchboard::chat::ids::RunId;
 use switchboard::chat::message::Message;
+use switchboard::chat::preview::Verdict;
 use switchboard::chat::stream::Usage;
 use switchboard::store::sqlite::SqliteStore;
 use switchboard::store::{Config, OpenError, open};
@@ -142,51 +144,55 @@ async fn the_first_outcome_of_a_run_is_the_one_recorded() {
     assert_eq!((texts, numbers), (["failed".into(), "provider_unavailable".into()], [1, 2, 3, 4]));
 }
 
+/// Ways of a database to fail at a message: the statement alone, or, as when the disk is full, all that was begun.
+const FAILURES: [&str; 2] = [
+    "CREATE TRIGGER full AFTER INSERT ON messages WHEN new.body LIKE '%too much%' BEGIN SELECT RAISE(ABORT, 'no'); END",
+    "CREATE TRIGGER full AFTER INSERT ON messages WHEN new.body LIKE '%too much%' BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
+];
+
 #[tokio::test]
 async fn an_append_that_fails_midway_leaves_nothing() {
-    let database = SqliteFile::new();
-    let store = database.sqlite().await;
-    let (run, _) = room().say(&*store, "go").await;
-    database
-        .execute(
-            "CREATE TRIGGER full AFTER INSERT ON messages WHEN new.seq = 2
-             BEGIN SELECT RAISE(ABORT, 'disk full'); END",
-        )
-        .await;
-    let failed = store.append(run, 1, &[answer("one"), answer("two")]).await;
-    assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
-    database.execute("DROP TRIGGER full").await;
-    assert_same(&room().history(&*store).await, &vec![user("go")]);
-    store.append(run, 1, &[answer("one"), answer("two")]).await.unwrap();
+    for failure in FAILURES {
+        let database = SqliteFile::new();
+        let store = database.sqlite().await;
+        let (run, _) = room().say(&*store, "go").await;
+        database.execute(failure).await;
+        let failed = store.append(run, 1, &[answer("one"), answer("too much"), answer("three")]).await;
+        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
+        store.ready().await.unwrap();
+        store.append(run, 1, &[answer("four")]).await.unwrap();
+        assert_same(&room().history(&*store).await, &vec![user("go"), answer("four")]);
+    }
 }
 
 #[tokio::test]
 async fn a_run_that_cannot_keep_its_message_has_not_begun_and_has_told_nothing() {
-    let database = SqliteFile::new();
-    let store = database.sqlite().await;
-    let id = room().preview(&*store, "a").await;
-    let accepted = room().decide(&*store, id, "a", switchboard::chat::preview::Verdict::Accept).await;
-    database.execute("CREATE TRIGGER full AFTER INSERT ON messages BEGIN SELECT RAISE(ABORT, 'disk full'); END").await;
-    let run = RunId::fresh();
-    let failed = room().try_say(&*store, run, "go", 0).await;
-    assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
-    let left: i64 = sqlx::query_scalar("SELECT (SELECT COUNT(*) FROM conversations) + (SELECT COUNT(*) FROM runs)")
-        .fetch_one(&mut database.beside().await)
-        .await
-        .unwrap();
-    assert_eq!(left, 0);
-    database.execute("DROP TRIGGER full").await;
-    let start = room().try_say(&*store, run, "go", 0).await.unwrap();
-    assert_eq!(start.message.decisions, [accepted]);
+    for failure in FAILURES {
+        let database = SqliteFile::new();
+        let store = database.sqlite().await;
+        let id = room().preview(&*store, "a").await;
+        let accepted = room().decide(&*store, id, "a", Verdict::Accept).await;
+        database.execute(failure).await;
+        let run = RunId::fresh();
+        let failed = room().try_say(&*store, run, "too much", 0).await;
+        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
+        let left: i64 = sqlx::query_scalar("SELECT (SELECT COUNT(*) FROM conversations) + (SELECT COUNT(*) FROM runs)")
+            .fetch_one(&mut database.beside().await)
+            .await
+            .unwrap();
+        assert_eq!(left, 0);
+        let start = room().try_say(&*store, run, "go", 0).await.unwrap();
+        assert_eq!(start.message.decisions, [accepted]);
+    }
 }
 
 #[tokio::test]
 async fn a_call_that_is_dropped_midway_leaves_the_store_usable() {
     let database = SqliteFile::new();
     let store = database.sqlite().await;
-    let text = "x".repeat(100_000);
+    let (room, text) = (room(), "x".repeat(100_000));
     for polls in 1..40 {
-        let mut call = std::pin::pin!(room().try_say(&*store, RunId::fresh(), &text, 0));
+        let mut call = std::pin::pin!(room.try_say(&*store, RunId::fresh(), &text, 0));
         for _ in 0..polls {
             if futures::poll!(call.as_mut()).is_ready() {
                 break;
@@ -194,7 +200,7 @@ async fn a_call_that_is_dropped_midway_leaves_the_store_usable() {
             tokio::task::yield_now().await;
         }
     }
-    let history = room().history(&*store).await;
+    let history = room.history(&*store).await;
     let whole = history.iter().filter(|message| matches!(message, Message::User(said) if said.text == text)).count();
     assert_eq!(whole, history.len(), "every message is whole");
     store.ready().await.unwrap();
@@ -298,29 +304,62 @@ async fn a_store_that_another_process_locks_is_not_ready_until_it_lets_go() {
     second.ready().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_short_lock_of_another_process_is_waited_for() {
-    let database = SqliteFile::new();
-    let store = database.sqlite().await;
+/// Runs `call` while another process writes for a moment.
+async fn while_locked<T>(database: &SqliteFile, call: impl Future<Output = T>) -> T {
     let mut other = database.beside().await;
     let lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
-    let room = room();
-    let (begun, ()) = tokio::join!(room.try_say(&*store, RunId::fresh(), "patience", 0), async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    let unlock = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
         lock.rollback().await.unwrap();
-    });
-    begun.unwrap();
+    };
+    tokio::join!(call, unlock).0
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_that_start_at_once_make_one_schema() {
+#[tokio::test]
+async fn every_call_waits_while_another_process_writes_for_a_moment() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    let Room { owner, conversation } = room();
+    let (run, _) = while_locked(&database, room().say(&*store, "patience")).await;
+    while_locked(&database, store.append(run, 1, &[answer("yes")])).await.unwrap();
+    while_locked(&database, store.finish_run(run, RunOutcome::Completed, Usage::default())).await.unwrap();
+    let body = serde_json::json!({});
+    let draft = while_locked(&database, store.create_draft(&owner, &conversation, &body)).await.unwrap();
+    let read = while_locked(&database, store.draft(&owner, &conversation, draft)).await.unwrap();
+    while_locked(&database, store.save_draft(&owner, &conversation, draft, &read)).await.unwrap();
+    let preview = while_locked(&database, room().preview(&*store, "a")).await;
+    while_locked(&database, store.claim_preview(&owner, preview)).await.unwrap();
+    while_locked(&database, store.end_claim(&owner, preview, None)).await.unwrap();
+    while_locked(&database, store.ready()).await.unwrap();
+}
+
+#[tokio::test]
+async fn opening_waits_while_another_process_makes_the_same_file() {
+    let database = SqliteFile::new();
+    std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
+    std::fs::write(&database.path, "").unwrap();
+    let store = while_locked(&database, database.sqlite()).await;
+    room().say(&*store, "hello").await;
+}
+
+#[tokio::test]
+async fn processes_that_start_at_once_make_one_schema() {
     for _ in 0..5 {
         let database = SqliteFile::new();
         let url = database.url();
-        let opened = futures::future::join_all((0..4).map(|_| open_url(&url))).await;
-        for (index, store) in opened.into_iter().enumerate() {
-            let (_, start) = room().say(&*store.unwrap(), "hello").await;
-            assert_eq!(start.history.len(), index);
-        }
+        // Threads of their own, as processes are: connections wait for each other on the file alone.
+        let starts: Vec<_> = (0..4)
+            .map(|_| {
+                let url = url.clone();
+                std::thread::spawn(move || {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                    runtime
+                        .block_on(async { room().say(&*open_url(&url).await.unwrap(), "hello").await.1.history.len() })
+                })
+            })
+            .collect();
+        let mut seen: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1, 2, 3]);
     }
 }
