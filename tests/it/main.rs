@@ -1,2 +1,5 @@
 //! The one integration test binary.
+#[cfg(test)]
+mod demo_backend;
+
 fn main() {}
