@@ -103,6 +103,11 @@ async fn an_update_matches_actions_by_id_and_deactivates_what_it_leaves_out() {
     assert_eq!(edges[1]["target_action_id"], old["actions"][1]["id"]);
     assert_eq!(edges.as_array().unwrap().len(), 2);
     assert_ne!(edges[0]["id"], old["edges"][0]["id"], "edges are made anew");
+
+    let mut read = backend.read(&path(&old)).await;
+    read["edges"] = edges;
+    let (status, again) = backend.put("ada", &format!("{}/full", path(&old)), &read).await;
+    assert_eq!((status, &again["actions"]), (200, &actions), "what is read can be saved, inactive actions included");
 }
 
 #[tokio::test]

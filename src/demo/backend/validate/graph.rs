@@ -1,4 +1,6 @@
-//! Whether the edges make one graph of the actions: one start, known ends, no cycle, nothing out of reach.
+//! Whether the edges make one graph of the actions: one start, known ends, no cycle, no active action out of reach.
+//!
+//! An inactive action may stand apart: an update leaves such ones behind, and a rule must be savable as it was read.
 
 use std::collections::HashMap;
 
@@ -43,7 +45,7 @@ impl References {
 /// # Errors
 /// The first problem, in words.
 pub fn check(actions: &[ActionInput], edges: &[EdgeInput]) -> Result<Vec<Link>, String> {
-    if !actions.is_empty() && edges.is_empty() {
+    if edges.is_empty() && actions.iter().any(|action| action.is_active) {
         return Err("the actions are not connected: edges are required".to_owned());
     }
     let starts = edges.iter().filter(|edge| edge.kind == EdgeType::Start).count();
@@ -106,9 +108,10 @@ fn require_reachable(actions: &[ActionInput], links: &[Link]) -> Result<(), Stri
             open.extend(&followers[index]);
         }
     }
-    match reached.iter().position(|reached| !reached) {
+    let mut lost = actions.iter().enumerate().filter(|(index, action)| action.is_active && !reached[*index]);
+    match lost.next() {
         None => Ok(()),
-        Some(index) => Err(format!("action[{index}] ({}) cannot be reached from the start", actions[index].name)),
+        Some((index, action)) => Err(format!("action[{index}] ({}) cannot be reached from the start", action.name)),
     }
 }
 
