@@ -2,6 +2,12 @@
 
 // `cfg(test)` tells clippy that helpers between the tests are test code too, where `unwrap` is the way to fail.
 #[cfg(test)]
+mod demo_backend;
+#[cfg(test)]
+mod protocol;
+#[cfg(test)]
+mod providers;
+#[cfg(test)]
 mod store;
 #[cfg(test)]
 mod support;

@@ -1,0 +1,116 @@
+//! What a refused request is told: `{"code", "message"}` with the status that belongs to the code.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+/// Why a request was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The request itself is wrong.
+    InvalidArgument,
+    /// The record does not exist.
+    NotFound,
+    /// The caller may not do this.
+    PermissionDenied,
+    /// There is no valid token.
+    Unauthenticated,
+    /// The name is taken.
+    AlreadyExists,
+    /// A bound of the demo is reached.
+    Aborted,
+    /// The record's state does not allow it.
+    FailedPrecondition,
+    /// The body is larger than the limit.
+    ResourceExhausted,
+    /// The route does not have this method.
+    Unimplemented,
+}
+
+impl Code {
+    fn status(self) -> StatusCode {
+        match self {
+            Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::PermissionDenied => StatusCode::FORBIDDEN,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
+            Self::ResourceExhausted => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unimplemented => StatusCode::METHOD_NOT_ALLOWED,
+        }
+    }
+}
+
+/// A refused request, as the client reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    code: Code,
+    message: String,
+}
+
+impl ApiError {
+    /// A refusal with these words.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// A wrong request.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, message)
+    }
+
+    /// A record that does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Code::NotFound, message)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.code.status(), Json(&self)).into_response();
+        if self.code == Code::Unauthenticated {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// What is wrong with the single fields of a body; it travels as JSON text inside the message, as upstream does it.
+#[derive(Debug, Default)]
+pub struct FieldErrors(Vec<FieldError>);
+
+#[derive(Debug, Serialize)]
+struct FieldError {
+    field: String,
+    error: String,
+}
+
+impl FieldErrors {
+    /// Notes what is wrong with `field`.
+    pub fn push(&mut self, field: impl Into<String>, error: impl Into<String>) {
+        self.0.push(FieldError { field: field.into(), error: error.into() });
+    }
+
+    /// Notes a text whose length in characters is outside `min..=max`.
+    pub fn check_length(&mut self, field: &str, text: &str, min: usize, max: usize) {
+        let length = text.chars().count();
+        if length < min || length > max {
+            self.push(field, format!("must have {min} to {max} characters"));
+        }
+    }
+
+    /// Nothing, when nothing was noted.
+    ///
+    /// # Errors
+    /// `invalid_argument` with everything that was noted.
+    pub fn finish(self) -> Result<(), ApiError> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let text = serde_json::to_string(&self.0).unwrap_or_else(|_| "invalid fields".to_owned());
+        Err(ApiError::invalid(text))
+    }
+}

@@ -1,0 +1,110 @@
+//! A small REST backend, so that a newcomer has something to talk to: in memory, seeded from `config/demo/*.json`, reached
+//! over loopback HTTP with the caller's own bearer like any other backend. All its routes are on this page.
+//!
+//! Who may do what: a token without roles counts as `USER`; saving a rule, every alert of the house and introspection need
+//! `ADMIN`; the rest is open to both. A dry run changes nothing, so `USER` may do it too: upstream asks for `ADMIN` there,
+//! and a plain user's previews fail. Likewise an inactive rule is listed and found here, or "deactivate it" would be followed
+//! by "not found".
+//!
+//! **Invariant:** nothing is written outside this process, nothing is read but the seed, and the number of rules and table
+//! configs is bounded. All tenants see the same records: it is a demo.
+
+mod action_types;
+mod alerts;
+mod caller;
+mod error;
+mod extract;
+mod introspection;
+mod page;
+mod people;
+mod records;
+mod reference;
+mod rules;
+mod seed;
+mod stamp;
+mod tables;
+mod validate;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post, put};
+use tokio::net::TcpListener;
+
+use crate::agent::ports::clock::Clock;
+use crate::agent::ports::identity::Authenticator;
+use error::{ApiError, Code};
+use records::Demo;
+pub use seed::{FILES, Seed, SeedError};
+
+/// One mebibyte: several times the largest rule that a person draws.
+const BODY_LIMIT_BYTES: usize = 1024 * 1024;
+
+/// The whole API below its root, with `seed`'s records. `auth` verifies the bearer, `clock` dates what is saved.
+pub fn router(seed: Seed, auth: Arc<dyn Authenticator>, clock: Arc<dyn Clock>) -> Router {
+    let demo = Arc::new(Demo::new(seed, auth, clock));
+    Router::new()
+        .nest("/v1/workflow", workflow())
+        .nest("/v1/data", data())
+        .nest("/v1/introspection", introspection_routes())
+        .route("/v1/core/users/{id}", get(people::user))
+        .route("/v1/core/roles/{id}", get(people::role))
+        .fallback(async || ApiError::new(Code::NotFound, "no such route"))
+        .method_not_allowed_fallback(async || ApiError::new(Code::Unimplemented, "no such method on this route"))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
+        .with_state(demo)
+}
+
+fn workflow() -> Router<Arc<Demo>> {
+    Router::new()
+        .route("/rules", get(rules::read::list))
+        .route("/rules/full", post(rules::save::create))
+        .route("/rules/{id}", get(rules::read::one))
+        .route("/rules/{id}/actions", get(rules::read::actions))
+        .route("/rules/{id}/edges", get(rules::read::edges))
+        .route("/rules/{id}/full", put(rules::save::update))
+        .route("/rules/{id}/duplicate", post(rules::save::duplicate))
+        .route("/trigger-types", get(reference::trigger_types))
+        .route("/entities", get(reference::entities))
+        .route("/entity-types", get(reference::entity_types))
+        .route("/action-types", get(action_types::list))
+        .route("/alerts", get(alerts::routes::all))
+        .route("/alerts/mine", get(alerts::routes::mine))
+        .route("/alerts/{id}", get(alerts::routes::one))
+        .route("/alerts/{id}/acknowledge", post(alerts::routes::acknowledge))
+        .route("/alerts/{id}/dismiss", post(alerts::routes::dismiss))
+}
+
+fn data() -> Router<Arc<Demo>> {
+    Router::new()
+        .route("/", post(tables::create))
+        .route("/{id}", put(tables::update))
+        .route("/validate", post(tables::validate))
+        .route("/id/{id}", get(tables::by_id))
+        .route("/name/{name}", get(tables::by_name))
+        .route("/configs/all", get(tables::all))
+}
+
+fn introspection_routes() -> Router<Arc<Demo>> {
+    Router::new()
+        .route("/schemas", get(introspection::schemas))
+        .route("/schemas/{schema}/tables", get(introspection::tables))
+        .route("/tables/{schema}/{table}/columns", get(introspection::columns))
+        .route("/tables/{schema}/{table}/relationships", get(introspection::relationships))
+}
+
+/// Serves `router` on `listener` until `shutdown` is done and the open requests are answered.
+///
+/// Meant for loopback: it sets no timeouts, since its only client is this process.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+}

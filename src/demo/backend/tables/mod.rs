@@ -1,0 +1,166 @@
+//! Table configs: what a front end's tables show. Anybody may read, try and save them, except those of the system.
+
+mod check;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::caller::AnyUser;
+use super::error::{ApiError, Code, FieldErrors};
+use super::extract::{Body, PathOf};
+use super::records::{Demo, MAX_RECORDS, Records};
+use super::stamp::Stamp;
+pub use check::check_config;
+
+const MAX_DESCRIPTION: usize = 500;
+
+/// A saved config, as `tables.json` has it and clients read it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableConfig {
+    id: Uuid,
+    /// Its name, which is unique.
+    pub name: String,
+    description: String,
+    /// The config itself.
+    pub config: Value,
+    is_system: bool,
+    created_by: String,
+    updated_by: String,
+    created_date: Stamp,
+    updated_date: Stamp,
+}
+
+/// The body of create, validate and update.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ConfigBody {
+    name: Option<String>,
+    description: Option<String>,
+    config: Option<Value>,
+}
+
+impl ConfigBody {
+    /// Nothing, when every part that is there is right; a new config needs a name and a config.
+    fn check(&self, is_new: bool) -> Result<(), ApiError> {
+        let mut errors = FieldErrors::default();
+        if let Some(name) = self.name.as_deref().or(is_new.then_some("")) {
+            errors.check_length("name", name, 3, 100);
+        }
+        if let Some(description) = &self.description {
+            errors.check_length("description", description, 0, MAX_DESCRIPTION);
+        }
+        if let Some(config) = self.config.as_ref().or(is_new.then_some(&Value::Null)) {
+            check_config(config, &mut errors);
+        }
+        errors.finish()
+    }
+}
+
+impl Records {
+    /// Nothing, when no other config has this name.
+    fn require_free_name(&self, name: &str, own: Option<Uuid>) -> Result<(), ApiError> {
+        if self.configs.iter().any(|config| config.name == name && Some(config.id) != own) {
+            return Err(ApiError::new(Code::AlreadyExists, format!("a table config named {name:?} exists already")));
+        }
+        Ok(())
+    }
+}
+
+fn missing() -> ApiError {
+    ApiError::not_found("table config not found")
+}
+
+/// `GET /v1/data/configs/all`: a bare array.
+pub async fn all(State(demo): State<Arc<Demo>>, _: AnyUser) -> Response {
+    Json(&demo.records().configs).into_response()
+}
+
+/// `GET /v1/data/id/{id}`.
+pub async fn by_id(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<Uuid>) -> Result<Response, ApiError> {
+    let records = demo.records();
+    let config = records.configs.iter().find(|config| config.id == id).ok_or_else(missing)?;
+    Ok(Json(config).into_response())
+}
+
+/// `GET /v1/data/name/{name}`.
+pub async fn by_name(
+    State(demo): State<Arc<Demo>>,
+    _: AnyUser,
+    PathOf(name): PathOf<String>,
+) -> Result<Response, ApiError> {
+    let records = demo.records();
+    let config = records.configs.iter().find(|config| config.name == name).ok_or_else(missing)?;
+    Ok(Json(config).into_response())
+}
+
+/// `POST /v1/data/validate`: 204 when create would accept the body, a name that is taken aside.
+pub async fn validate(_: AnyUser, Body(body): Body<ConfigBody>) -> Result<StatusCode, ApiError> {
+    body.check(true)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /v1/data`: answers the new config.
+pub async fn create(
+    State(demo): State<Arc<Demo>>,
+    user: AnyUser,
+    Body(body): Body<ConfigBody>,
+) -> Result<Response, ApiError> {
+    body.check(true)?;
+    let now = demo.now();
+    let config = TableConfig {
+        id: Uuid::new_v4(),
+        name: body.name.unwrap_or_default(),
+        description: body.description.unwrap_or_default(),
+        config: body.config.unwrap_or_default(),
+        is_system: false,
+        created_by: user.id().to_owned(),
+        updated_by: user.id().to_owned(),
+        created_date: now,
+        updated_date: now,
+    };
+    let mut records = demo.records();
+    records.require_free_name(&config.name, None)?;
+    if records.configs.len() >= MAX_RECORDS {
+        return Err(ApiError::new(Code::Aborted, format!("there are already {MAX_RECORDS} table configs")));
+    }
+    let answer = Json(&config).into_response();
+    records.configs.push(config);
+    Ok(answer)
+}
+
+/// `PUT /v1/data/{id}`: changes the parts that the body has; answers the config. A body without any of them, such as a bare
+/// config, is refused: upstream accepts it and changes nothing.
+pub async fn update(
+    State(demo): State<Arc<Demo>>,
+    user: AnyUser,
+    PathOf(id): PathOf<Uuid>,
+    Body(body): Body<ConfigBody>,
+) -> Result<Response, ApiError> {
+    if body.name.is_none() && body.description.is_none() && body.config.is_none() {
+        return Err(ApiError::invalid("the body needs at least one of name, description, config"));
+    }
+    body.check(false)?;
+    let mut records = demo.records();
+    if let Some(name) = &body.name {
+        records.require_free_name(name, Some(id))?;
+    }
+    let config = records.configs.iter_mut().find(|config| config.id == id).ok_or_else(missing)?;
+    if config.is_system {
+        return Err(ApiError::new(Code::PermissionDenied, "a table config of the system cannot be changed"));
+    }
+    let ConfigBody { name, description, config: content } = body;
+    config.name = name.unwrap_or_else(|| std::mem::take(&mut config.name));
+    config.description = description.unwrap_or_else(|| std::mem::take(&mut config.description));
+    config.config = content.unwrap_or_else(|| config.config.take());
+    config.updated_by = user.id().to_owned();
+    config.updated_date = demo.now();
+    Ok(Json(&*config).into_response())
+}
