@@ -1,0 +1,3 @@
+//! What the tests speak: scripted servers on free ports, read strictly.
+
+pub mod upstream;
