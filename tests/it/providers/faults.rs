@@ -1,0 +1,143 @@
+//! What goes wrong on the way: silence, refused connections, clients that leave, servers that keep the socket open or
+//! send what nobody should send.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use switchboard::agent::ports::llm::{ChatRequest, ProviderErrorKind, SystemPrompt};
+use switchboard::chat::message::{Message, UserMessage};
+use switchboard::chat::stream::StreamEvent;
+use switchboard::llm::{self, Vendor};
+use tokio::net::TcpListener;
+
+use super::{VENDORS, config, provider, report, turn};
+use crate::support::upstream::{Answer, End, Upstream};
+
+const SSE: &str = "text/event-stream";
+const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"}}]}\n\n";
+const STOP: &str = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n";
+
+#[tokio::test]
+async fn a_model_that_falls_silent_is_given_up_after_the_idle_time() {
+    let upstream = Upstream::script([Answer::ok(SSE, HELLO).ending(End::Hang)]).await;
+    let mut config = config(&upstream.url());
+    config.idle_timeout_s = 1;
+    let (turn, failure) = turn(&*llm::connect(Vendor::OpenAi, &config).unwrap()).await;
+    assert_eq!(turn.message.text(), "hello");
+    assert_eq!(failure.unwrap().kind, ProviderErrorKind::TimedOut);
+    upstream.clients_gone(1).await;
+}
+
+#[tokio::test]
+async fn a_model_that_never_begins_is_given_up_after_the_first_byte_time() {
+    for body in ["", HELLO] {
+        let answer = Answer::ok(SSE, "").later(Duration::from_secs(60), body);
+        let upstream = Upstream::script([answer]).await;
+        let mut config = config(&upstream.url());
+        config.first_byte_timeout_s = 1;
+        config.idle_timeout_s = 0;
+        let (_, failure) = turn(&*llm::connect(Vendor::OpenAi, &config).unwrap()).await;
+        assert_eq!(failure.unwrap().kind, ProviderErrorKind::TimedOut);
+    }
+}
+
+#[tokio::test]
+async fn comments_keep_a_silent_model_alive() {
+    let mut answer = Answer::ok(SSE, HELLO);
+    for _ in 0..6 {
+        answer = answer.later(Duration::from_millis(300), ": still thinking\n\n");
+    }
+    let upstream = Upstream::script([answer.later(Duration::ZERO, STOP)]).await;
+    let mut config = config(&upstream.url());
+    config.idle_timeout_s = 1;
+    let (turn, failure) = turn(&*llm::connect(Vendor::OpenAi, &config).unwrap()).await;
+    assert!(failure.is_none(), "{failure:?}");
+    assert_eq!(turn.message.text(), "hello");
+}
+
+#[tokio::test]
+async fn a_refused_connection_means_unavailable_for_every_vendor() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    for (_, vendor) in VENDORS {
+        let (_, failure) = turn(&*provider(vendor, &url)).await;
+        let error = failure.unwrap();
+        assert_eq!(error.kind, ProviderErrorKind::Unavailable { retry_after: None });
+        assert!(!report(&error).contains("/chat/completions"), "no address in the log line");
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_stream_closes_the_connection() {
+    let upstream = Upstream::script([Answer::ok(SSE, HELLO).ending(End::Hang)]).await;
+    let provider = provider(Vendor::OpenAi, &upstream.url());
+    let system = SystemPrompt { instructions: "".into(), context: String::new() };
+    let messages = [Message::User(UserMessage::new("hello"))];
+    let request = ChatRequest { system: &system, messages: &messages, tools: &[], max_tokens: 100 };
+    let mut stream = provider.stream_chat(request).await.unwrap();
+    assert!(matches!(stream.events.next().await, Some(Ok(StreamEvent::Text(text))) if text == "hello"));
+    drop(stream);
+    upstream.clients_gone(1).await;
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_the_socket_open_after_done_does_not_hold_up_the_answer() {
+    let answer = Answer::ok(SSE, format!("{HELLO}{STOP}data: [DONE]\n\n")).ending(End::Hang);
+    let upstream = Upstream::script([answer]).await;
+    let (turn, failure) = turn(&*provider(Vendor::OpenAi, &upstream.url())).await;
+    assert!(failure.is_none(), "{failure:?}");
+    assert_eq!(turn.message.text(), "hello");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_malformed_and_what_came_before_it_stays() {
+    let cases: [(Vec<u8>, &str); 4] = [
+        (b"data: {\"choices\":[}\n\n".to_vec(), "not JSON"),
+        (b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n".to_vec(), "not UTF-8"),
+        (b"data: {\"choices\":7}\n\n".to_vec(), "not the promised shape"),
+        (vec![b'x'; (16 << 20) + 1], "longer than any event"),
+    ];
+    for (bad, why) in cases {
+        let body = [HELLO.as_bytes(), &bad, STOP.as_bytes()].concat();
+        let upstream = Upstream::script([Answer::ok(SSE, body)]).await;
+        let (turn, failure) = turn(&*provider(Vendor::OpenAi, &upstream.url())).await;
+        assert_eq!(failure.unwrap().kind, ProviderErrorKind::Malformed, "{why}");
+        assert_eq!(turn.message.text(), "hello", "{why}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_cut_off_at_its_cap() {
+    let comment = format!(": {}\n", "x".repeat(1 << 20));
+    let upstream = Upstream::script([Answer::ok(SSE, comment.repeat(70)).cut(|| 1 << 20)]).await;
+    let (_, failure) = turn(&*provider(Vendor::OpenAi, &upstream.url())).await;
+    assert_eq!(failure.unwrap().kind, ProviderErrorKind::Malformed);
+}
+
+#[test]
+fn a_wrong_address_model_or_key_is_refused_before_the_first_request() {
+    type Change = fn(&mut llm::Config);
+    let table: [(Change, &str); 5] = [
+        (|c| c.openai.base_url = "localhost:8000".to_owned(), "llm.openai.base_url is not an http or https address"),
+        (|c| c.openai.base_url = String::new(), "llm.openai.base_url is not an http or https address"),
+        (|c| c.openai.base_url = "file:///etc".to_owned(), "llm.openai.base_url is not an http or https address"),
+        (|c| c.openai.model = " ".to_owned(), "llm.openai.model is empty"),
+        (
+            |c| c.openai.api_key = "a\nb".to_owned().into(),
+            "llm.openai.api_key has characters that no http header can carry",
+        ),
+    ];
+    for (change, message) in table {
+        let mut config = llm::Config::default();
+        change(&mut config);
+        let error = llm::connect(Vendor::OpenAi, &config).err().unwrap();
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
+fn a_key_is_never_printed() {
+    let config: llm::Config = toml::from_str("[claude]\napi_key = \"sk-secret\"").unwrap();
+    assert!(!format!("{config:?}").contains("sk-secret"));
+}

@@ -1,0 +1,72 @@
+//! The language model providers over real sockets: what they send, what they make of every recorded answer, and what
+//! they say when something fails.
+
+mod faults;
+mod http_errors;
+mod requests;
+mod transcripts;
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use serde_json::Value;
+use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
+use switchboard::agent::turn::{Turn, TurnFold};
+use switchboard::chat::message::{Message, UserMessage};
+use switchboard::llm::{self, Vendor};
+
+/// The vendors by the names of their folders in the corpus.
+const VENDORS: [(&str, Vendor); 4] =
+    [("anthropic", Vendor::Claude), ("gemini", Vendor::Gemini), ("ollama", Vendor::Ollama), ("openai", Vendor::OpenAi)];
+
+/// A configuration whose vendors are all at `base_url`.
+fn config(base_url: &str) -> llm::Config {
+    let mut config = llm::Config::default();
+    config.gemini.base_url = base_url.to_owned();
+    config.claude.base_url = base_url.to_owned();
+    config.ollama.base_url = base_url.to_owned();
+    config.openai.base_url = base_url.to_owned();
+    config
+}
+
+fn provider(vendor: Vendor, base_url: &str) -> Arc<dyn LlmProvider> {
+    llm::connect(vendor, &config(base_url)).unwrap()
+}
+
+/// One turn of a conversation that only says hello: what was folded, and the error that ended it.
+async fn turn(provider: &dyn LlmProvider) -> (Turn, Option<ProviderError>) {
+    let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
+    let messages = [Message::User(UserMessage::new("hello"))];
+    let request = ChatRequest { system: &system, messages: &messages, tools: &[], max_tokens: 100 };
+    let mut stream = match provider.stream_chat(request).await {
+        Ok(stream) => stream,
+        Err(error) => return (TurnFold::new(Arc::new(provider.origin().clone())).finish(), Some(error)),
+    };
+    let mut fold = TurnFold::new(Arc::clone(&stream.origin));
+    let mut failure = None;
+    while let Some(item) = stream.events.next().await {
+        assert!(failure.is_none(), "an event after the error");
+        match item {
+            Ok(event) => drop(fold.push(event)),
+            Err(error) => failure = Some(error),
+        }
+    }
+    (fold.finish(), failure)
+}
+
+/// The error and its causes in one line, as the log has them.
+fn report(error: &ProviderError) -> String {
+    let mut line = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        line.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    line
+}
+
+/// The JSON in the fixture `name`.
+fn fixture(name: &str) -> Value {
+    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}

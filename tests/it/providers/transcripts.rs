@@ -1,0 +1,234 @@
+//! The corpus of recorded and constructed answers (`tests/fixtures/transcripts/README.md` has its rules): every case,
+//! over a real socket, whole, byte by byte and in random pieces, must give the same turn.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use switchboard::agent::ports::llm::ProviderError;
+use switchboard::agent::turn::Turn;
+use switchboard::chat::message::{AssistantPart, Replay};
+use switchboard::chat::stream::FinishReason;
+use switchboard::chat::tool::ToolInput;
+use switchboard::llm::Vendor;
+
+use super::{VENDORS, provider, report, turn};
+use crate::support::upstream::{Answer, End, Upstream};
+
+struct Case {
+    name: String,
+    vendor: Vendor,
+    body: Vec<u8>,
+    expected: Value,
+}
+
+fn corpus() -> BTreeMap<String, Case> {
+    let mut cases = BTreeMap::new();
+    for (folder, vendor) in VENDORS {
+        let path = format!("{}/tests/fixtures/transcripts/{folder}", env!("CARGO_MANIFEST_DIR"));
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            let extension = path.extension().unwrap().to_str().unwrap();
+            if !matches!(extension, "sse" | "ndjson") {
+                continue;
+            }
+            let name = format!("{folder}/{}", path.file_stem().unwrap().to_str().unwrap());
+            let expected = fs::read_to_string(path.with_extension("expected.json")).unwrap();
+            let expected = serde_json::from_str(&expected).unwrap();
+            let body = fs::read(&path).unwrap();
+            cases.insert(name.clone(), Case { name, vendor, body, expected });
+        }
+    }
+    assert!(cases.len() > 100, "{} cases", cases.len());
+    cases
+}
+
+/// A server that answers `/{vendor}/{case}/…` with that case, cut as `cut` says.
+async fn replaying(
+    cases: Arc<BTreeMap<String, Case>>,
+    end: End,
+    cut: fn(&str) -> Box<dyn FnMut() -> usize>,
+) -> Upstream {
+    Upstream::choosing(move |request| {
+        let name = request.path.split('/').skip(1).take(2).collect::<Vec<_>>().join("/");
+        let case = cases.get(&name)?;
+        let content_type = if case.vendor == Vendor::Ollama { "application/x-ndjson" } else { "text/event-stream" };
+        Some(Answer::ok(content_type, case.body.clone()).cut(cut(&name)).ending(end))
+    })
+    .await
+}
+
+/// What a turn came to, in the form of the corpus.
+fn observed(case: &Case, turn: &Turn, failure: Option<&ProviderError>) -> Value {
+    let mut thinking = String::new();
+    let mut replay = Vec::new();
+    let mut tool_calls = Vec::new();
+    for part in &turn.message.parts {
+        match part {
+            AssistantPart::Text { replay: signature, .. } => {
+                replay.extend(signature.as_ref().map(|s| signed("text", None, s)));
+            }
+            AssistantPart::Thinking { text, replay: signature } => {
+                thinking.push_str(text);
+                match (case.vendor, signature) {
+                    (Vendor::Claude, Some(s)) => {
+                        replay.push(json!({"kind": "thinking", "thinking": text, "signature": value(s)}));
+                    }
+                    (Vendor::Gemini, Some(s)) => replay.push(signed("text", None, s)),
+                    // The name of the field it came in.
+                    (Vendor::OpenAi, Some(s)) => assert_eq!(value(s), "reasoning_content"),
+                    (_, signature) => assert!(signature.is_none(), "{signature:?}"),
+                }
+            }
+            AssistantPart::ToolCall { call, replay: signature } => {
+                if case.vendor == Vendor::Gemini {
+                    replay.extend(signature.as_ref().map(|s| signed("functionCall", Some(tool_calls.len()), s)));
+                }
+                let id = (!call.id.is_minted()).then(|| call.id.as_str());
+                let input = match &call.input {
+                    ToolInput::Object(map) => Value::Object(map.clone()),
+                    ToolInput::Invalid(_) => Value::Null,
+                };
+                tool_calls.push(json!({"id": id, "name": call.name, "input": input}));
+            }
+            AssistantPart::Opaque(block) => {
+                let block = value(block);
+                assert_eq!(block["type"], "redacted_thinking");
+                replay.push(json!({"kind": "redacted_thinking", "data": block["data"]}));
+            }
+        }
+    }
+    let finish = match turn.reason {
+        _ if failure.is_some() => "error",
+        Some(FinishReason::Stop) if tool_calls.is_empty() => "stop",
+        Some(FinishReason::Stop) => "tool_use",
+        Some(FinishReason::Length) => "length",
+        Some(FinishReason::ContentFilter) => "content_filter",
+        None => panic!("{}: neither an end nor an error", case.name),
+    };
+    let mut observed = json!({
+        "text": turn.message.text(),
+        "thinking": thinking,
+        "tool_calls": tool_calls,
+        "stop_for_tool_use": finish == "tool_use",
+        "finish": finish,
+        "usage": turn.usage.map(|u| json!({"input_tokens": u.input_tokens, "output_tokens": u.output_tokens})),
+        "error": failure.map(report),
+    });
+    if !replay.is_empty() {
+        observed["replay"] = Value::Array(replay);
+    }
+    observed
+}
+
+fn value(replay: &Replay) -> Value {
+    serde_json::from_str(replay.raw().get()).unwrap()
+}
+
+fn signed(on: &str, tool_index: Option<usize>, signature: &Replay) -> Value {
+    json!({"kind": "thoughtSignature", "on": on, "tool_index": tool_index, "signature": value(signature)})
+}
+
+/// Compares by the corpus's rules: of an error only what was streamed before it counts.
+fn check(case: &Case, mut observed: Value, how: &str) {
+    let mut expected = case.expected.clone();
+    if expected["finish"] == "error" {
+        let reported = observed["error"].take();
+        let words = expected["error"].take();
+        let is_reported = reported.as_str().is_some_and(|line| line.contains(words.as_str().unwrap()));
+        assert!(is_reported, "{} {how}: {reported} does not say {words}", case.name);
+        for compared in [&mut observed, &mut expected] {
+            let object = compared.as_object_mut().unwrap();
+            object.retain(|key, _| matches!(key.as_str(), "text" | "thinking" | "finish" | "stop_for_tool_use"));
+        }
+    }
+    assert_eq!(observed, expected, "{} {how}", case.name);
+}
+
+async fn replay_all(how: &str, cut: fn(&str) -> Box<dyn FnMut() -> usize>) {
+    let cases = Arc::new(corpus());
+    let upstream = replaying(Arc::clone(&cases), End::Clean, cut).await;
+    for case in cases.values() {
+        let provider = provider(case.vendor, &format!("{}/{}", upstream.url(), case.name));
+        let (turn, failure) = turn(&*provider).await;
+        check(case, observed(case, &turn, failure.as_ref()), how);
+    }
+}
+
+#[tokio::test]
+async fn every_recorded_answer_is_understood_in_one_piece() {
+    replay_all("whole", |_| Box::new(|| usize::MAX)).await;
+}
+
+#[tokio::test]
+async fn every_recorded_answer_is_understood_byte_by_byte() {
+    replay_all("in single bytes", |_| Box::new(|| 1)).await;
+}
+
+#[tokio::test]
+async fn every_recorded_answer_is_understood_in_random_pieces() {
+    for seed in 1..=3 {
+        // The seed is in the name of the cut, since a plain function cannot hold it.
+        let cut: fn(&str) -> Box<dyn FnMut() -> usize> = match seed {
+            1 => |name| random_sizes(name, 1),
+            2 => |name| random_sizes(name, 2),
+            _ => |name| random_sizes(name, 3),
+        };
+        replay_all(&format!("in random pieces, seed {seed}"), cut).await;
+    }
+}
+
+/// Sizes from 1 to 64, the same for the same name and seed (xorshift).
+fn random_sizes(name: &str, seed: u64) -> Box<dyn FnMut() -> usize> {
+    let mut state = name.bytes().fold(seed, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)) | 1;
+    Box::new(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        1 + usize::try_from(state % 64).unwrap()
+    })
+}
+
+#[tokio::test]
+async fn an_answer_cut_off_by_its_connection_is_an_error_like_one_that_just_ends() {
+    let cases = Arc::new(corpus());
+    let upstream = replaying(Arc::clone(&cases), End::Abort, |_| Box::new(|| usize::MAX)).await;
+    let truncated: Vec<_> = cases.values().filter(|case| case.name.contains("/truncated-")).collect();
+    assert!(truncated.len() >= 5, "{} cases", truncated.len());
+    for case in truncated {
+        let provider = provider(case.vendor, &format!("{}/{}", upstream.url(), case.name));
+        let (turn, failure) = turn(&*provider).await;
+        assert_eq!(failure.as_ref().unwrap().kind.code(), "provider_truncated", "{}", case.name);
+        check(case, observed(case, &turn, failure.as_ref()), "aborted");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_cut_anywhere_is_an_error_or_the_whole_answer() {
+    let cases = corpus();
+    for (name, content_type) in [
+        ("anthropic/tool-parallel", "text/event-stream"),
+        ("openai/tool-parallel", "text/event-stream"),
+        ("gemini/tool-parallel-chunks", "text/event-stream"),
+        ("ollama/tool-parallel-one-chunk", "application/x-ndjson"),
+    ] {
+        let case = &cases[name];
+        // An SSE or NDJSON answer is complete once its last event is; what may be missing is the end of the line.
+        let cuts: Vec<usize> = (0..case.body.len()).step_by(7).collect();
+        let answers = cuts.iter().map(|&cut| Answer::ok(content_type, &case.body[..cut]));
+        let upstream = Upstream::script(answers).await;
+        let provider = provider(case.vendor, &upstream.url());
+        for cut in cuts {
+            let (turn, failure) = turn(&*provider).await;
+            match failure {
+                Some(error) => assert_eq!(error.kind.code(), "provider_truncated", "{name} at {cut}: {error:?}"),
+                None => assert_eq!(turn.reason, Some(FinishReason::Stop), "{name} at {cut}"),
+            }
+            if turn.reason.is_some() {
+                let calls: Vec<_> = turn.message.calls().map(|call| call.input.clone()).collect();
+                assert!(calls.iter().all(|input| matches!(input, ToolInput::Object(_))), "{name} at {cut}");
+            }
+        }
+    }
+}
