@@ -101,7 +101,7 @@ fn wanted(scene: &Scene<'_>) -> Vec<Intent> {
         if !questions::waits_for_more(answer) {
             break;
         }
-        text = format!("{} {text}", said.trim_end_matches(['.', '!', '?', ' ', '\n']));
+        text = format!("{}, {text}", said.trim_end_matches(['.', '!', '?', ',', ' ', '\n']));
         let mut found = intents::read(&text, &around);
         if let [Intent::Draft(steps)] = found.as_mut_slice() {
             let done = questions::steps_done(answer).min(steps.len());

@@ -60,6 +60,7 @@ const STARTERS: &[&str] = &[
     "entities",
     "configs",
     "columns",
+    "only",
 ];
 
 /// Little words that may stand before a starter or a name.
@@ -232,11 +233,8 @@ pub(super) fn clauses(tokens: &[Token], stands_alone: impl Fn(Clause<'_>) -> boo
             let rest = Clause(tokens.get(from..).unwrap_or_default());
             STARTERS.contains(&rest.verb())
         };
-        if token.then == Break::Stop {
-            cuts.push(next);
-        } else if (token.then == Break::Comma && starts_here(next))
-            || (is_one(token, &["and", "then"]) && starts_here(next))
-        {
+        let joins = token.then == Break::Comma || is_one(token, &["and", "then"]);
+        if token.then == Break::Stop || (joins && starts_here(next)) {
             cuts.push(next);
         }
     }

@@ -32,12 +32,25 @@ pub(super) enum DraftStep {
     Preview,
 }
 
+impl DraftStep {
+    /// What the step it adds does, where it adds one.
+    pub(super) fn into_kind(self) -> Option<Kind> {
+        match self {
+            Self::Add(step) => Some(step.kind),
+            Self::Start { .. } | Self::AddUnknown | Self::Remove(_) | Self::Preview => None,
+        }
+    }
+}
+
 /// How many steps of one message are carried out: each takes a turn, and a run has a bounded number of turns.
 const MAX_STEPS: usize = 12;
 
-/// Carries out `steps`, in order, up to the first that fails.
+/// Carries out `steps`, in order, up to the first that fails; none at all only tells what the draft has.
 pub(super) fn build(scene: &Scene<'_>, steps: &[DraftStep]) -> Script {
     let mut draft = scene.draft.clone();
+    if steps.is_empty() {
+        return open(&mut draft).map(|draft| next_words(Some(draft)));
+    }
     let mut said: Vec<String> = Vec::new();
     for step in steps.iter().take(MAX_STEPS) {
         match carry_out(scene, &mut draft, step) {

@@ -5,7 +5,7 @@ use super::comparison::Comparison;
 use super::drafts::DraftStep;
 use super::entities::{self, Subject};
 use super::one_shot::NewWorkflow;
-use super::steps::{self, Step};
+use super::steps::{self, Kind, Step};
 use super::table_intents::{self, TableWish};
 use super::tokens::{Token, tokens};
 
@@ -32,7 +32,7 @@ pub(super) enum Intent {
     /// A draft's next steps.
     Draft(Vec<DraftStep>),
     /// A whole workflow from one sentence.
-    New(NewWorkflow),
+    New(Box<NewWorkflow>),
     /// Something about table configurations.
     Table(TableWish),
 }
@@ -66,8 +66,18 @@ pub(super) struct Surroundings {
 /// What `text` asks for, in order. Neighbouring steps of a draft, and neighbouring table changes, are one intent.
 pub(super) fn read(text: &str, around: &Surroundings) -> Vec<Intent> {
     let all = tokens(text);
+    let found = read_tokens(&all, around);
+    let starts = |intent: &Intent| matches!(intent, Intent::Draft(steps) if matches!(steps.first(), Some(DraftStep::Start { .. })));
+    match found.iter().any(starts) && !around.has_draft {
+        // The rest of the message speaks of the draft it starts.
+        true => read_tokens(&all, &Surroundings { has_draft: true, ..around.clone() }),
+        false => found,
+    }
+}
+
+fn read_tokens(all: &[Token], around: &Surroundings) -> Vec<Intent> {
     let mut found: Vec<Intent> = Vec::new();
-    for clause in clause::clauses(&all, |clause| single(clause, around).is_some()) {
+    for clause in clause::clauses(all, |clause| single(clause, around).is_some()) {
         let Some(intent) = single(clause, around) else { continue };
         if found.contains(&intent) && !matches!(intent, Intent::Draft(_) | Intent::Table(TableWish::Change(_))) {
             continue;
@@ -77,8 +87,11 @@ pub(super) fn read(text: &str, around: &Surroundings) -> Vec<Intent> {
             (Some(Intent::Table(TableWish::Change(changes))), Intent::Table(TableWish::Change(more))) => {
                 table_intents::append(changes, more);
             }
-            // A new workflow is previewed anyway.
+            // A new workflow is previewed anyway, and what "send …" adds to its sentence is what it does.
             (Some(Intent::New(_)), Intent::Draft(steps)) if steps == [DraftStep::Preview] => {}
+            (Some(Intent::New(wish)), Intent::Draft(steps)) if matches!(steps.as_slice(), [DraftStep::Add(_)]) => {
+                wish.kind = wish.kind.take().or(steps.into_iter().find_map(DraftStep::into_kind));
+            }
             (_, intent) => found.push(intent),
         }
     }
@@ -110,10 +123,13 @@ fn draft(clause: Clause<'_>, has_draft: bool) -> Option<Intent> {
         "create" | "build" | "make" | "start" | "set" | "design" | "draft" | "begin" if is_about_workflow => {
             Some(creation(clause))
         }
-        "alert" | "notify" | "email" | "warn" | "tell" if clause.has(&["when", "whenever", "if"]) && !has_draft => {
+        "alert" | "notify" | "email" | "warn" | "tell"
+            if clause.has(&["when", "whenever", "if", "about"]) && !has_draft =>
+        {
             steps::condition(clause).map(|_| creation(clause))
         }
         "preview" | "finish" | "done" => Some(Intent::Draft(vec![DraftStep::Preview])),
+        "show" | "what" | "describe" | "explain" | "tell" if clause.has(&["draft"]) => Some(Intent::Draft(Vec::new())),
         "show" | "see" | "send" if clause.has(&["preview"]) => Some(Intent::Draft(vec![DraftStep::Preview])),
         "remove" | "delete" | "drop" if names_step || (has_draft && !is_about_workflow) => {
             let name = clause.quoted().map(str::to_owned).or_else(|| named_step(clause));
@@ -142,11 +158,14 @@ fn creation(clause: Clause<'_>) -> Intent {
     // What the workflow does is said after its name and its trigger: "that …", "which …", "to …", "when …".
     let does = clause.position(&["that", "which", "to", "when", "whenever", "if", "alert", "notify", "email"]);
     let condition = steps::condition(clause);
-    let kind = does.and_then(|at| steps::kind(clause.from(at)));
+    // A condition is read on its own, and "updates" without a field is what sets the workflow off.
+    let kind = does
+        .and_then(|at| steps::kind(clause.from(at)))
+        .filter(|kind| !matches!(kind, Kind::Condition(_) | Kind::UpdateField(None)));
     if clause.has(&["draft"]) || (condition.is_none() && kind.is_none()) {
         return Intent::Draft(vec![DraftStep::Start { name, subject, trigger }]);
     }
-    Intent::New(NewWorkflow { name, subject, trigger, condition, kind })
+    Intent::New(Box::new(NewWorkflow { name, subject, trigger, condition, kind }))
 }
 
 fn explained_step(clause: Clause<'_>, around: &Surroundings) -> Option<Intent> {
@@ -255,24 +274,30 @@ fn rules(clause: Clause<'_>) -> Option<Intent> {
 
 /// The rule's name beside "workflow" or "rule": after "called", else capitalised words before or after it.
 fn rule_name(clause: Clause<'_>) -> Option<String> {
+    const WORDS: &[&str] = &["workflow", "rule", "automation"];
     if let Some(name) = clause.name_after(&["called", "named"]) {
         return Some(name);
     }
-    let at = clause.position(&["workflow", "rule", "automation"])?;
-    let is_name = |token: &&Token| token.text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
-    let after: Vec<&str> = clause.from(at + 1).0.iter().take_while(is_name).map(|token| token.text.as_str()).collect();
+    let is_capital = |token: &Token| token.text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
+    // The first word of a sentence is capitalised without being a name.
+    let opens =
+        ["the", "explain", "describe", "what", "show", "tell", "which", "list", "this", "how", "alerts", "any", "does"];
+    let is_name = |token: &&Token| is_capital(token) && !clause::is_one(token, &opens);
+    // In "the Simple Test Workflow workflow" the noun is the one in lower case; in "explain Simple Test Workflow" it is the name's end.
+    let noun = clause.0.iter().position(|token| clause::is_one(token, WORDS) && !is_capital(token));
+    let (before, after) = match noun {
+        Some(at) => (clause.until(at), clause.from(at + 1)),
+        None => (clause.until(clause.position(WORDS)? + 1), Clause(&[])),
+    };
+    let text = |token: &Token| token.text.clone();
+    let after: Vec<String> = after.0.iter().take_while(is_name).map(text).collect();
     if !after.is_empty() {
         return Some(after.join(" "));
     }
-    let mut before: Vec<&str> = Vec::new();
-    for token in clause.until(at).0.iter().rev().take_while(is_name) {
-        // The first word of a sentence is capitalised without being a name.
-        if clause::is_one(token, &["the", "explain", "describe", "what", "show", "tell", "which", "list", "this"]) {
-            break;
-        }
-        before.insert(0, &token.text);
-    }
-    (!before.is_empty()).then(|| before.join(" "))
+    let mut before: Vec<String> = before.0.iter().rev().take_while(is_name).map(text).collect();
+    before.reverse();
+    let is_more_than_noun = noun.is_some() || before.len() > 1;
+    (!before.is_empty() && is_more_than_noun).then(|| before.join(" "))
 }
 
 fn status(clause: Clause<'_>) -> Option<&'static str> {

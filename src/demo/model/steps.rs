@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::clause::Clause;
+use super::clause::{Clause, is_one};
 use super::comparison::{Comparison, Operator};
 use super::{questions, words};
 
@@ -51,8 +51,11 @@ pub(super) enum Kind {
     Unfamiliar(&'static str),
 }
 
+/// Reads the details of a kind of step.
+type ReadKind = fn(Clause<'_>) -> Kind;
+
 /// Words that name a step's type; the first that occurs decides.
-const TYPE_WORDS: &[(&[&str], fn(Clause<'_>) -> Kind)] = &[
+const TYPE_WORDS: &[(&[&str], ReadKind)] = &[
     (&["allocate_inventory", "allocate", "allocation"], |_| Kind::Unfamiliar("allocate_inventory")),
     (&["commit_allocation"], |_| Kind::Unfamiliar("commit_allocation")),
     (&["release_reservation", "release"], |_| Kind::Unfamiliar("release_reservation")),
@@ -77,7 +80,7 @@ const TYPE_WORDS: &[(&[&str], fn(Clause<'_>) -> Kind)] = &[
         body: said(clause),
     }),
     (&["seek_approval", "approval", "approve"], |clause| Kind::Approval { approvers: uuids(clause) }),
-    (&["log_audit_entry", "audit", "log", "logs", "record"], |clause| Kind::Audit { message: said(clause) }),
+    (&["log_audit_entry", "audit", "log", "logs"], |clause| Kind::Audit { message: said(clause) }),
     (&["delay", "wait", "waits", "pause"], |clause| Kind::Delay(duration(clause))),
     (&["update_field", "update", "updates", "set", "sets"], |clause| Kind::UpdateField(assignment(clause))),
     (&["evaluate_condition", "condition", "check", "checks"], |clause| Kind::Condition(condition(clause))),
@@ -251,29 +254,35 @@ pub(super) fn kind(clause: Clause<'_>) -> Option<Kind> {
 
 /// The comparison a workflow checks. "Stock" means the quantity, and "low" means below 10 unless a number says otherwise.
 pub(super) fn condition(clause: Clause<'_>) -> Option<Comparison> {
-    let found = Comparison::find(clause).map(|found| match found.field.as_str() {
-        "stock" | "inventory" | "stock_level" => Comparison { field: "quantity".to_owned(), ..found },
-        _ => found,
-    });
-    const LOW: [&[&str]; 6] = [
-        &["stock", "is", "low"],
-        &["stock", "runs", "low"],
-        &["stock", "gets", "low"],
-        &["running", "low"],
-        &["low", "on", "stock"],
-        &["low", "stock"],
-    ];
-    let is_asked = clause.has(&["if", "when", "whenever", "that", "for", "on"]);
-    let is_low = is_asked && LOW.iter().any(|words| clause.phrase(words));
-    match found {
-        Some(found) if !(is_low && found.value == "low") => Some(found),
-        Some(_) | None if is_low => Some(Comparison {
-            field: "quantity".to_owned(),
-            operator: Operator::Less,
-            value: Value::from(whole_number(clause).unwrap_or(10)),
-        }),
-        Some(_) | None => None,
+    const LOW: [&[&str]; 4] =
+        [&["low", "stock"], &["running", "low"], &["low", "on", "stock"], &["stock", "runs", "low"]];
+    const CHANGES: [&str; 10] =
+        ["created", "updated", "deleted", "changed", "placed", "inserted", "removed", "modified", "added", "new"];
+    let below = |field: String| {
+        let value = Value::from(whole_number(clause).unwrap_or(10));
+        Some(Comparison { field, operator: Operator::Less, value })
+    };
+    if let Some(found) = Comparison::find(clause) {
+        let value = found.value.as_str().unwrap_or_default();
+        let field = match found.field.as_str() {
+            "stock" | "inventory" | "stock_level" => "quantity".to_owned(),
+            _ => found.field,
+        };
+        if value == "low" || value == "running" {
+            return below(field);
+        }
+        // "When an order is created" is a trigger and no condition.
+        if !CHANGES.contains(&value) {
+            return Some(Comparison { field, ..found });
+        }
     }
+    // "Low Stock" is also what such workflows are called, so the words must stand where a condition stands.
+    let is_low = LOW.iter().filter_map(|words| clause.phrase_at(words)).any(|at| {
+        let before = clause.until(at);
+        before.has(&["if", "when", "whenever", "that", "which"])
+            || before.0.last().is_some_and(|t| is_one(t, &["for", "on", "about"]))
+    });
+    if is_low { below("quantity".to_owned()) } else { None }
 }
 
 /// Which output of the step before leads to this one.

@@ -221,11 +221,9 @@ fn sort(clause: Clause<'_>) -> Option<TableChange> {
         "lowest",
         "smallest",
         "oldest",
-        "up",
         "it",
         "my",
         "from",
-        "on",
     ];
     let start = clause.position(&["by", "on"]).or_else(|| clause.position(&["sort", "order"]))? + 1;
     let mut keys: Vec<SortKey> = Vec::new();

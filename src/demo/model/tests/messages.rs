@@ -78,7 +78,23 @@ fn a_message_on_the_workflow_screen_leads_to_these_calls() {
             &["start_draft {\"name\":\"Welcome\",\"entity\":\"sales.customers\",\"trigger_type\":\"on_create\"}"],
             "an unquoted name and another trigger",
         ),
+        (
+            "create a workflow called Low Stock for inventory.inventory_items on update",
+            &[
+                "start_draft {\"name\":\"Low Stock\",\"entity\":\"inventory.inventory_items\",\"trigger_type\":\"on_update\"}",
+            ],
+            "a name that sounds like a condition is a name",
+        ),
+        ("alert me about low stock", &["discover_action_types {}"], "a condition without a verb"),
         ("start a workflow for widgets", &["discover_entities {}"], "an unknown word is looked up"),
+        (
+            "create a workflow that emails ops@x.org when an order is created",
+            &["discover_action_types {}"],
+            "a trigger and no condition",
+        ),
+        ("set up a rule to notify me when quantity is low", &[], "a notification needs a recipient"),
+        ("alert me when quantity drops below 5", &["discover_action_types {}"], "without the word workflow"),
+        ("what is in the draft?", &[], "there is none"),
         ("hello", &[], "small talk"),
         ("what is the capital of France", &[], "not its business"),
         ("", &[], "nothing at all"),
