@@ -5,6 +5,8 @@
 //! CPU time and resident memory from `/proc`. Times on a shared machine vary: the ratio is the figure, not the seconds.
 //! `cargo bench -- --chunks N --streams N` changes the load.
 
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark reports to its terminal and stops at the first failure")]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -68,7 +70,11 @@ async fn measure(chunks: usize, streams: usize) {
         println!("{name:<34}{cost_us:>14.2}{weight:>16}");
         costs.push(cost_us);
     }
-    println!("\nratio to pass-through: {:.2}; with a long history to without: {:.2}", costs[1] / costs[0], costs[2] / costs[1]);
+    println!(
+        "\nratio to pass-through: {:.2}; with a long history to without: {:.2}",
+        costs[1] / costs[0],
+        costs[2] / costs[1]
+    );
 }
 
 /// A server under measurement, in a process of its own.
@@ -167,8 +173,7 @@ async fn serve_product(upstream: &str, data: &str) {
     let config = Config::load(&sources).unwrap();
     let app = App::build(&config, &sources.assets()).await.unwrap();
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let claims =
-        Claims { user: "bench".to_owned(), tenant: None, roles: Vec::new(), ttl: Duration::from_secs(3600) };
+    let claims = Claims { user: "bench".to_owned(), tenant: None, roles: Vec::new(), ttl: Duration::from_secs(3600) };
     announce(app.address(), &app.tokens().sign(&claims, now).unwrap());
     app.serve(std::future::pending()).await;
 }

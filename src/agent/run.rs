@@ -223,7 +223,11 @@ impl Turns<'_> {
 
     /// One model call: streams it to the client and returns the complete turn. An answer that was cut off or is empty is an
     /// error, its text kept.
-    async fn ask_model(&self, transcript: &mut Transcript, hold_ideographs: bool) -> Result<(Turn, LanguageGate), Ended> {
+    async fn ask_model(
+        &self,
+        transcript: &mut Transcript,
+        hold_ideographs: bool,
+    ) -> Result<(Turn, LanguageGate), Ended> {
         let mut gate = LanguageGate::new(hold_ideographs);
         let streamed = self.stream_turn(transcript, &mut gate).await;
         if let Err(ended) = streamed {
@@ -318,11 +322,8 @@ impl Turns<'_> {
         if !self.profile.allows(&call.name) {
             return ToolOutput::error(&format!("unknown tool: {}", call.name));
         }
-        let span = tracing::info_span!(
-            "tool.execute",
-            gen_ai.tool.name = call.name,
-            gen_ai.tool.call.id = call.id.as_str()
-        );
+        let span =
+            tracing::info_span!("tool.execute", gen_ai.tool.name = call.name, gen_ai.tool.call.id = call.id.as_str());
         self.agent.tools.execute(call, &self.cx).instrument(span).await
     }
 

@@ -92,7 +92,8 @@ impl Runs {
             })
             .await?;
         let system = system_prompt(&profile, input.context.as_ref());
-        let run = Run { id, caller, conversation: conversation.clone(), profile, context: input.context, system, start };
+        let run =
+            Run { id, caller, conversation: conversation.clone(), profile, context: input.context, system, start };
 
         let (sender, events) = mpsc::channel(EVENT_QUEUE);
         let cancel = self.stopped.child_token();

@@ -1,4 +1,5 @@
 //! The one integration test binary.
+#![expect(clippy::disallowed_methods, reason = "a test is the owner of its tasks")]
 
 // `cfg(test)` tells clippy that helpers between the tests are test code too, where `unwrap` is the way to fail.
 #[cfg(test)]

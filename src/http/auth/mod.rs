@@ -103,9 +103,11 @@ impl FromRequestParts<Services> for Authenticated {
         if values.next().is_some() {
             return Err(Problem::no_token("more than one Authorization header"));
         }
-        let token = value.to_str().ok().and_then(bearer).ok_or_else(|| {
-            Problem::no_token("Authorization must be \"Bearer\" and a token")
-        })?;
+        let token = value
+            .to_str()
+            .ok()
+            .and_then(bearer)
+            .ok_or_else(|| Problem::no_token("Authorization must be \"Bearer\" and a token"))?;
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Problem::no_token("the token is too long"));
         }

@@ -42,7 +42,11 @@ async fn an_answer_that_breaks_off_or_cannot_be_read_is_never_called_complete() 
         (turn().text("Half an ans"), "provider_truncated", "ended without a finish"),
         (turn().text("Half an ans").breaks(), "provider_truncated", "the connection broke"),
         (turn().text("Half an ans").raw("data: {oops\n\n").done(), "provider_malformed", "no JSON"),
-        (turn().text("Half an ans").raw("data: {\"error\":{\"message\":\"x\"}}\n\n"), "provider_unavailable", "an error"),
+        (
+            turn().text("Half an ans").raw("data: {\"error\":{\"message\":\"x\"}}\n\n"),
+            "provider_unavailable",
+            "an error",
+        ),
         (turn().text("Half an ans").finish("length"), "max_tokens", "cut off at the limit"),
         (turn().text("Half an ans").finish("content_filter"), "content_filtered", "filtered"),
     ];

@@ -100,7 +100,8 @@ async fn frames_are_exactly_an_event_line_one_data_line_and_a_blank_line() {
 
 #[tokio::test]
 async fn thinking_is_never_sent() {
-    let thinking = r#"data: {"choices":[{"index":0,"delta":{"reasoning_content":"secret thought"},"finish_reason":null}]}"#;
+    let thinking =
+        r#"data: {"choices":[{"index":0,"delta":{"reasoning_content":"secret thought"},"finish_reason":null}]}"#;
     let s = Scripted::playing([turn().raw(&format!("{thinking}\n\n")).text("Hello").done()]).await;
     let response = s.app.post(&json!({"message": "hi", "context_type": "workflow"})).await;
     let body = response.text().await.unwrap();

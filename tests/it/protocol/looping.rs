@@ -35,8 +35,16 @@ async fn all_calls_of_a_turn_run_and_each_has_its_result() {
     let s = Scripted::playing([both, says("Both.")]).await;
     let frames = s.app.say("c", "Both at once").await;
     let expected = [
-        "message_start", "tool_call_start", "tool_call_start", "tool_call_start", "tool_call_result",
-        "tool_call_result", "tool_call_result", "message_start", "content_chunk", "message_complete",
+        "message_start",
+        "tool_call_start",
+        "tool_call_start",
+        "tool_call_start",
+        "tool_call_result",
+        "tool_call_result",
+        "tool_call_result",
+        "message_start",
+        "content_chunk",
+        "message_complete",
     ];
     assert_eq!(frames::names(&frames), expected);
     assert_eq!(results(&frames), [("t1", false), ("t2", false), ("t3", true)]);
@@ -149,7 +157,8 @@ async fn the_prompt_is_assembled_from_its_blocks_and_the_screen() {
     s.app.chat(&json!({"message": "Hi", "context_type": "workflow", "context": context})).await;
     s.app.chat(&json!({"message": "Hi", "context_type": "tables"})).await;
     let system: Vec<String> = s.asked().iter().map(|m| m[0]["content"].as_str().unwrap().to_owned()).collect();
-    let block = |path: &str| std::fs::read_to_string(format!("{}/config/prompts/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let block =
+        |path: &str| std::fs::read_to_string(format!("{}/config/prompts/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let mut from = 0;
     for name in ["role.md", "tool-guidance.md", "response-guidance.md", "context.md"] {
         let text = block(&format!("workflow/{name}"));

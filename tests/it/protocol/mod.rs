@@ -1,9 +1,6 @@
 //! The Agent Chat Protocol, section by section: HTTP bytes in, SSE text out.
 
-mod connection;
 mod errors;
 mod events;
 mod looping;
-mod memory;
-mod previews;
 mod request;

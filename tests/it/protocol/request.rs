@@ -40,7 +40,8 @@ async fn a_bad_body_is_refused_and_every_bad_field_is_named() {
     for (body, fields, reason) in rows {
         let (status, problem) = post_raw(&app, body).await;
         assert_eq!((status, &problem["code"]), (400, &json!("invalid_request")), "{reason}");
-        let named: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|e| e["field"].as_str().unwrap()).collect();
+        let named: Vec<_> =
+            problem["errors"].as_array().unwrap().iter().map(|e| e["field"].as_str().unwrap()).collect();
         assert_eq!(named, fields, "{reason}");
     }
 }

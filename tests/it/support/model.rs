@@ -133,7 +133,8 @@ impl Scripted {
     pub fn result_of(&self, call: &str) -> Value {
         let messages = self.last_asked();
         let found = messages.iter().rev().find(|message| message["tool_call_id"] == call);
-        let content = found.unwrap_or_else(|| panic!("no result of {call} in {messages:#?}"))["content"].as_str().unwrap();
+        let content =
+            found.unwrap_or_else(|| panic!("no result of {call} in {messages:#?}"))["content"].as_str().unwrap();
         serde_json::from_str(content).unwrap_or_else(|_| json!(content))
     }
 }
