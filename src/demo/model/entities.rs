@@ -9,7 +9,7 @@ use super::words;
 
 /// What a user calls the tables of the usual installation.
 const FAMILIAR: &[(&[&str], &str)] = &[
-    (&["stock", "inventory", "quantity", "warehouse"], "inventory.inventory_items"),
+    (&["stock", "inventory", "quantity"], "inventory.inventory_items"),
     (&["order", "orders"], "sales.orders"),
     (&["customer", "customers"], "sales.customers"),
     (&["product", "products"], "products.products"),

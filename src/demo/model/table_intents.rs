@@ -10,6 +10,8 @@ pub(super) enum TableWish {
     Configs,
     /// What a configuration shows: the named one, else the one on the screen.
     Show(Option<String>),
+    /// What the configuration that the user calls by this name shows.
+    Find(String),
     /// What column types, formats and operators there are.
     Reference,
     /// What the database has: schemas, a schema's tables, or a table's columns.
@@ -156,10 +158,31 @@ fn question(clause: Clause<'_>) -> Option<TableWish> {
         return Some(TableWish::Validate);
     }
     let asks = clause.has(&["show", "what", "which", "explain", "describe", "list", "tell", "how", "see"]);
-    let about =
-        clause.has(&["table", "config", "configuration", "columns", "filters", "filter", "sort", "sorting", "this"]);
+    let names_one = clause.0.iter().any(|token| token.low.ends_with("_table"));
+    let about = names_one
+        || clause.has(&["table", "config", "configuration", "columns", "filters", "filter", "sort", "sorting", "this"]);
     let name = clause.quoted().map(str::to_owned).or_else(|| clause.name_after(&["called", "named"]));
-    (asks && about).then_some(TableWish::Show(name))
+    if !(asks && about) {
+        return None;
+    }
+    Some(match spoken_name(clause).filter(|_| name.is_none()) {
+        Some(spoken) => TableWish::Find(spoken),
+        None => TableWish::Show(name),
+    })
+}
+
+/// The name in "the orders table" or "the config orders_table".
+fn spoken_name(clause: Clause<'_>) -> Option<String> {
+    const NO_NAMES: &[&str] = &[
+        "this", "the", "my", "a", "current", "open", "whole", "show", "what", "which", "explain", "describe", "of",
+        "each",
+    ];
+    if let Some(token) = clause.0.iter().find(|token| !token.quoted && token.low.ends_with("_table")) {
+        return Some(token.text.clone());
+    }
+    let at = clause.position(&["table"])?;
+    let before = clause.0.get(at.checked_sub(1)?)?;
+    (!before.quoted && !is_one(before, NO_NAMES)).then(|| before.text.clone())
 }
 
 fn change(clause: Clause<'_>) -> Option<TableChange> {

@@ -39,7 +39,10 @@ pub(super) fn config(name: Option<&str>, config: &Value) -> String {
         let hidden = if column.hidden { ", hidden" } else { "" };
         format!("{} ({}{kind}{hidden})", words::bold(&column.header), words::code(&column.key))
     });
-    text.push_str(&format!(" It has {}:\n\n{}", words::count(all.len(), "column"), words::bullets(lines, None)));
+    match all.len() {
+        0 => text.push_str(" It has no columns."),
+        n => text.push_str(&format!(" It has {}:\n\n{}", words::count(n, "column"), words::bullets(lines, None))),
+    }
     let list = |path: &str| config.pointer(path).map_or(&[][..], |list| words::items(list, &[]));
     let filters: Vec<String> = list("/data_source/0/filters").iter().take(10).map(filter).collect();
     if !filters.is_empty() {
@@ -85,7 +88,14 @@ fn sort_key(key: &Value) -> String {
 pub(super) fn reference(found: &Value) -> String {
     let lines: Vec<String> = match found {
         Value::Object(parts) => {
-            parts.iter().map(|(key, value)| format!("**{}**: {}", words::titled(key), words::brief(value))).collect()
+            parts
+                .iter()
+                .map(|(key, value)| {
+                    // Where a part says more than its list, the list is what was asked for.
+                    let list = value.get("all").unwrap_or(value);
+                    format!("**{}**: {}", words::titled(key), words::brief(list))
+                })
+                .collect()
         }
         other => vec![words::brief(other)],
     };

@@ -19,7 +19,20 @@ pub(super) fn run(scene: &Scene<'_>, wish: &TableWish) -> Script {
                 Some(name) => fetched(scene, json!({ "name": name }))?,
                 None => current(scene)?,
             };
-            Ok(table_words::config(target.name.as_deref(), &target.config))
+            Ok(target.told())
+        }
+        TableWish::Find(name) => {
+            let listed = scene.ask("list_table_configs", json!({}))?;
+            let is_meant = |config: &&Value| {
+                let own = words::str_at(config, &["name"]).unwrap_or_default();
+                words::same_name(own, name) || words::same_name(own, &format!("{name} table"))
+            };
+            let found = words::items(listed, &["configs"]).iter().find(is_meant);
+            let Some(id) = found.and_then(|config| words::str_at(config, &["id"])) else {
+                let configs = table_words::configs(listed);
+                return Err(Pause::Say(format!("I know no table called {}. {configs}", words::bold(name))));
+            };
+            Ok(fetched(scene, json!({ "id": id }))?.told())
         }
         TableWish::Reference => Ok(table_words::reference(scene.ask("discover_table_reference", json!({}))?)),
         TableWish::Schema { schema, table } => {
@@ -48,6 +61,15 @@ struct Target {
     config: Value,
     /// Whether it has previewed changes that nobody decided yet.
     is_pending: bool,
+    /// What the tool noted beside it.
+    note: Value,
+}
+
+impl Target {
+    /// What it shows, in words.
+    fn told(&self) -> String {
+        words::noted(&self.note, &table_words::config(self.name.as_deref(), &self.config))
+    }
 }
 
 /// The configuration on the screen: with the changes that still wait for their user, else as the backend has it.
@@ -59,6 +81,7 @@ fn current(scene: &Scene<'_>) -> Script<Target> {
             name: pending.name.clone(),
             config: pending.config.clone(),
             is_pending: true,
+            note: Value::Null,
         });
     }
     match on_screen {
@@ -69,6 +92,7 @@ fn current(scene: &Scene<'_>) -> Script<Target> {
                 name: scene.screen_str("name").map(str::to_owned),
                 config: config.clone(),
                 is_pending: false,
+                note: Value::Null,
             }),
             None => {
                 let listed = scene.ask("list_table_configs", json!({}))?;
@@ -93,11 +117,11 @@ fn fetched(scene: &Scene<'_>, input: Value) -> Script<Target> {
     if !config.is_object() {
         return Err(Pause::Say("The backend's answer holds no table configuration that I can read.".to_owned()));
     }
-    Ok(Target { id: text("id"), name: text("name"), config, is_pending: false })
+    Ok(Target { id: text("id"), name: text("name"), config, is_pending: false, note: json!({ "note": text("note") }) })
 }
 
 fn change(scene: &Scene<'_>, changes: &[TableChange]) -> Script {
-    let Target { id, name, mut config, is_pending } = current(scene)?;
+    let Target { id, name, mut config, is_pending, note: _ } = current(scene)?;
     let mut done: Vec<String> = Vec::new();
     let mut warnings: Vec<String> = Vec::new();
     for change in changes {

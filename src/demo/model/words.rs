@@ -44,6 +44,14 @@ pub(super) fn items<'v>(value: &'v Value, keys: &[&str]) -> &'v [Value] {
     value.as_array().or_else(inside).map_or(&[], Vec::as_slice)
 }
 
+/// `text`, after the note that a tool put beside its result, if any: that it took something else than was asked for.
+pub(super) fn noted(found: &Value, text: &str) -> String {
+    match str_at(found, &["note"]) {
+        Some(note) => format!("Please note: {}.\n\n{text}", plain(note).trim_end_matches('.')),
+        None => text.to_owned(),
+    }
+}
+
 /// A Markdown list of `lines`, with a note on the entries left out of `total`.
 pub(super) fn bullets(lines: impl IntoIterator<Item = String>, total: Option<u64>) -> String {
     let lines: Vec<String> = lines.into_iter().collect();

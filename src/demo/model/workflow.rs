@@ -34,7 +34,7 @@ fn rule_ref(scene: &Scene<'_>, name: Option<&str>) -> Script<Value> {
 /// What a workflow does.
 pub(super) fn explain_rule(scene: &Scene<'_>, name: Option<&str>) -> Script {
     let rule = scene.ask("get_workflow_rule", json!({ "workflow_id": rule_ref(scene, name)? }))?;
-    Ok(graph_words::rule(rule))
+    Ok(words::noted(rule, &graph_words::rule(rule)))
 }
 
 /// What one step does. Without an open workflow the tool says what it needs.
@@ -47,7 +47,7 @@ pub(super) fn explain_step(scene: &Scene<'_>, name: &str) -> Script {
     let found = scene.ask("explain_workflow_node", Value::Object(input))?;
     let several = words::items(found, &["explanations"]);
     if several.is_empty() {
-        return Ok(graph_words::step(found));
+        return Ok(words::noted(found, &graph_words::step(found)));
     }
     let parts: Vec<String> = several.iter().take(8).map(graph_words::step).collect();
     Ok(format!("{} match:\n\n{}", words::count(several.len(), "step"), parts.join("\n\n")))

@@ -115,6 +115,8 @@ fn a_message_on_the_tables_screen_leads_to_these_calls() {
         ("show this table", &[get], "the open one"),
         ("what columns does this table have?", &[get], "its columns"),
         ("show the config \"Orders\"", &["get_table_config {\"name\":\"Orders\"}"], "by name"),
+        ("show the orders table", &["list_table_configs {}"], "by a spoken name"),
+        ("explain inventory_table", &["list_table_configs {}"], "by a name without quotes"),
         ("hide column sku", &[get], "changes begin with the configuration"),
         ("sort by quantity descending", &[get], "sorting"),
         ("filter status = open", &[get], "filtering"),

@@ -1,5 +1,5 @@
-//! The demo model's tests: single messages as a table ([`messages`]), whole dialogues as data ([`workflow_dialogues`],
-//! [`table_dialogues`]), odd input, and what its stream looks like.
+//! The demo model's tests: single messages as a table (`messages`), whole dialogues as data (`workflow_dialogues`,
+//! `table_dialogues`), odd input, and what its stream looks like.
 
 mod messages;
 mod odd_input;

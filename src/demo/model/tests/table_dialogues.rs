@@ -194,6 +194,22 @@ fn an_unknown_column_is_named_with_those_there_are() {
 }
 
 #[test]
+fn another_table_is_found_by_its_spoken_name() {
+    let mut dialogue = screen();
+    dialogue.user("show the stock table").calls(&["list_table_configs {}"]);
+    let listed = json!([{ "id": "7", "name": "orders_table" }, { "id": "8", "name": "stock_table" }]);
+    dialogue.results(&[Ok(listed.clone())]).calls(&["get_table_config {\"id\":\"8\"}"]);
+    let found = json!({ "note": "this is an old one", "id": "8", "config": { "title": "Old", "data_source": [] } });
+    dialogue
+        .results(&[Ok(found)])
+        .says("Please note: this is an old one.\n\n**Old** is a table configuration. It has no columns.");
+    dialogue.user("show the staff table");
+    dialogue.results(&[Ok(listed)]).says(
+        "I know no table called **staff**. There are 2 table configurations:\n\n- **orders_table**\n- **stock_table**",
+    );
+}
+
+#[test]
 fn without_an_open_table_the_configurations_are_listed() {
     let mut dialogue = Dialogue::on(TABLES, None);
     dialogue.user("hide sku").calls(&["list_table_configs {}"]);
