@@ -5,7 +5,11 @@
 //! CPU time and resident memory from `/proc`. Times on a shared machine vary: the ratio is the figure, not the seconds.
 //! `cargo bench -- --chunks N --streams N` changes the load.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark reports to its terminal and stops at the first failure")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark reports to its terminal and stops at the first failure"
+)]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

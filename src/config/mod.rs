@@ -14,7 +14,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::{http, llm, store};
+use crate::http;
+use crate::llm;
+use crate::store;
 use assets::Assets;
 
 /// All settings.

@@ -91,6 +91,22 @@ pub enum BackendError {
     Shape(String),
 }
 
+impl BackendError {
+    /// Whether the backend has no such thing (404).
+    pub fn is_not_found(&self) -> bool {
+        self.has_status(StatusCode::NOT_FOUND)
+    }
+
+    /// Whether the caller may not do this (403).
+    pub fn is_forbidden(&self) -> bool {
+        self.has_status(StatusCode::FORBIDDEN)
+    }
+
+    fn has_status(&self, wanted: StatusCode) -> bool {
+        matches!(self, Self::Status { status, .. } if *status == wanted)
+    }
+}
+
 impl Backend {
     /// A client for the API root `base`. `timeout` bounds a whole call; `max_answer_bytes` its answer.
     ///

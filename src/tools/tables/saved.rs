@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -47,7 +46,7 @@ impl Tool for OneConfig {
         };
         match by_name(&self.backend, cx, name).await {
             Ok(found) => Ok(ToolOutput::ok(found.to_string())),
-            Err(error) if is_status(&error, StatusCode::NOT_FOUND) => {
+            Err(error) if error.is_not_found() => {
                 let Some(id) = on_screen else { return Err(error.into()) };
                 let found = by_id(&self.backend, cx, id).await?;
                 Ok(ToolOutput::ok(with_note(found, name).to_string()))
@@ -76,11 +75,6 @@ async fn by_name(backend: &Backend, cx: &ToolContext<'_>, name: &str) -> Result<
 /// See [`BackendError`].
 pub async fn by_id(backend: &Backend, cx: &ToolContext<'_>, id: &str) -> Result<Value, BackendError> {
     backend.call(cx.caller, Request::get(["v1", "data", "id", id])).await
-}
-
-/// Whether `error` is an answer with this status.
-pub fn is_status(error: &BackendError, wanted: StatusCode) -> bool {
-    matches!(error, BackendError::Status { status, .. } if *status == wanted)
 }
 
 /// `list_table_configs`: all configurations, without their documents.

@@ -4,12 +4,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::args::blank_is_none;
-use super::saved::is_status;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
 use crate::tools::backend::{Backend, BackendError, Request};
@@ -86,7 +84,7 @@ impl SearchDatabaseSchema {
 }
 
 fn readable(error: BackendError) -> ToolError {
-    if is_status(&error, StatusCode::FORBIDDEN) {
+    if error.is_forbidden() {
         let message = "only administrators may look at the database schema, and this user is not one; work with the \
                        columns of existing configurations (get_table_config) or ask the user for table and column names";
         return ToolError::Refused(message.to_owned());

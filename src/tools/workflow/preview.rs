@@ -100,7 +100,7 @@ pub async fn show(
 /// The error with a word on what a 403 means here, since the model cannot do anything about it.
 pub fn with_rights_hint(error: BackendError) -> ToolError {
     match error {
-        BackendError::Status { status, .. } if status.as_u16() == 403 => ToolError::Refused(format!(
+        error if error.is_forbidden() => ToolError::Refused(format!(
             "{error} (the user's account may not do this, it probably needs administrator rights; tell the user)"
         )),
         other => ToolError::Backend(other),
