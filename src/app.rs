@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -163,21 +164,33 @@ impl App {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let abort = CancellationToken::new();
         let stop_accepting = CancellationToken::new();
+        let all_closed = CancellationToken::new();
         let serving =
             server::serve(self.listener, self.router, stop_accepting.clone().cancelled_owned(), abort.clone());
         let runs = &self.runs;
         let draining = async {
             shutdown.await;
             tracing::info!(drain_s = self.drain.as_secs(), "draining");
+            let deadline = Instant::now() + self.drain.max(LAST_BYTES);
             runs.drain();
-            if tokio::time::timeout(self.drain, runs.finished()).await.is_err() {
+            if timeout_at(deadline, runs.finished()).await.is_err() {
                 runs.cancel_all();
                 runs.finished().await;
             }
             stop_accepting.cancel();
-            // What is still open now is idle or does not read; it gets a moment for its last bytes.
-            tokio::time::sleep(LAST_BYTES).await;
-            abort.cancel();
+            // Answers may still be on their way to slow readers, and decisions under way.
+            let deadline = deadline.max(Instant::now() + LAST_BYTES);
+            let closed = async {
+                self.desk.drain().await;
+                all_closed.cancelled().await;
+            };
+            if timeout_at(deadline, closed).await.is_err() {
+                abort.cancel();
+            }
+        };
+        let serving = async {
+            serving.await;
+            all_closed.cancel();
         };
         tokio::join!(serving, draining);
         self.desk.drain().await;
@@ -189,7 +202,7 @@ impl App {
     }
 }
 
-/// How long connections may stay open after the last run has ended.
+/// What connections get at least for their last bytes when the last run has ended.
 const LAST_BYTES: Duration = Duration::from_millis(500);
 
 /// What [`App::build`] would say about `config` and the files of `assets`, without a socket, a file or a request.

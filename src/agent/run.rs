@@ -21,6 +21,7 @@ use super::profile::Profile;
 use super::state::{Open, Transcript};
 use super::turn::{Turn, TurnFold};
 use crate::chat::caller::Caller;
+use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::{Message, UserMessage};
@@ -120,7 +121,7 @@ impl Agent {
                 Err(Ended::Cancelled) => (AgentEvent::Cancelled, RunOutcome::Cancelled, "cancelled"),
             };
             if let Err(error) = self.store.finish_run(run.id, outcome, transcript.usage).await {
-                tracing::error!(error = &error as &dyn std::error::Error, "run outcome not recorded");
+                tracing::error!(error = %Causes(&error), "run outcome not recorded");
             }
             log_end(code, transcript.usage, started.elapsed());
             // The reader may be slow, and is waited for; but not when the server stops.
@@ -252,7 +253,8 @@ impl Turns<'_> {
         let Open::Streaming(fold) = std::mem::replace(&mut transcript.open, Open::Nothing) else {
             return Err(failed("internal", "The server failed while answering; please try again", true));
         };
-        let turn = fold.finish();
+        let mut turn = fold.finish();
+        transcript.used_ids = std::mem::take(&mut turn.used_ids);
         transcript.usage += turn.usage.unwrap_or_default();
 
         let failure = match turn.reason {
@@ -293,7 +295,8 @@ impl Turns<'_> {
                 max_tokens: self.agent.limits.max_tokens,
             };
             let mut stream = self.agent.llm.stream_chat(request).await.map_err(provider_failed)?;
-            transcript.open = Open::Streaming(TurnFold::new(stream.origin.clone()));
+            transcript.open =
+                Open::Streaming(TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids)));
             while let Some(event) = stream.events.next().await {
                 let event = event.map_err(provider_failed)?;
                 let Open::Streaming(fold) = &mut transcript.open else { break };
@@ -357,12 +360,12 @@ fn failed(code: &'static str, message: &str, retryable: bool) -> Ended {
 
 /// The one place where a model's failure is logged, with the vendor's own words.
 fn provider_failed(error: ProviderError) -> Ended {
-    tracing::error!(error.code = error.kind.code(), error = &error as &dyn std::error::Error, "model call failed");
+    tracing::error!(error.code = error.kind.code(), error = %Causes(&error), "model call failed");
     error.into()
 }
 
 fn store_failed(error: &StoreError) -> Ended {
-    tracing::error!(error = error as &dyn std::error::Error, "transcript not committed");
+    tracing::error!(error = %Causes(error), "transcript not committed");
     failed("store_unavailable", "The conversation could not be saved; please try again", true)
 }
 

@@ -1,5 +1,7 @@
 //! A run's growing transcript, and how an interrupted turn is settled so that the stored history stays valid for any model.
 
+use std::collections::HashSet;
+
 use super::turn::TurnFold;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
 use crate::chat::stream::Usage;
@@ -15,6 +17,8 @@ pub(super) struct Transcript {
     own: usize,
     committed: usize,
     pub(super) usage: Usage,
+    /// The call ids of the whole conversation.
+    pub(super) used_ids: HashSet<String>,
     pub(super) open: Open,
 }
 
@@ -31,10 +35,11 @@ pub(super) enum Open {
 impl Transcript {
     pub(super) fn new(history: Vec<Message>, message: UserMessage) -> Self {
         let mut messages = history;
+        let used_ids = messages.iter().flat_map(call_ids).collect();
         let own = messages.len();
         messages.push(Message::User(message));
         let committed = messages.len();
-        Self { messages, own, committed, usage: Usage::default(), open: Open::Nothing }
+        Self { messages, own, committed, usage: Usage::default(), used_ids, open: Open::Nothing }
     }
 
     /// Everything, for the model.
@@ -86,5 +91,12 @@ impl Transcript {
         if !parts.is_empty() {
             self.messages.push(Message::Assistant(AssistantMessage { origin, parts }));
         }
+    }
+}
+
+fn call_ids(message: &Message) -> Vec<String> {
+    match message {
+        Message::Assistant(assistant) => assistant.calls().map(|call| call.id.as_str().to_owned()).collect(),
+        Message::User(_) | Message::ToolResults(_) => Vec::new(),
     }
 }

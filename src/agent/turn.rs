@@ -25,6 +25,7 @@ pub struct TurnFold {
     parts: Vec<Part>,
     /// Where in `parts` each call is.
     calls: HashMap<CallSlot, usize>,
+    /// Taken by this turn's calls or earlier ones.
     ids: HashSet<String>,
     reason: Option<FinishReason>,
     usage: Option<Usage>,
@@ -39,6 +40,8 @@ pub struct Turn {
     pub reason: Option<FinishReason>,
     /// Token counts, where the vendor gave any.
     pub usage: Option<Usage>,
+    /// The call ids that the conversation has had, this turn's among them.
+    pub used_ids: HashSet<String>,
 }
 
 /// A piece of the message whose arguments may still be coming.
@@ -58,10 +61,26 @@ enum Input {
     Oversized(String),
 }
 
+/// The longest name of a tool, in bytes, that every vendor accepts.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The tool's name in the alphabet that every vendor accepts. Models make names up, and one that cannot be sent back would
+/// make the whole conversation unusable; a name that had to be changed is no tool's anyway.
+fn callable(mut name: String) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.len() > MAX_NAME_BYTES || !name.chars().all(allowed) {
+        name = name.chars().map(|c| if allowed(c) { c } else { '_' }).take(MAX_NAME_BYTES).collect();
+    }
+    match name.is_empty() {
+        true => "unnamed".to_owned(),
+        false => name,
+    }
+}
+
 impl TurnFold {
-    /// An empty turn of `origin`.
-    pub fn new(origin: Arc<ModelOrigin>) -> Self {
-        Self { origin, parts: Vec::new(), calls: HashMap::new(), ids: HashSet::new(), reason: None, usage: None }
+    /// An empty turn of `origin`. `used_ids` are the call ids that the conversation has had: no call gets one of them again.
+    pub fn new(origin: Arc<ModelOrigin>, used_ids: HashSet<String>) -> Self {
+        Self { origin, parts: Vec::new(), calls: HashMap::new(), ids: used_ids, reason: None, usage: None }
     }
 
     /// Folds one event; what the run reports of it (text, reasoning, a call's name), if anything.
@@ -98,7 +117,12 @@ impl TurnFold {
     pub fn finish(self) -> Turn {
         let cut_off = self.reason == Some(FinishReason::Length);
         let parts = self.parts.into_iter().filter_map(|part| part.finish(cut_off)).collect();
-        Turn { message: AssistantMessage { origin: self.origin, parts }, reason: self.reason, usage: self.usage }
+        Turn {
+            message: AssistantMessage { origin: self.origin, parts },
+            reason: self.reason,
+            usage: self.usage,
+            used_ids: self.ids,
+        }
     }
 
     /// What of an interrupted turn may be kept: its text alone, since calls without results and reasoning without its
@@ -144,7 +168,8 @@ impl TurnFold {
         if self.calls.contains_key(&slot) {
             return None;
         }
-        // Some servers repeat an id within a turn; results are matched by id, so the repeated one is replaced.
+        let name = callable(name);
+        // Some servers count their ids anew in each answer; results are matched by id, so a repeated one is replaced.
         let id = match vendor_id {
             Some(id) if !id.is_empty() && !self.ids.contains(&id) => ToolCallId::from_model(id),
             Some(_) | None => ToolCallId::mint(),
@@ -260,7 +285,7 @@ mod tests {
     }
 
     fn folded(events: Vec<StreamEvent>) -> TurnFold {
-        let mut fold = TurnFold::new(origin());
+        let mut fold = TurnFold::new(origin(), HashSet::new());
         for event in events {
             fold.push(event);
         }
@@ -309,7 +334,7 @@ mod tests {
 
     #[test]
     fn the_run_reports_text_reasoning_and_names_but_nothing_empty() {
-        let mut fold = TurnFold::new(origin());
+        let mut fold = TurnFold::new(origin(), HashSet::new());
         let events = vec![thinking("hm"), text(""), thinking(""), text("yes"), start(0, "a", "t"), input(0, "{}")];
         let reported: Vec<_> = events.into_iter().filter_map(|event| fold.push(event)).collect();
         assert_eq!(

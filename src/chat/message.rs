@@ -106,10 +106,10 @@ pub enum AssistantPart {
 }
 
 impl AssistantPart {
-    /// Whether a user or the loop has anything of it: text that is not empty, or a call.
+    /// Whether a user or the loop has anything of it: text that is not blank, or a call.
     pub fn is_visible(&self) -> bool {
         match self {
-            Self::Text { text, .. } => !text.is_empty(),
+            Self::Text { text, .. } => !text.trim().is_empty(),
             Self::ToolCall { .. } => true,
             Self::Thinking { .. } | Self::Opaque(_) => false,
         }

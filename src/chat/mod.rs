@@ -5,6 +5,7 @@
 
 pub mod artifact;
 pub mod caller;
+pub mod causes;
 pub mod event;
 pub mod ids;
 pub mod input;

@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{DecodeError, Dialect, Encoder, FieldError, frame, json};
+use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::ConversationId;
 use crate::chat::input::RunInput;
@@ -62,8 +62,8 @@ impl Dialect for AgentChat {
         Ok(RunInput { message, context_type, context, conversation })
     }
 
-    fn encoder(&self, request_id: &str) -> Box<dyn Encoder> {
-        Box::new(AgentChatEncoder { request_id: request_id.to_owned() })
+    fn encoder(&self, of: RunIds) -> Box<dyn Encoder> {
+        Box::new(AgentChatEncoder { request_id: of.request })
     }
 }
 
@@ -134,9 +134,9 @@ impl Encoder for AgentChatEncoder {
                 let data = ToolCallResult { tool_use_id: id, name, is_error: *is_error };
                 frame::write(out, "tool_call_result", &data);
             }
-            AgentEvent::Artifact(artifact) => match artifact_event(artifact.kind) {
+            AgentEvent::Artifact(artifact) => match artifact_event(&artifact.kind) {
                 Some(event) => frame::write(out, event, &artifact.payload),
-                None => tracing::debug!(artifact.kind, "artifact without an event in this dialect"),
+                None => tracing::debug!(artifact.kind = &*artifact.kind, "artifact without an event in this dialect"),
             },
             AgentEvent::Finished { .. } => frame::write(out, "message_complete", &MessageComplete {}),
             AgentEvent::Failed(Failure { code, message, retryable }) => {

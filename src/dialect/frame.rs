@@ -11,7 +11,7 @@ pub(super) fn write(out: &mut BytesMut, event: &'static str, data: &impl Seriali
     out.put_slice(b"\ndata: ");
     if let Err(error) = serde_json::to_writer((&mut *out).writer(), data) {
         // Our frames are structs of strings, numbers and JSON values, which always serialise; a half frame must not go out.
-        tracing::error!(error = &error as &dyn std::error::Error, event, "frame not written");
+        tracing::error!(%error, event, "frame not written");
         out.truncate(start);
         return;
     }

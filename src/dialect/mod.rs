@@ -9,6 +9,7 @@ mod json;
 use bytes::BytesMut;
 
 use crate::chat::event::AgentEvent;
+use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::RunInput;
 
 /// One wire protocol.
@@ -19,8 +20,19 @@ pub trait Dialect: Send + Sync {
     /// What is wrong with the body, in words for its sender.
     fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError>;
 
-    /// A fresh encoder for one run. `request_id` goes into error frames.
-    fn encoder(&self, request_id: &str) -> Box<dyn Encoder>;
+    /// A fresh encoder for one run.
+    fn encoder(&self, of: RunIds) -> Box<dyn Encoder>;
+}
+
+/// What a run is called, for protocols that tell their clients.
+#[derive(Debug, Clone)]
+pub struct RunIds {
+    /// The run.
+    pub run: RunId,
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// The HTTP request that reads it.
+    pub request: String,
 }
 
 /// Turns one run's events into frames. Whatever brackets a protocol needs around segments is the encoder's state.

@@ -12,6 +12,7 @@ use super::auth::Authenticated;
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse;
+use crate::dialect::RunIds;
 
 /// Starts a run and streams it. Every error up to the committed user message is a [`Problem`]; after it, an event.
 pub(super) async fn post(
@@ -33,7 +34,8 @@ pub(super) async fn post(
         (HeaderName::from_static("x-run-id"), header_value(&attached.run.to_string())),
         (HeaderName::from_static("x-conversation-id"), header_value(attached.conversation.as_str())),
     ];
-    let body = sse::body(attached, dialect.encoder(&request_id.0), services.keep_alive);
+    let of = RunIds { run: attached.run, conversation: attached.conversation.clone(), request: request_id.0 };
+    let body = sse::body(attached, dialect.encoder(of), services.keep_alive);
     Ok((sse::HEADERS, ids, body).into_response())
 }
 

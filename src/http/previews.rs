@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::Services;
 use super::auth::Authenticated;
 use super::problem::Problem;
 use crate::agent::ports::previews::{ClaimError, DecisionError};
-use crate::agent::ports::store::StoreError;
+use crate::chat::causes::Causes;
 use crate::chat::ids::PreviewId;
 use crate::chat::preview::Verdict;
 
@@ -43,10 +43,11 @@ pub(super) struct DecidedBody {
 pub(super) async fn decide(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
-    Path(preview_id): Path<String>,
+    preview_id: Result<Path<String>, PathRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<DecidedBody>, Problem> {
     let body = body.map_err(|rejection| Problem::body(rejection.status()))?;
+    let Path(preview_id) = preview_id.map_err(|_| no_such_preview())?;
     let id = PreviewId::parse(&preview_id).map_err(|_| no_such_preview())?;
     let Decision { decision, comment } = serde_json::from_slice(&body).map_err(|error| {
         Problem::unprocessable(format!(
@@ -78,12 +79,10 @@ impl From<DecisionError> for Problem {
             DecisionError::Claim(ClaimError::NotFound) => no_such_preview(),
             DecisionError::Claim(ClaimError::AlreadyDecided) => Self::conflict("already_decided", error.to_string()),
             DecisionError::BackendRefused(_) => Self::backend_refused(error.to_string()),
-            DecisionError::Claim(ClaimError::Store(cause)) | DecisionError::Store(cause) => store_failed(&cause),
+            DecisionError::Claim(ClaimError::Store(cause)) | DecisionError::Store(cause) => {
+                tracing::error!(error = %Causes(&cause), "decision not recorded");
+                cause.into()
+            }
         }
     }
-}
-
-fn store_failed(cause: &StoreError) -> Problem {
-    tracing::error!(error = cause as &dyn std::error::Error, "decision not recorded");
-    Problem::unavailable("store_unavailable", "the decision could not be saved; please try again")
 }

@@ -8,6 +8,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::agent::ports::identity::AuthError;
+use crate::agent::ports::store::StoreError;
+use crate::chat::causes::Causes;
 use crate::dialect::{DecodeError, FieldError};
 use crate::runs::StartError;
 
@@ -151,10 +153,23 @@ impl From<StartError> for Problem {
                 DecodeError::Fields(vec![field]).into()
             }
             StartError::Draining => Self::unavailable("draining", error.to_string()),
-            StartError::Store(ref cause) => {
-                tracing::error!(error = cause as &dyn std::error::Error, "run not started");
-                Self::unavailable("store_unavailable", "the conversation could not be saved; please try again")
+            StartError::Store(cause) => {
+                tracing::error!(error = %Causes(&cause), "run not started");
+                cause.into()
             }
+            StartError::Failed => Self::internal(),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => {
+                Self::unavailable("store_unavailable", "the server could not save this; please try again")
+            }
+            // The same request would meet the same record again.
+            StoreError::Damaged(_) => Self::internal(),
         }
     }
 }

@@ -1,19 +1,26 @@
-//! The accept loop. hyper is driven directly, since `axum::serve` sets no timer on request heads and waits for open streams
-//! without end.
+//! The accept loop. hyper is driven directly, since `axum::serve` sets no timer on request heads, lets a client that does not
+//! read hold its connection for ever, and waits for open streams without end. HTTP/1.1 only: nothing here ends TLS, and the
+//! proxies that do speak HTTP/1.1 to us.
 
 use std::future::Future;
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long a client may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::chat::causes::Causes;
+
+/// How long a client may take to send a request's head, and how long a connection may be idle.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a client may leave sent bytes unread before it counts as gone. Dropping its stream cancels the run.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The pause after a failed accept, e.g. when no file descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -33,20 +40,22 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "connection not accepted");
+                tracing::warn!(%error, "connection not accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
         // Small frames must not wait for the peer's acknowledgement of the frame before.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(error = &error as &dyn std::error::Error, "nodelay not set");
+            tracing::debug!(%error, "nodelay not set");
         }
         let (router, finishing, abort) = (router.clone(), finishing.clone(), abort.clone());
         connections.spawn(async move {
-            let mut builder = auto::Builder::new(TokioExecutor::new());
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-            builder.http2().timer(TokioTimer::new()).max_concurrent_streams(100);
+            let mut stream = TimeoutStream::new(stream);
+            stream.set_write_timeout(Some(STALL_TIMEOUT));
+            let stream = Box::pin(stream);
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
             let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
             tokio::pin!(connection);
             let ended = tokio::select! {
@@ -61,7 +70,7 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
                 }
             };
             if let Err(error) = ended {
-                tracing::debug!(error = error.as_ref() as &dyn std::error::Error, "connection ended early");
+                tracing::debug!(error = %Causes(&error), "connection ended early");
             }
         });
     }

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use bytes::{Bytes, BytesMut};
 use futures::stream;
+use tokio::time::{Instant, timeout_at};
 
 use crate::chat::event::{AgentEvent, Failure};
 use crate::dialect::Encoder;
@@ -29,12 +30,15 @@ struct Open {
     encoder: Box<dyn Encoder>,
     keep_alive: Option<Duration>,
     buffer: BytesMut,
+    /// When bytes last went out. Events that a protocol does not show do not count: a proxy would not see them either.
+    last_piece: Instant,
     ended: bool,
 }
 
 /// The body: frames until the run's terminal event, which it always has.
 pub(super) fn body(attached: Attached, encoder: Box<dyn Encoder>, keep_alive: Option<Duration>) -> Body {
-    let open = Open { attached, encoder, keep_alive, buffer: BytesMut::new(), ended: false };
+    let open =
+        Open { attached, encoder, keep_alive, buffer: BytesMut::new(), last_piece: Instant::now(), ended: false };
     Body::from_stream(stream::unfold(open, |mut open| async move {
         let piece = open.next_piece().await?;
         Some((Ok::<_, Infallible>(piece), open))
@@ -53,13 +57,14 @@ impl Open {
                 self.encode(&event);
             }
         }
+        self.last_piece = Instant::now();
         (!self.buffer.is_empty()).then(|| self.buffer.split().freeze())
     }
 
     async fn next_event(&mut self) -> Next {
         let event = match self.keep_alive {
             None => self.attached.events.recv().await,
-            Some(silence) => match tokio::time::timeout(silence, self.attached.events.recv()).await {
+            Some(silence) => match timeout_at(self.last_piece + silence, self.attached.events.recv()).await {
                 Ok(event) => event,
                 Err(_) => return Next::Silence,
             },

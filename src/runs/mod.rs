@@ -4,9 +4,10 @@ mod registry;
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use registry::Registry;
 
@@ -58,6 +59,9 @@ pub enum StartError {
     /// The user's message could not be committed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Its task ended before it began.
+    #[error("the run could not be started")]
+    Failed,
 }
 
 impl Runs {
@@ -75,7 +79,8 @@ impl Runs {
         }
     }
 
-    /// Starts a run and attaches to it. The user's message is committed when this returns.
+    /// Starts a run and attaches to it. The user's message is committed when this returns. Dropping this future cancels a run
+    /// that has begun, like any reader that goes away: it is settled, not forgotten.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -89,32 +94,37 @@ impl Runs {
         let id = RunId::fresh();
         let conversation = input.conversation.unwrap_or_else(ConversationId::fresh);
         self.in_flight.settled(&caller.owner, &conversation).await;
-        let start = self
-            .store
-            .begin_run(NewRun {
+
+        let cancel = self.stopped.child_token();
+        let place = self.in_flight.enter(&caller.owner, &conversation, cancel.clone());
+        let (sender, events) = mpsc::channel(EVENT_QUEUE);
+        let guard = cancel.clone().drop_guard();
+        let (begun, has_begun) = oneshot::channel();
+        let (agent, store, history_bytes) = (self.agent.clone(), self.store.clone(), self.history_bytes);
+        let attached_to = conversation.clone();
+        let running = async move {
+            let new = NewRun {
                 id,
                 owner: &caller.owner,
                 conversation: &conversation,
                 profile: &profile.id,
                 text: &input.message,
-                history_bytes: self.history_bytes,
-            })
-            .await?;
-        let cancel = self.stopped.child_token();
-        let place = self.in_flight.enter(&caller.owner, &conversation, cancel.clone());
-        let system = system_prompt(&profile, input.context.as_ref());
-        let run =
-            Run { id, caller, conversation: conversation.clone(), profile, context: input.context, system, start };
-
-        let (sender, events) = mpsc::channel(EVENT_QUEUE);
-        let guard = cancel.clone().drop_guard();
-        let agent = self.agent.clone();
-        let driving = async move {
+                history_bytes,
+            };
+            let start = match store.begin_run(new).await {
+                Ok(start) => start,
+                Err(error) => return drop(begun.send(Err(error))),
+            };
+            // Whoever asked may be gone; their guard has cancelled the run then, and driving it settles it.
+            let _ = begun.send(Ok(()));
+            let system = system_prompt(&profile, input.context.as_ref());
+            let run = Run { id, caller, conversation, profile, context: input.context, system, start };
             agent.drive(run, &sender, &cancel).await;
             drop(place);
         };
-        self.tasks.spawn(tracing::Instrument::in_current_span(driving));
-        Ok(Attached { run: id, conversation, events, _cancel_when_dropped: guard })
+        self.tasks.spawn(running.in_current_span());
+        has_begun.await.map_err(|_| StartError::Failed)??;
+        Ok(Attached { run: id, conversation: attached_to, events, _cancel_when_dropped: guard })
     }
 
     fn profile(&self, context_type: &str) -> Result<Arc<Profile>, StartError> {

@@ -54,7 +54,8 @@ pub struct NewRun<'a> {
 /// What a run begins with.
 #[derive(Debug, Clone)]
 pub struct RunStart {
-    /// The newest earlier messages that fit, oldest first; begins with a user message and holds no half of a tool pair.
+    /// The newest earlier messages that fit, oldest first; begins with a user message and holds no half of a tool pair. Of a
+    /// run that fits only in part its question is there, and its newest turns.
     pub history: Vec<Message>,
     /// The message that was committed.
     pub message: UserMessage,

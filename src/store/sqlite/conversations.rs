@@ -134,22 +134,42 @@ async fn place_run(connection: &mut SqliteConnection, run: NewRun<'_>, now: i64)
     Ok(Place { owner: owner.clone(), conversation: conversation.to_string(), run_seq, has_ended: false })
 }
 
-/// The newest earlier messages that fit. Rows are read one by one and no further than they fit.
+/// The newest earlier messages that fit. Rows are read one by one and no further than they fit. Where the cut falls inside a
+/// run, that run's question stays, so that what it found out is not lost with it.
 async fn history(connection: &mut SqliteConnection, place: &Place, bytes: usize) -> Result<Vec<Message>, Fault> {
-    let mut rows = sqlx::query_as::<_, (String, String)>(
-        "SELECT kind, body FROM messages WHERE tenant = ? AND user_id = ? AND conversation = ?
-         ORDER BY run_seq DESC, seq DESC",
-    )
-    .bind(&place.owner.tenant)
-    .bind(&place.owner.user)
-    .bind(&place.conversation)
-    .fetch(connection);
     let mut room = Room::new(bytes);
     let mut newest_first = Vec::new();
-    while let Some((kind, body)) = rows.try_next().await? {
-        if !room.take(body.len()) {
-            break;
+    let mut cut_run = None;
+    {
+        let mut rows = sqlx::query_as::<_, (i64, i64, String, String)>(
+            "SELECT run_seq, seq, kind, body FROM messages WHERE tenant = ? AND user_id = ? AND conversation = ?
+             ORDER BY run_seq DESC, seq DESC",
+        )
+        .bind(&place.owner.tenant)
+        .bind(&place.owner.user)
+        .bind(&place.conversation)
+        .fetch(&mut *connection);
+        let mut open_run = None;
+        while let Some((run_seq, seq, kind, body)) = rows.try_next().await? {
+            if !room.take(body.len()) {
+                cut_run = open_run.or(newest_first.is_empty().then_some(run_seq));
+                break;
+            }
+            newest_first.push(transcript::decode(&kind, &body)?);
+            open_run = (seq > 0).then_some(run_seq);
         }
+    }
+    if let Some(run_seq) = cut_run {
+        let (kind, body): (String, String) = sqlx::query_as(
+            "SELECT kind, body FROM messages
+             WHERE tenant = ? AND user_id = ? AND conversation = ? AND run_seq = ? AND seq = 0",
+        )
+        .bind(&place.owner.tenant)
+        .bind(&place.owner.user)
+        .bind(&place.conversation)
+        .bind(run_seq)
+        .fetch_one(connection)
+        .await?;
         newest_first.push(transcript::decode(&kind, &body)?);
     }
     Ok(presentable(newest_first))

@@ -135,7 +135,7 @@ fn sent(description_of_changes: String, change: Change, id: PreviewId) -> ToolOu
         "message": "The preview is on the user's screen. Nothing is saved until the user accepts it there.",
         "preview_id": id.to_string(),
     });
-    let artifact = Artifact { kind: KIND, payload: Value::Object(payload) };
+    let artifact = Artifact { kind: KIND.into(), payload: Value::Object(payload) };
     ToolOutput { content: content.to_string(), artifacts: vec![artifact], is_error: false }
 }
 
@@ -198,7 +198,7 @@ mod tests {
             let config = TableConfig::parse(&json!({ "title": "O" })).expect("an object");
             let output = sent("wider".to_owned(), change(existing_id, label("orders", None), config), id);
             let payloads: Vec<(&str, String)> =
-                output.artifacts.iter().map(|artifact| (artifact.kind, artifact.payload.to_string())).collect();
+                output.artifacts.iter().map(|artifact| (&*artifact.kind, artifact.payload.to_string())).collect();
             assert_eq!(payloads, [(KIND, expected)], "{reason}");
         }
     }

@@ -118,7 +118,7 @@ pub async fn show(
                     Do not call create_workflow or update_workflow now; summarise the change and wait.",
         "preview_id": id,
     });
-    let artifact = Artifact { kind: "workflow_preview", payload };
+    let artifact = Artifact { kind: "workflow_preview".into(), payload };
     Ok(ToolOutput { content: content.to_string(), artifacts: vec![artifact], is_error: false })
 }
 

@@ -6,6 +6,7 @@ mod http_errors;
 mod requests;
 mod transcripts;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -40,9 +41,11 @@ async fn turn(provider: &dyn LlmProvider) -> (Turn, Option<ProviderError>) {
     let request = ChatRequest { system: &system, messages: &messages, tools: &[], max_tokens: 100 };
     let mut stream = match provider.stream_chat(request).await {
         Ok(stream) => stream,
-        Err(error) => return (TurnFold::new(Arc::new(provider.origin().clone())).finish(), Some(error)),
+        Err(error) => {
+            return (TurnFold::new(Arc::new(provider.origin().clone()), HashSet::new()).finish(), Some(error));
+        }
     };
-    let mut fold = TurnFold::new(Arc::clone(&stream.origin));
+    let mut fold = TurnFold::new(Arc::clone(&stream.origin), HashSet::new());
     let mut failure = None;
     while let Some(item) = stream.events.next().await {
         assert!(failure.is_none(), "an event after the error");
