@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod demo_backend;
 #[cfg(test)]
+mod demo_walk;
+#[cfg(test)]
 mod protocol;
 #[cfg(test)]
 mod providers;
@@ -14,3 +16,5 @@ mod store;
 mod support;
 #[cfg(test)]
 mod tidy;
+#[cfg(test)]
+mod tools;
