@@ -158,8 +158,18 @@ async fn a_newcomer_gets_a_workflow_from_one_sentence_and_does_not_like_it() {
 
     let heard = walk.say("Create a workflow that emails ops@example.com when an order is created").await;
     heard.says(&["**Email for Orders**", "has 1 step: **Send Email**"]);
-    let config = &frames::data(&heard.frames, "workflow_preview")["workflow"]["actions"][0]["action_config"];
-    assert_eq!(config["recipients"], json!(["ops@example.com"]));
+    let config = |heard: &Heard| {
+        frames::data(&heard.frames, "workflow_preview")["workflow"]["actions"][0]["action_config"].clone()
+    };
+    assert_eq!(config(&heard)["recipients"], json!(["ops@example.com"]));
+
+    let heard = walk.say("Create a workflow that alerts me when an order is over 5000").await;
+    let worth = json!({"field_name": "amount", "operator": "greater_than", "value": 5000});
+    assert_eq!(config(&heard)["conditions"], json!([worth]));
+    let heard = walk.say("Alert me about low stock").await;
+    decide(&app, &heard, "workflow_preview", &json!({"decision": "reject"})).await;
+    let told = walk.say("Please write me a poem about it").await;
+    told.ran(&[]).says(&["You rejected the preview", "I am the built-in demo model"]);
 }
 
 #[tokio::test]
@@ -206,7 +216,7 @@ async fn a_newcomer_without_a_screen_finds_a_table_by_its_name() {
     let heard = walk.say("What column types are there?").await;
     heard.ran(&["discover_table_reference"]).says(&["- **Column Types**: string, number, datetime"]);
     let heard = walk.say("Show the reference").await;
-    heard.says(&["- **Rules**: `REQUIRED`, `INVALID_VALUE`", "- **Date Formats**: `yyyy`"]);
+    heard.says(&["- **Rules**: `REQUIRED`, `INVALID_VALUE`", "- **Date Formats**: `yyyy`", "timestamp"]);
 }
 
 #[tokio::test]

@@ -59,7 +59,8 @@ pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
         let text: Vec<String> = news.into_iter().chain((!lead.is_empty()).then_some(lead)).collect();
         return Answer { text: text.join("\n\n"), calls };
     }
-    if said.is_empty() && news.is_none() {
+    // A word or two after a decision only wait to hear of it; more than that wanted something.
+    if said.is_empty() && (news.is_none() || scene.text.split_whitespace().count() > 3) {
         said.push(small_talk(&scene));
     }
     let text: Vec<String> = news.into_iter().chain(said).collect();
@@ -136,6 +137,9 @@ fn lead_in(calls: &[Planned]) -> String {
             "preview_workflow" => "I'll build that workflow and send you a preview.",
             "preview_draft" | "preview_table_config" => "I'll prepare a preview.",
             "get_table_config" => "Let me look at the table configuration.",
+            "apply_column_change" | "apply_filter_change" | "apply_join_change" | "apply_sort_change" => {
+                "Let me make that change."
+            }
             "list_table_configs" => "Let me look at the table configurations.",
             _ => "Let me look that up.",
         },
