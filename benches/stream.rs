@@ -113,14 +113,19 @@ impl Server {
     /// One run, read to its end. `conversation` says to the upstream what kind of answer to give.
     async fn run(&self, kind: &str, message: &str) {
         let body = self.post(kind, message).await;
-        let bytes = body.bytes_stream().fold(0, async |sum, chunk| sum + chunk.unwrap().len()).await;
-        assert!(bytes > 0);
+        let mut last = Bytes::new();
+        let mut pieces = body.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            last = piece.unwrap();
+        }
+        let ended_well = ["message_complete", "[DONE]"].iter().any(|end| String::from_utf8_lossy(&last).contains(end));
+        assert!(ended_well, "a run ended with {last:?}");
     }
 
     async fn post(&self, kind: &str, message: &str) -> reqwest::Response {
         let conversation = if kind == "hold" { uuid::Uuid::new_v4().to_string() } else { "bench".to_owned() };
         let body = serde_json::json!({
-            "message": format!("{kind}: {message}"), "context_type": "workflow", "conversation_id": conversation
+            "message": format!("@{kind}@ {message}"), "context_type": "workflow", "conversation_id": conversation
         });
         let response = self.http.post(&self.url).bearer_auth(&self.token).json(&body).send().await.unwrap();
         assert_eq!(response.status(), 200);
@@ -206,10 +211,10 @@ async fn serve_upstream(chunks: usize) -> String {
     let answer = move |request: Request| async move {
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
         let body = String::from_utf8_lossy(&body).into_owned();
-        let newest = ["short: ", "warm-up: ", "long: ", "hold: "].into_iter().max_by_key(|kind| body.rfind(kind));
+        let newest = ["@short@", "@warm-up@", "@long@", "@hold@"].into_iter().max_by_key(|kind| body.rfind(kind));
         let (count, hold) = match newest.unwrap() {
-            "short: " => (2, false),
-            "hold: " => (1, true),
+            "@short@" => (2, false),
+            "@hold@" => (1, true),
             _ => (chunks, false),
         };
         let text = stream::iter((0..count).map(|_| piece(r#"{"content":"word "}"#, "null")));

@@ -52,6 +52,9 @@ pub struct Limits {
     pub max_tokens: u32,
 }
 
+/// How long a reader that does not read holds up a run that was cancelled.
+const LAST_EVENT: Duration = Duration::from_secs(1);
+
 /// One run, its user message already committed.
 pub struct Run {
     /// Its id.
@@ -120,8 +123,17 @@ impl Agent {
                 tracing::error!(error = &error as &dyn std::error::Error, "run outcome not recorded");
             }
             log_end(code, transcript.usage, started.elapsed());
-            // A receiver that is gone has no use for the event.
-            let _ = events.send(event).await;
+            // The reader may be slow, and is waited for; but not when the server stops.
+            let given_up = async {
+                cancel.cancelled().await;
+                tokio::time::sleep(LAST_EVENT).await;
+            };
+            tokio::select! {
+                biased;
+                // A receiver that is gone has no use for the event.
+                _ = events.send(event) => {}
+                () = given_up => {}
+            }
         }
         .instrument(span)
         .await;

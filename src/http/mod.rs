@@ -19,6 +19,7 @@ use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use serde::Deserialize;
+use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
@@ -99,17 +100,21 @@ pub fn router(config: &Config, services: Services) -> Router {
             axum::response::IntoResponse::into_response(Problem::internal())
         }))
         .layer(middleware::from_fn(request_id::layer))
-        .layer(cors(&config.cors_allowed_origins))
+        .layer(option_layer(cors(&config.cors_allowed_origins)))
 }
 
-/// CORS outside of everything else, so that preflights need no token and error answers carry the headers too.
-fn cors(origins: &[String]) -> CorsLayer {
+/// CORS outside of everything else, so that preflights need no token and error answers carry the headers too. Without listed
+/// origins there is none.
+fn cors(origins: &[String]) -> Option<CorsLayer> {
+    if origins.is_empty() {
+        return None;
+    }
     let request_id = HeaderName::from_static("x-request-id");
     let allowed = match origins.iter().any(|origin| origin == "*") {
         true => AllowOrigin::any(),
         false => AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok())),
     };
-    CorsLayer::new()
+    let layer = CorsLayer::new()
         .allow_origin(allowed)
         .allow_methods([Method::GET, Method::POST, Method::OPTIONS])
         .allow_headers([
@@ -127,5 +132,6 @@ fn cors(origins: &[String]) -> CorsLayer {
             header::RETRY_AFTER,
             header::WWW_AUTHENTICATE,
         ])
-        .max_age(Duration::from_secs(600))
+        .max_age(Duration::from_secs(600));
+    Some(layer)
 }

@@ -168,13 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_in_single_bytes_and_many_lines_in_one_event_take_linear_time() {
-        let started = std::time::Instant::now();
+    fn long_lines_in_single_bytes_and_many_lines_in_one_event_are_read() {
+        // Quadratic work would be 10^12 byte moves here: the test would not end.
         let long = format!("data: {}\n\n", "x".repeat(2_000_000));
         assert_eq!(read(long.as_bytes(), 1).unwrap().0[0].len(), 2_000_000);
         let many = "data: x\n".repeat(200_000) + "\n";
         assert_eq!(read(many.as_bytes(), 4096).unwrap().0[0].len(), 399_999);
-        // Quadratic work would be 10^12 byte moves: hours. The bound is far above what a busy machine needs.
-        assert!(started.elapsed().as_secs() < 60, "took {:?}", started.elapsed());
     }
 }

@@ -1,10 +1,14 @@
 //! A run's life apart from its connection: started, attached to, cancelled when its reader goes away, drained at the end.
 
+mod registry;
+
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+
+use registry::Registry;
 
 use crate::agent::ports::store::{ConversationStore, NewRun, StoreError};
 use crate::agent::profile::{Profile, Profiles};
@@ -25,6 +29,7 @@ pub struct Runs {
     store: Arc<dyn ConversationStore>,
     profiles: Profiles,
     history_bytes: usize,
+    in_flight: Registry,
     tasks: TaskTracker,
     draining: CancellationToken,
     stopped: CancellationToken,
@@ -63,6 +68,7 @@ impl Runs {
             agent,
             profiles,
             history_bytes,
+            in_flight: Registry::default(),
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
             stopped: CancellationToken::new(),
@@ -74,12 +80,15 @@ impl Runs {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(&self, caller: Caller, input: RunInput) -> Result<Attached, StartError> {
+        // Counted before the question is asked, so that the drain waits for a run that was let in just before it.
+        let _admitted = self.tasks.token();
         if self.draining.is_cancelled() {
             return Err(StartError::Draining);
         }
         let profile = self.profile(&input.context_type)?;
         let id = RunId::fresh();
         let conversation = input.conversation.unwrap_or_else(ConversationId::fresh);
+        self.in_flight.settled(&caller.owner, &conversation).await;
         let start = self
             .store
             .begin_run(NewRun {
@@ -91,15 +100,19 @@ impl Runs {
                 history_bytes: self.history_bytes,
             })
             .await?;
+        let cancel = self.stopped.child_token();
+        let place = self.in_flight.enter(&caller.owner, &conversation, cancel.clone());
         let system = system_prompt(&profile, input.context.as_ref());
         let run =
             Run { id, caller, conversation: conversation.clone(), profile, context: input.context, system, start };
 
         let (sender, events) = mpsc::channel(EVENT_QUEUE);
-        let cancel = self.stopped.child_token();
         let guard = cancel.clone().drop_guard();
         let agent = self.agent.clone();
-        let driving = async move { agent.drive(run, &sender, &cancel).await };
+        let driving = async move {
+            agent.drive(run, &sender, &cancel).await;
+            drop(place);
+        };
         self.tasks.spawn(tracing::Instrument::in_current_span(driving));
         Ok(Attached { run: id, conversation, events, _cancel_when_dropped: guard })
     }

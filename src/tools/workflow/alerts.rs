@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Kit, args, preview, projection};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
-use crate::tools::backend::Request;
+use crate::tools::backend::{BackendError, Request};
 use crate::tools::pages::Page;
 use crate::tools::resolve::as_uuid;
 use crate::tools::{Tool, ToolError, parse_args};
@@ -99,6 +99,9 @@ impl Tool for GetDetail {
             )));
         };
         let alert = self.0.backend.call(cx.caller, Request::get(["v1", "workflow", "alerts", &id])).await?;
+        if !alert.is_object() {
+            return Err(BackendError::Shape("not an alert".to_owned()).into());
+        }
         Ok(ToolOutput::ok(alert.to_string()))
     }
 }
@@ -109,17 +112,13 @@ impl Query {
         for (name, value, allowed) in [("status", &args.status, STATUSES), ("severity", &args.severity, SEVERITIES)] {
             let Some(value) = value else { continue };
             let value = value.to_lowercase();
-            // The backend takes several severities, comma-separated; one status.
-            let mut parts = value.split(',').map(str::trim);
-            let is_known = if name == "severity" {
-                parts.all(|part| allowed.contains(&part))
-            } else {
-                allowed.contains(&value.as_str())
-            };
-            if !is_known {
+            // The backend takes several severities, comma-separated and without blanks; one status.
+            let parts: Vec<&str> = value.split(',').map(str::trim).collect();
+            let may_be_several = name == "severity";
+            if !parts.iter().all(|part| allowed.contains(part)) || (parts.len() > 1 && !may_be_several) {
                 return Err(ToolError::BadParams(format!("{name} must be one of {}", allowed.join(", "))));
             }
-            filters.push((name, value));
+            filters.push((name, parts.join(",")));
         }
         Ok(Self {
             filters,

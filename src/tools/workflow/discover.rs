@@ -78,5 +78,10 @@ async fn discover(kit: &Kit, category: Category, cx: &ToolContext<'_>) -> Result
         Category::ActionTypes => projection::action_types(&answer).unwrap_or(answer),
         Category::TriggerTypes | Category::Entities => answer,
     };
+    // A list without entries may come without a body.
+    let shown = match shown {
+        Value::Null => Value::Array(Vec::new()),
+        other => other,
+    };
     Ok(ToolOutput::ok(shown.to_string()))
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Kit, after, args};
+use super::{Kit, after, args, recipients};
 use crate::chat::caller::Caller;
 use crate::tools::ToolError;
 
@@ -64,7 +64,9 @@ fn tidy(body: &mut Map<String, Value>) -> Result<String, ToolError> {
             fields.shift_remove("id");
         }
         if let Some(config) = fields.get_mut("action_config") {
-            *config = Value::Object(args::object(&format!("{path}.action_config"), config.take())?);
+            let mut settings = args::object(&format!("{path}.action_config"), config.take())?;
+            recipients::back_to_ids(&mut settings);
+            *config = Value::Object(settings);
         }
         fields.entry("is_active").or_insert(Value::Bool(true));
         *action = Value::Object(fields);

@@ -14,7 +14,11 @@ use crate::chat::caller::Caller;
 use crate::chat::preview::{Change, ChangeTarget};
 use crate::chat::tool::ToolOutput;
 use crate::tools::backend::{BackendError, Request};
+use crate::tools::keys::field;
 use crate::tools::{Tool, ToolError, parse_args};
+
+/// Where the nodes stand on the user's screen.
+pub const CANVAS: &str = "canvas_layout";
 
 /// `preview_workflow`.
 pub struct PreviewWorkflow(pub Arc<Kit>);
@@ -38,7 +42,10 @@ impl Tool for PreviewWorkflow {
             Some(wanted) => Some(kit.resolver.rule(cx.caller, &wanted).await?),
             None => None,
         };
-        let prepared = prepare(kit, cx.caller, args.workflow).await?;
+        let mut prepared = prepare(kit, cx.caller, args.workflow).await?;
+        if let Some(rule) = &rule {
+            keep_canvas(kit, cx.caller, rule, &mut prepared.body).await?;
+        }
         let verdict = dry_run(kit, cx.caller, rule.as_deref(), &prepared.body).await?;
         if !is_valid(&verdict) {
             return Ok(ToolOutput::ok(verdict.to_string()));
@@ -50,13 +57,31 @@ impl Tool for PreviewWorkflow {
 /// The backend's opinion of saving `body`, as a new rule or over `rule`: `{valid, errors?, action_count, edge_count}`.
 ///
 /// # Errors
-/// When the backend refuses the body as a whole, or the caller.
+/// When the backend refuses the body as a whole, or the caller; when its answer is no verdict.
 pub async fn dry_run(kit: &Kit, caller: &Caller, rule: Option<&str>, body: &Value) -> Result<Value, ToolError> {
     let request = match rule {
         Some(rule) => Request::put(["v1", "workflow", "rules", rule, "full"], body),
         None => Request::post(["v1", "workflow", "rules", "full"], body),
     };
-    kit.backend.call(caller, request.query("dry_run", "true")).await.map_err(with_rights_hint)
+    let verdict = kit.backend.call(caller, request.query("dry_run", "true")).await.map_err(with_rights_hint)?;
+    match verdict.get("valid") {
+        Some(Value::Bool(_)) => Ok(verdict),
+        _ => Err(BackendError::Shape("no verdict on the workflow".to_owned()).into()),
+    }
+}
+
+/// Gives an update that says nothing about the canvas the one of the rule it changes: no tool shows the model where the
+/// user's nodes stand, and a save without them would lose that.
+async fn keep_canvas(kit: &Kit, caller: &Caller, rule: &str, body: &mut Value) -> Result<(), ToolError> {
+    if body.get(CANVAS).is_some() {
+        return Ok(());
+    }
+    let saved =
+        kit.backend.call(caller, Request::get(["v1", "workflow", "rules", rule])).await.map_err(with_rights_hint)?;
+    if let Some(canvas) = field(&saved, CANVAS) {
+        body[CANVAS] = canvas.clone();
+    }
+    Ok(())
 }
 
 /// Whether a dry run went well.
@@ -101,7 +126,8 @@ pub async fn show(
 pub fn with_rights_hint(error: BackendError) -> ToolError {
     match error {
         error if error.is_forbidden() => ToolError::Refused(format!(
-            "{error} (the user's account may not do this, it probably needs administrator rights; tell the user)"
+            "{error} (the backend does not let this user do it; if it gives no other reason, administrator rights are \
+             needed; tell the user)"
         )),
         other => ToolError::Backend(other),
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::graph::Node;
 use super::{Kit, projection};
@@ -95,6 +95,20 @@ fn id_list(config: &Value, kind: Kind) -> Option<Vec<String>> {
     Some(ids)
 }
 
+/// Replaces recipients written as [`name_all`] shows them by their ids: a model that keeps an action in an update sends back
+/// what it has read.
+pub fn back_to_ids(config: &mut Map<String, Value>) {
+    let Some(recipients) = config.get_mut("recipients") else { return };
+    for kind in Kind::ALL {
+        let list = recipients.get_mut(kind.key()).and_then(Value::as_array_mut);
+        for recipient in list.into_iter().flatten() {
+            if let Some(id) = text(recipient, "id").map(Value::from) {
+                *recipient = id;
+            }
+        }
+    }
+}
+
 fn put_names(config: &mut Value, names: &Names) {
     for kind in Kind::ALL {
         let Some(ids) = id_list(config, kind) else { continue };
@@ -125,6 +139,27 @@ mod tests {
                 "users": [{"id": "u1", "name": "Ada Byron", "email": "ada@example.com"}, {"id": "u9", "name": "u9"}],
                 "roles": [{"id": "r1", "name": "Managers"}]}})
         );
+    }
+
+    #[test]
+    fn what_was_shown_with_names_becomes_ids_again() {
+        let rows = [
+            (
+                json!({"users": [{"id": "u1", "name": "Ada"}], "roles": ["r1"]}),
+                json!({"users": ["u1"], "roles": ["r1"]}),
+            ),
+            (
+                json!({"users": [{"name": "Ada"}, 7], "extra": [{"id": "x"}]}),
+                json!({"users": [{"name": "Ada"}, 7], "extra": [{"id": "x"}]}),
+            ),
+            (json!(["u1"]), json!(["u1"])),
+            (json!(null), json!(null)),
+        ];
+        for (shown, expected) in rows {
+            let mut config = Map::from_iter([("recipients".to_owned(), shown)]);
+            back_to_ids(&mut config);
+            assert_eq!(config.get("recipients"), Some(&expected));
+        }
     }
 
     #[test]

@@ -36,6 +36,10 @@ impl Tool for GetRule {
         let rule = kit.backend.call(cx.caller, Request::get(["v1", "workflow", "rules", &rule_ref.id]));
         let (rule, (actions, edges)) = futures::try_join!(rule, parts(kit, cx.caller, &rule_ref.id))?;
 
+        if !rule.is_object() {
+            return Err(BackendError::Shape("not a rule".to_owned()).into());
+        }
+
         let mut result = json!({
             "workflow_id": rule_ref.id,
             "rule": projection::rule_without_bulk(rule, &actions),

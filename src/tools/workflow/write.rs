@@ -96,7 +96,18 @@ fn is_same(change: &Change, decided: &Decided, rule: Option<&str>, body: &Value)
         (Some(rule), Some(existing)) => existing == rule,
         (Some(rule), None) => decided.saved_id.as_deref() == Some(rule),
     };
-    is_workflow && is_rule && change.body == *body
+    is_workflow && is_rule && is_same_body(&change.body, body)
+}
+
+/// Whether `asked` is what was saved. A preview keeps the canvas of the rule it changes, which the model has not seen and
+/// does not repeat.
+fn is_same_body(saved: &Value, asked: &Value) -> bool {
+    let (Some(saved), Some(asked)) = (saved.as_object(), asked.as_object()) else { return false };
+    let mut expected = saved.clone();
+    if !asked.contains_key(preview::CANVAS) {
+        expected.shift_remove(preview::CANVAS);
+    }
+    expected == *asked
 }
 
 #[cfg(test)]
@@ -136,6 +147,21 @@ mod tests {
             };
             let asked = json!({"name": "W", "v": body});
             assert_eq!(is_same(&change, &decided, rule, &asked), expected, "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_canvas_counts_only_when_it_is_asked_for() {
+        let saved = json!({"name": "W", "canvas_layout": {"zoom": 1}});
+        let rows = [
+            (json!({"name": "W"}), true, "not asked for"),
+            (json!({"canvas_layout": {"zoom": 1}, "name": "W"}), true, "the same, in another order"),
+            (json!({"name": "W", "canvas_layout": {"zoom": 2}}), false, "another"),
+            (json!({"name": "V"}), false, "another name"),
+            (json!({"name": "W", "edges": []}), false, "more than was saved"),
+        ];
+        for (asked, expected, reason) in rows {
+            assert_eq!(is_same_body(&saved, &asked), expected, "{reason}");
         }
     }
 }

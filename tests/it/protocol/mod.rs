@@ -1,6 +1,8 @@
 //! The Agent Chat Protocol, section by section: HTTP bytes in, SSE text out.
 
+mod connection;
 mod errors;
 mod events;
 mod looping;
+mod memory;
 mod request;

@@ -20,13 +20,16 @@ pub const ADA: &str = "11111111-1111-4111-8111-111111111111";
 /// The "Low Stock Alert" of the demo backend.
 pub const LOW_STOCK: &str = "550e8400-e29b-41d4-a716-446655440000";
 
+/// Signs a token for a user, a tenant and roles.
+type Sign = dyn Fn(&str, Option<&str>, &[&str]) -> String + Send + Sync;
+
 /// A running product and a client for it.
 pub struct TestApp {
     pub address: SocketAddr,
     /// Ada's token, with the roles USER and ADMIN.
     pub token: String,
     pub http: reqwest::Client,
-    sign: Box<dyn Fn(&str, Option<&str>, &[&str]) -> String + Send + Sync>,
+    sign: Box<Sign>,
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<()>>,
     _data: TempDir,

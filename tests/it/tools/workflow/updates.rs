@@ -1,0 +1,162 @@
+//! Changing a rule that exists: what is not mentioned in the change stays as it is, and what an explanation shows can be sent
+//! back.
+
+use serde_json::{Value, json};
+
+use super::{Dialogue, RULE, backend, json_answer, small};
+use crate::support::app::{ADA, LOW_STOCK};
+
+const BRANCHING: &str = "d0000000-0000-4000-8000-000000000004";
+const CHECK: &str = "d1000000-0000-4000-8000-000000000401";
+const HIGH: &str = "d1000000-0000-4000-8000-000000000402";
+const NORMAL: &str = "d1000000-0000-4000-8000-000000000403";
+
+fn explain(node: &str) -> (&'static str, Value) {
+    ("explain_workflow_node", json!({"workflow_id": BRANCHING, "node_name": node}))
+}
+
+/// The rule with two actions as they were explained, a third left out and a fourth that is new.
+fn changed(check: &Value, high: &Value) -> Value {
+    let kept = |explained: &Value| {
+        let action = &explained["action"];
+        json!({"id": action["id"], "name": action["name"], "description": action["description"],
+               "action_type": action["action_type"], "action_config": action["action_config"], "is_active": action["is_active"]})
+    };
+    json!({"name": "Branching Test Workflow", "is_active": true, "entity": "sales.orders", "trigger_type": "on_create", "actions": [
+        kept(check),
+        kept(high),
+        {"name": "Pause", "action_type": "delay", "action_config": {"duration": "1h"}, "is_active": true},
+    ], "edges": [
+        {"target_action_id": CHECK, "edge_type": "start", "edge_order": 0},
+        {"source_action_id": CHECK, "target_action_id": HIGH, "edge_type": "sequence", "source_output": "output-true", "edge_order": 1},
+        {"source_action_id": CHECK, "target_action_id": "temp:2", "edge_type": "sequence", "source_output": "output-false", "edge_order": 2},
+    ]})
+}
+
+#[tokio::test]
+async fn an_accepted_update_keeps_the_untouched_actions_and_switches_off_those_left_out() {
+    let d = Dialogue::demo().await;
+    let before = d.ask("c", &[explain("Check Amount"), explain("High Value Alert")]).await;
+    let workflow = changed(before.ok(0), before.ok(1));
+    let args = json!({"workflow": workflow, "description": "Pauses for small orders", "workflow_id": "Branching Test Workflow"});
+    let ran = d.ask("c", &[("preview_workflow", args)]).await;
+    assert_eq!(ran.ok(0)["status"], "preview_sent", "what was explained can be sent back");
+    let shown = ran.previews()[0];
+    assert_eq!((&shown["is_update"], &shown["workflow_id"]), (&json!(true), &json!(BRANCHING)));
+    let recipients = &shown["workflow"]["actions"][1]["action_config"]["recipients"];
+    assert_eq!(*recipients, json!({"users": [ADA], "roles": ["a0000000-0000-4000-8000-000000000002"]}), "ids again");
+    assert_eq!(shown["workflow"]["edges"][2]["source_output"], "false");
+
+    let (status, decided) = d.decide(&d.s.app.token, &ran.preview_id(), &json!({"decision": "accept"})).await;
+    assert_eq!((status, &decided["saved_id"]), (200, &json!(BRANCHING)));
+    let after = d
+        .ask(
+            "c",
+            &[
+                explain("Check Amount"),
+                explain("High Value Alert"),
+                ("get_workflow_rule", json!({"workflow_id": BRANCHING})),
+            ],
+        )
+        .await;
+    assert_eq!(after.ok(0)["action"], before.ok(0)["action"]);
+    assert_eq!(after.ok(1), before.ok(1));
+    let actions: Vec<_> = after.ok(2)["rule"]["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|action| (action["name"].as_str().unwrap(), action["is_active"].as_bool().unwrap()))
+        .collect();
+    let expected = [("Check Amount", true), ("High Value Alert", true), ("Pause", true), ("Normal Alert", false)];
+    assert_eq!(actions, expected);
+    assert_eq!(after.ok(2)["rule"]["actions"][3]["id"], NORMAL);
+}
+
+#[tokio::test]
+async fn update_workflow_says_whether_exactly_this_change_was_accepted() {
+    let d = Dialogue::demo().await;
+    let before = d.ask("c", &[explain("Check Amount"), explain("High Value Alert")]).await;
+    let workflow = changed(before.ok(0), before.ok(1));
+    let update = |id: &str, workflow: &Value| ("update_workflow", json!({"workflow_id": id, "workflow": workflow}));
+    let args = json!({"workflow": workflow, "description": "d", "workflow_id": BRANCHING});
+    let ran = d.ask("c", &[("preview_workflow", args), update(BRANCHING, &workflow)]).await;
+    assert!(ran.error(1).starts_with("nothing was saved"), "previewed is not accepted");
+    d.decide(&d.s.app.token, &ran.preview_id(), &json!({"decision": "accept"})).await;
+
+    let mut other = workflow.clone();
+    other["actions"][2]["action_config"]["duration"] = json!("2h");
+    let calls = [
+        update("branching test workflow", &workflow),
+        update(BRANCHING, &other),
+        update(LOW_STOCK, &workflow),
+        ("create_workflow", json!({ "workflow": workflow })),
+    ];
+    let ran = d.ask("c", &calls).await;
+    assert_eq!((&ran.ok(0)["status"], &ran.ok(0)["workflow_id"]), (&json!("already_saved"), &json!(BRANCHING)));
+    for (call, reason) in [(1, "another change"), (2, "another rule"), (3, "no update")] {
+        assert!(ran.error(call).starts_with("nothing was saved"), "{reason}");
+    }
+    let ran = d.ask("elsewhere", &[update(BRANCHING, &workflow)]).await;
+    assert!(ran.error(0).starts_with("nothing was saved"), "another conversation");
+}
+
+#[tokio::test]
+async fn a_rule_that_cannot_be_changed_says_why() {
+    let d = Dialogue::demo().await;
+    let mut foreign = small("W");
+    foreign["actions"][0]["id"] = json!(CHECK);
+    let calls = [
+        ("preview_workflow", json!({"workflow": small("W"), "description": "d", "workflow_id": "Audit User Changes"})),
+        ("preview_workflow", json!({"workflow": foreign, "description": "d", "workflow_id": LOW_STOCK})),
+    ];
+    let ran = d.ask("c", &calls).await;
+    assert!(ran.error(0).contains("came with the product and cannot be changed"), "{}", ran.error(0));
+    assert!(ran.error(0).contains("if it gives no other reason"), "administrators are refused too: {}", ran.error(0));
+    assert!(ran.error(1).contains("does not belong to this rule"), "{}", ran.error(1));
+    assert_eq!(ran.previews(), [] as [&Value; 0]);
+}
+
+#[tokio::test]
+async fn the_canvas_that_the_model_never_sees_stays() {
+    let mut moved = small("W");
+    moved["canvas_layout"] = json!({"zoom": 1});
+    let update =
+        |workflow: Value| ("preview_workflow", json!({"workflow": workflow, "description": "d", "workflow_id": RULE}));
+    let backend = backend(|request| {
+        let is_save = request.path == format!("/v1/workflow/rules/{RULE}/full");
+        is_save.then(|| json_answer(&json!({"id": RULE})))
+    })
+    .await;
+    let d = Dialogue::over(&backend).await;
+    let ran = d
+        .ask(
+            "c",
+            &[
+                update(small("W")),
+                update(moved),
+                ("preview_workflow", json!({"workflow": small("W"), "description": "d"})),
+            ],
+        )
+        .await;
+    let layouts: Vec<Option<&Value>> =
+        ran.previews().iter().map(|preview| preview["workflow"].get("canvas_layout")).collect();
+    assert_eq!(layouts, [Some(&json!({"zoom": 2})), Some(&json!({"zoom": 1})), None], "kept, given, none");
+
+    let kept = ran.previews()[0]["preview_id"].as_str().unwrap();
+    assert_eq!(d.decide(&d.s.app.token, kept, &json!({"decision": "accept"})).await.0, 200);
+    assert_eq!(backend.requests().last().unwrap().json()["canvas_layout"], json!({"zoom": 2}));
+    let ran = d.ask("c", &[("update_workflow", json!({"workflow_id": RULE, "workflow": small("W")}))]).await;
+    assert_eq!(ran.ok(0)["status"], "already_saved", "the model need not know of the canvas");
+}
+
+#[tokio::test]
+async fn a_rule_without_a_canvas_gets_none() {
+    let backend = backend(|request| {
+        let is_rule = request.path == format!("/v1/workflow/rules/{RULE}");
+        is_rule.then(|| json_answer(&json!({"id": RULE, "name": "Night Shift", "canvas_layout": null})))
+    })
+    .await;
+    let calls = [("preview_workflow", json!({"workflow": small("W"), "description": "d", "workflow_id": RULE}))];
+    let ran = Dialogue::over(&backend).await.ask("c", &calls).await;
+    assert_eq!(ran.previews()[0]["workflow"].get("canvas_layout"), None);
+}
