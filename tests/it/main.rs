@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod demo_backend;
 #[cfg(test)]
+mod demo_walk;
+#[cfg(test)]
 mod protocol;
 #[cfg(test)]
 mod providers;

@@ -59,7 +59,8 @@ pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
         let text: Vec<String> = news.into_iter().chain((!lead.is_empty()).then_some(lead)).collect();
         return Answer { text: text.join("\n\n"), calls };
     }
-    if said.is_empty() && news.is_none() {
+    // A word or two after a decision only wait to hear of it; more than that wanted something.
+    if said.is_empty() && (news.is_none() || scene.text.split_whitespace().count() > 3) {
         said.push(small_talk(&scene));
     }
     let text: Vec<String> = news.into_iter().chain(said).collect();
@@ -77,6 +78,11 @@ fn run(scene: &Scene<'_>, intent: &Intent) -> Script {
         Intent::Catalogue(which) => workflow::catalogue(scene, *which),
         Intent::Draft(steps) => drafts::build(scene, steps),
         Intent::New(wish) => one_shot::preview(scene, wish),
+        Intent::ChangeRule => {
+            Ok("I can explain the workflows there are and build new ones, but changing a saved one needs a \
+                                  real model. Ask me for *help* to see what I understand."
+                .to_owned())
+        }
         Intent::Table(wish) => tables::run(scene, wish),
     }
 }
@@ -130,7 +136,11 @@ fn lead_in(calls: &[Planned]) -> String {
             "start_draft" | "add_draft_action" | "remove_draft_action" => "I'll work on the draft.",
             "preview_workflow" => "I'll build that workflow and send you a preview.",
             "preview_draft" | "preview_table_config" => "I'll prepare a preview.",
-            "get_table_config" | "list_table_configs" => "Let me look at the table configuration.",
+            "get_table_config" => "Let me look at the table configuration.",
+            "apply_column_change" | "apply_filter_change" | "apply_join_change" | "apply_sort_change" => {
+                "Let me make that change."
+            }
+            "list_table_configs" => "Let me look at the table configurations.",
             _ => "Let me look that up.",
         },
         _ => "Let me look these up.",
@@ -183,14 +193,14 @@ fn small_talk(scene: &Scene<'_>) -> String {
 fn help(is_tables: bool) -> String {
     let examples: &[&str] = if is_tables {
         &[
-            "*show this table*, *show the configs*",
-            "*hide column sku*, *add column unit_cost*, *change the header of quantity to On Hand*",
-            "*sort by quantity descending*, *filter status = open*, *join the products table with name*",
+            "*show my tables*, *show the inventory table*, *show this table*",
+            "*hide column reserved_quantity*, *add column minimum_stock*, *change the header of quantity to On Hand*",
+            "*sort by quantity descending*, *filter quantity < 20*, *join the inventory_locations table with aisle*",
             "*what column types are there?*, *what columns does inventory.inventory_items have?*",
         ]
     } else {
         &[
-            "*what does this workflow do?*, *explain the step Send Alert*",
+            "*what does this workflow do?*, *explain the step Check Stock Level*",
             "*list the rules and my alerts*, *alerts for this rule*",
             "*what actions are there?*, *which triggers?*, *list the entities*",
             "*create a workflow that alerts when stock is low*",

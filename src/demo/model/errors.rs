@@ -41,7 +41,7 @@ fn failed(tool: &str, error: &str) -> String {
     } else {
         "Please change what you asked for and try again."
     };
-    format!("That did not work: {} reported {}. {advice}", words::code(tool), quoted(&reason))
+    format!("That did not work. {} reported: {} {advice}", words::code(tool), words::sentence(&reason))
 }
 
 /// The backend's own message where `error` wraps one: `HTTP 403: {"code":…,"message":"…"}`.
@@ -49,10 +49,6 @@ fn reason(error: &str) -> String {
     let inner = error.find('{').and_then(|at| error.get(at..)).map(as_json);
     let message = inner.as_ref().and_then(|body| words::str_at(body, &["message", "error", "detail"]));
     words::plain(message.unwrap_or(error))
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.trim_end_matches('.'))
 }
 
 /// What to say of a preview that was not sent; `None` when it was.
@@ -93,20 +89,20 @@ mod tests {
         let cases = [
             (
                 "HTTP 403: {\"code\":\"permission_denied\",\"message\":\"only admins may do this.\"}",
-                "That did not work: `t` reported \"only admins may do this\". Your account may not do this. It needs an \
+                "That did not work. `t` reported: only admins may do this. Your account may not do this. It needs an \
                  administrator's rights; please ask one, or sign in with such an account.",
             ),
             (
                 "draft \"x\" not found or expired",
-                "That did not work: `t` reported \"draft \"x\" not found or expired\". Drafts live for ten minutes after \
+                "That did not work. `t` reported: draft \"x\" not found or expired. Drafts live for ten minutes after \
                  their last use. Start it again with *create a workflow called …*.",
             ),
             (
                 "the backend could not be reached",
-                "That did not work: `t` reported \"the backend could not be reached\". The backend has trouble at the \
+                "That did not work. `t` reported: the backend could not be reached. The backend has trouble at the \
                  moment. Please try again shortly.",
             ),
-            ("{broken", "That did not work: `t` reported \"{broken\". Please change what you asked for and try again."),
+            ("{broken", "That did not work. `t` reported: {broken. Please change what you asked for and try again."),
         ];
         for (error, expected) in cases {
             let pause = Pause::Failed { tool: "t", error: error.to_owned() };

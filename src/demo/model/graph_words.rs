@@ -20,8 +20,7 @@ pub(super) fn rule(found: &Value) -> String {
     };
     let mut text = format!("{name} runs {}.", trigger_words(trigger, &entity));
     if let Some(description) = words::str_at(rule, &["description"]) {
-        let description = words::plain(description);
-        text.push_str(&format!(" {}.", description.trim_end_matches('.')));
+        text.push_str(&format!(" {}", words::sentence(description)));
     }
     if rule.get("is_active").and_then(Value::as_bool) == Some(false) {
         text.push_str(" It is switched off at the moment.");
@@ -105,7 +104,7 @@ pub(super) fn step(found: &Value) -> String {
     let action_type = words::str_at(action, &["action_type", "type"]).unwrap_or("unknown");
     let mut text = format!("{name} {}.", does(action_type));
     if let Some(description) = words::str_at(action, &["description"]) {
-        text.push_str(&format!(" {}.", words::plain(description).trim_end_matches('.')));
+        text.push_str(&format!(" {}", words::sentence(description)));
     }
     if action.get("is_active").and_then(Value::as_bool) == Some(false) {
         text.push_str(" It is switched off.");

@@ -118,6 +118,14 @@ fn follow(open: &mut Option<Draft>, tool: &str, input: &Map<String, Value>, resu
     }
 }
 
+/// The id of the stored table configuration that the user was shown last.
+pub(super) fn shown_config(messages: &[Message]) -> Option<String> {
+    let shown =
+        calls_with_results(messages).filter(|(call, result)| call.name == "get_table_config" && !result.is_error);
+    let (_, result) = shown.last()?;
+    words::str_at(&as_json(&result.content), &["id"]).map(str::to_owned)
+}
+
 /// The newest table preview that was sent before the message at `last_user` and that no user message since has decided.
 pub(super) fn pending_config(messages: &[Message], last_user: usize) -> Option<PendingConfig> {
     let mut pending = None;

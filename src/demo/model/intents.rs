@@ -33,6 +33,8 @@ pub(super) enum Intent {
     Draft(Vec<DraftStep>),
     /// A whole workflow from one sentence.
     New(Box<NewWorkflow>),
+    /// A change of a saved workflow.
+    ChangeRule,
     /// Something about table configurations.
     Table(TableWish),
 }
@@ -107,6 +109,7 @@ fn single(clause: Clause<'_>, around: &Surroundings) -> Option<Intent> {
         return Some(Intent::Alert(id.to_lowercase()));
     }
     draft(clause, around.has_draft)
+        .or_else(|| saved_rule_change(clause))
         .or_else(|| explained_step(clause, around))
         .or_else(|| alerts(clause))
         .or_else(|| catalogue(clause))
@@ -148,6 +151,25 @@ fn draft(clause: Clause<'_>, has_draft: bool) -> Option<Intent> {
         }
         _ => None,
     }
+}
+
+/// "Delete the workflow X", "deactivate this rule": what no tool of this screen does from plain words.
+fn saved_rule_change(clause: Clause<'_>) -> Option<Intent> {
+    let verbs = [
+        "delete",
+        "remove",
+        "drop",
+        "deactivate",
+        "activate",
+        "disable",
+        "enable",
+        "change",
+        "edit",
+        "update",
+        "rename",
+    ];
+    let is_about_rule = clause.has(&["workflow", "rule", "automation", "workflows", "rules"]);
+    (verbs.contains(&clause.verb()) && is_about_rule).then_some(Intent::ChangeRule)
 }
 
 /// A workflow that is described is made in one go, one that is only named is drafted step by step.
@@ -266,6 +288,12 @@ fn rules(clause: Clause<'_>) -> Option<Intent> {
         let name = clause.quoted().map(str::to_owned).or_else(|| rule_name(clause).filter(|_| !on_screen));
         let is_greeting = clause.0.len() <= 2 && !clause.has(&["explain", "describe", "show"]);
         return (!is_greeting).then_some(Intent::ExplainRule(name));
+    }
+    // "What does Check Stock do?": a name is capitalised.
+    if clause.phrase(&["what", "does"]) {
+        let name = clause.quoted().map(str::to_owned).or_else(|| clause.name_after(&["does"]));
+        let is_name = |name: &String| name.starts_with(char::is_uppercase);
+        return name.filter(is_name).map(|name| Intent::ExplainRule(Some(name)));
     }
     // "Explain Low Stock Alert": what follows the verb is the name.
     let verb = clause.position(&["explain", "describe", "summarise", "summarize"])?;

@@ -69,23 +69,17 @@ pub(super) fn preview(scene: &Scene<'_>, wish: &NewWorkflow) -> Script {
 fn describe(wish: &NewWorkflow, entity: &str) -> Result<Value, String> {
     let kind = wish.kind.clone().unwrap_or(Kind::Alert { severity: "high", title: None });
     let name = wish.name.clone().unwrap_or_else(|| usual_name(wish, entity));
-    let audit = Kind::Audit { message: Some(format!("{name}: nothing to do")) };
     let mut actions = Vec::new();
     match &wish.condition {
         Some(condition) => {
             let check = Kind::Condition(Some(condition.clone()));
             let check_name = check.usual_name();
+            let audit = Kind::Audit { message: Some(format!("{name}: nothing to do")) };
             actions.push(action(&check, &name, entity, None)?);
             actions.push(action(&kind, &name, entity, Some(format!("{check_name}:true")))?);
             actions.push(action(&audit, &name, entity, Some(format!("{check_name}:false")))?);
         }
-        None => {
-            actions.push(action(&kind, &name, entity, None)?);
-            if !matches!(kind, Kind::Audit { .. } | Kind::Condition(_)) {
-                let audit = Kind::Audit { message: Some(format!("{name} ran")) };
-                actions.push(action(&audit, &name, entity, Some(kind.usual_name()))?);
-            }
-        }
+        None => actions.push(action(&kind, &name, entity, None)?),
     }
     Ok(json!({
         "name": name,
@@ -112,6 +106,8 @@ fn action(kind: &Kind, workflow: &str, entity: &str, after: Option<String>) -> R
 fn usual_name(wish: &NewWorkflow, entity: &str) -> String {
     let does = match &wish.kind {
         None | Some(Kind::Alert { .. }) => "Alert".to_owned(),
+        Some(Kind::Email { .. }) => "Email".to_owned(),
+        Some(Kind::Notification { .. }) => "Notification".to_owned(),
         Some(kind) => kind.usual_name(),
     };
     let is_low_stock =
@@ -121,7 +117,7 @@ fn usual_name(wish: &NewWorkflow, entity: &str) -> String {
         (false, Some(condition)) => format!("{} {does}", words::titled(&condition.field)),
         (false, None) => {
             let table = entity.rsplit_once('.').map_or(entity, |(_, table)| table);
-            format!("{} {does}", words::titled(table))
+            format!("{does} for {}", words::titled(table))
         }
     }
 }

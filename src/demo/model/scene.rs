@@ -25,6 +25,8 @@ pub(super) struct Scene<'a> {
     pub draft: Option<Draft>,
     /// A table configuration that was previewed and not decided yet.
     pub pending_config: Option<PendingConfig>,
+    /// The id of the table configuration that earlier messages showed last; it is meant where no screen says otherwise.
+    pub shown_config: Option<String>,
     tools: &'a [ToolDef],
     done: Vec<Done<'a>>,
 }
@@ -84,6 +86,7 @@ impl<'a> Scene<'a> {
             screen: screen_state(&request.system.context),
             draft: history::draft(before),
             pending_config: history::pending_config(request.messages, last_user),
+            shown_config: history::shown_config(before),
             tools: request.tools,
             done,
         })

@@ -266,6 +266,8 @@ pub(super) fn condition(clause: Clause<'_>) -> Option<Comparison> {
         let value = found.value.as_str().unwrap_or_default();
         let field = match found.field.as_str() {
             "stock" | "inventory" | "stock_level" => "quantity".to_owned(),
+            // "An order over 5000" is about its worth.
+            "order" | "orders" if found.value.is_number() => "amount".to_owned(),
             _ => found.field,
         };
         if value == "low" || value == "running" {

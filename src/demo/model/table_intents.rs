@@ -13,7 +13,8 @@ pub(super) enum TableWish {
     /// What the configuration that the user calls by this name shows.
     Find(String),
     /// What column types, formats and operators there are.
-    Reference,
+    /// One topic of it, where the words name one.
+    Reference(Option<&'static str>),
     /// What the database has: schemas, a schema's tables, or a table's columns.
     Schema { schema: Option<String>, table: Option<String> },
     /// Whether the configuration is valid.
@@ -83,6 +84,9 @@ const NOISE: &[&str] = &[
     "make",
     "visible",
     "hidden",
+    "invisible",
+    "set",
+    "keep",
     "to",
     "in",
     "it",
@@ -149,7 +153,7 @@ fn question(clause: Clause<'_>) -> Option<TableWish> {
     }
     let is_reference = clause.has(&["types", "formats", "operators", "reference", "widgets"]);
     if is_reference && clause.has(&["what", "which", "list", "show", "reference", "available"]) {
-        return Some(TableWish::Reference);
+        return Some(TableWish::Reference(topic(clause)));
     }
     if let Some(wish) = schema(clause) {
         return Some(wish);
@@ -169,6 +173,21 @@ fn question(clause: Clause<'_>) -> Option<TableWish> {
         Some(spoken) => TableWish::Find(spoken),
         None => TableWish::Show(name),
     })
+}
+
+/// The part of the reference that `clause` asks for.
+fn topic(clause: Clause<'_>) -> Option<&'static str> {
+    const TOPICS: [(&[&str], &str); 8] = [
+        (&["operators", "operator"], "filter_operators"),
+        (&["join", "joins"], "join_types"),
+        (&["date", "dates"], "date_formats"),
+        (&["formats", "format"], "format_types"),
+        (&["editor", "editors"], "editor_types"),
+        (&["widgets", "widget"], "widget_types"),
+        (&["source"], "data_source_types"),
+        (&["column", "columns"], "column_types"),
+    ];
+    TOPICS.iter().find(|(words, _)| clause.has(words)).map(|(_, topic)| *topic)
 }
 
 /// The name in "the orders table" or "the config orders_table".
@@ -217,6 +236,8 @@ fn change(clause: Clause<'_>) -> Option<TableChange> {
     let phrases = || Some(clause.phrases(NOISE)).filter(|phrases| !phrases.is_empty());
     match verb {
         "hide" => Some(TableChange::Hide(phrases()?)),
+        "make" | "set" | "keep" if clause.has(&["hidden", "invisible"]) => Some(TableChange::Hide(phrases()?)),
+        "make" | "set" if clause.has(&["visible"]) => Some(TableChange::Unhide(phrases()?)),
         "unhide" => Some(TableChange::Unhide(phrases()?)),
         "show" if clause.has(&["again"]) && clause.has(&["column", "columns"]) => Some(TableChange::Unhide(phrases()?)),
         "remove" | "delete" | "drop" => Some(TableChange::RemoveColumns(phrases()?)),

@@ -1,6 +1,6 @@
 //! Table configurations, reference data and database schemas in words.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::columns;
 use super::errors;
@@ -92,14 +92,33 @@ pub(super) fn reference(found: &Value) -> String {
                 .iter()
                 .map(|(key, value)| {
                     // Where a part says more than its list, the list is what was asked for.
-                    let list = value.get("all").unwrap_or(value);
-                    format!("**{}**: {}", words::titled(key), words::brief(list))
+                    let list = ["all", "tokens"].iter().find_map(|key| value.get(key)).unwrap_or(value);
+                    let said = match list.as_object() {
+                        Some(map) if key == "pg_types" => shown_as(map),
+                        Some(map) => listed(map),
+                        None => words::brief(list),
+                    };
+                    let title = if key == "pg_types" { "Database Types".to_owned() } else { words::titled(key) };
+                    format!("**{title}**: {said}")
                 })
                 .collect()
         }
         other => vec![words::brief(other)],
     };
     format!("Tables can use the following:\n\n{}", words::bullets(lines, None))
+}
+
+/// Which column type shows which database types.
+fn shown_as(part: &Map<String, Value>) -> String {
+    let shown = part.get("shown_as").and_then(Value::as_object);
+    let types = shown.into_iter().flatten();
+    types.map(|(shown, names)| format!("{} as {shown}", words::brief(names))).collect::<Vec<_>>().join("; ")
+}
+
+/// The keys of a part whose members explain them.
+fn listed(part: &Map<String, Value>) -> String {
+    let keys: Vec<String> = part.keys().take(40).map(|key| words::code(key)).collect();
+    words::joined(&keys)
 }
 
 /// What the database schema search found.

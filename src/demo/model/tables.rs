@@ -34,7 +34,10 @@ pub(super) fn run(scene: &Scene<'_>, wish: &TableWish) -> Script {
             };
             Ok(fetched(scene, json!({ "id": id }))?.told())
         }
-        TableWish::Reference => Ok(table_words::reference(scene.ask("discover_table_reference", json!({}))?)),
+        TableWish::Reference(topic) => {
+            let input = topic.map_or_else(|| json!({}), |topic| json!({ "topic": topic }));
+            Ok(table_words::reference(scene.ask("discover_table_reference", input)?))
+        }
         TableWish::Schema { schema, table } => {
             let mut input = Map::new();
             for (key, value) in [("schema", schema), ("table", table)] {
@@ -74,7 +77,7 @@ impl Target {
 
 /// The configuration on the screen: with the changes that still wait for their user, else as the backend has it.
 fn current(scene: &Scene<'_>) -> Script<Target> {
-    let on_screen = scene.screen_str("config_id");
+    let on_screen = scene.screen_str("config_id").or(scene.shown_config.as_deref());
     if let Some(pending) = scene.pending_config.as_ref().filter(|pending| pending.id.as_deref() == on_screen) {
         return Ok(Target {
             id: pending.id.clone(),
@@ -84,9 +87,10 @@ fn current(scene: &Scene<'_>) -> Script<Target> {
             note: Value::Null,
         });
     }
+    let unsaved = scene.screen.get("config").filter(|config| config.get("data_source").is_some());
     match on_screen {
         Some(id) => fetched(scene, json!({ "id": id })),
-        None => match scene.screen.get("config").filter(|config| config.get("data_source").is_some()) {
+        None => match unsaved {
             Some(config) => Ok(Target {
                 id: None,
                 name: scene.screen_str("name").map(str::to_owned),
@@ -97,7 +101,8 @@ fn current(scene: &Scene<'_>) -> Script<Target> {
             None => {
                 let listed = scene.ask("list_table_configs", json!({}))?;
                 Err(Pause::Say(format!(
-                    "No table is open on your screen. Open one first. {}",
+                    "No table is open on your screen. Open one, or ask me to show one, for example *show the orders \
+                     table*. {}",
                     table_words::configs(listed)
                 )))
             }
@@ -256,7 +261,8 @@ fn apply(
 /// The changed configuration in an `apply_*` tool's answer.
 fn applied(result: &Value, warnings: &mut Vec<String>) -> Script<Value> {
     let told = words::items(result.get("warnings").unwrap_or(&Value::Null), &[]).iter().map(words::brief);
-    for warning in told {
+    // What stands behind a semicolon tells a model which tool comes next.
+    for warning in told.map(|told| told.split("; ").next().unwrap_or_default().to_owned()) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }

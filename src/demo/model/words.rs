@@ -23,6 +23,12 @@ pub(super) fn plain(text: &str) -> String {
     cut
 }
 
+/// `text` as a sentence: with a full stop, unless it ends as a sentence already.
+pub(super) fn sentence(text: &str) -> String {
+    let text = plain(text);
+    if text.ends_with(['.', '!', '?', '…']) { text } else { format!("{text}.") }
+}
+
 /// `text` as a bold name.
 pub(super) fn bold(text: &str) -> String {
     format!("**{}**", plain(text).replace('*', "∗"))

@@ -34,7 +34,16 @@ fn rule_ref(scene: &Scene<'_>, name: Option<&str>) -> Script<Value> {
 /// What a workflow does.
 pub(super) fn explain_rule(scene: &Scene<'_>, name: Option<&str>) -> Script {
     let rule = scene.ask("get_workflow_rule", json!({ "workflow_id": rule_ref(scene, name)? }))?;
-    Ok(words::noted(rule, &graph_words::rule(rule)))
+    match name.filter(|name| words::str_at(rule, &["note"]).is_some() && has_step(rule, name)) {
+        Some(step) => explain_step(scene, step),
+        None => Ok(words::noted(rule, &graph_words::rule(rule))),
+    }
+}
+
+/// Whether `name`, which names no rule, names a step of the rule that the tool took instead.
+fn has_step(found: &Value, name: &str) -> bool {
+    let steps = found.pointer("/rule/actions").map_or(&[][..], |actions| words::items(actions, &[]));
+    steps.iter().filter_map(|step| words::str_at(step, &["name"])).any(|own| words::same_name(own, name))
 }
 
 /// What one step does. Without an open workflow the tool says what it needs.

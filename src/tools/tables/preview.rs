@@ -67,7 +67,7 @@ impl Tool for PreviewConfig {
         }
 
         let label = match (existing_id, args.name) {
-            (Some(id), None) => stored_label(by_id(&self.backend, cx, id).await?, args.description)?,
+            (Some(id), None) => stored_label(&by_id(&self.backend, cx, id).await?, args.description)?,
             (Some(_), Some(name)) => Label { name, description: args.description },
             (None, name) => {
                 let title = || text(config.root(), "title").unwrap_or_default().trim().to_owned();
@@ -94,12 +94,11 @@ struct Label {
 }
 
 /// The stored object's label, for an update that names none.
-fn stored_label(stored: Value, description: Option<String>) -> Result<Label, ToolError> {
-    let stored = stored.as_object().and_then(|stored| Some((text(stored, "name")?, text(stored, "description"))));
-    let Some((name, stored_description)) = stored else {
+fn stored_label(stored: &Map<String, Value>, description: Option<String>) -> Result<Label, ToolError> {
+    let Some(name) = text(stored, "name") else {
         return Err(BackendError::Shape("a stored configuration without a name".to_owned()).into());
     };
-    let description = description.or_else(|| stored_description.map(str::to_owned));
+    let description = description.or_else(|| text(stored, "description").map(str::to_owned));
     Ok(Label { name: name.to_owned(), description })
 }
 
@@ -150,14 +149,15 @@ mod tests {
     #[test]
     fn an_update_without_a_name_keeps_the_stored_label() {
         let stored = json!({ "id": "1", "name": "orders", "description": "all of them", "config": {} });
+        let stored = stored.as_object().expect("an object");
         for (given, expected, reason) in [
             (None, label("orders", Some("all of them")), "both are kept"),
             (Some("open ones"), label("orders", Some("open ones")), "the description given wins"),
         ] {
-            assert_eq!(stored_label(stored.clone(), given.map(str::to_owned)).ok(), Some(expected), "{reason}");
+            assert_eq!(stored_label(stored, given.map(str::to_owned)).ok(), Some(expected), "{reason}");
         }
         assert_eq!(
-            stored_label(json!([]), None).map_err(|error| error.to_string()).err().as_deref(),
+            stored_label(&Map::new(), None).map_err(|error| error.to_string()).err().as_deref(),
             Some("the backend's answer has an unexpected shape: a stored configuration without a name")
         );
     }

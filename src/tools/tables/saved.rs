@@ -14,6 +14,7 @@ use super::validate::problems;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
 use crate::tools::backend::{Backend, BackendError, Request};
+use crate::tools::pages::Page;
 use crate::tools::{Tool, ToolError, parse_args};
 
 /// `get_table_config`: one configuration, by id or by name.
@@ -36,16 +37,16 @@ impl Tool for OneConfig {
         let args: OneArgs = parse_args(args)?;
         let on_screen = config_id::on_screen(cx);
         if let Some(id) = args.id.as_deref().filter(|id| config_id::is_uuid(id)) {
-            return Ok(ToolOutput::ok(by_id(&self.backend, cx, id).await?.to_string()));
+            return Ok(told(by_id(&self.backend, cx, id).await?));
         }
         let Some(name) = args.name.as_deref().or(args.id.as_deref()) else {
             let Some(id) = on_screen else {
                 return Err(ToolError::BadParams("give the configuration's id or name".to_owned()));
             };
-            return Ok(ToolOutput::ok(by_id(&self.backend, cx, id).await?.to_string()));
+            return Ok(told(by_id(&self.backend, cx, id).await?));
         };
         match by_name(&self.backend, cx, name).await {
-            Ok(found) => Ok(ToolOutput::ok(found.to_string())),
+            Ok(found) => Ok(told(found)),
             Err(error) if error.is_not_found() => {
                 let Some(id) = on_screen else { return Err(error.into()) };
                 let found = by_id(&self.backend, cx, id).await?;
@@ -56,25 +57,38 @@ impl Tool for OneConfig {
     }
 }
 
+fn told(found: Map<String, Value>) -> ToolOutput {
+    ToolOutput::ok(Value::Object(found).to_string())
+}
+
 /// Says first that what follows is not what was asked for by name.
-fn with_note(found: Value, name: &str) -> Value {
-    let Value::Object(found) = found else { return found };
+fn with_note(found: Map<String, Value>, name: &str) -> Value {
     let note = format!("no configuration is named {name:?}; this is the one on the user's screen");
     let mut noted = Map::from_iter([("note".to_owned(), json!(note))]);
     noted.extend(found);
     Value::Object(noted)
 }
 
-async fn by_name(backend: &Backend, cx: &ToolContext<'_>, name: &str) -> Result<Value, BackendError> {
-    backend.call(cx.caller, Request::get(["v1", "data", "name", name])).await
+async fn by_name(backend: &Backend, cx: &ToolContext<'_>, name: &str) -> Result<Map<String, Value>, BackendError> {
+    stored(backend.call(cx.caller, Request::get(["v1", "data", "name", name])).await?)
 }
 
 /// The stored object with this id.
 ///
 /// # Errors
 /// See [`BackendError`].
-pub async fn by_id(backend: &Backend, cx: &ToolContext<'_>, id: &str) -> Result<Value, BackendError> {
-    backend.call(cx.caller, Request::get(["v1", "data", "id", id])).await
+pub async fn by_id(backend: &Backend, cx: &ToolContext<'_>, id: &str) -> Result<Map<String, Value>, BackendError> {
+    stored(backend.call(cx.caller, Request::get(["v1", "data", "id", id])).await?)
+}
+
+/// The stored object in the backend's answer; anything else would look to a model like an empty configuration.
+fn stored(answer: Value) -> Result<Map<String, Value>, BackendError> {
+    match answer {
+        Value::Object(stored) => Ok(stored),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(BackendError::Shape("a stored configuration is an object".to_owned()))
+        }
+    }
 }
 
 /// `list_table_configs`: all configurations, without their documents.
@@ -87,17 +101,18 @@ pub struct AllConfigs {
 impl Tool for AllConfigs {
     async fn call(&self, _: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let all = self.backend.call(cx.caller, Request::get(["v1", "data", "configs", "all"])).await?;
-        Ok(ToolOutput::ok(without_documents(all).to_string()))
+        // An empty list is nothing at all in some encoders.
+        let entries = if all.is_null() { Vec::new() } else { Page::parse(all)?.items };
+        Ok(ToolOutput::ok(without_documents(entries).to_string()))
     }
 }
 
 /// The list without each entry's `config`: a few of these fill a model's window, and `get_table_config` has them.
-fn without_documents(mut all: Value) -> Value {
-    let Some(entries) = all.as_array_mut() else { return all };
+fn without_documents(mut entries: Vec<Value>) -> Value {
     for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
         entry.shift_remove("config");
     }
-    all
+    Value::Array(entries)
 }
 
 /// `validate_table_config`: the backend's verdict, then ours.
@@ -155,7 +170,8 @@ mod tests {
 
     #[test]
     fn the_list_leaves_the_documents_out() {
-        let all = json!([{ "id": "1", "name": "orders", "config": { "title": "O" }, "is_system": false }, "odd"]);
+        let all =
+            vec![json!({ "id": "1", "name": "orders", "config": { "title": "O" }, "is_system": false }), json!("odd")];
         assert_eq!(without_documents(all), json!([{ "id": "1", "name": "orders", "is_system": false }, "odd"]));
     }
 
@@ -178,7 +194,7 @@ mod tests {
     #[test]
     fn a_configuration_that_was_not_asked_for_says_so_first() {
         assert_eq!(
-            with_note(json!({ "id": "1" }), "Orders").to_string(),
+            with_note(Map::from_iter([("id".to_owned(), json!("1"))]), "Orders").to_string(),
             r#"{"note":"no configuration is named \"Orders\"; this is the one on the user's screen","id":"1"}"#
         );
     }

@@ -1,3 +1,4 @@
 //! The tools at the boundary: a chat request goes in as HTTP bytes, and what the model reads and the client sees is checked.
 
+mod tables;
 mod workflow;

@@ -214,6 +214,6 @@ fn without_an_open_table_the_configurations_are_listed() {
     let mut dialogue = Dialogue::on(TABLES, None);
     dialogue.user("hide sku").calls(&["list_table_configs {}"]);
     dialogue.results(&[Ok(json!([{ "id": "1", "name": "Stock", "description": "What is in stock." }]))]).says(
-        "No table is open on your screen. Open one first. There is 1 table configuration:\n\n- **Stock**: What is in stock",
+        "No table is open on your screen. Open one, or ask me to show one, for example *show the orders table*. There is 1 table configuration:\n\n- **Stock**: What is in stock",
     );
 }

@@ -273,7 +273,7 @@ fn failures_are_told_in_plain_words() {
     let forbidden = "HTTP 403: {\"code\":\"permission_denied\",\"message\":\"admin only\"}";
     let triggers = json!([{ "name": "on_create", "description": "A record is created" }]);
     dialogue.results(&[Err(forbidden), Ok(triggers)]).says(
-        "That did not work: `list_alerts_for_rule` reported \"admin only\". Your account may not do this. It needs an \
+        "That did not work. `list_alerts_for_rule` reported: admin only. Your account may not do this. It needs an \
          administrator's rights; please ask one, or sign in with such an account.\n\n\
          There is 1 trigger type:\n\n- `on_create`: A record is created",
     );
@@ -286,7 +286,7 @@ fn an_expired_draft_is_forgotten() {
     dialogue.results(&[Ok(json!({ "draft_id": "d3" }))]);
     dialogue.user("preview it").calls(&["preview_draft {\"draft_id\":\"d3\",\"description\":\"Create X\"}"]);
     dialogue.results(&[Err("draft not found or expired")]).says(
-        "That did not work: `preview_draft` reported \"draft not found or expired\". Drafts live for ten minutes after \
+        "That did not work. `preview_draft` reported: draft not found or expired. Drafts live for ten minutes after \
          their last use. Start it again with *create a workflow called …*.",
     );
     let turn = dialogue.user("preview it");
