@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use switchboard::app::App;
 use switchboard::config::{Config, Sources};
-use switchboard::http::auth::Claims;
+use switchboard::http::auth::{AuthSetupError, Claims};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -74,7 +74,11 @@ impl TestApp {
                 ttl: Duration::from_secs(600),
             };
             let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-            tokens.sign(&claims, now).unwrap()
+            match tokens.sign(&claims, now) {
+                // A mode that only verifies; its tests bring their own tokens.
+                Err(AuthSetupError::CannotSign) => String::new(),
+                signed => signed.unwrap(),
+            }
         };
         let token = sign(ADA, None, &["USER", "ADMIN"]);
         let (stop, stopped) = oneshot::channel();
