@@ -3,13 +3,19 @@
 
 // `cfg(test)` tells clippy that helpers between the tests are test code too, where `unwrap` is the way to fail.
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod demo_backend;
 #[cfg(test)]
 mod demo_walk;
 #[cfg(test)]
+mod identity;
+#[cfg(test)]
 mod protocol;
 #[cfg(test)]
 mod providers;
+#[cfg(test)]
+mod settings;
 #[cfg(test)]
 mod store;
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod faults;
 mod http_errors;
 mod requests;
 mod transcripts;
+mod whole_server;
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -16,14 +16,23 @@ use switchboard::llm::Vendor;
 use super::{VENDORS, provider, report, turn};
 use crate::support::upstream::{Answer, End, Upstream};
 
-struct Case {
-    name: String,
-    vendor: Vendor,
-    body: Vec<u8>,
-    expected: Value,
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) vendor: Vendor,
+    pub(super) body: Vec<u8>,
+    pub(super) expected: Value,
 }
 
-fn corpus() -> BTreeMap<String, Case> {
+impl Case {
+    /// The case as an answer in one piece.
+    pub(super) fn answer(&self) -> Answer {
+        let content_type = if self.vendor == Vendor::Ollama { "application/x-ndjson" } else { "text/event-stream" };
+        Answer::ok(content_type, self.body.clone())
+    }
+}
+
+/// All cases by `vendor/name`.
+pub(super) fn corpus() -> BTreeMap<String, Case> {
     let mut cases = BTreeMap::new();
     for (folder, vendor) in VENDORS {
         let path = format!("{}/tests/fixtures/transcripts/{folder}", env!("CARGO_MANIFEST_DIR"));
@@ -53,8 +62,7 @@ async fn replaying(
     Upstream::choosing(move |request| {
         let name = request.path.split('/').skip(1).take(2).collect::<Vec<_>>().join("/");
         let case = cases.get(&name)?;
-        let content_type = if case.vendor == Vendor::Ollama { "application/x-ndjson" } else { "text/event-stream" };
-        Some(Answer::ok(content_type, case.body.clone()).cut(cut(&name)).ending(end))
+        Some(case.answer().cut(cut(&name)).ending(end))
     })
     .await
 }
@@ -180,7 +188,7 @@ async fn every_recorded_answer_is_understood_in_random_pieces() {
 }
 
 /// Sizes from 1 to 64, the same for the same name and seed (xorshift).
-fn random_sizes(name: &str, seed: u64) -> Box<dyn FnMut() -> usize> {
+pub(super) fn random_sizes(name: &str, seed: u64) -> Box<dyn FnMut() -> usize> {
     let mut state = name.bytes().fold(seed, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)) | 1;
     Box::new(move || {
         state ^= state << 13;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use switchboard::app::App;
 use switchboard::config::{Config, Sources};
-use switchboard::http::auth::Claims;
+use switchboard::http::auth::{AuthSetupError, Claims};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -20,20 +20,20 @@ pub const ADA: &str = "11111111-1111-4111-8111-111111111111";
 /// The "Low Stock Alert" of the demo backend.
 pub const LOW_STOCK: &str = "550e8400-e29b-41d4-a716-446655440000";
 
-/// Signs a token for a user, a tenant and roles.
-type Sign = dyn Fn(&str, Option<&str>, &[&str]) -> String + Send + Sync;
-
 /// A running product and a client for it.
 pub struct TestApp {
     pub address: SocketAddr,
     /// Ada's token, with the roles USER and ADMIN.
     pub token: String,
     pub http: reqwest::Client,
-    sign: Box<Sign>,
+    sign: Sign,
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<()>>,
     _data: TempDir,
 }
+
+/// Signs a token of a user, a tenant and roles.
+type Sign = Box<dyn Fn(&str, Option<&str>, &[&str]) -> String + Send + Sync>;
 
 /// The settings of a test: its own folder for all data, a free port, and `settings` (`LLM__PROVIDER`, …) on top.
 pub fn sources(data: &TempDir, settings: &[(&str, &str)]) -> Sources {
@@ -77,7 +77,11 @@ impl TestApp {
                 ttl: Duration::from_secs(600),
             };
             let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-            tokens.sign(&claims, now).unwrap()
+            match tokens.sign(&claims, now) {
+                // A mode that only verifies; its tests bring their own tokens.
+                Err(AuthSetupError::CannotSign) => String::new(),
+                signed => signed.unwrap(),
+            }
         };
         let token = sign(ADA, None, &["USER", "ADMIN"]);
         let (stop, stopped) = oneshot::channel();
