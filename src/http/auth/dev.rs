@@ -2,14 +2,14 @@
 //! in another terminal signs with the same one.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use secrecy::SecretString;
 use uuid::Uuid;
 
-use super::AuthSetupError;
+use super::{AuthSetupError, MIN_SECRET_BYTES};
 
 /// The secret in the file at `path`, made when there is none.
 pub(super) fn secret(path: &str) -> Result<SecretString, AuthSetupError> {
@@ -21,9 +21,9 @@ pub(super) fn secret(path: &str) -> Result<SecretString, AuthSetupError> {
     let fresh = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     // Written aside and linked into place: of two starts at the same time one wins, and nobody reads half a secret.
     let aside = path.with_extension(format!("{}.new", Uuid::new_v4().simple()));
-    match fs::read_to_string(path) {
-        Ok(text) => return Ok(SecretString::from(text.trim().to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+    match read(path) {
+        Ok(secret) => return Ok(secret),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
     }
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map_err(failed)?;
@@ -32,9 +32,17 @@ pub(super) fn secret(path: &str) -> Result<SecretString, AuthSetupError> {
     fs::remove_file(&aside).map_err(failed)?;
     match linked {
         Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(error)),
     }
-    let text = fs::read_to_string(path).map_err(failed)?;
-    Ok(SecretString::from(text.trim().to_owned()))
+    read(path).map_err(failed)
+}
+
+fn read(path: &Path) -> io::Result<SecretString> {
+    let text = fs::read_to_string(path)?;
+    let secret = text.trim();
+    if secret.len() < MIN_SECRET_BYTES {
+        return Err(io::Error::new(ErrorKind::InvalidData, "it holds no secret; remove it, and a new one is made"));
+    }
+    Ok(SecretString::from(secret.to_owned()))
 }

@@ -10,7 +10,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, deco
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
-use super::Config;
+use super::{Config, MIN_SECRET_BYTES};
 use crate::agent::ports::identity::{AuthError, Authenticator};
 use crate::chat::caller::{Bearer, Caller, Owner};
 
@@ -77,7 +77,7 @@ pub struct Claims {
 impl Jwt {
     pub(super) fn hs256(config: &Config, secret: &SecretString) -> Result<Self, AuthSetupError> {
         let secret = secret.expose_secret().as_bytes();
-        if secret.len() < 32 {
+        if secret.len() < MIN_SECRET_BYTES {
             return Err(AuthSetupError::WeakSecret);
         }
         let signing = Some(EncodingKey::from_secret(secret));
@@ -148,6 +148,10 @@ impl Authenticator for Jwt {
     fn authenticate(&self, token: &str) -> Result<Caller, AuthError> {
         let claims =
             decode::<Map<String, Value>>(token, &self.verifying, &self.validation).map_err(|e| refused(&e))?.claims;
+        // The library would take a list of issuers too; an issuer is one text (RFC 7519, section 4.1.1).
+        if !self.issuer.is_empty() && claims.get("iss").and_then(Value::as_str) != Some(self.issuer.as_str()) {
+            return Err(AuthError::Invalid("its issuer is not accepted"));
+        }
         let user = match claims.get("sub").and_then(Value::as_str) {
             Some(user) if !user.trim().is_empty() && user.len() <= 256 => user.to_owned(),
             Some(_) | None => return Err(AuthError::Invalid("sub is empty or too long")),

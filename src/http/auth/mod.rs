@@ -20,6 +20,9 @@ pub use jwt::{AuthSetupError, Claims, Jwt};
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN_BYTES: usize = 8 * 1024;
 
+/// The shortest shared secret: as long as the hash (RFC 7518, section 3.2).
+const MIN_SECRET_BYTES: usize = 32;
+
 /// `[auth]`: whose tokens are accepted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]

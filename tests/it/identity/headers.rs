@@ -144,7 +144,8 @@ async fn a_public_key_is_no_shared_secret() {
     let trimmed = String::from_utf8(pem.clone()).unwrap().trim().as_bytes().to_vec();
     for secret in [pem, trimmed] {
         let key = EncodingKey::from_secret(&secret);
-        for (alg, algorithm) in [("HS256", Algorithm::HS256), ("HS512", Algorithm::HS512), ("RS256", Algorithm::HS256)] {
+        for (alg, algorithm) in [("HS256", Algorithm::HS256), ("HS512", Algorithm::HS512), ("RS256", Algorithm::HS256)]
+        {
             let confused = token(&json!({"alg": alg}), &claims, &key, algorithm);
             refused_token(&app, &confused, "invalid_token", "the public key used as a secret").await;
         }

@@ -26,11 +26,14 @@ pub struct TestApp {
     /// Ada's token, with the roles USER and ADMIN.
     pub token: String,
     pub http: reqwest::Client,
-    sign: Box<dyn Fn(&str, Option<&str>, &[&str]) -> String + Send + Sync>,
+    sign: Sign,
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<()>>,
     _data: TempDir,
 }
+
+/// Signs a token of a user, a tenant and roles.
+type Sign = Box<dyn Fn(&str, Option<&str>, &[&str]) -> String + Send + Sync>;
 
 /// The settings of a test: its own folder for all data, a free port, and `settings` (`LLM__PROVIDER`, …) on top.
 pub fn sources(data: &TempDir, settings: &[(&str, &str)]) -> Sources {
