@@ -23,7 +23,7 @@ use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
 use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
-use crate::llm::{self, Vendor};
+use crate::llm;
 use crate::runs::Runs;
 use crate::store::{self, sqlite::SqliteStore};
 use crate::tools::backend::Backend;
@@ -200,17 +200,20 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<(), StartError> {
     let in_memory = store::Config { url: "sqlite::memory:".to_owned() };
     let store = store::open(&in_memory, Arc::new(SystemClock)).await?;
     provider(config)?;
-    let backend_root = match config.backend.mode {
-        BackendMode::Http => root(&config.backend.base_url)?,
-        BackendMode::Demo => {
-            demo_seed(assets)?;
-            root("http://localhost")?
-        }
+    let (backend_root, seed) = match config.backend.mode {
+        BackendMode::Http => (root(&config.backend.base_url)?, Ok(())),
+        BackendMode::Demo => (root("http://localhost")?, demo_seed(assets).map(drop)),
     };
     let backend = Arc::new(backend_client(config, backend_root)?);
-    tools_and_profiles(config, assets, backend, store.clone())?;
+    let profiles = tools_and_profiles(config, assets, backend, store.clone()).map(drop);
     store.close().await;
-    Ok(())
+    match (seed, profiles) {
+        (Err(StartError::Config(mut problems)), Err(StartError::Config(more))) => {
+            problems.extend(more);
+            Err(StartError::Config(problems))
+        }
+        (seed, profiles) => seed.and(profiles),
+    }
 }
 
 fn demo_seed(assets: &Assets) -> Result<Seed, StartError> {
@@ -242,11 +245,7 @@ fn tools_and_profiles(
 
 /// The model that the settings ask for; `auto` takes the first vendor that has a key, else the demo model.
 fn provider(config: &Config) -> Result<Arc<dyn LlmProvider>, llm::ConnectError> {
-    let vendor = match config.llm.provider.as_str() {
-        "auto" => Vendor::ALL.into_iter().find(|vendor| config.llm.section(*vendor).has_key),
-        name => Vendor::parse(name),
-    };
-    match vendor {
+    match config.llm.vendor() {
         Some(vendor) => llm::connect(vendor, &config.llm),
         None => Ok(Arc::new(DemoModel::new())),
     }

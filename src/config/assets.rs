@@ -1,6 +1,7 @@
 //! The files of `config/`, built into the binary; a folder given at start replaces them one by one.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use rust_embed::RustEmbed;
@@ -21,10 +22,15 @@ impl Assets {
         Self { dir }
     }
 
-    /// The text of the file at `path`; `None` when there is none or it is not UTF-8.
+    /// The text of the file at `path`; `None` when there is none or it cannot be read. The built-in file never stands in
+    /// for one of the folder that cannot be read.
     pub fn text(&self, path: &str) -> Option<String> {
-        let in_dir = self.dir.as_ref().and_then(|dir| std::fs::read_to_string(dir.join(path)).ok());
-        in_dir.or_else(|| built_in(path))
+        let Some(dir) = &self.dir else { return built_in(path) };
+        match std::fs::read_to_string(dir.join(path)) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == ErrorKind::NotFound => built_in(path),
+            Err(_) => None,
+        }
     }
 
     /// The paths of the files directly in `folder` that end in `suffix`, sorted.

@@ -55,14 +55,31 @@ struct ToolEntry {
 pub fn load(assets: &Assets, has_handler: impl Fn(&str) -> bool) -> Result<Profiles, Vec<Problem>> {
     let mut problems = Vec::new();
     let tools = tools(assets, &mut problems);
-    let mut profiles = Vec::new();
+    let mut profiles: Vec<Profile> = Vec::new();
+    let mut paths: Vec<String> = Vec::new();
     for path in assets.list("profiles", ".toml") {
         let Some(text) = assets.text(&path) else {
             problems.push(Problem::new(path, "cannot be read"));
             continue;
         };
         match toml::from_str::<ProfileFile>(&text) {
-            Ok(file) => profiles.push(profile(&path, file, assets, &tools, &has_handler, &mut problems)),
+            Ok(file) => {
+                let profile = profile(&path, file, assets, &tools, &has_handler, &mut problems);
+                for (other, other_path) in profiles.iter().zip(&paths) {
+                    let (id, context_type) = (&profile.id, &profile.context_type);
+                    for (key, value, taken) in [
+                        ("id", id, *id == other.id),
+                        ("context_type", context_type, *context_type == other.context_type),
+                    ] {
+                        if taken {
+                            let reason = format!("{key} {value:?} is already that of {other_path}");
+                            problems.push(Problem::new(&path, reason));
+                        }
+                    }
+                }
+                profiles.push(profile);
+                paths.push(path);
+            }
             Err(error) => problems.push(Problem::new(path, error.message().to_owned())),
         }
     }

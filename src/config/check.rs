@@ -7,7 +7,10 @@ use url::Url;
 
 use super::{BackendMode, Config, Problem};
 use crate::http::auth::Mode;
-use crate::llm::Vendor;
+use crate::llm::{self, ConnectError, Vendor};
+
+/// An hour: clocks that differ by more are broken, and a token must end some time.
+const MAX_LEEWAY_S: u64 = 3600;
 
 /// Notes every problem of `config`.
 pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
@@ -16,6 +19,9 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     llm(config, problems);
     if config.backend.mode == BackendMode::Http {
         origin("backend.base_url", &config.backend.base_url, problems);
+    }
+    if !config.store.url.starts_with("sqlite:") {
+        problems.push(Problem::new("store.url", "must begin with sqlite:; other databases are not available yet"));
     }
     if config.events.url != "local" {
         problems.push(Problem::new("events.url", "must be \"local\"; other event logs are not available yet"));
@@ -49,6 +55,9 @@ fn server(config: &Config, problems: &mut Vec<Problem>) {
 
 fn auth(config: &Config, problems: &mut Vec<Problem>) {
     let auth = &config.auth;
+    if auth.leeway_s > MAX_LEEWAY_S {
+        problems.push(Problem::new("auth.leeway_s", format!("must be at most {MAX_LEEWAY_S}")));
+    }
     match auth.mode {
         Mode::Dev => {}
         Mode::Hs256 => {
@@ -70,34 +79,38 @@ fn auth(config: &Config, problems: &mut Vec<Problem>) {
 
 fn llm(config: &Config, problems: &mut Vec<Problem>) {
     let llm = &config.llm;
+    if Vendor::parse(&llm.provider).is_none() && !matches!(llm.provider.as_str(), "auto" | "demo") {
+        let reason = "must be one of auto, gemini, claude, ollama, openai, demo";
+        problems.push(Problem::new("llm.provider", reason));
+    }
     if !llm.fallbacks.is_empty() {
         problems.push(Problem::new("llm.fallbacks", "is not available yet; leave it empty"));
     }
     if llm.max_tokens == 0 {
         problems.push(Problem::new("llm.max_tokens", "must be at least 1"));
     }
-    match Vendor::parse(&llm.provider) {
-        Some(vendor) => {
-            let (section, name) = (llm.section(vendor), vendor.name());
-            // A query before the path is appended is how Azure names its API version.
-            let base_url = match vendor {
-                Vendor::OpenAi => section.base_url.split('?').next().unwrap_or_default(),
-                Vendor::Gemini | Vendor::Claude | Vendor::Ollama => section.base_url,
-            };
-            origin(&format!("llm.{name}.base_url"), base_url, problems);
-            if section.model.trim().is_empty() {
-                problems.push(Problem::new(format!("llm.{name}.model"), "is required"));
-            }
-            if vendor.needs_key() && !section.has_key {
-                let reason = format!("is required with llm.provider \"{name}\"");
-                problems.push(Problem::new(format!("llm.{name}.api_key"), reason));
-            }
+    let Some(vendor) = llm.vendor() else { return };
+    let (section, name) = (llm.section(vendor), vendor.name());
+    // A query before the path is appended is how Azure names its API version.
+    let base_url = match vendor {
+        Vendor::OpenAi => section.base_url.split('?').next().unwrap_or_default(),
+        Vendor::Gemini | Vendor::Claude | Vendor::Ollama => section.base_url,
+    };
+    origin(&format!("llm.{name}.base_url"), base_url, problems);
+    if section.model.trim().is_empty() {
+        problems.push(Problem::new(format!("llm.{name}.model"), "is required"));
+    }
+    if vendor.needs_key() && !section.has_key {
+        let reason = format!("is required with llm.provider \"{name}\"");
+        problems.push(Problem::new(format!("llm.{name}.api_key"), reason));
+    }
+    match llm::connect(vendor, llm) {
+        Err(ConnectError::Header { key, .. }) => {
+            let reason = "has characters that no http header can carry";
+            problems.push(Problem::new(format!("llm.{name}.{key}"), reason));
         }
-        None if matches!(llm.provider.as_str(), "auto" | "demo") => {}
-        None => {
-            let reason = "must be one of auto, gemini, claude, ollama, openai, demo";
-            problems.push(Problem::new("llm.provider", reason));
-        }
+        // The first two have been found above; the last is no mistake of the settings.
+        Err(ConnectError::BaseUrl { .. } | ConnectError::Model { .. } | ConnectError::Client(_)) | Ok(_) => {}
     }
 }
 

@@ -66,11 +66,14 @@ fn overlay(base: &mut Table, layer: Table, path: &str, problems: &mut Vec<Proble
 
 fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, problems: &mut Vec<Problem>) {
     for (name, keys) in USUAL_KEYS {
-        let already = find(merged, &keys).is_some_and(|slot| slot.as_str().is_some_and(|key| !key.is_empty()));
-        let from_file = || file_text(name, sources.env.get(&format!("{name}_FILE"))?, &mut Vec::new());
-        if let Some(key) = sources.env.get(name).cloned().or_else(from_file).filter(|_| !already)
-            && let Some(slot) = find(merged, &keys)
-        {
+        let Some(slot) = find(merged, &keys).filter(|slot| slot.as_str() == Some("")) else { continue };
+        let file = format!("{name}_FILE");
+        let key = match (sources.env.get(name).filter(|key| !key.is_empty()), sources.env.get(&file)) {
+            (Some(key), _) => Some(key.clone()),
+            (None, Some(path)) => file_text(&file, path, problems),
+            (None, None) => None,
+        };
+        if let Some(key) = key {
             *slot = Value::String(key);
         }
     }

@@ -179,6 +179,9 @@ impl Config {
     /// Every problem at once.
     pub fn load(sources: &Sources) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
+        if let Some(dir) = sources.dir.as_ref().filter(|dir| !dir.is_dir()) {
+            problems.push(Problem::new(dir.display().to_string(), "is not a folder"));
+        }
         let config = layers::read(sources, &mut problems);
         if let Some(config) = &config {
             check::check(config, &mut problems);

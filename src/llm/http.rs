@@ -98,7 +98,8 @@ impl Endpoint {
     /// When there is no connection, no answer in time, or another status.
     pub(crate) async fn post(&self, body: &(impl Serialize + Sync)) -> Result<Body, ProviderError> {
         let json = serde_json::to_vec(body).map_err(|error| ProviderError::new(ProviderErrorKind::Rejected, error))?;
-        let deadline = self.patience.first_byte.map(|wait| Instant::now() + wait);
+        // A time that no clock reaches is no limit.
+        let deadline = self.patience.first_byte.and_then(|wait| Instant::now().checked_add(wait));
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(json);
         let sent = match deadline {
             Some(deadline) => timeout_at(deadline, request.send()).await.map_err(|_| timed_out("first byte"))?,

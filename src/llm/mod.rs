@@ -71,6 +71,14 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The vendor that `provider` asks for; `None` is the demo model.
+    pub fn vendor(&self) -> Option<Vendor> {
+        match self.provider.as_str() {
+            "auto" => Vendor::ALL.into_iter().find(|vendor| self.section(*vendor).has_key),
+            name => Vendor::parse(name),
+        }
+    }
+
     /// The section of one vendor.
     pub fn section(&self, vendor: Vendor) -> Section<'_> {
         let (base_url, model, api_key) = match vendor {
@@ -79,7 +87,7 @@ impl Config {
             Vendor::Ollama => (&self.ollama.base_url, &self.ollama.model, &self.ollama.api_key),
             Vendor::OpenAi => (&self.openai.base_url, &self.openai.model, &self.openai.api_key),
         };
-        Section { base_url, model, has_key: !api_key.expose_secret().is_empty() }
+        Section { base_url, model, has_key: !api_key.expose_secret().trim().is_empty() }
     }
 
     fn patience(&self) -> Patience {

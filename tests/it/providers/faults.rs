@@ -42,6 +42,17 @@ async fn a_model_that_never_begins_is_given_up_after_the_first_byte_time() {
 }
 
 #[tokio::test]
+async fn a_limit_beyond_all_clocks_is_no_limit() {
+    let upstream = Upstream::script([Answer::ok(SSE, format!("{HELLO}{STOP}"))]).await;
+    let mut config = config(&upstream.url());
+    config.first_byte_timeout_s = u64::MAX;
+    config.idle_timeout_s = u64::MAX;
+    let (turn, failure) = turn(&*llm::connect(Vendor::OpenAi, &config).unwrap()).await;
+    assert!(failure.is_none(), "{failure:?}");
+    assert_eq!(turn.message.text(), "hello");
+}
+
+#[tokio::test]
 async fn comments_keep_a_silent_model_alive() {
     let mut answer = Answer::ok(SSE, HELLO);
     for _ in 0..6 {
