@@ -1,6 +1,6 @@
 //! `switchboard healthcheck`: one `GET /livez` over a plain socket, for images that have no curl.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -35,20 +35,37 @@ pub enum Unhealthy {
 /// See [`Unhealthy`].
 pub fn live(bind: &str) -> Result<(), Unhealthy> {
     let no_answer = |error| Unhealthy::NoAnswer { address: bind.to_owned(), error };
-    let mut addresses = bind.to_socket_addrs().map_err(no_answer)?;
-    let address = addresses.next().ok_or_else(|| no_answer(std::io::ErrorKind::AddrNotAvailable.into()))?;
-    let mut stream = TcpStream::connect_timeout(&reachable(address), PATIENCE).map_err(no_answer)?;
+    let mut stream = connect(bind).map_err(no_answer)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(no_answer)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(no_answer)?;
     stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").map_err(no_answer)?;
-    let mut head = [0; 64];
-    let read = stream.read(&mut head).map_err(no_answer)?;
-    let answer = String::from_utf8_lossy(&head[..read]);
+    let mut head = Vec::new();
+    // The first line may come in pieces.
+    while head.len() < 64 && !head.contains(&b'\n') {
+        let mut piece = [0; 64];
+        match stream.read(&mut piece).map_err(no_answer)? {
+            0 => break,
+            read => head.extend_from_slice(&piece[..read]),
+        }
+    }
+    let answer = String::from_utf8_lossy(&head);
     let first_line = answer.lines().next().unwrap_or_default();
-    match first_line.starts_with("HTTP/1.1 200") {
+    match first_line.starts_with("HTTP/1.1 ") && first_line.split(' ').nth(1) == Some("200") {
         true => Ok(()),
         false => Err(Unhealthy::NotOk { address: bind.to_owned(), answer: first_line.to_owned() }),
     }
+}
+
+/// A connection to the first of the name's addresses that takes one: the server listens on one of them.
+fn connect(bind: &str) -> io::Result<TcpStream> {
+    let mut failure = io::ErrorKind::AddrNotAvailable.into();
+    for address in bind.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&reachable(address), PATIENCE) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
 }
 
 /// A server that listens on all addresses is asked on loopback.

@@ -10,6 +10,7 @@ use switchboard::app::{App, StartError};
 use switchboard::config::{BackendMode, Config, Problem, Sources};
 use switchboard::http::auth::{self, Claims, Mode};
 use switchboard::{healthcheck, telemetry};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Exit code for a mistake in the configuration or on the command line.
 const MISCONFIGURED: u8 = 2;
@@ -43,7 +44,7 @@ enum Command {
 #[derive(Args)]
 struct TokenArgs {
     /// The user (`sub`).
-    #[arg(long)]
+    #[arg(long, value_parser = parse_user)]
     user: String,
     /// The tenant.
     #[arg(long)]
@@ -59,17 +60,24 @@ struct TokenArgs {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let sources = Sources::of_process(cli.config, cli.config_dir);
+    let command = cli.command.unwrap_or(Command::Serve);
     let config = match Config::load(&sources) {
         Ok(config) => config,
-        Err(problems) => return misconfigured(&problems),
+        Err(mut problems) => {
+            match command {
+                Command::Serve | Command::CheckConfig => problems.extend(file_problems(&sources)),
+                Command::Token(_) | Command::Healthcheck => {}
+            }
+            return misconfigured(&problems);
+        }
     };
-    match cli.command.unwrap_or(Command::Serve) {
+    match command {
         Command::Serve => serve(&config, &sources),
         Command::CheckConfig => check_config(&config, &sources),
         Command::Token(args) => token(&config, args),
         Command::Healthcheck => match healthcheck::live(&config.server.bind) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failed(&error.to_string()),
+            Err(error) => failed(&with_causes(&error)),
         },
     }
 }
@@ -81,15 +89,20 @@ fn serve(config: &Config, sources: &Sources) -> ExitCode {
         Err(error) => return failed(&format!("the runtime did not start: {error}")),
     };
     runtime.block_on(async {
+        // From before the address is printed on: whoever has read it may ask the server to stop.
+        let stop = match stop_signal() {
+            Ok(stop) => stop,
+            Err(error) => return failed(&format!("signals cannot be received: {error}")),
+        };
         let app = match App::build(config, &sources.assets()).await {
             Ok(app) => app,
             Err(StartError::Config(problems)) => return misconfigured(&problems),
-            Err(error) => return failed(&error.to_string()),
+            Err(error) => return failed(&with_causes(&error)),
         };
         if let Err(error) = greet(&app, config) {
             return failed(&error);
         }
-        app.serve(stop_signal()).await;
+        app.serve(stop).await;
         ExitCode::SUCCESS
     })
 }
@@ -143,7 +156,17 @@ fn check_config(config: &Config, sources: &Sources) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(StartError::Config(problems)) => misconfigured(&problems),
-        Err(error) => failed(&error.to_string()),
+        Err(error) => failed(&with_causes(&error)),
+    }
+}
+
+/// What is wrong with the files, which does not depend on the settings: so both kinds of mistakes are reported at once.
+fn file_problems(sources: &Sources) -> Vec<Problem> {
+    let Ok(defaults) = Config::load(&Sources::default()) else { return Vec::new() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.map(|runtime| runtime.block_on(switchboard::app::check(&defaults, &sources.assets()))) {
+        Ok(Err(StartError::Config(problems))) => problems,
+        Ok(_) | Err(_) => Vec::new(),
     }
 }
 
@@ -161,26 +184,27 @@ fn token(config: &Config, args: TokenArgs) -> ExitCode {
             say(&token);
             ExitCode::SUCCESS
         }
-        Err(error) => failed(&error.to_string()),
+        Err(error) => failed(&with_causes(&error)),
     }
 }
 
-/// SIGTERM, or Ctrl-C.
-async fn stop_signal() {
-    let interrupt = async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
+/// What is done at SIGTERM or Ctrl-C; both are noticed from this call on, not only once it is waited for.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
-    };
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = interrupt => {}
-        () = terminate => {}
+    })
+}
+
+/// No server would accept another one.
+fn parse_user(text: &str) -> Result<String, String> {
+    match !text.trim().is_empty() && text.len() <= 256 {
+        true => Ok(text.to_owned()),
+        false => Err("must be 1 to 256 bytes and not blank".to_owned()),
     }
 }
 
@@ -214,6 +238,21 @@ fn misconfigured(problems: &[Problem]) -> ExitCode {
 fn failed(message: &str) -> ExitCode {
     complain(&format!("switchboard: {message}"));
     ExitCode::FAILURE
+}
+
+/// An error and what caused it, in one line; a cause that the text already tells is not repeated.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+        cause = error.source();
+    }
+    line
 }
 
 /// Writes a line to standard output; a closed pipe is no reason to fail.

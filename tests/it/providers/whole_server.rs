@@ -147,7 +147,8 @@ fn check_events(case: &Case, play: &Play, body: &str, frames: &[Frame]) {
     let written = serde_json::to_string(thinking).unwrap();
     let opening: String = written.trim_matches('"').chars().take(40).collect();
     assert!(thinking.is_empty() || !body.contains(&opening), "{name}: thinking in {body}");
-    for secret in expected["replay"].as_array().into_iter().flatten().flat_map(|item| [&item["signature"], &item["data"]])
+    for secret in
+        expected["replay"].as_array().into_iter().flatten().flat_map(|item| [&item["signature"], &item["data"]])
     {
         assert!(secret.as_str().is_none_or(|secret| !body.contains(secret)), "{name}: replay data in {body}");
     }
@@ -180,7 +181,8 @@ fn check_events(case: &Case, play: &Play, body: &str, frames: &[Frame]) {
 
 fn check_calls(case: &Case, name: &str, frames: &[Frame]) {
     let calls = case.expected["tool_calls"].as_array().unwrap();
-    let of_event = |event: &str| -> Vec<&Value> { frames.iter().filter(|f| f.event == event).map(|f| &f.data).collect() };
+    let of_event =
+        |event: &str| -> Vec<&Value> { frames.iter().filter(|f| f.event == event).map(|f| &f.data).collect() };
     let (started, results) = (of_event("tool_call_start"), of_event("tool_call_result"));
     assert_eq!((started.len(), results.len()), (calls.len(), calls.len()), "{name}");
     let mut ids = HashSet::new();
