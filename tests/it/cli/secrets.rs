@@ -14,7 +14,6 @@ async fn no_secret_is_logged_stored_or_answered() {
     let model = Upstream::script([
         calls("t1", "list_my_alerts", &json!({})).answer(),
         says("There they are.").answer(),
-        says("Over HTTP/2.").answer(),
         Answer::status(401, "application/json", refusal),
     ])
     .await;
@@ -32,15 +31,8 @@ async fn no_secret_is_logged_stored_or_answered() {
     let forged = format!("{}forged", folder.token(&["--user", "somebody"]));
 
     let plain = reqwest::Client::builder().no_proxy().build().unwrap();
-    let http2 = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
     let mut answers = String::new();
-    for (client, token, status) in [
-        (&plain, &token, 200),
-        (&http2, &token, 200),
-        (&plain, &printed, 200),
-        (&plain, &forged, 401),
-        (&http2, &forged, 401),
-    ] {
+    for (client, token, status) in [(&plain, &token, 200), (&plain, &printed, 200), (&plain, &forged, 401)] {
         let body = json!({"message": "My alerts", "context_type": "workflow", "conversation_id": "c"});
         let request = client.post(serving.url("/v1/agent/chat")).bearer_auth(token).json(&body);
         let response = request.send().await.unwrap();
@@ -49,7 +41,7 @@ async fn no_secret_is_logged_stored_or_answered() {
         answers.push_str(&response.text().await.unwrap());
     }
     assert!(answers.contains("\"is_error\":false"), "the token reached the backend: {answers}");
-    assert_eq!(answers.matches("message_complete").count(), 2, "{answers}");
+    assert_eq!(answers.matches("message_complete").count(), 1, "{answers}");
     assert!(answers.contains("provider_unauthorized"), "{answers}");
     assert!(model.requests().iter().all(|r| r.header("authorization") == Some(&format!("Bearer {API_KEY}"))));
     serving.terminate();

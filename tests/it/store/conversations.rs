@@ -51,15 +51,16 @@ pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Data
     let runs: Vec<_> = (0..3).map(|_| [&[user(&text)][..], &tool_turn(), &[answer(&text)]].concat()).collect();
     let said = runs.concat();
     // A run is between 2500 and 3500 bytes here, a good 1000 of them its question and as much its answer.
-    let rows = [
-        (0, 12, "no limit"),
-        (1_000_000, 12, "more than there is"),
-        (10, 0, "not even the newest answer"),
-        (1_900, 0, "an answer, but no user message before it"),
-        (4_000, 4, "one run whole"),
-        (4_900, 4, "the end of another run, but not its beginning"),
+    let all: Vec<usize> = (0..12).collect();
+    let rows: [(usize, &[usize], &str); 6] = [
+        (0, &all, "no limit"),
+        (1_000_000, &all, "more than there is"),
+        (10, &[8], "not even the newest answer, and still its question"),
+        (1_300, &[8, 11], "an answer and its question, without what lies between them"),
+        (3_500, &[8, 9, 10, 11], "one run whole"),
+        (4_900, &[4, 7, 8, 9, 10, 11], "the end of another run, and its question"),
     ];
-    for (index, (bytes, messages, reason)) in rows.into_iter().enumerate() {
+    for (index, (bytes, seen, reason)) in rows.into_iter().enumerate() {
         // Asking lengthens the conversation, so each row asks in its own.
         let room = Room::at(&format!("acme/ann/c{index}"));
         for messages in &runs {
@@ -67,7 +68,7 @@ pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Data
             store.append(run, 1, &messages[1..]).await.unwrap();
         }
         let (_, start) = room.say_within(&*store, "next", bytes).await;
-        let newest = &said[said.len() - messages..];
+        let newest: Vec<_> = seen.iter().map(|at| &said[*at]).collect();
         assert_eq!(format!("{:#?}", start.history), format!("{newest:#?}"), "{reason}");
     }
 }

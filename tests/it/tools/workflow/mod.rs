@@ -12,6 +12,7 @@ mod updates;
 mod wire;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -31,6 +32,8 @@ pub const RULE: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 pub struct Dialogue {
     pub s: Scripted,
     next: Arc<Mutex<VecDeque<Answer>>>,
+    /// How many messages there were: call ids are unique in a conversation.
+    messages: AtomicUsize,
 }
 
 /// What came of one message.
@@ -67,16 +70,17 @@ impl Dialogue {
         let base_url = format!("{}/v1", model.url());
         let mut all = vec![("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", &base_url)];
         all.extend(settings);
-        Self { s: Scripted { app: TestApp::start(&all).await, model }, next }
+        let s = Scripted { app: TestApp::start(&all).await, model };
+        Self { s, next, messages: AtomicUsize::new(0) }
     }
 
     /// The same product, stopped and started again, with the demo backend.
     pub async fn restarted(self) -> Self {
-        let Self { s: Scripted { app, model }, next } = self;
+        let Self { s: Scripted { app, model }, next, messages } = self;
         let data = app.stop().await;
         let base_url = format!("{}/v1", model.url());
         let settings = [("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", base_url.as_str())];
-        Self { s: Scripted { app: TestApp::start_in(data, &settings).await, model }, next }
+        Self { s: Scripted { app: TestApp::start_in(data, &settings).await, model }, next, messages }
     }
 
     /// Ada's message in a conversation, and what came of the calls the model makes on it.
@@ -109,8 +113,10 @@ impl Dialogue {
         context: Value,
         calls: &[(&str, Value)],
     ) -> Vec<Frame> {
+        let message = self.messages.fetch_add(1, Ordering::Relaxed);
+        let id = |n: usize| format!("m{message}t{n}");
         let script = calls.iter().enumerate();
-        let script = script.fold(turn(), |turn, (n, (name, args))| turn.call(&format!("t{n}"), name, args));
+        let script = script.fold(turn(), |turn, (n, (name, args))| turn.call(&id(n), name, args));
         self.next.lock().unwrap().push_back(script.done().answer());
         let body = json!({"message": "Go on", "context_type": "workflow", "conversation_id": conversation, "context": context});
         let response = self.s.app.post_as(token, &body).await;
@@ -125,10 +131,7 @@ impl Dialogue {
             seen.push((&frame.event, data));
         }
         let each = |event| {
-            calls
-                .iter()
-                .enumerate()
-                .map(move |(n, (name, _))| (event, json!({"tool_use_id": format!("t{n}"), "name": name})))
+            calls.iter().enumerate().map(move |(n, (name, _))| (event, json!({"tool_use_id": id(n), "name": name})))
         };
         let mut expected = vec![("message_start", json!({"turn": 0}))];
         expected.extend(each("tool_call_start"));
