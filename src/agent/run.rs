@@ -83,7 +83,7 @@ enum Ended {
 impl From<ProviderError> for Ended {
     fn from(error: ProviderError) -> Self {
         let failure =
-            Failure { code: error.kind.code(), message: error.to_string(), retryable: error.kind.is_retryable() };
+            Failure { code: error.kind.code(), message: error.to_string(), retryable: error.retryable };
         Self::Failed(failure)
     }
 }

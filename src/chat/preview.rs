@@ -18,23 +18,46 @@ pub struct Preview {
 /// What accepting a preview saves, complete: nothing of it comes from a later request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What is changed.
-    pub target: ChangeTarget,
+    /// What kind of thing is changed, in words for people and the model; the tool that makes it knows its own.
+    pub what: String,
     /// The existing object's id for an update, `None` for a new one.
     pub existing_id: Option<String>,
-    /// A name for people (the workflow's or the table's).
+    /// A name for people.
     pub name: String,
+    /// How it is saved.
+    pub save: Save,
     /// The body the backend gets.
     pub body: Value,
 }
 
-/// The kinds of object a preview can save.
+/// The backend call that saves a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Save {
+    /// Whether it makes a new thing or replaces an existing one.
+    pub verb: SaveVerb,
+    /// The path's segments, unencoded.
+    pub path: Vec<String>,
+}
+
+/// What saving does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeTarget {
-    /// A workflow rule.
-    Workflow,
-    /// A table configuration.
-    TableConfig,
+pub enum SaveVerb {
+    /// Makes a new thing (`POST`).
+    Create,
+    /// Replaces an existing one (`PUT`).
+    Replace,
+}
+
+impl Save {
+    /// A save that makes a new thing at `path`.
+    pub fn create<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { verb: SaveVerb::Create, path: path.into_iter().map(str::to_owned).collect() }
+    }
+
+    /// A save that replaces the thing at `path`.
+    pub fn replace<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { verb: SaveVerb::Replace, ..Self::create(path) }
+    }
 }
 
 /// What the user said to a preview.
@@ -51,8 +74,8 @@ pub enum Verdict {
 pub struct Decided {
     /// The preview.
     pub preview: PreviewId,
-    /// What was changed.
-    pub target: ChangeTarget,
+    /// What kind of thing was changed, in words.
+    pub what: String,
     /// The object's name for people.
     pub name: String,
     /// What the user said.
@@ -66,10 +89,7 @@ pub struct Decided {
 impl Decided {
     /// The decision as one bracketed line for the model.
     pub fn sentence(&self) -> String {
-        let what = match self.target {
-            ChangeTarget::Workflow => "workflow",
-            ChangeTarget::TableConfig => "table configuration",
-        };
+        let what = &self.what;
         let mut line = match (self.verdict, &self.saved_id) {
             (Verdict::Accept, Some(id)) => {
                 format!("[The user accepted the preview of the {what} {:?}; it is saved with id {id}.", self.name)

@@ -79,6 +79,7 @@ impl From<DecisionError> for Problem {
             DecisionError::Claim(ClaimError::NotFound) => no_such_preview(),
             DecisionError::Claim(ClaimError::AlreadyDecided) => Self::conflict("already_decided", error.to_string()),
             DecisionError::BackendRefused(_) => Self::backend_refused(error.to_string()),
+            DecisionError::Unconfirmed => Self::save_unconfirmed(error.to_string()),
             DecisionError::Claim(ClaimError::Store(cause)) | DecisionError::Store(cause) => {
                 tracing::error!(error = %Causes(&cause), "decision not recorded");
                 cause.into()

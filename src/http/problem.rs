@@ -59,6 +59,11 @@ impl Problem {
         Self::new(StatusCode::BAD_GATEWAY, "backend_refused", detail)
     }
 
+    /// 502: the backend's answer did not come.
+    pub fn save_unconfirmed(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, "save_unconfirmed", detail)
+    }
+
     /// 503: not now.
     pub fn unavailable(code: &'static str, detail: impl Into<String>) -> Self {
         Self { retry_after_s: Some(5), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail) }

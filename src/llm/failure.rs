@@ -52,15 +52,16 @@ pub(crate) fn of_status(status: StatusCode, headers: &HeaderMap, body: &[u8], no
         Err(_) => Words { message: shorten(text.trim()), ..Words::default() },
     };
     let retry_after = retry_after(headers, now).or(words.retry_after);
-    let mut kind = words.kind(Some(status.as_u16()), retry_after);
-    match header(headers, "x-should-retry") {
-        Some("true") if !kind.is_retryable() => kind = ProviderErrorKind::Unavailable { retry_after },
-        Some("false") if kind.is_retryable() => kind = ProviderErrorKind::Rejected,
-        _ => {}
-    }
+    let kind = words.kind(Some(status.as_u16()), retry_after);
+    let retryable = match header(headers, "x-should-retry") {
+        Some("true") => true,
+        Some("false") => false,
+        _ => kind.is_retryable(),
+    };
     let request_id = ["request-id", "x-request-id"].iter().find_map(|name| header(headers, name));
     let request_id = request_id.map_or(String::new(), |id| format!(" (request id {})", shorten(id)));
-    ProviderError::new(kind, Refusal::Status { status: status.as_u16(), message: words.message, request_id })
+    let detail = Refusal::Status { status: status.as_u16(), message: words.message, request_id };
+    ProviderError { retryable, ..ProviderError::new(kind, detail) }
 }
 
 /// What an error says, whatever its shape.

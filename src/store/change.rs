@@ -7,14 +7,16 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::transcript::RecordError;
 use crate::chat::ids::PreviewId;
-use crate::chat::preview::{Change, ChangeTarget, Decided, Verdict};
+use crate::chat::preview::{Change, Decided, Save, SaveVerb, Verdict};
 
 /// A [`Change`]. Its body is kept raw: the reader's depth limit then counts the body alone, as it did when the body came.
 #[derive(Serialize, Deserialize)]
 struct ChangeRow<'a> {
-    target: TargetRow,
+    what: Cow<'a, str>,
     existing_id: Option<Cow<'a, str>>,
     name: Cow<'a, str>,
+    verb: VerbRow,
+    path: Cow<'a, [String]>,
     body: Box<RawValue>,
 }
 
@@ -22,7 +24,7 @@ struct ChangeRow<'a> {
 #[derive(Serialize, Deserialize)]
 pub(super) struct DecidedRow<'a> {
     preview: Cow<'a, str>,
-    target: TargetRow,
+    what: Cow<'a, str>,
     name: Cow<'a, str>,
     verdict: VerdictRow,
     comment: Option<Cow<'a, str>>,
@@ -31,9 +33,9 @@ pub(super) struct DecidedRow<'a> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum TargetRow {
-    Workflow,
-    TableConfig,
+enum VerbRow {
+    Create,
+    Replace,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -49,9 +51,14 @@ enum VerdictRow {
 /// When its body is nested so deeply that it could not be read again.
 pub(super) fn encode_change(change: &Change) -> Result<String, RecordError> {
     let row = ChangeRow {
-        target: TargetRow::of(change.target),
+        what: Cow::Borrowed(&change.what),
         existing_id: change.existing_id.as_deref().map(Cow::Borrowed),
         name: Cow::Borrowed(&change.name),
+        verb: match change.save.verb {
+            SaveVerb::Create => VerbRow::Create,
+            SaveVerb::Replace => VerbRow::Replace,
+        },
+        path: Cow::Borrowed(&change.save.path),
         body: to_raw_value(&change.body).map_err(RecordError::json("change"))?,
     };
     let text = serde_json::to_string(&row).map_err(RecordError::json("change"))?;
@@ -66,9 +73,16 @@ pub(super) fn encode_change(change: &Change) -> Result<String, RecordError> {
 pub(super) fn decode_change(text: &str) -> Result<Change, RecordError> {
     let row: ChangeRow<'_> = serde_json::from_str(text).map_err(RecordError::json("change"))?;
     Ok(Change {
-        target: row.target.into_target(),
+        what: row.what.into_owned(),
         existing_id: row.existing_id.map(Cow::into_owned),
         name: row.name.into_owned(),
+        save: Save {
+            verb: match row.verb {
+                VerbRow::Create => SaveVerb::Create,
+                VerbRow::Replace => SaveVerb::Replace,
+            },
+            path: row.path.into_owned(),
+        },
         body: serde_json::from_str(row.body.get()).map_err(RecordError::json("change"))?,
     })
 }
@@ -95,7 +109,7 @@ impl<'a> DecidedRow<'a> {
     pub(super) fn of(decided: &'a Decided) -> Self {
         Self {
             preview: Cow::Owned(decided.preview.to_string()),
-            target: TargetRow::of(decided.target),
+            what: Cow::Borrowed(&decided.what),
             name: Cow::Borrowed(&decided.name),
             verdict: match decided.verdict {
                 Verdict::Accept => VerdictRow::Accept,
@@ -113,7 +127,7 @@ impl<'a> DecidedRow<'a> {
     pub(super) fn into_decided(self) -> Result<Decided, RecordError> {
         Ok(Decided {
             preview: PreviewId::parse(&self.preview)?,
-            target: self.target.into_target(),
+            what: self.what.into_owned(),
             name: self.name.into_owned(),
             verdict: match self.verdict {
                 VerdictRow::Accept => Verdict::Accept,
@@ -122,21 +136,5 @@ impl<'a> DecidedRow<'a> {
             comment: self.comment.map(Cow::into_owned),
             saved_id: self.saved_id.map(Cow::into_owned),
         })
-    }
-}
-
-impl TargetRow {
-    fn of(target: ChangeTarget) -> Self {
-        match target {
-            ChangeTarget::Workflow => Self::Workflow,
-            ChangeTarget::TableConfig => Self::TableConfig,
-        }
-    }
-
-    fn into_target(self) -> ChangeTarget {
-        match self {
-            Self::Workflow => ChangeTarget::Workflow,
-            Self::TableConfig => ChangeTarget::TableConfig,
-        }
     }
 }

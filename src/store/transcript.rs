@@ -270,7 +270,7 @@ mod tests {
     use super::{Record, decode, encode};
     use crate::chat::ids::{PreviewId, ToolCallId};
     use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
-    use crate::chat::preview::{ChangeTarget, Decided, Verdict};
+    use crate::chat::preview::{Decided, Verdict};
     use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
 
     fn replay(json: &str) -> Replay {
@@ -297,7 +297,7 @@ mod tests {
     fn a_message_reads_back_as_it_was_written() {
         let decided = Decided {
             preview: PreviewId::fresh(),
-            target: ChangeTarget::TableConfig,
+            what: "table configuration".into(),
             name: "Züge \"A\"".into(),
             verdict: Verdict::Reject,
             comment: Some("no\u{0}pe".into()),

@@ -29,12 +29,19 @@ pub struct Request<'a> {
     segments: Vec<&'a str>,
     query: Vec<(&'a str, &'a str)>,
     body: Option<&'a Value>,
+    idempotency_key: Option<&'a str>,
 }
 
 impl<'a> Request<'a> {
     /// `GET` of the path made of `segments`.
     pub fn get(segments: impl IntoIterator<Item = &'a str>) -> Self {
-        Self { method: Method::GET, segments: segments.into_iter().collect(), query: Vec::new(), body: None }
+        Self {
+            method: Method::GET,
+            segments: segments.into_iter().collect(),
+            query: Vec::new(),
+            body: None,
+            idempotency_key: None,
+        }
     }
 
     /// `POST` of `body` as JSON.
@@ -45,6 +52,12 @@ impl<'a> Request<'a> {
     /// `PUT` of `body` as JSON.
     pub fn put(segments: impl IntoIterator<Item = &'a str>, body: &'a Value) -> Self {
         Self { method: Method::PUT, body: Some(body), ..Self::get(segments) }
+    }
+
+    /// Adds an `Idempotency-Key`, by which a backend can tell a repeated save from a second one.
+    pub fn idempotency_key(mut self, key: &'a str) -> Self {
+        self.idempotency_key = Some(key);
+        self
     }
 
     /// Adds a query parameter.
@@ -102,6 +115,18 @@ impl BackendError {
         self.has_status(StatusCode::FORBIDDEN)
     }
 
+    /// Whether it is certain that the request changed nothing: it was refused by a status, or never sent. After any other
+    /// failure a write may or may not have happened.
+    pub fn proves_nothing_was_done(&self) -> bool {
+        match self {
+            Self::BadSegment(_) => true,
+            // A gateway that lost its backend says 502 or 504, whatever the backend did.
+            Self::Status { status, .. } => !matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT),
+            Self::Unreachable(error) => error.is_connect(),
+            Self::TimedOut(_) | Self::BrokeOff(_) | Self::TooLarge { .. } | Self::NotJson(_) | Self::Shape(_) => false,
+        }
+    }
+
     fn has_status(&self, wanted: StatusCode) -> bool {
         matches!(self, Self::Status { status, .. } if *status == wanted)
     }
@@ -116,6 +141,8 @@ impl Backend {
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
+            // A proxy named in the environment would see the caller's token.
+            .no_proxy()
             .connect_timeout(Duration::from_secs(10));
         if let Some(timeout) = timeout {
             builder = builder.timeout(timeout);
@@ -133,6 +160,9 @@ impl Backend {
         if let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", caller.bearer.expose())) {
             value.set_sensitive(true);
             builder = builder.header(AUTHORIZATION, value);
+        }
+        if let Some(key) = request.idempotency_key {
+            builder = builder.header("idempotency-key", key);
         }
         if let Some(body) = request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.to_string());

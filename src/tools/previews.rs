@@ -3,6 +3,7 @@
 //! **Invariant:** nothing is saved that was not previewed, recorded and accepted; what is saved is the recorded change, whole.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -13,8 +14,9 @@ use super::keys::text;
 use crate::agent::ports::previews::{DecisionError, PreviewDesk, PreviewStore};
 use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Caller;
+use crate::chat::causes::Causes;
 use crate::chat::ids::PreviewId;
-use crate::chat::preview::{Change, ChangeTarget, Decided, Verdict};
+use crate::chat::preview::{Change, Decided, SaveVerb, Verdict};
 
 /// Decides previews.
 pub struct Desk {
@@ -70,35 +72,53 @@ impl Clerk {
         let change = preview.change;
         let saved_id = match verdict {
             Verdict::Reject => None,
-            Verdict::Accept => match self.save(caller, &change).await {
+            Verdict::Accept => match self.save(caller, id, &change).await {
                 Ok(saved_id) => saved_id,
-                Err(refused) => {
-                    tracing::warn!(preview.id = %id, error = %refused, "accepted preview was not saved");
+                Err(SaveError::Refused(refused)) => {
+                    tracing::warn!(preview.id = %id, error = %Causes(&refused), "accepted preview was not saved");
                     self.previews.end_claim(&caller.owner, id, None).await?;
                     return Err(DecisionError::BackendRefused(refused.to_string()));
                 }
+                Err(SaveError::Unconfirmed(detail)) => {
+                    // The claim is left to end by itself, so that the same save is not sent again at once.
+                    tracing::warn!(preview.id = %id, error = detail, "accepted preview may or may not be saved");
+                    return Err(DecisionError::Unconfirmed);
+                }
             },
         };
-        let decided = Decided { preview: id, target: change.target, name: change.name, verdict, comment, saved_id };
+        let decided = Decided { preview: id, what: change.what, name: change.name, verdict, comment, saved_id };
         self.previews.end_claim(&caller.owner, id, Some(&decided)).await?;
         Ok(decided)
     }
 
     /// Saves the change and returns the id it has from now on, if the backend tells.
-    async fn save(&self, caller: &Caller, change: &Change) -> Result<Option<String>, BackendError> {
-        let existing = change.existing_id.as_deref();
-        let request = match (change.target, existing) {
-            (ChangeTarget::Workflow, None) => Request::post(["v1", "workflow", "rules", "full"], &change.body),
-            (ChangeTarget::Workflow, Some(id)) => Request::put(["v1", "workflow", "rules", id, "full"], &change.body),
-            (ChangeTarget::TableConfig, None) => Request::post(["v1", "data"], &change.body),
-            (ChangeTarget::TableConfig, Some(id)) => Request::put(["v1", "data", id], &change.body),
+    async fn save(&self, caller: &Caller, id: PreviewId, change: &Change) -> Result<Option<String>, SaveError> {
+        let path = change.save.path.iter().map(String::as_str);
+        let key = id.to_string();
+        let request = match change.save.verb {
+            SaveVerb::Create => Request::post(path, &change.body),
+            SaveVerb::Replace => Request::put(path, &change.body),
         };
-        let answer = match self.backend.call(caller, request).await {
-            Ok(answer) => answer,
+        let saving = self.backend.call(caller, request.idempotency_key(&key));
+        let answer = match tokio::time::timeout(SAVE_LIMIT, saving).await {
+            Ok(Ok(answer)) => answer,
             // The status was good, so it is saved; only the answer cannot be read.
-            Err(BackendError::NotJson(_) | BackendError::TooLarge { .. }) => Value::Null,
-            Err(refused) => return Err(refused),
+            Ok(Err(BackendError::NotJson(_) | BackendError::TooLarge { .. })) => Value::Null,
+            Ok(Err(error)) if error.proves_nothing_was_done() => return Err(SaveError::Refused(error)),
+            Ok(Err(error)) => return Err(SaveError::Unconfirmed(Causes(&error).to_string())),
+            Err(_) => return Err(SaveError::Unconfirmed("no answer in time".to_owned())),
         };
-        Ok(existing.or_else(|| text(&answer, "id")).map(str::to_owned))
+        Ok(change.existing_id.as_deref().or_else(|| text(&answer, "id")).map(str::to_owned))
     }
+}
+
+/// The longest save: shorter than a claim's life of a minute, so that no second decision can begin while it runs.
+const SAVE_LIMIT: Duration = Duration::from_secs(45);
+
+/// Why an accepted change counts as not saved.
+enum SaveError {
+    /// The backend said no, or was never reached.
+    Refused(BackendError),
+    /// Nobody knows: the answer did not come.
+    Unconfirmed(String),
 }

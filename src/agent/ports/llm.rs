@@ -68,8 +68,10 @@ pub struct EventStream {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", kind.public_message())]
 pub struct ProviderError {
-    /// What the caller can do about it.
+    /// What happened.
     pub kind: ProviderErrorKind,
+    /// Whether the same request may succeed later: as the kind says, unless the vendor says otherwise.
+    pub retryable: bool,
     /// The vendor's words or the transport's error.
     #[source]
     pub detail: Box<dyn std::error::Error + Send + Sync>,
@@ -78,7 +80,7 @@ pub struct ProviderError {
 impl ProviderError {
     /// An error of `kind`; `detail` is for the log only.
     pub fn new(kind: ProviderErrorKind, detail: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { kind, detail: detail.into() }
+        Self { kind, retryable: kind.is_retryable(), detail: detail.into() }
     }
 }
 

@@ -85,6 +85,9 @@ pub enum DecisionError {
     /// The backend did not save it. The text is the backend's, cut and safe for the caller, whose own request it was.
     #[error("the backend refused the save: {0}")]
     BackendRefused(String),
+    /// The backend's answer did not come, so the change may or may not be saved. The preview waits again after a minute.
+    #[error("the backend did not confirm the save; look whether it is there before you try again in a minute")]
+    Unconfirmed,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

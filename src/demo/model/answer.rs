@@ -11,7 +11,7 @@ use super::tables;
 use super::words;
 use super::workflow;
 use crate::agent::ports::llm::ChatRequest;
-use crate::chat::preview::{ChangeTarget, Decided, Verdict};
+use crate::chat::preview::{Decided, Verdict};
 
 /// How many calls a run makes before it stops asking: more than any script needs.
 const MAX_CALLS: usize = 40;
@@ -155,10 +155,7 @@ fn acknowledgement(decisions: &[Decided]) -> Option<String> {
 }
 
 fn decision_words(decided: &Decided) -> String {
-    let what = match decided.target {
-        ChangeTarget::Workflow => "workflow",
-        ChangeTarget::TableConfig => "table configuration",
-    };
+    let what = &decided.what;
     let name = words::bold(&decided.name);
     match (decided.verdict, &decided.saved_id) {
         (Verdict::Accept, Some(id)) => {

@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use super::scene::as_json;
 use super::words;
 use crate::chat::message::Message;
-use crate::chat::preview::ChangeTarget;
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
 
 /// A draft as the conversation shows it.
@@ -132,7 +131,7 @@ pub(super) fn pending_config(messages: &[Message], last_user: usize) -> Option<P
     for (i, message) in messages.iter().enumerate().take(last_user + 1) {
         match message {
             Message::User(user) => {
-                if user.decisions.iter().any(|decided| decided.target == ChangeTarget::TableConfig) {
+                if user.decisions.iter().any(|decided| decided.what == "table configuration") {
                     pending = None;
                 }
             }

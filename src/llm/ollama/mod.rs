@@ -62,6 +62,9 @@ impl Ollama {
         let mut headers = HeaderMap::new();
         http::add_key(&mut headers, NAME, AUTHORIZATION, "Bearer ", &config.api_key)?;
         let num_ctx = (config.num_ctx > 0).then_some(config.num_ctx);
+        // A call comes whole: while the model writes its arguments nothing is sent, which is no reason to give up.
+        let idle = patience.idle.map(|idle| patience.first_byte.map_or(idle, |first_byte| idle.max(first_byte)));
+        let patience = Patience { idle, ..patience };
         Ok(Self { origin, endpoint: Endpoint::new(url, "application/x-ndjson", headers, patience)?, num_ctx })
     }
 }

@@ -32,7 +32,7 @@ impl PreviewStore for SqliteStore {
     async fn claim_preview(&self, owner: &Owner, id: PreviewId) -> Result<Preview, ClaimError> {
         let claim = self.try_claim_preview(owner, id).await;
         match claim.map_err(|fault| fault.while_trying("claim a preview"))? {
-            Claim::Won(preview) => Ok(preview),
+            Claim::Won(preview) => Ok(*preview),
             Claim::NotFound => Err(ClaimError::NotFound),
             Claim::AlreadyDecided => Err(ClaimError::AlreadyDecided),
         }
@@ -58,7 +58,7 @@ impl PreviewStore for SqliteStore {
 
 /// What became of a claim.
 enum Claim {
-    Won(Preview),
+    Won(Box<Preview>),
     NotFound,
     AlreadyDecided,
 }
@@ -118,7 +118,7 @@ impl SqliteStore {
         let conversation = ConversationId::parse(&conversation).map_err(RecordError::from)?;
         let change = decode_change(&change)?;
         transaction.commit().await?;
-        Ok(Claim::Won(Preview { id, conversation, change }))
+        Ok(Claim::Won(Box::new(Preview { id, conversation, change })))
     }
 
     /// Ends a claim with a decision. A decision that is there already may be written again, so that whoever did not hear

@@ -30,6 +30,9 @@ use std::sync::Arc;
 use super::Deps;
 use super::executor::Handler;
 
+/// What these tools change, as a preview calls it.
+const WHAT: &str = "table configuration";
+
 /// The handlers of `config/tools/tables.json`, in its order.
 pub fn tools(deps: &Deps) -> Vec<Handler> {
     let backend = || Arc::clone(&deps.backend);

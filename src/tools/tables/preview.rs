@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::WHAT;
 use super::args::blank_is_none;
 use super::config::{TableConfig, text};
 use super::config_id;
@@ -15,7 +16,7 @@ use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::artifact::Artifact;
 use crate::chat::ids::PreviewId;
-use crate::chat::preview::{Change, ChangeTarget};
+use crate::chat::preview::{Change, Save};
 use crate::chat::tool::ToolOutput;
 use crate::tools::backend::{Backend, BackendError};
 use crate::tools::{Tool, ToolError, parse_args};
@@ -108,10 +109,15 @@ fn change(existing_id: Option<&str>, label: Label, config: TableConfig) -> Chang
         body.insert("description".to_owned(), json!(description));
     }
     body.insert("config".to_owned(), config.into_value());
+    let save = match existing_id {
+        Some(id) => Save::replace(["v1", "data", id]),
+        None => Save::create(["v1", "data"]),
+    };
     Change {
-        target: ChangeTarget::TableConfig,
+        what: WHAT.to_owned(),
         existing_id: existing_id.map(str::to_owned),
         name: label.name,
+        save,
         body: Value::Object(body),
     }
 }
@@ -168,9 +174,10 @@ mod tests {
         assert_eq!(
             change(Some("id-1"), label("orders", None), config),
             Change {
-                target: ChangeTarget::TableConfig,
+                what: "table configuration".to_owned(),
                 existing_id: Some("id-1".to_owned()),
                 name: "orders".to_owned(),
+                save: Save::replace(["v1", "data", "id-1"]),
                 body: json!({ "name": "orders", "config": { "title": "Orders" } }),
             }
         );

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::WHAT;
 use super::args::blank_is_none;
 use super::config::TableConfig;
 use super::config_id;
@@ -14,7 +15,7 @@ use super::problem::Problem;
 use super::validate::{label_problems, problems};
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::tools::ToolContext;
-use crate::chat::preview::{Change, ChangeTarget, Decided};
+use crate::chat::preview::{Change, Decided};
 use crate::chat::tool::ToolOutput;
 use crate::tools::{Tool, ToolError, parse_args};
 
@@ -126,7 +127,7 @@ fn already_saved<'a>(wanted: &Wanted<'_>, accepted: &'a [(Change, Decided)]) -> 
     };
     let (change, decided) = accepted
         .iter()
-        .filter(|(change, _)| change.target == ChangeTarget::TableConfig)
+        .filter(|(change, _)| change.what == WHAT)
         .find(|(change, decided)| is_same_object(change, decided))?;
     let is_same_description =
         wanted.description.is_none_or(|text| change.body.get("description") == Some(&json!(text)));
@@ -138,18 +139,19 @@ fn already_saved<'a>(wanted: &Wanted<'_>, accepted: &'a [(Change, Decided)]) -> 
 mod tests {
     use super::*;
     use crate::chat::ids::PreviewId;
-    use crate::chat::preview::Verdict;
+    use crate::chat::preview::{Save, Verdict};
 
     fn accepted(existing_id: Option<&str>, saved_id: &str, title: &str) -> (Change, Decided) {
         let change = Change {
-            target: ChangeTarget::TableConfig,
+            what: WHAT.to_owned(),
             existing_id: existing_id.map(str::to_owned),
             name: "orders".to_owned(),
+            save: Save::create(["v1", "data"]),
             body: json!({ "name": "orders", "description": "all", "config": { "title": title, "width": 1 } }),
         };
         let decided = Decided {
             preview: PreviewId::fresh(),
-            target: ChangeTarget::TableConfig,
+            what: WHAT.to_owned(),
             name: "orders".to_owned(),
             verdict: Verdict::Accept,
             comment: None,

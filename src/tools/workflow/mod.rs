@@ -38,6 +38,9 @@ struct Kit {
     previews: Arc<dyn PreviewStore>,
 }
 
+/// What these tools change, as a preview calls it.
+const WHAT: &str = "workflow";
+
 /// The handlers, in catalogue order, and `discover`, which is answered but not offered.
 pub fn tools(deps: &Deps) -> Vec<Handler> {
     let kit = Arc::new(Kit {

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::prepare::{Prepared, prepare};
-use super::{Kit, args};
+use super::{Kit, WHAT, args};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::artifact::Artifact;
 use crate::chat::caller::Caller;
-use crate::chat::preview::{Change, ChangeTarget};
+use crate::chat::preview::{Change, Save};
 use crate::chat::tool::ToolOutput;
 use crate::tools::backend::{BackendError, Request};
 use crate::tools::keys::field;
@@ -100,7 +100,12 @@ pub async fn show(
     rule: Option<String>,
     prepared: Prepared,
 ) -> Result<ToolOutput, ToolError> {
-    let change = Change { target: ChangeTarget::Workflow, existing_id: rule, name: prepared.name, body: prepared.body };
+    let save = match &rule {
+        Some(rule) => Save::replace(["v1", "workflow", "rules", rule, "full"]),
+        None => Save::create(["v1", "workflow", "rules", "full"]),
+    };
+    let Prepared { name, body } = prepared;
+    let change = Change { what: WHAT.to_owned(), existing_id: rule, name, save, body };
     let id = kit.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?.to_string();
 
     let mut payload = json!({

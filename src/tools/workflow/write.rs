@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::prepare::prepare;
-use super::{Kit, args, preview};
+use super::{Kit, WHAT, args, preview};
 use crate::agent::ports::tools::ToolContext;
-use crate::chat::preview::{Change, ChangeTarget, Decided};
+use crate::chat::preview::{Change, Decided};
 use crate::chat::tool::ToolOutput;
 use crate::tools::{Tool, ToolError, parse_args};
 
@@ -87,16 +87,12 @@ async fn already_saved(
 /// Whether this accepted change is the one asked for: the same body, and for an update the same rule, even one that the
 /// change created.
 fn is_same(change: &Change, decided: &Decided, rule: Option<&str>, body: &Value) -> bool {
-    let is_workflow = match change.target {
-        ChangeTarget::Workflow => true,
-        ChangeTarget::TableConfig => false,
-    };
     let is_rule = match (rule, &change.existing_id) {
         (None, existing) => existing.is_none(),
         (Some(rule), Some(existing)) => existing == rule,
         (Some(rule), None) => decided.saved_id.as_deref() == Some(rule),
     };
-    is_workflow && is_rule && is_same_body(&change.body, body)
+    change.what == WHAT && is_rule && is_same_body(&change.body, body)
 }
 
 /// Whether `asked` is what was saved. A preview keeps the canvas of the rule it changes, which the model has not seen and
@@ -114,32 +110,28 @@ fn is_same_body(saved: &Value, asked: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::chat::ids::PreviewId;
-    use crate::chat::preview::Verdict;
+    use crate::chat::preview::{Save, Verdict};
 
     #[test]
     fn only_the_accepted_change_itself_counts_as_saved() {
         let rows = [
-            (ChangeTarget::Workflow, None, None, 1, true, "the created workflow"),
-            (ChangeTarget::Workflow, None, None, 2, false, "another body"),
-            (ChangeTarget::Workflow, Some("r1"), None, 1, false, "an update is no creation"),
-            (ChangeTarget::Workflow, Some("r1"), Some("r1"), 1, true, "the updated rule"),
-            (ChangeTarget::Workflow, Some("r1"), Some("r2"), 1, false, "another rule"),
-            (
-                ChangeTarget::Workflow,
-                None,
-                Some("saved"),
-                1,
-                true,
-                "an update of what was just created, without a change",
-            ),
-            (ChangeTarget::TableConfig, None, None, 1, false, "not a workflow"),
+            (WHAT, None, None, 1, true, "the created workflow"),
+            (WHAT, None, None, 2, false, "another body"),
+            (WHAT, Some("r1"), None, 1, false, "an update is no creation"),
+            (WHAT, Some("r1"), Some("r1"), 1, true, "the updated rule"),
+            (WHAT, Some("r1"), Some("r2"), 1, false, "another rule"),
+            (WHAT, None, Some("saved"), 1, true, "an update of what was just created, without a change"),
+            ("table configuration", None, None, 1, false, "not a workflow"),
         ];
-        for (target, existing, rule, body, expected, reason) in rows {
+        for (what, existing, rule, body, expected, reason) in rows {
             let existing_id = existing.map(str::to_owned);
-            let change = Change { target, existing_id, name: "W".into(), body: json!({"v": 1, "name": "W"}) };
+            let what = what.to_owned();
+            let save = Save::create(["rules"]);
+            let body_saved = json!({"v": 1, "name": "W"});
+            let change = Change { what: what.clone(), existing_id, name: "W".into(), save, body: body_saved };
             let decided = Decided {
                 preview: PreviewId::fresh(),
-                target,
+                what,
                 name: "W".into(),
                 verdict: Verdict::Accept,
                 comment: None,

@@ -33,7 +33,7 @@ async fn every_recorded_error_says_whether_and_when_to_try_again() {
             _ => None,
         };
         let observed = json!({
-            "retryable": error.kind.is_retryable(),
+            "retryable": error.retryable,
             "retry_after_ms": retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap()),
             "message_contains": row["expected"]["message_contains"],
         });

@@ -14,7 +14,7 @@ use switchboard::agent::ports::store::{ConversationStore, NewRun, RunStart, Stor
 use switchboard::chat::caller::Owner;
 use switchboard::chat::ids::{ConversationId, PreviewId, RunId, ToolCallId};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
-use switchboard::chat::preview::{Change, ChangeTarget, Decided, Verdict};
+use switchboard::chat::preview::{Change, Decided, Save, Verdict};
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
 
 /// A store under test.
@@ -181,13 +181,14 @@ impl Room {
 
 pub fn change(name: &str) -> Change {
     let body = json!({ "z": [1, null, "nul \u{0}"], "a": { "name": name } });
-    Change { target: ChangeTarget::Workflow, existing_id: Some("w-1".into()), name: name.into(), body }
+    let save = Save::replace(["v1", "w-1"]);
+    Change { what: "workflow".into(), existing_id: Some("w-1".into()), name: name.into(), save, body }
 }
 
 pub fn decided(preview: PreviewId, name: &str, verdict: Verdict) -> Decided {
     let saved_id = (verdict == Verdict::Accept).then(|| format!("saved-{name}"));
     let comment = Some(format!("about {name}\u{0}"));
-    Decided { preview, target: ChangeTarget::Workflow, name: name.into(), verdict, comment, saved_id }
+    Decided { preview, what: "workflow".into(), name: name.into(), verdict, comment, saved_id }
 }
 
 pub fn user(text: &str) -> Message {

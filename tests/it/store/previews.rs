@@ -5,7 +5,7 @@ use switchboard::agent::ports::previews::ClaimError;
 use switchboard::agent::ports::store::StoreError;
 use switchboard::chat::ids::PreviewId;
 use switchboard::chat::message::{Message, UserMessage};
-use switchboard::chat::preview::{Change, ChangeTarget, Decided, Preview, Verdict};
+use switchboard::chat::preview::{Change, Decided, Preview, Save, Verdict};
 
 use super::contract::{Database, ManualClock, Room, Store, assert_same, change, decided};
 
@@ -24,7 +24,7 @@ async fn assert_taken(store: &dyn Store, room: &Room, id: PreviewId) {
 pub async fn a_claim_shows_the_change_as_it_was_recorded(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let Room { owner, conversation } = Room::at("acme/ann/c1");
-    let table = Change { target: ChangeTarget::TableConfig, existing_id: None, ..change("nul \u{0}") };
+    let table = Change { existing_id: None, save: Save::create(["v1", "nul \u{0}"]), ..change("nul \u{0}") };
     for change in [change("a"), table] {
         let id = store.record_preview(&owner, &conversation, &change).await.unwrap();
         let claimed = store.claim_preview(&owner, id).await.unwrap();

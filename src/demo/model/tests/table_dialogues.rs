@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Dialogue, TABLES, Turn};
 use crate::chat::ids::PreviewId;
 use crate::chat::message::UserMessage;
-use crate::chat::preview::{ChangeTarget, Decided, Verdict};
+use crate::chat::preview::{Decided, Verdict};
 
 fn config() -> Value {
     json!({
@@ -122,7 +122,7 @@ fn an_undecided_preview_is_built_upon_until_it_is_decided() {
     dialogue.results(&[Ok(sent())]);
     let decided = Decided {
         preview: PreviewId::fresh(),
-        target: ChangeTarget::TableConfig,
+        what: "table configuration".into(),
         name: "Stock".to_owned(),
         verdict: Verdict::Reject,
         comment: None,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Dialogue, Turn, WORKFLOW};
 use crate::chat::ids::PreviewId;
 use crate::chat::message::UserMessage;
-use crate::chat::preview::{ChangeTarget, Decided, Verdict};
+use crate::chat::preview::{Decided, Verdict};
 
 fn sent() -> Value {
     json!({ "status": "preview_sent", "message": "Preview sent to user for approval." })
@@ -297,7 +297,7 @@ fn an_expired_draft_is_forgotten() {
 fn decisions_are_acknowledged_before_anything_else() {
     let decided = |verdict, comment: Option<&str>, saved_id: Option<&str>| Decided {
         preview: PreviewId::fresh(),
-        target: ChangeTarget::Workflow,
+        what: "workflow".into(),
         name: "Low Stock".to_owned(),
         verdict,
         comment: comment.map(str::to_owned),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{BEN, Dialogue, RULE, Ran, backend, count, json_answer, refusal, small};
 use crate::support::app::ADA;
+use crate::support::upstream::{Answer, End};
 
 async fn previewed(d: &Dialogue, token: &str, name: &str) -> Ran {
     d.ask_as(token, "c", json!({}), &[("preview_workflow", json!({"workflow": small(name), "description": "d"}))]).await
@@ -200,6 +201,31 @@ async fn a_backend_that_fails_once_is_asked_again_with_the_same_body() {
     for save in saves {
         assert_eq!(save.json(), ran.previews()[0]["workflow"], "what was shown is what is saved");
         assert_eq!(save.header("authorization"), Some(format!("Bearer {token}").as_str()));
+    }
+}
+
+#[tokio::test]
+async fn a_save_that_nobody_confirmed_is_not_sent_again_at_once() {
+    let lost = [
+        Answer::ok("application/json", "").ending(End::Hang),
+        Answer::ok("application/json", "{").ending(End::Abort),
+        Answer::status(504, "text/html", "gateway timeout"),
+    ];
+    for answer in lost {
+        let backend = backend(move |request| {
+            let is_save = request.method == "POST" && request.path == "/v1/workflow/rules/full";
+            is_save.then(|| answer.clone())
+        })
+        .await;
+        let settings = [("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", &*backend.url()), ("BACKEND__TIMEOUT_S", "1")];
+        let d = Dialogue::with(&settings).await;
+        let preview = previewed(&d, &d.s.app.token, "Patience").await.preview_id();
+        let (status, problem) = d.decide(&d.s.app.token, &preview, &accept()).await;
+        assert_eq!((status, &problem["code"]), (502, &json!("save_unconfirmed")));
+        assert_eq!(d.decide(&d.s.app.token, &preview, &accept()).await.0, 409, "it may be saved");
+        let saves: Vec<_> = backend.requests().into_iter().filter(|r| r.path == "/v1/workflow/rules/full").collect();
+        assert_eq!(saves.len(), 1);
+        assert_eq!(saves[0].header("idempotency-key"), Some(&*preview), "by which a backend can tell a repeat");
     }
 }
 
