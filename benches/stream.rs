@@ -184,7 +184,7 @@ async fn serve_product(upstream: &str, data: &str) {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let claims = Claims { user: "bench".to_owned(), tenant: None, roles: Vec::new(), ttl: Duration::from_secs(3600) };
     announce(app.address(), &app.tokens().sign(&claims, now).unwrap());
-    app.serve(std::future::pending()).await;
+    app.serve(std::future::pending(), std::future::pending()).await;
 }
 
 /// The least a server in between can do: pass the upstream's bytes on.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -159,10 +159,11 @@ impl App {
         self.auth.clone()
     }
 
-    /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is cancelled,
+    /// Serves until `shutdown` is done; `hurry` cuts the drain time short. Then no new run starts, running ones get the drain time, what is left is cancelled,
     /// and everything is closed in order.
-    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+    pub async fn serve(self, shutdown: impl Future<Output = ()>, hurry: impl Future<Output = ()>) {
         let abort = CancellationToken::new();
+        let hurried = CancellationToken::new();
         let stop_accepting = CancellationToken::new();
         let all_closed = CancellationToken::new();
         let serving =
@@ -173,9 +174,12 @@ impl App {
             tracing::info!(drain_s = self.drain.as_secs(), "draining");
             let deadline = Instant::now() + self.drain.max(LAST_BYTES);
             runs.drain();
-            if timeout_at(deadline, runs.finished()).await.is_err() {
-                runs.cancel_all();
-                runs.finished().await;
+            tokio::select! {
+                () = runs.finished() => {}
+                () = until(deadline, &hurried) => {
+                    runs.cancel_all();
+                    runs.finished().await;
+                }
             }
             stop_accepting.cancel();
             // Answers may still be on their way to slow readers, and decisions under way.
@@ -184,21 +188,36 @@ impl App {
                 self.desk.drain().await;
                 all_closed.cancelled().await;
             };
-            if timeout_at(deadline, closed).await.is_err() {
-                abort.cancel();
+            tokio::select! {
+                () = closed => {}
+                () = until(deadline, &hurried) => abort.cancel(),
+            }
+        };
+        let hurrying = async {
+            tokio::select! {
+                () = hurry => hurried.cancel(),
+                () = all_closed.cancelled() => {}
             }
         };
         let serving = async {
             serving.await;
             all_closed.cancel();
         };
-        tokio::join!(serving, draining);
+        tokio::join!(serving, draining, hurrying);
         self.desk.drain().await;
         self.demo_stop.cancel();
         self.demo_backend.close();
         self.demo_backend.wait().await;
         self.store.close().await;
         tracing::info!("stopped");
+    }
+}
+
+/// Ends at the deadline, or when there is no time left.
+async fn until(deadline: Instant, hurried: &CancellationToken) {
+    tokio::select! {
+        () = sleep_until(deadline) => {}
+        () = hurried.cancelled() => {}
     }
 }
 

@@ -90,9 +90,9 @@ fn serve(config: &Config, sources: &Sources) -> ExitCode {
     };
     runtime.block_on(async {
         // From before the address is printed on: whoever has read it may ask the server to stop.
-        let stop = match stop_signal() {
-            Ok(stop) => stop,
-            Err(error) => return failed(&format!("signals cannot be received: {error}")),
+        let (stop, hurry) = match (stop_signals(1), stop_signals(2)) {
+            (Ok(stop), Ok(hurry)) => (stop, hurry),
+            (Err(error), _) | (_, Err(error)) => return failed(&format!("signals cannot be received: {error}")),
         };
         let app = match App::build(config, &sources.assets()).await {
             Ok(app) => app,
@@ -102,7 +102,7 @@ fn serve(config: &Config, sources: &Sources) -> ExitCode {
         if let Err(error) = greet(&app, config) {
             return failed(&error);
         }
-        app.serve(stop).await;
+        app.serve(stop, hurry).await;
         ExitCode::SUCCESS
     })
 }
@@ -188,14 +188,16 @@ fn token(config: &Config, args: TokenArgs) -> ExitCode {
     }
 }
 
-/// What is done at SIGTERM or Ctrl-C; both are noticed from this call on, not only once it is waited for.
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+/// Done at the `count`th SIGTERM or Ctrl-C; they are noticed from this call on, not only once it is waited for.
+fn stop_signals(count: usize) -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        for _ in 0..count {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
         }
     })
 }

@@ -82,8 +82,7 @@ enum Ended {
 
 impl From<ProviderError> for Ended {
     fn from(error: ProviderError) -> Self {
-        let failure =
-            Failure { code: error.kind.code(), message: error.to_string(), retryable: error.retryable };
+        let failure = Failure { code: error.kind.code(), message: error.to_string(), retryable: error.retryable };
         Self::Failed(failure)
     }
 }

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use bytes::{Bytes, BytesMut};
 use futures::stream;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::chat::event::{AgentEvent, Failure};
 use crate::dialect::Encoder;
@@ -25,20 +25,25 @@ pub(super) const HEADERS: [(HeaderName, HeaderValue); 4] = [
 /// A piece of the body is sent once it has this many bytes, even when more events are ready.
 const PIECE_BYTES: usize = 16 * 1024;
 
+/// The shortest time between two pieces. A model that streams faster than this has its events sent together; one that does
+/// not is never delayed, since its last piece is longer ago.
+const PIECE_PAUSE: Duration = Duration::from_millis(1);
+
 struct Open {
     attached: Attached,
     encoder: Box<dyn Encoder>,
     keep_alive: Option<Duration>,
     buffer: BytesMut,
-    /// When bytes last went out. Events that a protocol does not show do not count: a proxy would not see them either.
-    last_piece: Instant,
+    /// When the next piece may go out, soon after the last one; silence is measured from here. Events that a protocol does not
+    /// show do not count: a proxy would not see them either.
+    next_piece: Instant,
     ended: bool,
 }
 
 /// The body: frames until the run's terminal event, which it always has.
 pub(super) fn body(attached: Attached, encoder: Box<dyn Encoder>, keep_alive: Option<Duration>) -> Body {
     let open =
-        Open { attached, encoder, keep_alive, buffer: BytesMut::new(), last_piece: Instant::now(), ended: false };
+        Open { attached, encoder, keep_alive, buffer: BytesMut::new(), next_piece: Instant::now(), ended: false };
     Body::from_stream(stream::unfold(open, |mut open| async move {
         let piece = open.next_piece().await?;
         Some((Ok::<_, Infallible>(piece), open))
@@ -52,19 +57,27 @@ impl Open {
                 Next::Event(event) => self.encode(&event),
                 Next::Silence => self.encoder.keep_alive(&mut self.buffer),
             }
-            while !self.ended && self.buffer.len() < PIECE_BYTES {
-                let Ok(event) = self.attached.events.try_recv() else { break };
-                self.encode(&event);
-            }
+            self.encode_ready();
         }
-        self.last_piece = Instant::now();
+        if !self.ended && Instant::now() < self.next_piece {
+            sleep_until(self.next_piece).await;
+            self.encode_ready();
+        }
+        self.next_piece = Instant::now() + PIECE_PAUSE;
         (!self.buffer.is_empty()).then(|| self.buffer.split().freeze())
+    }
+
+    fn encode_ready(&mut self) {
+        while !self.ended && self.buffer.len() < PIECE_BYTES {
+            let Ok(event) = self.attached.events.try_recv() else { break };
+            self.encode(&event);
+        }
     }
 
     async fn next_event(&mut self) -> Next {
         let event = match self.keep_alive {
             None => self.attached.events.recv().await,
-            Some(silence) => match timeout_at(self.last_piece + silence, self.attached.events.recv()).await {
+            Some(silence) => match timeout_at(self.next_piece + silence, self.attached.events.recv()).await {
                 Ok(event) => event,
                 Err(_) => return Next::Silence,
             },

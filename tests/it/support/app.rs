@@ -85,9 +85,10 @@ impl TestApp {
         };
         let token = sign(ADA, None, &["USER", "ADMIN"]);
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(app.serve(async {
+        let stop_asked = async {
             let _ = stopped.await;
-        }));
+        };
+        let serving = tokio::spawn(app.serve(stop_asked, std::future::pending()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { address, token, http, sign: Box::new(sign), stop: Some(stop), serving: Some(serving), _data: data }
     }
