@@ -14,6 +14,7 @@ use url::Url;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::llm::LlmProvider;
+use crate::agent::ports::store::StoreError;
 use crate::agent::profile::Profiles;
 use crate::agent::run::{Agent, Limits};
 use crate::chat::message::ModelOrigin;
@@ -287,8 +288,8 @@ struct StoreReady(Arc<SqliteStore>);
 
 #[async_trait::async_trait]
 impl Readiness for StoreReady {
-    async fn check(&self) -> Result<(), String> {
-        self.0.ready().await.map_err(|error| error.to_string())
+    async fn check(&self) -> Result<(), StoreError> {
+        self.0.ready().await
     }
 }
 

@@ -153,6 +153,8 @@ fn profile(
     let mut offered = Vec::with_capacity(file.tools.len());
     for name in &file.tools {
         match tools.get(name) {
+            // Vendors refuse a request in which two tools have the same name.
+            Some(def) if offered.contains(def) => problems.push(Problem::new(path, format!("{name} is listed twice"))),
             Some(def) => offered.push(def.clone()),
             None => problems.push(Problem::new(path, format!("tool {name} is not defined in tools/*.json"))),
         }

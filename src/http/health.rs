@@ -4,6 +4,7 @@ use axum::extract::State;
 
 use super::Services;
 use super::problem::Problem;
+use crate::chat::causes::Causes;
 
 /// Always 200: touches nothing.
 pub(super) async fn live() -> &'static str {
@@ -15,6 +16,9 @@ pub(super) async fn ready(State(services): State<Services>) -> Result<&'static s
     if services.runs.is_draining() {
         return Err(Problem::unavailable("draining", "the server is shutting down"));
     }
-    services.readiness.check().await.map_err(|missing| Problem::unavailable("not_ready", missing))?;
+    services.readiness.check().await.map_err(|error| {
+        tracing::warn!(error = %Causes(&error), "not ready");
+        Problem::unavailable("not_ready", error.to_string())
+    })?;
     Ok("ok\n")
 }

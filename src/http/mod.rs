@@ -25,6 +25,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::previews::PreviewDesk;
+use crate::agent::ports::store::StoreError;
 use crate::dialect::Dialect;
 use crate::runs::Runs;
 use problem::Problem;
@@ -77,8 +78,11 @@ pub struct Services {
 /// Tells whether the parts that a run needs are there.
 #[async_trait::async_trait]
 pub trait Readiness: Send + Sync {
-    /// `Err` names the part that is missing, in words for an operator.
-    async fn check(&self) -> Result<(), String>;
+    /// `Ok` when a run could begin now.
+    ///
+    /// # Errors
+    /// When its message could not be committed.
+    async fn check(&self) -> Result<(), StoreError>;
 }
 
 /// The whole surface.

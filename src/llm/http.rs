@@ -1,6 +1,7 @@
 //! One POST to a vendor and the bytes that come back. Connecting, the first byte and every further byte each have their
 //! own limit; the whole answer has none, since a good answer may be long.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderNa
 use reqwest::{Client, Response, Url, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
 
 use super::failure;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
@@ -163,21 +164,54 @@ fn timed_out(what: &'static str) -> ProviderError {
 }
 
 fn body_of(response: Response, first_byte: Option<Instant>, idle: Option<Duration>) -> Body {
-    stream::unfold(Some((response, first_byte)), move |state| async move {
-        let (mut response, first_byte) = state?;
-        let chunk = match (first_byte, idle) {
-            (Some(deadline), _) => timeout_at(deadline, response.chunk()).await.map_err(|_| timed_out("first byte")),
-            (None, Some(idle)) => timeout(idle, response.chunk()).await.map_err(|_| timed_out("next byte")),
-            (None, None) => Ok(response.chunk().await),
-        };
-        match chunk {
-            Ok(Ok(Some(bytes))) => Some((Ok(bytes), Some((response, None)))),
-            Ok(Ok(None)) => None,
-            Ok(Err(error)) => Some((Err(ProviderError::new(ProviderErrorKind::Truncated, error.without_url())), None)),
-            Err(timed_out) => Some((Err(timed_out), None)),
+    let alarm = Box::pin(sleep_until(first_byte.unwrap_or_else(Instant::now)));
+    let incoming = Incoming { response, idle, deadline: first_byte, what: "first byte", alarm };
+    stream::unfold(Some(incoming), async |incoming| {
+        let mut incoming = incoming?;
+        match incoming.chunk().await {
+            Ok(Some(bytes)) => Some((Ok(bytes), Some(incoming))),
+            Ok(None) => None,
+            Err(error) => Some((Err(error), None)),
         }
     })
     .boxed()
+}
+
+/// A body while it comes. Its one timer is not set anew for every piece: when it rings, it looks whether the time is really up.
+struct Incoming {
+    response: Response,
+    idle: Option<Duration>,
+    /// When the next piece must be there.
+    deadline: Option<Instant>,
+    /// What it is, in words.
+    what: &'static str,
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl Incoming {
+    async fn chunk(&mut self) -> Result<Option<Bytes>, ProviderError> {
+        let Self { response, idle, deadline, what, alarm } = self;
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                chunk = response.chunk() => chunk,
+                () = alarm.as_mut(), if deadline.is_some() => match *deadline {
+                    Some(deadline) if Instant::now() < deadline => {
+                        alarm.as_mut().reset(deadline);
+                        continue;
+                    }
+                    Some(_) | None => return Err(timed_out(what)),
+                },
+            };
+            *what = "next byte";
+            *deadline = idle.and_then(|idle| Instant::now().checked_add(idle));
+            // The first byte may have had longer than any later one has.
+            if let Some(deadline) = deadline.filter(|deadline| *deadline < alarm.deadline()) {
+                alarm.as_mut().reset(deadline);
+            }
+            return chunk.map_err(|error| ProviderError::new(ProviderErrorKind::Truncated, error.without_url()));
+        }
+    }
 }
 
 async fn refusal(mut response: Response) -> ProviderError {

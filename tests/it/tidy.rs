@@ -33,8 +33,9 @@ const ONLY_IN: [(&str, &[&str]); 10] = [
     ("std::env::", &["src/config/"]),
 ];
 
-/// What the two lowest floors never say, comments apart.
-const NEVER_BELOW: [&str; 8] = ["axum", "reqwest", "sqlx", "gemini", "claude", "ollama", "openai", "anthropic"];
+/// What the two lowest floors never say, comments and tests apart.
+const NEVER_BELOW: [&str; 10] =
+    ["axum", "reqwest", "sqlx", "gemini", "claude", "ollama", "openai", "anthropic", "workflow", "table_config"];
 
 struct Source {
     path: String,
@@ -123,8 +124,10 @@ fn knowledge_stays_in_its_place() {
                     violations.push(format!("{}: {word}: {}", source.path, line.trim()));
                 }
             }
-            let low = source.path.starts_with("src/chat/") || source.path.starts_with("src/agent/");
-            if low && NEVER_BELOW.iter().any(|word| line.to_lowercase().contains(word)) {
+        }
+        let low = source.path.starts_with("src/chat/") || source.path.starts_with("src/agent/");
+        for line in source.code().take_while(|line| low && !line.contains("#[cfg(test)]")) {
+            if NEVER_BELOW.iter().any(|word| line.to_lowercase().contains(word)) {
                 violations.push(format!("{}: {}", source.path, line.trim()));
             }
         }
