@@ -3,7 +3,8 @@
 //!
 //! `cargo bench` starts an upstream that speaks the OpenAI wire, then each server as a process of its own, and reads that process's
 //! CPU time and resident memory from `/proc`. Times on a shared machine vary: the ratio is the figure, not the seconds.
-//! `cargo bench -- --chunks N --streams N` changes the load.
+//! `cargo bench -- --chunks N --streams N` changes the load. `cargo bench -- --instructions` counts instructions under valgrind
+//! instead, which no other load on the machine changes.
 
 #![expect(
     clippy::unwrap_used,
@@ -38,6 +39,7 @@ fn main() {
     match args.get(1).map(String::as_str) {
         Some("serve-product") => runtime.block_on(serve_product(&args[2], &args[3])),
         Some("serve-pass-through") => runtime.block_on(serve_pass_through(args[2].clone())),
+        _ if args.iter().any(|arg| arg == "--instructions") => runtime.block_on(count_instructions()),
         _ => runtime.block_on(measure(option(&args, "--chunks", 50_000), option(&args, "--streams", 300))),
     }
 }
@@ -81,6 +83,31 @@ async fn measure(chunks: usize, streams: usize) {
     );
 }
 
+/// User-space instructions per relayed chunk: what a run of many chunks takes more than one of few.
+async fn count_instructions() {
+    println!("instructions per chunk");
+    let mut costs = Vec::new();
+    for (name, role) in [("pass-through", "serve-pass-through"), ("switchboard", "serve-product")] {
+        let (few, many) = (1_000, 11_000);
+        let mut counts = Vec::new();
+        for chunks in [few, many] {
+            let upstream = serve_upstream(chunks).await;
+            let counts_file = tempfile::NamedTempFile::new().unwrap();
+            let out = format!("--callgrind-out-file={}", counts_file.path().display());
+            let mut server = Server::start_under(&["valgrind", "--quiet", "--tool=callgrind", &out], role, &upstream);
+            server.run("long", "hello").await;
+            server.end();
+            let counted = std::fs::read_to_string(counts_file.path()).unwrap();
+            let totals = counted.lines().find_map(|line| line.strip_prefix("totals: ")).unwrap();
+            counts.push(totals.trim().parse::<f64>().unwrap());
+        }
+        let cost = (counts[1] - counts[0]) / (many - few) as f64;
+        println!("{name:<34}{cost:>14.0}");
+        costs.push(cost);
+    }
+    println!("\nratio to pass-through: {:.2}", costs[1] / costs[0]);
+}
+
 /// A server under measurement, in a process of its own.
 struct Server {
     child: Child,
@@ -92,12 +119,16 @@ struct Server {
 
 impl Server {
     fn start(role: &str, upstream: &str) -> Self {
+        Self::start_under(&[], role, upstream)
+    }
+
+    /// Started by another program, which gets its command line as arguments.
+    fn start_under(program: &[&str], role: &str, upstream: &str) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([role, upstream, data.path().to_str().unwrap()])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let exe = std::env::current_exe().unwrap();
+        let mut line: Vec<&str> = program.to_vec();
+        line.extend([exe.to_str().unwrap(), role, upstream, data.path().to_str().unwrap()]);
+        let mut child = Command::new(line[0]).args(&line[1..]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let (address, token) = line.trim().split_once(' ').unwrap();
@@ -132,6 +163,12 @@ impl Server {
         response
     }
 
+    /// Ends the process in good order, so that whatever watches it can write its report.
+    fn end(&mut self) {
+        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        self.child.wait().unwrap();
+    }
+
     fn cpu_s(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
@@ -160,7 +197,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.child.kill().unwrap();
+        // One that has ended already cannot be killed.
+        let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 }

@@ -45,7 +45,7 @@ async fn no_secret_is_logged_stored_or_answered() {
     assert!(answers.contains("provider_unauthorized"), "{answers}");
     assert!(model.requests().iter().all(|r| r.header("authorization") == Some(&format!("Bearer {API_KEY}"))));
     serving.terminate();
-    assert_eq!(serving.ended().await.0, Some(0));
+    assert_eq!(serving.ended().await, Some(0));
 
     let dev_secret = std::fs::read_to_string(folder.path().join("data/dev-secret")).unwrap();
     let signature = |token: &str| token.rsplit_once('.').unwrap().1.to_owned();
