@@ -14,6 +14,15 @@ use crate::chat::caller::Caller;
 /// How much of a backend's own error text the model gets to read, in bytes.
 const ERROR_TEXT_BYTES: usize = 2048;
 
+/// How much more of it is read, so that a repeated token (8 KiB at most) is seen whole before the text is cut.
+const MAX_ECHO_BYTES: usize = 8 * 1024;
+
+/// The longest part of a path: far above any id or name, far below what servers accept as a request line.
+const MAX_SEGMENT_BYTES: usize = 1024;
+
+/// What stands in place of a caller's token that a backend repeats.
+const REDACTED: &str = "[redacted]";
+
 /// Reaches one backend.
 #[derive(Debug, Clone)]
 pub struct Backend {
@@ -115,13 +124,16 @@ impl BackendError {
         self.has_status(StatusCode::FORBIDDEN)
     }
 
-    /// Whether it is certain that the request changed nothing: it was refused by a status, or never sent. After any other
-    /// failure a write may or may not have happened.
+    /// Whether the backend itself said no, or was never reached, so that nothing was changed. After any other failure a write may
+    /// or may not have happened.
     pub fn proves_nothing_was_done(&self) -> bool {
         match self {
             Self::BadSegment(_) => true,
-            // A gateway that lost its backend says 502 or 504, whatever the backend did.
-            Self::Status { status, .. } => !matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT),
+            // What gateways say that lost sight of their backend (408, 502, 504, 52x) tells nothing about what it did.
+            Self::Status { status, .. } => match status.as_u16() {
+                408 => false,
+                status => matches!(status, 300..500 | 500 | 501 | 503),
+            },
             Self::Unreachable(error) => error.is_connect(),
             Self::TimedOut(_) | Self::BrokeOff(_) | Self::TooLarge { .. } | Self::NotJson(_) | Self::Shape(_) => false,
         }
@@ -182,10 +194,13 @@ impl Backend {
             return Err(BackendError::Status { status, text: "the backend answered with a redirect".to_owned() });
         }
         if !status.is_success() {
-            let (text, _) = read_at_most(response, ERROR_TEXT_BYTES).await?;
             let text = match is_html {
                 true => "(an HTML page)".to_owned(),
-                false => cut(&text),
+                // The status is what counts, even where its words do not arrive.
+                false => match read_at_most(response, ERROR_TEXT_BYTES + MAX_ECHO_BYTES).await {
+                    Ok((bytes, _)) => error_text(&bytes, caller.bearer.expose()),
+                    Err(error) => format!("({error})"),
+                },
             };
             return Err(BackendError::Status { status, text });
         }
@@ -196,7 +211,13 @@ impl Backend {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&bytes).map_err(BackendError::NotJson)
+        // A backend that repeats the request's token must not get it to the model and into the transcript.
+        let token = caller.bearer.expose();
+        match std::str::from_utf8(&bytes) {
+            Ok(text) if text.contains(token) => serde_json::from_str(&text.replace(token, REDACTED)),
+            Ok(_) | Err(_) => serde_json::from_slice(&bytes),
+        }
+        .map_err(BackendError::NotJson)
     }
 
     fn url(&self, request: &Request<'_>) -> Result<Url, BackendError> {
@@ -208,8 +229,9 @@ impl Backend {
             path.pop_if_empty();
             for segment in &request.segments {
                 // The URL standard resolves dot segments even when they are percent-encoded, so they cannot be sent.
-                if segment.is_empty() || matches!(*segment, "." | "..") {
-                    return Err(BackendError::BadSegment((*segment).to_owned()));
+                let is_usable = !segment.is_empty() && segment.len() <= MAX_SEGMENT_BYTES;
+                if !is_usable || matches!(*segment, "." | "..") {
+                    return Err(BackendError::BadSegment(segment.chars().take(60).collect()));
                 }
                 path.push(segment);
             }
@@ -239,6 +261,9 @@ async fn read_at_most(response: reqwest::Response, max: usize) -> Result<(BytesM
     Ok((body, true))
 }
 
-fn cut(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).trim().to_owned()
+/// The backend's own words, without the caller's token and not too many of them.
+fn error_text(bytes: &[u8], token: &str) -> String {
+    let mut text = String::from_utf8_lossy(bytes).trim().replace(token, REDACTED);
+    text.truncate(text.floor_char_boundary(ERROR_TEXT_BYTES));
+    text
 }

@@ -56,7 +56,7 @@ pub enum DraftError {
     #[error("draft not found or expired")]
     NotFound,
     /// The owner has too many.
-    #[error("too many drafts are open; finish one or wait ten minutes")]
+    #[error("too many drafts are open; each ends ten minutes after its last use")]
     TooMany,
     /// Somebody else saved it meanwhile.
     #[error("the draft was changed meanwhile; try again")]

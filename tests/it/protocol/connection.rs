@@ -1,9 +1,11 @@
 //! Section 8: the life of a connection: headers, the first frame, silence, a client that goes away, CORS, the server's end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::support::app::TestApp;
 use crate::support::frames;
@@ -163,26 +165,39 @@ async fn without_listed_origins_there_is_no_cors_at_all() {
 
 #[tokio::test]
 async fn a_server_that_stops_refuses_new_runs_and_lets_running_ones_finish() {
-    let slow = Answer::ok("text/event-stream", "").later(Duration::from_secs(2), says_bytes("Just in time."));
-    let s = Scripted::with(&[("SERVER__DRAIN_S", "20")], [slow]).await;
-    let mut running = s.app.post(&body("Take your time")).await;
+    let (model, base_url) = model_that_waits().await;
+    let settings = [("SERVER__DRAIN_S", "3600"), ("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", &base_url)];
+    let app = TestApp::start(&settings).await;
+    let mut running = app.post(&body("Take your time")).await;
     read_until(&mut running, "message_start").await;
-    let (address, token, http) = (s.app.address, s.app.token.clone(), s.app.http.clone());
-    let stopping = tokio::spawn(s.app.stop());
-    let refused = loop {
-        let request = http.post(format!("http://{address}/v1/agent/chat")).bearer_auth(&token).json(&body("New"));
-        let response = request.send().await.unwrap();
-        if response.status() != 200 {
-            break response;
-        }
-    };
+    let (address, token, http) = (app.address, app.token.clone(), app.http.clone());
+    let stopping = tokio::spawn(app.stop());
+    while http.get(format!("http://{address}/readyz")).send().await.unwrap().status() != 503 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let request = http.post(format!("http://{address}/v1/agent/chat")).bearer_auth(&token).json(&body("New"));
+    let refused = request.send().await.unwrap();
     assert_eq!(refused.status(), 503);
     assert!(refused.headers().contains_key("retry-after"));
-    let ready = http.get(format!("http://{address}/readyz")).send().await.unwrap();
-    assert_eq!(ready.status(), 503);
+    model.notify_one();
     let rest = running.text().await.unwrap();
     assert!(rest.contains("Just in time.") && rest.ends_with("event: message_complete\ndata: {}\n\n"), "{rest}");
     stopping.await.unwrap();
+}
+
+/// A model that answers when it is told to.
+async fn model_that_waits() -> (Arc<Notify>, String) {
+    let told = Arc::new(Notify::new());
+    let waiting = Arc::clone(&told);
+    let answer = async move || {
+        waiting.notified().await;
+        ([("content-type", "text/event-stream")], says_bytes("Just in time."))
+    };
+    let router = axum::Router::new().route("/v1/chat/completions", axum::routing::post(answer));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (told, base_url)
 }
 
 #[tokio::test]

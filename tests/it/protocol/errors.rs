@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::support::app::LOW_STOCK;
 use crate::support::frames;
 use crate::support::model::{Scripted, calls, says, turn};
 use crate::support::upstream::Answer;
@@ -158,4 +159,24 @@ async fn a_backend_that_does_not_answer_is_a_tool_error_in_time() {
     let frames = s.app.say("c", "Which triggers?").await;
     assert_eq!(frames::data(&frames, "tool_call_result")["is_error"], true);
     assert!(s.result_of("t1").to_string().contains("in time"), "{}", s.result_of("t1"));
+}
+
+#[tokio::test]
+async fn a_backend_that_repeats_the_token_does_not_get_it_to_the_model() {
+    for status in [200, 400, 401] {
+        let echo = crate::support::upstream::Upstream::choosing(move |request| {
+            let seen = json!({"seen": format!("{}{}", "x".repeat(1900), request.header("authorization").unwrap())});
+            Some(Answer::status(status, "application/json", seen.to_string()))
+        })
+        .await;
+        let base_url = echo.url();
+        let turns = [calls("t1", "get_alert_detail", &json!({"alert_id": LOW_STOCK})), says("Hm.")];
+        let settings = [("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", &*base_url)];
+        let s = Scripted::with(&settings, turns.map(|turn| turn.answer())).await;
+        s.app.say("c", "Show the alert").await;
+        let read = s.result_of("t1").to_string();
+        let (_, signature) = s.app.token.rsplit_once('.').unwrap();
+        assert!(read.contains("Bearer [redacted]"), "{status}: {read}");
+        assert!(!read.contains(signature) && !read.contains(&s.app.token[..40]), "{status}: {read}");
+    }
 }
