@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::WHAT;
-use super::args::blank_is_none;
 use super::config::{TableConfig, text};
 use super::config_id;
 use super::saved::{by_id, invalid};
@@ -18,6 +17,7 @@ use crate::chat::artifact::Artifact;
 use crate::chat::ids::PreviewId;
 use crate::chat::preview::{Change, Save};
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::backend::{Backend, BackendError};
 use crate::tools::{Tool, ToolError, parse_args};
 
@@ -36,11 +36,11 @@ pub struct PreviewConfig {
 struct Args {
     config: Value,
     description_of_changes: String,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     id: Option<String>,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     name: Option<String>,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     description: Option<String>,
 }
 

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::WHAT;
-use super::args::blank_is_none;
 use super::config::TableConfig;
 use super::config_id;
 use super::problem::Problem;
@@ -17,6 +16,7 @@ use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::preview::{Change, Decided};
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::{Tool, ToolError, parse_args};
 
 /// `create_table_config`.
@@ -35,13 +35,13 @@ pub struct UpdateConfig {
 struct CreateArgs {
     name: String,
     config: Value,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     description: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct UpdateArgs {
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     id: Option<String>,
     config: Value,
 }

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::args::blank_is_none;
 use super::config::{TableConfig, text};
 use super::config_id;
 use super::problem::to_values;
 use super::validate::problems;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::backend::{Backend, BackendError, Request};
 use crate::tools::pages::Page;
 use crate::tools::{Tool, ToolError, parse_args};
@@ -25,9 +25,9 @@ pub struct OneConfig {
 
 #[derive(Deserialize)]
 struct OneArgs {
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     id: Option<String>,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     name: Option<String>,
 }
 
@@ -54,6 +54,10 @@ impl Tool for OneConfig {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn is_all_or_nothing(&self) -> bool {
+        true
     }
 }
 
@@ -124,9 +128,9 @@ pub struct ValidateConfig {
 #[derive(Deserialize)]
 struct ValidateArgs {
     config: Value,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     name: Option<String>,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     description: Option<String>,
 }
 
