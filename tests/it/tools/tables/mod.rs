@@ -17,6 +17,9 @@ use crate::support::model::{Scripted, says, turn};
 /// `orders_table` of the demo backend.
 pub const ORDERS: &str = "99000000-0000-4000-8000-000000000001";
 
+/// `inventory_table` of the demo backend.
+pub const INVENTORY: &str = "99000000-0000-4000-8000-000000000002";
+
 /// `suppliers_table`, which belongs to the system: nobody may change it.
 pub const SUPPLIERS: &str = "99000000-0000-4000-8000-000000000004";
 
