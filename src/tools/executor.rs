@@ -23,7 +23,8 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// A toolbox of `handlers`. Results longer than `max_result_bytes` are cut, with a note for the model; 0 cuts none.
+    /// A toolbox of `handlers`. Results longer than `max_result_bytes` are cut, with a note for the model, or become an
+    /// error where a part is of no use; 0 allows any length.
     pub fn new(handlers: impl IntoIterator<Item = Handler>, max_result_bytes: usize) -> Self {
         Self { handlers: handlers.into_iter().collect(), max_result_bytes }
     }
@@ -31,6 +32,10 @@ impl Toolbox {
     /// Whether a handler of this name exists.
     pub fn knows(&self, name: &str) -> bool {
         self.handlers.contains_key(name)
+    }
+
+    fn is_too_long(&self, content: &str) -> bool {
+        self.max_result_bytes != 0 && content.len() > self.max_result_bytes
     }
 
     /// The message is cut before it is wrapped, so that the wrapping stays JSON: errors repeat what the model wrote.
@@ -61,6 +66,13 @@ impl ToolExecutor for Toolbox {
             return ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user");
         };
         match result {
+            Ok(output) if handler.is_all_or_nothing() && self.is_too_long(&output.content) => {
+                let (whole, max) = (output.content.len(), self.max_result_bytes);
+                ToolOutput::error(&format!(
+                    "the result is too large: {whole} bytes, and at most {max} can be read here, so it is left out whole; \
+                     do not repeat the call, tell the user"
+                ))
+            }
             Ok(mut output) => {
                 cut_content(&mut output.content, self.max_result_bytes);
                 output
@@ -111,6 +123,7 @@ mod tests {
     /// Does what its name in the toolbox says.
     enum Scripted {
         Answers,
+        AnswersWhole,
         Refuses,
         Panics,
     }
@@ -119,17 +132,22 @@ mod tests {
     impl Tool for Scripted {
         async fn call(&self, _: &Map<String, Value>, _: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
             match self {
-                Self::Answers => Ok(ToolOutput::ok("grün ".repeat(10))),
+                Self::Answers | Self::AnswersWhole => Ok(ToolOutput::ok("grün ".repeat(10))),
                 Self::Refuses => Err(ToolError::Refused("no ".repeat(20))),
                 Self::Panics => panic!("scripted"),
             }
+        }
+
+        fn is_all_or_nothing(&self) -> bool {
+            matches!(self, Self::AnswersWhole)
         }
     }
 
     #[tokio::test]
     async fn whatever_a_call_does_its_result_is_an_output_of_bounded_size() {
-        let handlers: [Handler; 3] = [
+        let handlers: [Handler; 4] = [
             ("answers", Arc::new(Scripted::Answers)),
+            ("answers_whole", Arc::new(Scripted::AnswersWhole)),
             ("refuses", Arc::new(Scripted::Refuses)),
             ("panics", Arc::new(Scripted::Panics)),
         ];
@@ -141,6 +159,15 @@ mod tests {
         let note = |whole| format!("\n[cut: 9 of {whole} bytes shown; ask for less]");
         let rows = [
             ("answers", "{}", ToolOutput::ok(format!("grün gr{}", note(60))), "cut before the character at the border"),
+            (
+                "answers_whole",
+                "{}",
+                ToolOutput::error(
+                    "the result is too large: 60 bytes, and at most 9 can be read here, so it is left out whole; do not \
+                     repeat the call, tell the user",
+                ),
+                "a part is of no use",
+            ),
             ("refuses", "{}", ToolOutput::error(&format!("no no no {}", note(60))), "a cut error is still JSON"),
             (
                 "panics",

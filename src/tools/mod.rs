@@ -3,6 +3,7 @@
 //! A tool is a definition (`config/tools/*.json`: name, description, schema) and a handler here, joined by name in
 //! [`executor::Toolbox`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
 
+pub mod args;
 pub mod backend;
 pub mod executor;
 pub mod keys;
@@ -44,6 +45,11 @@ pub trait Tool: Send + Sync {
     /// # Errors
     /// Whatever the model should read as `{"error": …}`.
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError>;
+
+    /// Whether a part of its result is of no use: one that is too long is an error then, where others are cut.
+    fn is_all_or_nothing(&self) -> bool {
+        false
+    }
 }
 
 /// A failed tool call. `Display` is what the model reads: it says what to do differently.

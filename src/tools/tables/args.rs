@@ -1,25 +1,30 @@
-//! Arguments as models write them: blanks for "nothing", a bare name where an object with a name is meant.
+//! Arguments that several table tools take, as models write them: a bare name where an object with a name is meant.
 
-use serde::de::Error;
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+
+use crate::tools::args::optional_text;
 
 /// A column as the tools take it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(remote = "Self")]
 pub struct ColumnSpec {
     /// The column's name in the database.
     pub name: String,
     /// What the selection calls it.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub alias: Option<String>,
     /// Its PostgreSQL type.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub pg_type: Option<String>,
     /// Its table, when that is not the data source's own.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub source_table: Option<String>,
     /// Its table's schema.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub source_schema: Option<String>,
     /// Whether it is selected without being shown.
     #[serde(default)]
@@ -33,26 +38,45 @@ impl ColumnSpec {
     }
 }
 
-/// Text, where blank text and null mean that nothing was said.
-///
-/// # Errors
-/// When it is not text.
-pub fn blank_is_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
+impl<'de> Deserialize<'de> for ColumnSpec {
+    /// An object, or just the column's name. Read in place, so that an error has the path of what is wrong.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NameOrObject)
+    }
 }
 
-/// Columns, each an object or just its name.
+struct NameOrObject;
+
+impl<'de> Visitor<'de> for NameOrObject {
+    type Value = ColumnSpec;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a column's name or an object with it")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<ColumnSpec, E> {
+        Ok(ColumnSpec { name: name.to_owned(), ..ColumnSpec::default() })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<ColumnSpec, A::Error> {
+        // The derived reader, which `remote` keeps beside the trait's own.
+        ColumnSpec::deserialize(MapAccessDeserializer::new(fields))
+    }
+}
+
+/// Columns, each an object or just its name; `null` is none.
 ///
 /// # Errors
 /// When one of them is neither.
 pub fn columns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ColumnSpec>, D::Error> {
-    let entries = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
-    entries
-        .into_iter()
-        .map(|entry| match entry {
-            Value::String(name) => Ok(ColumnSpec { name, ..ColumnSpec::default() }),
-            other => serde_json::from_value(other).map_err(D::Error::custom),
-        })
-        .collect()
+    Ok(Option::<Vec<ColumnSpec>>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// One of an enum's words.
+///
+/// # Errors
+/// When it is not text, or another word.
+pub fn one_of<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    T::deserialize(IntoDeserializer::<D::Error>::into_deserializer(word.as_str()))
 }

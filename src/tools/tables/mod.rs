@@ -45,7 +45,7 @@ pub fn tools(deps: &Deps) -> Vec<Handler> {
         ("validate_table_config", Arc::new(saved::ValidateConfig { backend: backend() })),
         ("preview_table_config", Arc::new(preview::PreviewConfig { backend: backend(), previews: previews() })),
         ("create_table_config", Arc::new(save::CreateConfig { previews: previews() })),
-        ("update_table_config", Arc::new(save::UpdateConfig { previews: previews() })),
+        ("update_table_config", Arc::new(save::UpdateConfig { backend: backend(), previews: previews() })),
         ("apply_column_change", Arc::new(columns::ColumnChange)),
         ("apply_filter_change", Arc::new(filters::FilterChange)),
         ("apply_join_change", Arc::new(joins::JoinChange)),

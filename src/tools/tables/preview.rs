@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::WHAT;
-use super::args::blank_is_none;
 use super::config::{TableConfig, text};
 use super::config_id;
 use super::saved::{by_id, invalid};
@@ -18,6 +17,7 @@ use crate::chat::artifact::Artifact;
 use crate::chat::ids::PreviewId;
 use crate::chat::preview::{Change, Save};
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::backend::{Backend, BackendError};
 use crate::tools::{Tool, ToolError, parse_args};
 
@@ -36,11 +36,13 @@ pub struct PreviewConfig {
 struct Args {
     config: Value,
     description_of_changes: String,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default)]
+    new: Option<bool>,
+    #[serde(default, deserialize_with = "optional_text")]
     id: Option<String>,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     name: Option<String>,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     description: Option<String>,
 }
 
@@ -51,11 +53,8 @@ impl Tool for PreviewConfig {
         if args.description_of_changes.trim().is_empty() {
             return Err(ToolError::BadParams("description_of_changes: say what changes".to_owned()));
         }
-        let existing_id = config_id::meant(args.id.as_deref(), cx);
-        if let (Some(id), None) = (&args.id, existing_id) {
-            let message = format!("{id:?} is not the UUID of a configuration; leave id out to preview a new one");
-            return Err(ToolError::Refused(message));
-        }
+        let existing_id = self.existing_id(&args, cx).await?;
+        let existing_id = existing_id.as_deref();
         let config = match TableConfig::parse(&args.config) {
             Ok(config) => config,
             Err(problem) => return Ok(invalid(&[problem])),
@@ -84,6 +83,31 @@ impl Tool for PreviewConfig {
         let change = change(existing_id, label, config);
         let id = self.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?;
         Ok(sent(args.description_of_changes, change, id))
+    }
+}
+
+impl PreviewConfig {
+    /// The configuration that is to be replaced; `None` for a new one. The open one is meant when no `id` says otherwise,
+    /// but not under a name that it does not have: whoever names something else wants something else.
+    async fn existing_id(&self, args: &Args, cx: &ToolContext<'_>) -> Result<Option<String>, ToolError> {
+        let is_new = args.new == Some(true);
+        if let Some(given) = &args.id {
+            if is_new {
+                return Err(ToolError::BadParams(
+                    "new: a new configuration has no id; leave one of them out".to_owned(),
+                ));
+            }
+            return Ok(Some(config_id::named(given, &self.backend, cx).await?));
+        }
+        let Some(open) = config_id::on_screen(cx).filter(|_| !is_new) else {
+            return Ok(None);
+        };
+        let Some(name) = &args.name else {
+            return Ok(Some(open));
+        };
+        let stored = by_id(&self.backend, cx, &open).await?;
+        let is_its_own = text(&stored, "name").is_some_and(|own| own.trim() == name);
+        Ok(is_its_own.then_some(open))
     }
 }
 

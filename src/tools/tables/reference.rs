@@ -5,7 +5,6 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::args::blank_is_none;
 use super::pg_types::SHOWN_AS;
 use super::vocabulary::{
     COLUMN_TYPES, DIRECTIONS, EDITOR_TYPES, FORMAT_TYPES, JOIN_TYPES, OPERATORS, REFRESH_MODES, SOURCE_TYPES,
@@ -14,6 +13,7 @@ use super::vocabulary::{
 use super::{dates, problem::Code};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::{Tool, ToolError, parse_args};
 
 /// The handler.
@@ -21,7 +21,7 @@ pub struct DiscoverTableReference;
 
 #[derive(Deserialize)]
 struct Args {
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     topic: Option<String>,
 }
 

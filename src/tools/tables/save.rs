@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::WHAT;
-use super::args::blank_is_none;
 use super::config::TableConfig;
 use super::config_id;
 use super::problem::Problem;
@@ -17,6 +16,8 @@ use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::preview::{Change, Decided};
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
+use crate::tools::backend::Backend;
 use crate::tools::{Tool, ToolError, parse_args};
 
 /// `create_table_config`.
@@ -27,6 +28,8 @@ pub struct CreateConfig {
 
 /// `update_table_config`.
 pub struct UpdateConfig {
+    /// Where a configuration is looked up by its name.
+    pub backend: Arc<Backend>,
     /// What the user has accepted.
     pub previews: Arc<dyn PreviewStore>,
 }
@@ -35,13 +38,13 @@ pub struct UpdateConfig {
 struct CreateArgs {
     name: String,
     config: Value,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     description: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct UpdateArgs {
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     id: Option<String>,
     config: Value,
 }
@@ -65,11 +68,15 @@ impl Tool for CreateConfig {
 impl Tool for UpdateConfig {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let args: UpdateArgs = parse_args(args)?;
-        let Some(id) = config_id::meant(args.id.as_deref(), cx) else {
-            return Err(ToolError::BadParams("id: must be the UUID of the configuration to update".to_owned()));
+        let id = match args.id {
+            Some(given) => Some(config_id::named(&given, &self.backend, cx).await?),
+            None => config_id::on_screen(cx),
+        };
+        let Some(id) = id else {
+            return Err(ToolError::BadParams("id: name the configuration to update".to_owned()));
         };
         let config = checked(&args.config, &mut Vec::new())?;
-        let wanted = Wanted { existing_id: Some(id), name: None, description: None, config };
+        let wanted = Wanted { existing_id: Some(&id), name: None, description: None, config };
         answer(&wanted, self.previews.as_ref(), cx).await
     }
 }

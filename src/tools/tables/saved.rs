@@ -6,15 +6,16 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::args::blank_is_none;
 use super::config::{TableConfig, text};
 use super::config_id;
 use super::problem::to_values;
 use super::validate::problems;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::backend::{Backend, BackendError, Request};
 use crate::tools::pages::Page;
+use crate::tools::resolve::as_uuid;
 use crate::tools::{Tool, ToolError, parse_args};
 
 /// `get_table_config`: one configuration, by id or by name.
@@ -25,9 +26,9 @@ pub struct OneConfig {
 
 #[derive(Deserialize)]
 struct OneArgs {
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     id: Option<String>,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     name: Option<String>,
 }
 
@@ -36,24 +37,28 @@ impl Tool for OneConfig {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let args: OneArgs = parse_args(args)?;
         let on_screen = config_id::on_screen(cx);
-        if let Some(id) = args.id.as_deref().filter(|id| config_id::is_uuid(id)) {
-            return Ok(told(by_id(&self.backend, cx, id).await?));
+        if let Some(id) = args.id.as_deref().and_then(as_uuid) {
+            return Ok(told(by_id(&self.backend, cx, &id).await?));
         }
         let Some(name) = args.name.as_deref().or(args.id.as_deref()) else {
             let Some(id) = on_screen else {
                 return Err(ToolError::BadParams("give the configuration's id or name".to_owned()));
             };
-            return Ok(told(by_id(&self.backend, cx, id).await?));
+            return Ok(told(by_id(&self.backend, cx, &id).await?));
         };
         match by_name(&self.backend, cx, name).await {
             Ok(found) => Ok(told(found)),
             Err(error) if error.is_not_found() => {
                 let Some(id) = on_screen else { return Err(error.into()) };
-                let found = by_id(&self.backend, cx, id).await?;
+                let found = by_id(&self.backend, cx, &id).await?;
                 Ok(ToolOutput::ok(with_note(found, name).to_string()))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn is_all_or_nothing(&self) -> bool {
+        true
     }
 }
 
@@ -69,7 +74,11 @@ fn with_note(found: Map<String, Value>, name: &str) -> Value {
     Value::Object(noted)
 }
 
-async fn by_name(backend: &Backend, cx: &ToolContext<'_>, name: &str) -> Result<Map<String, Value>, BackendError> {
+/// The stored object with this name.
+///
+/// # Errors
+/// See [`BackendError`].
+pub async fn by_name(backend: &Backend, cx: &ToolContext<'_>, name: &str) -> Result<Map<String, Value>, BackendError> {
     stored(backend.call(cx.caller, Request::get(["v1", "data", "name", name])).await?)
 }
 
@@ -124,9 +133,9 @@ pub struct ValidateConfig {
 #[derive(Deserialize)]
 struct ValidateArgs {
     config: Value,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     name: Option<String>,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     description: Option<String>,
 }
 

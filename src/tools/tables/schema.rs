@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::args::blank_is_none;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::backend::{Backend, BackendError, Request};
 use crate::tools::{Tool, ToolError, parse_args};
 
@@ -21,9 +21,9 @@ pub struct SearchDatabaseSchema {
 
 #[derive(Deserialize)]
 struct Args {
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     schema: Option<String>,
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     table: Option<String>,
 }
 

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::args;
 use super::change::{Notes, outcome};
 use super::config::{TableConfig, list, list_mut, text};
 use super::problem::{Code, Problem};
@@ -11,6 +12,7 @@ use super::selection::Selection;
 use super::vocabulary::{DIRECTIONS, check_one_of, is_reference};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::{Tool, ToolError, parse_args};
 
 /// The handler.
@@ -19,6 +21,7 @@ pub struct SortChange;
 #[derive(Deserialize)]
 struct Args {
     config: Value,
+    #[serde(deserialize_with = "args::one_of")]
     operation: Operation,
     sort: Vec<SortSpec>,
 }
@@ -41,7 +44,7 @@ pub struct SortSpec {
     /// The column.
     pub column: String,
     /// Which way; ascending when not said.
-    #[serde(default, deserialize_with = "super::args::blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub direction: Option<String>,
     /// Its rank among the sorted columns, 1 first.
     #[serde(default)]
@@ -57,6 +60,10 @@ impl Tool for SortChange {
         }
         let outcome = outcome(&args.config, |config, notes| edit(config, args.operation, &args.sort, notes));
         Ok(ToolOutput::ok(outcome.to_string()))
+    }
+
+    fn is_all_or_nothing(&self) -> bool {
+        true
     }
 }
 

@@ -1,18 +1,9 @@
 //! Arguments as models really write them: blanks for "not given", numbers as text, objects as text of JSON.
 
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::tools::ToolError;
-
-/// `text` as an optional argument: `null` and blank text are `None`.
-///
-/// # Errors
-/// When the value is neither text nor null.
-pub fn optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
-}
+pub use crate::tools::args::optional_text;
 
 /// `text` as a required argument.
 ///

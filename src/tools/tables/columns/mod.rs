@@ -25,6 +25,7 @@ pub struct ColumnChange;
 #[derive(Deserialize)]
 struct Args {
     config: Value,
+    #[serde(deserialize_with = "args::one_of")]
     operation: Operation,
     #[serde(deserialize_with = "args::columns")]
     columns: Vec<ColumnSpec>,
@@ -49,6 +50,10 @@ impl Tool for ColumnChange {
         }
         let outcome = outcome(&args.config, |config, notes| edit(config, args.operation, &args.columns, notes));
         Ok(ToolOutput::ok(outcome.to_string()))
+    }
+
+    fn is_all_or_nothing(&self) -> bool {
+        true
     }
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::args::{ColumnSpec, blank_is_none};
+use super::args::{self, ColumnSpec};
 use super::change::{Notes, outcome};
 use super::columns::{self, Operation};
 use super::config::{TableConfig, list, list_mut, text};
@@ -16,6 +16,7 @@ use super::selection::{Selection, split_reference};
 use super::vocabulary::{OPERATORS, UNARY_OPERATORS, check_one_of, is_reference};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::{Tool, ToolError, parse_args};
 
 /// The handler.
@@ -24,6 +25,7 @@ pub struct FilterChange;
 #[derive(Deserialize)]
 struct Args {
     config: Value,
+    #[serde(deserialize_with = "args::one_of")]
     operation: Operation,
     filter: FilterSpec,
 }
@@ -34,16 +36,16 @@ pub struct FilterSpec {
     /// The column, qualified with its table when that is a joined one.
     pub column: String,
     /// How it is compared.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub operator: Option<String>,
     /// What it is compared with.
     #[serde(default)]
     pub value: Value,
     /// The caption of its control.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub label: Option<String>,
     /// The control with which users change it.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub control_type: Option<String>,
 }
 
@@ -56,6 +58,10 @@ impl Tool for FilterChange {
             Operation::Remove => remove(config, &args.filter, notes),
         });
         Ok(ToolOutput::ok(outcome.to_string()))
+    }
+
+    fn is_all_or_nothing(&self) -> bool {
+        true
     }
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::args::{self, ColumnSpec, blank_is_none};
+use super::args::{self, ColumnSpec};
 use super::change::{Notes, outcome};
 use super::columns::{self, Operation};
 use super::config::{TableConfig, list, text};
@@ -17,6 +17,7 @@ use super::selection::{Column, Selection, joins_mut, split_reference};
 use super::vocabulary::{JOIN_TYPES, check_one_of, is_identifier, is_reference};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
+use crate::tools::args::optional_text;
 use crate::tools::{Tool, ToolError, parse_args};
 
 /// The handler.
@@ -25,6 +26,7 @@ pub struct JoinChange;
 #[derive(Deserialize)]
 struct Args {
     config: Value,
+    #[serde(deserialize_with = "args::one_of")]
     operation: Operation,
     join: JoinSpec,
 }
@@ -35,16 +37,16 @@ pub struct JoinSpec {
     /// The table to join; for a removal also a join's alias.
     pub table: String,
     /// Its schema.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub schema: Option<String>,
     /// Which rows stay without a partner.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub join_type: Option<String>,
     /// The column of a table that is there.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub relationship_from: Option<String>,
     /// The column of the joined table.
-    #[serde(default, deserialize_with = "blank_is_none")]
+    #[serde(default, deserialize_with = "optional_text")]
     pub relationship_to: Option<String>,
     /// Columns of the joined table to show.
     #[serde(default, deserialize_with = "args::columns")]
@@ -60,6 +62,10 @@ impl Tool for JoinChange {
             Operation::Remove => remove(config, &args.join, notes),
         });
         Ok(ToolOutput::ok(outcome.to_string()))
+    }
+
+    fn is_all_or_nothing(&self) -> bool {
+        true
     }
 }
 

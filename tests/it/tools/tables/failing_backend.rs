@@ -11,11 +11,20 @@ async fn against(
     calls: &[Call<'_>],
     backend: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
 ) -> (Vec<Read>, Vec<Request>) {
+    let (_, read, requests) = against_with_token(calls, backend).await;
+    (read, requests)
+}
+
+/// The same, and before it the user's token.
+async fn against_with_token(
+    calls: &[Call<'_>],
+    backend: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+) -> (String, Vec<Read>, Vec<Request>) {
     let backend = Upstream::choosing(backend).await;
     let url = format!("{}/api/", backend.url());
     let settings = [("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", url.as_str())];
-    let read = Asking { settings: &settings, ..Asking::default() }.results(calls).await;
-    (read, backend.requests())
+    let (token, read, _) = Asking { settings: &settings, ..Asking::default() }.run_with_token(calls).await;
+    (token, read, backend.requests())
 }
 
 fn json_answer(body: &Value) -> Option<Answer> {
@@ -74,6 +83,25 @@ async fn an_answer_of_another_shape_is_no_configuration() {
         let shape = "the backend's answer has an unexpected shape: a stored configuration";
         assert_refused(&read, &[(shape, "to read"), (shape, "to change")]);
     }
+}
+
+#[tokio::test]
+async fn a_document_over_the_limit_is_an_error() {
+    let settings = [("LIMITS__TOOL_RESULT_BYTES", "300")];
+    let calls = [
+        ("get_table_config", json!({"id": ORDERS})),
+        ("apply_column_change", json!({"config": config(ORDERS), "operation": "add", "columns": ["shipped_date"]})),
+        (
+            "apply_filter_change",
+            json!({"config": config(ORDERS), "operation": "add",
+            "filter": {"column": "amount", "operator": "gt", "value": 1}}),
+        ),
+        ("apply_join_change", json!({"config": config(ORDERS), "operation": "remove", "join": {"table": "customers"}})),
+        ("apply_sort_change", json!({"config": config(ORDERS), "operation": "set", "sort": []})),
+    ];
+    let read = Asking { settings: &settings, ..Asking::default() }.results(&calls).await;
+    assert_refused(&read, &[("the result is too large: ", "a part of a document is of no use"); 5]);
+    assert!(read[0].as_ref().unwrap_err().contains("at most 300 can be read here"), "{read:?}");
 }
 
 #[tokio::test]
@@ -143,7 +171,7 @@ async fn whatever_a_model_puts_into_a_name_stays_inside_its_segment() {
 #[tokio::test]
 async fn every_request_carries_the_users_token_and_a_preview_saves_nothing() {
     let stored = seeded(ORDERS);
-    let (read, requests) = against(&asking_calls(), move |request| match request.path.as_str() {
+    let (token, read, requests) = against_with_token(&asking_calls(), move |request| match request.path.as_str() {
         "/api/v1/data/validate" => Some(Answer::status(204, "application/json", "")),
         path if path.contains("/id/") || path.contains("/name/") => json_answer(&stored),
         _ => json_answer(&json!([])),
@@ -151,9 +179,9 @@ async fn every_request_carries_the_users_token_and_a_preview_saves_nothing() {
     .await;
     assert_eq!(read[3], Ok(json!({"valid": true})), "a 204 is a yes");
     assert_eq!(read[4].as_ref().unwrap()["status"], "preview_sent");
+    assert_eq!(requests.len(), 6, "the schema asks twice: {requests:#?}");
     for request in &requests {
-        let bearer = request.header("authorization").unwrap();
-        assert!(bearer.starts_with("Bearer ey"), "{bearer}");
+        assert_eq!(request.header("authorization"), Some(format!("Bearer {token}").as_str()));
         let is_reading = request.method == "GET" || request.path == "/api/v1/data/validate";
         assert!(is_reading, "{} {} for {ADA}", request.method, request.path);
     }

@@ -17,6 +17,9 @@ use crate::support::model::{Scripted, says, turn};
 /// `orders_table` of the demo backend.
 pub const ORDERS: &str = "99000000-0000-4000-8000-000000000001";
 
+/// `inventory_table` of the demo backend.
+pub const INVENTORY: &str = "99000000-0000-4000-8000-000000000002";
+
 /// `suppliers_table`, which belongs to the system: nobody may change it.
 pub const SUPPLIERS: &str = "99000000-0000-4000-8000-000000000004";
 
@@ -52,6 +55,12 @@ pub struct Asking<'a> {
 impl Asking<'_> {
     /// Makes `calls` in one turn and returns what the model read of each, with the frames of the run.
     pub async fn run(&self, calls: &[Call<'_>]) -> (Vec<Read>, Vec<Frame>) {
+        let (_, read, frames) = self.run_with_token(calls).await;
+        (read, frames)
+    }
+
+    /// The same, and before it the token with which the server was asked.
+    pub async fn run_with_token(&self, calls: &[Call<'_>]) -> (String, Vec<Read>, Vec<Frame>) {
         let calling = calls.iter().enumerate();
         let calling = calling.fold(turn(), |turn, (n, (name, args))| turn.call(&format!("t{n}"), name, args));
         let answers = [calling.done(), says("Done.")].map(crate::support::model::Script::answer);
@@ -62,7 +71,7 @@ impl Asking<'_> {
         let frames = frames::parse(&response.text().await.unwrap());
         assert_eq!(frames::names(&frames).last(), Some(&"message_complete"), "{frames:#?}");
         let read = (0..calls.len()).map(|n| read(&s, &frames, &format!("t{n}"))).collect();
-        (read, frames)
+        (token, read, frames)
     }
 
     /// What the model read of each of `calls`.

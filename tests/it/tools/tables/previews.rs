@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Asking, NOBODY, ORDERS, SUPPLIERS, assert_refused, config, read, results, seeded};
+use super::{Asking, Call, INVENTORY, NOBODY, ORDERS, SUPPLIERS, assert_refused, config, read, results, seeded};
 use crate::support::app::{ADA, TestApp};
 use crate::support::frames::{self, Frame};
 use crate::support::model::{Scripted, calls, says};
@@ -27,6 +27,13 @@ pub fn retitled() -> Value {
     config["title"] = json!("Open orders");
     config["x_theme"] = json!({"z": 1, "a": 2});
     config
+}
+
+/// A call that previews `config` with `more` arguments.
+fn preview(config: Value, more: Value) -> Call<'static> {
+    let mut args = json!({"config": config, "description_of_changes": "x"});
+    args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    ("preview_table_config", args)
 }
 
 fn keys(object: &Value) -> Vec<&str> {
@@ -71,22 +78,48 @@ async fn a_preview_of_a_new_configuration_has_no_id_and_is_named_by_its_title() 
 }
 
 #[tokio::test]
-async fn an_id_that_the_model_makes_up_gives_way_to_the_screen() {
-    for (id, reason) in [(json!("orders_table"), "a name"), (json!("1234"), "no UUID"), (json!(null), "null")] {
+async fn what_a_preview_replaces_is_what_it_names_and_only_else_the_screen() {
+    let rows = [
+        (json!({"id": null}), Some(ORDERS), "orders_table", "nothing is named: the screen"),
+        (json!({"id": " ", "new": false}), Some(ORDERS), "orders_table", "blank is nothing"),
+        (json!({"name": "orders_table"}), Some(ORDERS), "orders_table", "the open one by its own name"),
+        (json!({"name": "brand_new"}), None, "brand_new", "another name is another configuration"),
+        (json!({"name": "brand_new", "new": false}), None, "brand_new", "models fill in what they do not mean"),
+        (json!({"name": "brand_new", "id": ORDERS}), Some(ORDERS), "brand_new", "another name for a named one"),
+        (json!({"name": "orders_table", "new": true}), None, "orders_table", "new is said"),
+        (json!({"new": true}), None, "Open orders", "new is said, its title names it"),
+        (json!({"id": "inventory_table"}), Some(INVENTORY), "inventory_table", "a name where the id belongs"),
+        (json!({"id": ORDERS.replace('-', "")}), Some(ORDERS), "orders_table", "a UUID in another form"),
+    ];
+    for (more, config_id, name, reason) in rows {
         let asking = Asking { context: Some(json!({"config_id": ORDERS})), ..Asking::default() };
-        let preview = json!({"config": retitled(), "description_of_changes": "Another title", "id": id});
-        let (_, frames) = asking.run(&[("preview_table_config", preview)]).await;
-        assert_eq!(frames::data(&frames, "table_config_preview")["config_id"], ORDERS, "{reason}");
+        let (_, frames) = asking.run(&[preview(retitled(), more)]).await;
+        let shown = frames::data(&frames, "table_config_preview");
+        let said = (shown["is_update"].as_bool(), shown["config_id"].as_str(), shown["name"].as_str());
+        assert_eq!(said, (Some(config_id.is_some()), config_id, Some(name)), "{reason}");
     }
 }
 
 #[tokio::test]
+async fn an_id_that_names_nothing_does_not_give_way_to_the_screen() {
+    let asking = Asking { context: Some(json!({"config_id": ORDERS})), ..Asking::default() };
+    let update = json!({"id": "1234", "config": retitled()});
+    let (read, frames) = asking
+        .run(&[
+            preview(retitled(), json!({"id": "1234"})),
+            ("update_table_config", update),
+            preview(retitled(), json!({"id": ORDERS, "new": true})),
+        ])
+        .await;
+    let unknown =
+        "\"1234\" is neither the UUID nor the name of a stored configuration; list_table_configs has them all";
+    let both = "bad params: new: a new configuration has no id; leave one of them out";
+    assert_refused(&read, &[(unknown, "a preview"), (unknown, "an update"), (both, "new, and an id")]);
+    assert!(!frames::names(&frames).contains(&"table_config_preview"));
+}
+
+#[tokio::test]
 async fn what_cannot_be_saved_is_not_shown() {
-    let preview = |config: Value, more: Value| {
-        let mut args = json!({"config": config, "description_of_changes": "x"});
-        args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        ("preview_table_config", args)
-    };
     let mut visible_id = config(ORDERS);
     visible_id["visual_settings"]["columns"]["number"]["header"] = json!("Order ID");
     let mut untitled = config(ORDERS);
@@ -97,7 +130,7 @@ async fn what_cannot_be_saved_is_not_shown() {
             preview(untitled, json!({"name": "ab"})),
             preview(json!({"title": "T", "data_source": [{"source": "orders"}]}), json!({})),
             preview(seeded(ORDERS), json!({})),
-            preview(retitled(), json!({"id": "orders_table"})),
+            preview(retitled(), json!({"id": "no_such_table"})),
             preview(retitled(), json!({"id": NOBODY})),
             preview(retitled(), json!({"description_of_changes": " "})),
             preview(retitled(), json!({"name": 7})),
@@ -115,7 +148,7 @@ async fn what_cannot_be_saved_is_not_shown() {
     assert_eq!(invalid[2], ["INVALID_VALUE name"], "a title too short for a name");
     assert_eq!(invalid[3], ["INVALID_CONFIG config"], "the stored object, whole");
     let expected = [
-        ("\"orders_table\" is not the UUID of a configuration; leave id out to preview a new one", "no id, no screen"),
+        ("\"no_such_table\" is neither the UUID nor the name of a stored configuration", "no id, no name"),
         ("HTTP 404: {\"code\":\"not_found\"", "an id that nothing has"),
         ("bad params: description_of_changes: say what changes", "nothing to tell the user"),
         ("bad params: name: invalid type: integer `7`", "a name that is no text"),

@@ -51,11 +51,10 @@ async fn a_new_configuration_is_created_by_accepting_it_and_confirmed_afterwards
 #[tokio::test]
 async fn an_update_over_an_update_is_confirmed_only_for_the_newest() {
     let (first, second) = (retitled(), config(ORDERS));
-    let confirming = turn().call("u1", "update_table_config", &json!({"id": ORDERS, "config": first})).call(
-        "u2",
-        "update_table_config",
-        &json!({"id": ORDERS, "config": second}),
-    );
+    let confirming = turn()
+        .call("u1", "update_table_config", &json!({"id": ORDERS, "config": first}))
+        .call("u2", "update_table_config", &json!({"id": ORDERS, "config": second}))
+        .call("u3", "update_table_config", &json!({"id": "all_orders", "config": second}));
     let s = Scripted::playing([
         calls("p1", "preview_table_config", &preview(&first, &json!({"id": ORDERS}))),
         says("Look."),
@@ -71,7 +70,9 @@ async fn an_update_over_an_update_is_confirmed_only_for_the_newest() {
     }
     let frames = say(&s, "Is it saved?").await;
     assert_refused(&[read(&s, &frames, "u1")], &[(FIRST, "overwritten since")]);
-    assert_eq!(read(&s, &frames, "u2"), Ok(json!({"status": "already_saved", "config_id": ORDERS})));
+    for call in ["u2", "u3"] {
+        assert_eq!(read(&s, &frames, call), Ok(json!({"status": "already_saved", "config_id": ORDERS})), "{call}");
+    }
 }
 
 #[tokio::test]
@@ -102,7 +103,7 @@ async fn what_could_not_be_saved_is_refused_with_all_its_problems() {
         ("create_table_config", json!({"name": "orders_2", "config": "not JSON"})),
         ("create_table_config", json!({"name": "orders_2", "config": config(ORDERS)})),
         ("update_table_config", json!({"id": ORDERS, "config": untitled})),
-        ("update_table_config", json!({"id": "orders_table", "config": config(ORDERS)})),
+        ("update_table_config", json!({"id": "", "config": config(ORDERS)})),
         ("update_table_config", json!({"id": ORDERS})),
         ("update_table_config", json!({"id": ORDERS, "config": config(ORDERS)})),
     ])
@@ -117,7 +118,7 @@ async fn what_could_not_be_saved_is_refused_with_all_its_problems() {
         ("the configuration is not valid: config: must be a JSON object (INVALID_CONFIG)", "no document"),
         (FIRST, "nothing was previewed"),
         ("the configuration is not valid: title: a title is required (REQUIRED)", "one problem"),
-        ("bad params: id: must be the UUID of the configuration to update", "a name, and no screen"),
+        ("bad params: id: name the configuration to update", "nothing named, and no screen"),
         ("bad params: missing field `config`", "no document"),
         (FIRST, "not even what the backend has"),
     ];
@@ -125,8 +126,19 @@ async fn what_could_not_be_saved_is_refused_with_all_its_problems() {
 }
 
 #[tokio::test]
-async fn the_screen_says_what_is_updated() {
+async fn the_screen_says_what_is_updated_when_nothing_else_does() {
     let asking = Asking { context: Some(json!({"config_id": ORDERS})), ..Asking::default() };
-    let read = asking.results(&[("update_table_config", json!({"id": "this one", "config": config(ORDERS)}))]).await;
-    assert_refused(&read, &[(FIRST, "the id comes from the screen, the preview is still missing")]);
+    let read = asking
+        .results(&[
+            ("update_table_config", json!({"config": config(ORDERS)})),
+            ("update_table_config", json!({"id": "inventory_table", "config": config(ORDERS)})),
+            ("update_table_config", json!({"id": "this one", "config": config(ORDERS)})),
+        ])
+        .await;
+    let expected = [
+        (FIRST, "the id comes from the screen, the preview is still missing"),
+        (FIRST, "the id comes from the name"),
+        ("\"this one\" is neither the UUID nor the name of a stored configuration", "no name of anything"),
+    ];
+    assert_refused(&read, &expected);
 }
