@@ -131,10 +131,11 @@ impl Tool for AddAction {
             action_type,
             action_config: args::object("action_config", config)?,
             is_active: args.is_active.unwrap_or(true),
-            after: args.after,
+            after: None,
         };
         let types = kit.resolver.action_types(cx.caller).await;
-        let (index, ports) = edit(kit, cx, &id, |document| document.add(action.clone(), &types)).await?;
+        let (index, ports) =
+            edit(kit, cx, &id, |document| document.add(action.clone(), args.after.as_deref(), &types)).await?;
         let result = json!({
             "status": "action_added",
             "action_name": name,
