@@ -86,6 +86,7 @@ impl Tool for Start {
         let kit = &*self.0;
         let args: StartArgs = parse_args(args)?;
         let name = args::required("name", args.name)?;
+        args::check_name("name", &name)?;
         let entity = args::required("entity", args.entity)?;
         let trigger_type = args::required("trigger_type", args.trigger_type)?;
         let trigger_conditions = match args.trigger_conditions {
@@ -124,6 +125,7 @@ impl Tool for AddAction {
         let args: AddArgs = parse_args(args)?;
         let id = args::required("draft_id", args.draft_id)?;
         let name = args::required("name", args.name)?;
+        args::check_name("name", &name)?;
         let action_type = args::required("action_type", args.action_type)?;
         let config = args.action_config.ok_or_else(|| ToolError::BadParams("action_config is required".to_owned()))?;
         let action = Action {
@@ -175,15 +177,16 @@ impl Tool for PreviewDraft {
         }
 
         let prepared = prepare(kit, cx.caller, document.workflow()?).await?;
-        let mut verdict = preview::dry_run(kit, cx.caller, None, &prepared.body).await?;
+        let body = prepared.body();
+        let mut verdict = preview::dry_run(kit, cx.caller, None, &body).await?;
         if !preview::is_valid(&verdict) {
             // The model has not seen the assembled workflow yet, and needs it to understand the errors.
             if let Some(fields) = verdict.as_object_mut() {
-                fields.insert("workflow".to_owned(), prepared.body);
+                fields.insert("workflow".to_owned(), body);
             }
             return Ok(ToolOutput::ok(verdict.to_string()));
         }
-        preview::show(kit, cx, description, None, prepared).await
+        preview::show(kit, cx, description, None, prepared.name, body).await
     }
 }
 
