@@ -258,6 +258,8 @@ mod tests {
         draft
     }
 
+    type Link = (&'static str, Option<&'static str>);
+
     fn links(draft: &Document) -> Vec<(&str, Option<String>)> {
         draft
             .actions
@@ -313,7 +315,7 @@ mod tests {
             ("B", "create_alert", Some("A:true")),
             ("C", "create_alert", Some("A:false")),
         ];
-        let rows: [(&[_], &str, &[(&str, Option<&str>)], &str); 4] = [
+        let rows: [(&[_], &str, &[Link], &str); 4] = [
             (
                 &chain,
                 "B",
