@@ -58,7 +58,7 @@ pub enum AfterError {
 }
 
 /// Turns `after` of a workflow's actions into `edges`, and drops it. Given edges keep standing; in both, a condition's ports
-/// get the backend's names. A lone action needs no `after` to be the start.
+/// get the backend's names, and a `sequence` without a port leaves from the default one. A lone action needs no `after` to be the start.
 ///
 /// # Errors
 /// See [`AfterError`]. Self references, cycles, unknown ports and unreachable actions are the backend's to find.
@@ -70,7 +70,7 @@ pub fn expand(workflow: &mut Map<String, Value>, types: &ActionTypes) -> Result<
     let edges = if has_edges {
         let mut edges = workflow.get("edges").and_then(Value::as_array).cloned().unwrap_or_default();
         for edge in &mut edges {
-            rename_port(edge, actions);
+            settle_port(edge, actions, types);
         }
         edges
     } else if has_after || actions.len() == 1 {
@@ -151,7 +151,11 @@ fn edges_of(actions: &[Value], types: &ActionTypes) -> Result<Vec<Value>, AfterE
     Ok(edges)
 }
 
-fn source_index(names: &[&str], action: &str, source: &str) -> Result<usize, AfterError> {
+/// The place of the one action that is called `source`; `action` is the one that follows it.
+///
+/// # Errors
+/// [`AfterError::UnknownSource`], [`AfterError::AmbiguousSource`].
+pub fn source_index(names: &[&str], action: &str, source: &str) -> Result<usize, AfterError> {
     let mut matches = names.iter().enumerate().filter(|(_, name)| **name == source).map(|(index, _)| index);
     match (matches.next(), matches.next()) {
         (Some(index), None) => Ok(index),
@@ -166,17 +170,24 @@ fn source_index(names: &[&str], action: &str, source: &str) -> Result<usize, Aft
     }
 }
 
-/// Gives the backend's name to the port of an edge that leaves a condition.
-fn rename_port(edge: &mut Value, actions: &[Value]) {
+/// Gives a port its backend's name where an edge leaves a condition, and a `sequence` without one the default port: the
+/// backend itself would take `success`, which not every type has.
+fn settle_port(edge: &mut Value, actions: &[Value], types: &ActionTypes) {
     let Some(source) = edge.get("source_action_id").and_then(Value::as_str) else { return };
     let action = match source.strip_prefix("temp:") {
         Some(index) => index.parse::<usize>().ok().and_then(|index| actions.get(index)),
         None => actions.iter().find(|action| action.get("id").and_then(Value::as_str) == Some(source)),
     };
     let Some(action_type) = action.and_then(|action| action.get("action_type")).and_then(Value::as_str) else { return };
-    let Some(port) = edge.get("source_output").and_then(Value::as_str) else { return };
-    let renamed = Value::from(port_name(action_type, port));
-    edge["source_output"] = renamed;
+    let is_sequence = edge.get("edge_type").and_then(Value::as_str) == Some("sequence");
+    let port = match edge.get("source_output") {
+        Some(Value::String(port)) if !port.trim().is_empty() => port_name(action_type, port),
+        None | Some(Value::Null | Value::String(_)) if is_sequence => types.default_port(action_type),
+        // What is no text is the backend's to refuse.
+        _ => return,
+    };
+    let port = Value::from(port);
+    edge["source_output"] = port;
 }
 
 #[cfg(test)]
@@ -241,6 +252,21 @@ mod tests {
                        "edges": [start("temp:0"), sequence("id-a", "temp:1", "output-false", 1)]}),
                 json!([start("temp:0"), sequence("id-a", "temp:1", "false", 1)]),
                 "a condition's port in explicit edges gets the backend's name",
+            ),
+            (
+                json!({"actions": [{"name": "A", "action_type": "check_inventory"}, {"name": "B", "id": "id-b", "action_type": "delay"},
+                                   {"name": "C"}, {"name": "D"}],
+                       "edges": [start("temp:0"),
+                                 {"source_action_id": "temp:0", "target_action_id": "id-b", "edge_type": "sequence"},
+                                 {"source_action_id": "id-b", "target_action_id": "temp:2", "edge_type": "sequence", "source_output": null},
+                                 {"source_action_id": "temp:0", "target_action_id": "temp:3", "edge_type": "always"},
+                                 {"source_action_id": "temp:2", "target_action_id": "temp:3", "edge_type": "sequence"}]}),
+                json!([start("temp:0"),
+                       {"source_action_id": "temp:0", "target_action_id": "id-b", "edge_type": "sequence", "source_output": "sufficient"},
+                       {"source_action_id": "id-b", "target_action_id": "temp:2", "edge_type": "sequence", "source_output": "success"},
+                       {"source_action_id": "temp:0", "target_action_id": "temp:3", "edge_type": "always"},
+                       {"source_action_id": "temp:2", "target_action_id": "temp:3", "edge_type": "sequence"}]),
+                "a sequence without a port gets the default one where the type is known",
             ),
         ];
         for (workflow, edges, reason) in rows {

@@ -13,6 +13,20 @@ pub fn required(name: &str, text: Option<String>) -> Result<String, ToolError> {
     text.ok_or_else(|| ToolError::BadParams(format!("{name} is required")))
 }
 
+/// 100 characters: what the backend's columns hold. Its validation lets more pass, and the save then fails.
+const MAX_NAME_CHARS: usize = 100;
+
+/// Checks the length of the name of a workflow or an action.
+///
+/// # Errors
+/// [`ToolError::BadParams`] when it is too long to be saved.
+pub fn check_name(path: &str, name: &str) -> Result<(), ToolError> {
+    if name.chars().count() > MAX_NAME_CHARS {
+        return Err(ToolError::BadParams(format!("{path} is longer than {MAX_NAME_CHARS} characters; shorten it")));
+    }
+    Ok(())
+}
+
 /// The object in `value`, which may be the text of one.
 ///
 /// # Errors

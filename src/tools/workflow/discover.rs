@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 use super::{Kit, projection};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
-use crate::tools::backend::Request;
+use crate::tools::backend::{BackendError, Request};
 use crate::tools::{Tool, ToolError, parse_args};
 
 /// `discover_action_types`: types with field names and ports, without their schemas.
 pub struct ActionTypes(pub Arc<Kit>);
 
-/// `discover_trigger_types`: the backend's list as it is.
+/// `discover_trigger_types`: the backend's rows as they are.
 pub struct TriggerTypes(pub Arc<Kit>);
 
-/// `discover_entities`: the backend's list as it is.
+/// `discover_entities`: the backend's rows as they are.
 pub struct Entities(pub Arc<Kit>);
 
 /// `discover {category}`: the three above under one name, for clients and prompts that know that one.
@@ -72,16 +72,17 @@ async fn discover(kit: &Kit, category: Category, cx: &ToolContext<'_>) -> Result
         Category::TriggerTypes => "trigger-types",
         Category::Entities => "entities",
     };
-    let answer = kit.backend.call(cx.caller, Request::get(["v1", "workflow", list])).await?;
-    let shown = match category {
-        // A list of another shape is still better than none.
-        Category::ActionTypes => projection::action_types(&answer).unwrap_or(answer),
-        Category::TriggerTypes | Category::Entities => answer,
+    let rows = match kit.backend.call(cx.caller, Request::get(["v1", "workflow", list])).await? {
+        Value::Array(rows) => rows.into_iter().filter(Value::is_object).collect(),
+        // A list without entries may come without a body.
+        Value::Null => Vec::new(),
+        _ => return Err(BackendError::Shape("not a list".to_owned()).into()),
     };
-    // A list without entries may come without a body.
-    let shown = match shown {
-        Value::Null => Value::Array(Vec::new()),
-        other => other,
+    let rows = Value::Array(rows);
+    let shown = match category {
+        // Entries of another shape are still better than none.
+        Category::ActionTypes => projection::action_types(&rows).unwrap_or(rows),
+        Category::TriggerTypes | Category::Entities => rows,
     };
     Ok(ToolOutput::ok(shown.to_string()))
 }

@@ -1,7 +1,7 @@
 //! The 17 tools of the workflow profile, against the backend's `/v1/workflow`.
 //!
 //! Tools: `discover`, `rules`, `node`, `alerts`, `write`, `preview`, `draft`. Between the model's words and the
-//! backend: `prepare` and `after` on the way in; `projection`, `graph` and `recipients` on the way out.
+//! backend: `prepare`, `after` and `kept` on the way in; `projection`, `graph` and `recipients` on the way out.
 //!
 //! **Invariant:** no tool here saves anything. A change is validated and shown; saving is the preview desk's, after the
 //! user's decision.
@@ -13,6 +13,7 @@ mod args;
 mod discover;
 mod draft;
 mod graph;
+mod kept;
 mod node;
 mod prepare;
 mod preview;

@@ -3,23 +3,41 @@
 
 use serde_json::{Map, Value};
 
-use super::{Kit, after, args, recipients};
+use super::{Kit, after, args, kept, recipients};
 use crate::chat::caller::Caller;
 use crate::tools::ToolError;
 
 /// 200 actions: more than anybody draws, few enough to look at.
 const MAX_ACTIONS: usize = 200;
 
-/// A workflow as the backend takes it.
+/// A workflow in the backend's terms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
     /// Its name.
     pub name: String,
-    /// The body of `POST …/rules/full`.
-    pub body: Value,
+    /// The body of `POST …/rules/full`, still with the nulls that clear something.
+    written: Map<String, Value>,
 }
 
-/// The backend's body for `workflow`.
+impl Prepared {
+    /// A workflow that is in the backend's terms already.
+    #[cfg(test)]
+    pub fn of(written: &Value) -> Self {
+        Self { name: String::new(), written: written.as_object().cloned().unwrap_or_default() }
+    }
+
+    /// The body that saves this as a new rule.
+    pub fn body(&self) -> Value {
+        kept::body_over(&self.written, None)
+    }
+
+    /// The body that saves this over `saved`: what it does not mention stays.
+    pub fn body_over(&self, saved: &Value) -> Value {
+        kept::body_over(&self.written, Some(saved))
+    }
+}
+
+/// `workflow` in the backend's terms.
 ///
 /// # Errors
 /// [`ToolError::BadParams`] when something required is missing; [`ToolError::Refused`] when a name or an `after` leads nowhere.
@@ -39,14 +57,15 @@ pub async fn prepare(kit: &Kit, caller: &Caller, workflow: Value) -> Result<Prep
     body.insert("trigger_type_id".to_owned(), Value::from(trigger?));
 
     after::expand(&mut body, &types).map_err(|error| ToolError::Refused(error.to_string()))?;
-    Ok(Prepared { name, body: Value::Object(body) })
+    Ok(Prepared { name, written: body })
 }
 
-/// Checks and fills in what needs no backend, and returns the name. Nulls go: the backend reads them as absent.
+/// Checks and fills in what needs no backend, and returns the name.
 fn tidy(body: &mut Map<String, Value>) -> Result<String, ToolError> {
-    body.retain(|_, value| !value.is_null());
+    drop_null(body, "is_active");
     let name = body.get("name").and_then(Value::as_str).map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| ToolError::BadParams("workflow.name is required".to_owned()))?.to_owned();
+    args::check_name("workflow.name", &name)?;
     body.entry("is_active").or_insert(Value::Bool(true));
 
     let actions = body.get_mut("actions").and_then(Value::as_array_mut);
@@ -58,7 +77,12 @@ fn tidy(body: &mut Map<String, Value>) -> Result<String, ToolError> {
     for (index, action) in actions.iter_mut().enumerate() {
         let path = format!("workflow.actions[{index}]");
         let mut fields = args::object(&path, action.take())?;
-        fields.retain(|_, value| !value.is_null());
+        for key in ["id", "is_active", "action_config"] {
+            drop_null(&mut fields, key);
+        }
+        if let Some(name) = fields.get("name").and_then(Value::as_str) {
+            args::check_name(&format!("{path}.name"), name.trim())?;
+        }
         // New actions have no id yet; a model that numbers them means no more than their places.
         if fields.get("id").and_then(Value::as_str).is_some_and(|id| id.is_empty() || id.starts_with("temp:")) {
             fields.shift_remove("id");
@@ -72,6 +96,13 @@ fn tidy(body: &mut Map<String, Value>) -> Result<String, ToolError> {
         *action = Value::Object(fields);
     }
     Ok(name)
+}
+
+/// Takes a null at `key` away: there it means "not given".
+fn drop_null(fields: &mut Map<String, Value>, key: &str) {
+    if fields.get(key).is_some_and(Value::is_null) {
+        fields.shift_remove(key);
+    }
 }
 
 /// Takes the reference that is given under either key out of the body: a name at `name_key` before an id at `id_key`.
@@ -98,12 +129,12 @@ mod tests {
 
     #[test]
     fn what_models_forget_is_filled_in() {
-        let written = json!({"name": "W", "description": null, "actions": [
+        let written = json!({"name": "W", "description": null, "is_active": null, "actions": [
             {"id": "temp:0", "name": "A", "action_config": "{\"title\":\"T\"}", "after": null},
             {"id": "550e8400-e29b-41d4-a716-446655440000", "name": "B", "action_config": {}, "is_active": false},
         ]});
-        let expected = json!({"name": "W", "is_active": true, "actions": [
-            {"name": "A", "action_config": {"title": "T"}, "is_active": true},
+        let expected = json!({"name": "W", "description": null, "is_active": true, "actions": [
+            {"name": "A", "action_config": {"title": "T"}, "is_active": true, "after": null},
             {"id": "550e8400-e29b-41d4-a716-446655440000", "name": "B", "action_config": {}, "is_active": false},
         ]});
         assert_eq!(tidied(written), Ok(expected));
@@ -120,6 +151,14 @@ mod tests {
             (
                 json!({"name": "W", "actions": [{"action_config": 1}]}),
                 "bad params: workflow.actions[0].action_config must be a JSON object",
+            ),
+            (
+                json!({"name": "ü".repeat(101), "actions": []}),
+                "bad params: workflow.name is longer than 100 characters; shorten it",
+            ),
+            (
+                json!({"name": "ü".repeat(100), "actions": [{"name": "ü".repeat(100)}, {"name": "ü".repeat(101)}]}),
+                "bad params: workflow.actions[1].name is longer than 100 characters; shorten it",
             ),
         ];
         for (workflow, message) in rows {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::prepare::{Prepared, prepare};
+use super::prepare::prepare;
 use super::{Kit, WHAT, args};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::artifact::Artifact;
@@ -14,11 +14,7 @@ use crate::chat::caller::Caller;
 use crate::chat::preview::{Change, Save};
 use crate::chat::tool::ToolOutput;
 use crate::tools::backend::{BackendError, Request};
-use crate::tools::keys::field;
 use crate::tools::{Tool, ToolError, parse_args};
-
-/// Where the nodes stand on the user's screen.
-pub const CANVAS: &str = "canvas_layout";
 
 /// `preview_workflow`.
 pub struct PreviewWorkflow(pub Arc<Kit>);
@@ -42,15 +38,16 @@ impl Tool for PreviewWorkflow {
             Some(wanted) => Some(kit.resolver.rule(cx.caller, &wanted).await?),
             None => None,
         };
-        let mut prepared = prepare(kit, cx.caller, args.workflow).await?;
-        if let Some(rule) = &rule {
-            keep_canvas(kit, cx.caller, rule, &mut prepared.body).await?;
-        }
-        let verdict = dry_run(kit, cx.caller, rule.as_deref(), &prepared.body).await?;
+        let prepared = prepare(kit, cx.caller, args.workflow).await?;
+        let body = match &rule {
+            Some(rule) => prepared.body_over(&saved(kit, cx.caller, rule).await?),
+            None => prepared.body(),
+        };
+        let verdict = dry_run(kit, cx.caller, rule.as_deref(), &body).await?;
         if !is_valid(&verdict) {
             return Ok(ToolOutput::ok(verdict.to_string()));
         }
-        show(kit, cx, description, rule, prepared).await
+        show(kit, cx, description, rule, prepared.name, body).await
     }
 }
 
@@ -70,18 +67,20 @@ pub async fn dry_run(kit: &Kit, caller: &Caller, rule: Option<&str>, body: &Valu
     }
 }
 
-/// Gives an update that says nothing about the canvas the one of the rule it changes: no tool shows the model where the
-/// user's nodes stand, and a save without them would lose that.
-async fn keep_canvas(kit: &Kit, caller: &Caller, rule: &str, body: &mut Value) -> Result<(), ToolError> {
-    if body.get(CANVAS).is_some() {
-        return Ok(());
+/// The rule as it is, with its actions: a save replaces all of it, so what the update does not mention has to be in it.
+async fn saved(kit: &Kit, caller: &Caller, rule: &str) -> Result<Value, ToolError> {
+    let call = |request| kit.backend.call(caller, request);
+    let own = call(Request::get(["v1", "workflow", "rules", rule]));
+    let actions = call(Request::get(["v1", "workflow", "rules", rule, "actions"]));
+    let (mut saved, actions) = futures::try_join!(own, actions).map_err(with_rights_hint)?;
+    let Some(fields) = saved.as_object_mut() else {
+        return Err(BackendError::Shape("not a rule".to_owned()).into());
+    };
+    if !matches!(actions, Value::Array(_) | Value::Null) {
+        return Err(BackendError::Shape("actions are not a list".to_owned()).into());
     }
-    let saved =
-        kit.backend.call(caller, Request::get(["v1", "workflow", "rules", rule])).await.map_err(with_rights_hint)?;
-    if let Some(canvas) = field(&saved, CANVAS) {
-        body[CANVAS] = canvas.clone();
-    }
-    Ok(())
+    fields.insert("actions".to_owned(), actions);
+    Ok(saved)
 }
 
 /// Whether a dry run went well.
@@ -98,13 +97,13 @@ pub async fn show(
     cx: &ToolContext<'_>,
     description: String,
     rule: Option<String>,
-    prepared: Prepared,
+    name: String,
+    body: Value,
 ) -> Result<ToolOutput, ToolError> {
     let save = match &rule {
         Some(rule) => Save::replace(["v1", "workflow", "rules", rule, "full"]),
         None => Save::create(["v1", "workflow", "rules", "full"]),
     };
-    let Prepared { name, body } = prepared;
     let change = Change { what: WHAT.to_owned(), existing_id: rule, name, save, body };
     let id = kit.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?.to_string();
 

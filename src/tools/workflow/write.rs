@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::prepare::prepare;
+use super::prepare::{Prepared, prepare};
 use super::{Kit, WHAT, args, preview};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::preview::{Change, Decided};
@@ -35,7 +35,7 @@ impl Tool for Create {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let args: Args = parse_args(args)?;
         let prepared = prepare(&self.0, cx.caller, args.workflow).await?;
-        already_saved(&self.0, cx, None, &prepared.body).await
+        already_saved(&self.0, cx, None, &prepared).await
     }
 }
 
@@ -46,7 +46,7 @@ impl Tool for Update {
         let wanted = args::required("workflow_id", args.workflow_id)?;
         let rule = self.0.resolver.rule(cx.caller, &wanted).await?;
         let prepared = prepare(&self.0, cx.caller, args.workflow).await?;
-        already_saved(&self.0, cx, Some(&rule), &prepared.body).await
+        already_saved(&self.0, cx, Some(&rule), &prepared).await
     }
 }
 
@@ -55,7 +55,7 @@ impl Tool for Validate {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let args: Args = parse_args(args)?;
         let prepared = prepare(&self.0, cx.caller, args.workflow).await?;
-        let verdict = preview::dry_run(&self.0, cx.caller, None, &prepared.body).await?;
+        let verdict = preview::dry_run(&self.0, cx.caller, None, &prepared.body()).await?;
         Ok(ToolOutput::ok(verdict.to_string()))
     }
 }
@@ -64,10 +64,10 @@ async fn already_saved(
     kit: &Kit,
     cx: &ToolContext<'_>,
     rule: Option<&str>,
-    body: &Value,
+    asked: &Prepared,
 ) -> Result<ToolOutput, ToolError> {
     let accepted = kit.previews.accepted_changes(&cx.caller.owner, cx.conversation).await?;
-    let saved = accepted.iter().find(|(change, decided)| is_same(change, decided, rule, body));
+    let saved = accepted.iter().find(|(change, decided)| is_same(change, decided, rule, asked));
     let Some((change, decided)) = saved else {
         return Err(ToolError::Refused(
             "nothing was saved: a workflow is saved when the user accepts its preview; call preview_workflow with this \
@@ -85,25 +85,18 @@ async fn already_saved(
 }
 
 /// Whether this accepted change is the one asked for: the same body, and for an update the same rule, even one that the
-/// change created.
-fn is_same(change: &Change, decided: &Decided, rule: Option<&str>, body: &Value) -> bool {
+/// change created. An update keeps what it does not mention, so over what was saved it changes nothing.
+fn is_same(change: &Change, decided: &Decided, rule: Option<&str>, asked: &Prepared) -> bool {
     let is_rule = match (rule, &change.existing_id) {
         (None, existing) => existing.is_none(),
         (Some(rule), Some(existing)) => existing == rule,
         (Some(rule), None) => decided.saved_id.as_deref() == Some(rule),
     };
-    change.what == WHAT && is_rule && is_same_body(&change.body, body)
-}
-
-/// Whether `asked` is what was saved. A preview keeps the canvas of the rule it changes, which the model has not seen and
-/// does not repeat.
-fn is_same_body(saved: &Value, asked: &Value) -> bool {
-    let (Some(saved), Some(asked)) = (saved.as_object(), asked.as_object()) else { return false };
-    let mut expected = saved.clone();
-    if !asked.contains_key(preview::CANVAS) {
-        expected.shift_remove(preview::CANVAS);
-    }
-    expected == *asked
+    let body = || match rule {
+        Some(_) => asked.body_over(&change.body),
+        None => asked.body(),
+    };
+    change.what == WHAT && is_rule && body() == change.body
 }
 
 #[cfg(test)]
@@ -111,6 +104,17 @@ mod tests {
     use super::*;
     use crate::chat::ids::PreviewId;
     use crate::chat::preview::{Save, Verdict};
+
+    fn accepted(what: &str, existing: Option<&str>, body: Value) -> (Change, Decided) {
+        let existing_id = existing.map(str::to_owned);
+        let (what, name) = (what.to_owned(), "W".to_owned());
+        let change =
+            Change { what: what.clone(), existing_id, name: name.clone(), save: Save::create(["rules"]), body };
+        let saved_id = Some("saved".into());
+        let decided =
+            Decided { preview: PreviewId::fresh(), what, name, verdict: Verdict::Accept, comment: None, saved_id };
+        (change, decided)
+    }
 
     #[test]
     fn only_the_accepted_change_itself_counts_as_saved() {
@@ -124,36 +128,28 @@ mod tests {
             ("table configuration", None, None, 1, false, "not a workflow"),
         ];
         for (what, existing, rule, body, expected, reason) in rows {
-            let existing_id = existing.map(str::to_owned);
-            let what = what.to_owned();
-            let save = Save::create(["rules"]);
-            let body_saved = json!({"v": 1, "name": "W"});
-            let change = Change { what: what.clone(), existing_id, name: "W".into(), save, body: body_saved };
-            let decided = Decided {
-                preview: PreviewId::fresh(),
-                what,
-                name: "W".into(),
-                verdict: Verdict::Accept,
-                comment: None,
-                saved_id: Some("saved".into()),
-            };
-            let asked = json!({"name": "W", "v": body});
+            let (change, decided) = accepted(what, existing, json!({"v": 1, "name": "W"}));
+            let asked = Prepared::of(&json!({"name": "W", "v": body}));
             assert_eq!(is_same(&change, &decided, rule, &asked), expected, "{reason}");
         }
     }
 
     #[test]
-    fn a_canvas_counts_only_when_it_is_asked_for() {
-        let saved = json!({"name": "W", "canvas_layout": {"zoom": 1}});
+    fn an_update_repeats_only_what_it_changes() {
+        let saved = json!({"name": "W", "description": "why", "canvas_layout": {"zoom": 1}});
         let rows = [
-            (json!({"name": "W"}), true, "not asked for"),
-            (json!({"canvas_layout": {"zoom": 1}, "name": "W"}), true, "the same, in another order"),
-            (json!({"name": "W", "canvas_layout": {"zoom": 2}}), false, "another"),
-            (json!({"name": "V"}), false, "another name"),
-            (json!({"name": "W", "edges": []}), false, "more than was saved"),
+            (json!({"name": "W"}), Some("r1"), true, "nothing but the name"),
+            (json!({"canvas_layout": {"zoom": 1}, "name": "W"}), Some("r1"), true, "the same, in another order"),
+            (json!({"name": "W", "canvas_layout": {"zoom": 2}}), Some("r1"), false, "another canvas"),
+            (json!({"name": "W", "description": null}), Some("r1"), false, "a description to be cleared"),
+            (json!({"name": "V"}), Some("r1"), false, "another name"),
+            (json!({"name": "W", "edges": []}), Some("r1"), false, "more than was saved"),
+            (json!({"name": "W"}), None, false, "a new workflow keeps nothing"),
+            (saved.clone(), None, true, "a new workflow, whole"),
         ];
-        for (asked, expected, reason) in rows {
-            assert_eq!(is_same_body(&saved, &asked), expected, "{reason}");
+        for (asked, rule, expected, reason) in rows {
+            let (change, decided) = accepted(WHAT, rule, saved.clone());
+            assert_eq!(is_same(&change, &decided, rule, &Prepared::of(&asked)), expected, "{reason}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A draft's document and how it changes: pure.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -7,7 +9,7 @@ use super::damaged;
 use crate::tools::ToolError;
 use crate::tools::names::{listed, near};
 use crate::tools::workflow::action_types::{ActionTypes, port_name};
-use crate::tools::workflow::after;
+use crate::tools::workflow::after::{self, AfterError};
 
 /// 100 actions: a draft is written by hand, one call each.
 const MAX_ACTIONS: usize = 100;
@@ -42,9 +44,24 @@ pub struct Action {
     pub action_config: Map<String, Value>,
     /// Whether it runs.
     pub is_active: bool,
-    /// `name:port` of the action before it, the port always written out; `None` starts the workflow.
+    /// What it follows; `None` starts the workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
+    pub after: Option<Predecessor>,
+}
+
+/// The action before another one. The two parts stay apart: as one text they could also be read as another action's name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Predecessor {
+    /// The name of an action of the same draft.
+    pub source: String,
+    /// One of its ports.
+    pub port: String,
+}
+
+impl fmt::Display for Predecessor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.source, self.port)
+    }
 }
 
 impl Document {
@@ -64,23 +81,58 @@ impl Document {
         serde_json::to_value(self).map_err(damaged)
     }
 
-    /// The workflow so far, in the shape that `preview_workflow` takes.
+    /// The workflow so far with all its edges, in the shape that `preview_workflow` takes.
     ///
     /// # Errors
-    /// As [`Self::to_body`].
+    /// [`ToolError::Refused`] when two actions start.
     pub fn workflow(&self) -> Result<Value, ToolError> {
+        let edges = self.edges().map_err(|error| ToolError::Refused(error.to_string()))?;
         let mut workflow = self.to_body()?;
         workflow["is_active"] = json!(true);
-        workflow["edges"] = json!([]);
+        workflow["edges"] = json!(edges);
+        for action in workflow["actions"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            action.shift_remove("after");
+        }
         Ok(workflow)
     }
 
-    /// Adds an action and returns its index and its ports.
+    fn edges(&self) -> Result<Vec<Value>, AfterError> {
+        let names: Vec<&str> = self.actions.iter().map(|known| known.name.as_str()).collect();
+        let mut edges = Vec::new();
+        let mut start: Option<&Action> = None;
+        for (index, action) in self.actions.iter().enumerate() {
+            let target = format!("temp:{index}");
+            let Some(after) = &action.after else {
+                if let Some(first) = start.replace(action) {
+                    return Err(AfterError::SecondStart { first: first.name.clone(), second: action.name.clone() });
+                }
+                edges.push(json!({"target_action_id": target, "edge_type": "start", "edge_order": index}));
+                continue;
+            };
+            let source = after::source_index(&names, &action.name, &after.source)?;
+            edges.push(json!({
+                "source_action_id": format!("temp:{source}"),
+                "target_action_id": target,
+                "edge_type": "sequence",
+                "source_output": after.port,
+                "edge_order": index,
+            }));
+        }
+        Ok(edges)
+    }
+
+    /// Adds an action after the one that `after` names, and returns its index and its ports. The action's own `after` is
+    /// replaced.
     ///
     /// # Errors
     /// [`ToolError::Refused`] for a name that is taken, an unknown type, a predecessor or port that is not there, and a second
     /// start.
-    pub fn add(&mut self, mut action: Action, types: &ActionTypes) -> Result<(usize, Vec<String>), ToolError> {
+    pub fn add(
+        &mut self,
+        mut action: Action,
+        after: Option<&str>,
+        types: &ActionTypes,
+    ) -> Result<(usize, Vec<String>), ToolError> {
         let refused = |message: String| Err(ToolError::Refused(message));
         if self.actions.len() >= MAX_ACTIONS {
             return refused(format!("a draft holds at most {MAX_ACTIONS} actions"));
@@ -95,7 +147,7 @@ impl Document {
                 listed(types.names())
             ));
         }
-        action.after = match &action.after {
+        action.after = match after {
             Some(after) => Some(self.predecessor(after, types)?),
             None => match self.actions.iter().find(|known| known.after.is_none()) {
                 Some(start) => {
@@ -112,8 +164,8 @@ impl Document {
         Ok((self.actions.len() - 1, ports.unwrap_or_else(|| vec!["success".to_owned(), "failure".to_owned()])))
     }
 
-    /// `after` with its port written out.
-    fn predecessor(&self, after: &str, types: &ActionTypes) -> Result<String, ToolError> {
+    /// What `after` means, the default port filled in.
+    fn predecessor(&self, after: &str, types: &ActionTypes) -> Result<Predecessor, ToolError> {
         let (name, port) = after::split(after, |text| self.actions.iter().any(|known| known.name == text));
         let Some(source) = self.actions.iter().find(|known| known.name == name) else {
             let names = self.actions.iter().map(|known| known.name.as_str());
@@ -131,7 +183,7 @@ impl Document {
                 "action {name:?} has no port {port:?}; its ports: {}",
                 listed(ports.iter().map(String::as_str))
             ))),
-            _ => Ok(format!("{name}:{port}")),
+            _ => Ok(Predecessor { source: name.to_owned(), port: port.to_owned() }),
         }
     }
 
@@ -150,13 +202,7 @@ impl Document {
         let removed = self.actions.remove(index);
         let mut followers = Vec::new();
         for action in &mut self.actions {
-            // The port is always written out, so the last colon ends the name.
-            if action
-                .after
-                .as_deref()
-                .and_then(|after| after.rsplit_once(':'))
-                .is_some_and(|(source, _)| source == name)
-            {
+            if action.after.as_ref().is_some_and(|after| after.source == name) {
                 action.after.clone_from(&removed.after);
                 followers.push(action.name.as_str());
             }
@@ -165,7 +211,7 @@ impl Document {
         match (&removed.after, followers.as_slice()) {
             (_, []) => {}
             (Some(before), followers) => {
-                message.push_str(&format!(" {} now after {before:?}.", are(followers)));
+                message.push_str(&format!(" {} now after {:?}.", are(followers), before.to_string()));
             }
             (None, [one]) => message.push_str(&format!(" {one:?} now starts the workflow.")),
             (None, several) => message.push_str(&format!(
@@ -187,13 +233,13 @@ fn are(names: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    fn action(name: &str, action_type: &str, after: Option<&str>) -> Action {
+    fn action(name: &str, action_type: &str) -> Action {
         Action {
             name: name.to_owned(),
             action_type: action_type.to_owned(),
             action_config: Map::new(),
             is_active: true,
-            after: after.map(str::to_owned),
+            after: None,
         }
     }
 
@@ -207,13 +253,19 @@ mod tests {
             actions: Vec::new(),
         };
         for (name, action_type, after) in actions {
-            draft.add(action(name, action_type, *after), &ActionTypes::shipped()).unwrap();
+            draft.add(action(name, action_type), *after, &ActionTypes::shipped()).unwrap();
         }
         draft
     }
 
-    fn links(draft: &Document) -> Vec<(&str, Option<&str>)> {
-        draft.actions.iter().map(|action| (action.name.as_str(), action.after.as_deref())).collect()
+    type Link = (&'static str, Option<&'static str>);
+
+    fn links(draft: &Document) -> Vec<(&str, Option<String>)> {
+        draft
+            .actions
+            .iter()
+            .map(|action| (action.name.as_str(), action.after.as_ref().map(ToString::to_string)))
+            .collect()
     }
 
     #[test]
@@ -223,36 +275,34 @@ mod tests {
             ("High", "create_alert", Some("Check:output-false")),
             ("Mail", "send_email", Some("Check")),
         ]);
-        assert_eq!(links(&draft), [("Check", None), ("High", Some("Check:false")), ("Mail", Some("Check:true"))]);
+        let expected =
+            [("Check", None), ("High", Some("Check:false".to_owned())), ("Mail", Some("Check:true".to_owned()))];
+        assert_eq!(links(&draft), expected);
         let ports = vec!["approved".to_owned(), "rejected".to_owned(), "timed_out".to_owned()];
-        let added = draft.add(action("Ask", "seek_approval", Some("Mail")), &ActionTypes::shipped());
+        let added = draft.add(action("Ask", "seek_approval"), Some("Mail"), &ActionTypes::shipped());
         assert_eq!(added.ok(), Some((3, ports)));
     }
 
     #[test]
     fn an_action_that_does_not_fit_is_refused_with_the_choices() {
         let rows = [
-            (action("Check", "delay", Some("Check")), "the draft already has an action \"Check\"; choose another name"),
+            ("Check", Some("Check"), "the draft already has an action \"Check\"; choose another name"),
             (
-                action("B", "delay", None),
+                "B",
+                None,
                 "action \"B\" needs `after`: the draft already starts with \"Check\", and only one action can start",
             ),
-            (
-                action("B", "delay", Some("Chek")),
-                "`after` refers to \"Chek\", which is not in the draft; its actions: \"Check\"",
-            ),
-            (
-                action("B", "delay", Some("Check:maybe")),
-                "action \"Check\" has no port \"maybe\"; its ports: \"true\", \"false\"",
-            ),
+            ("B", Some("Chek"), "`after` refers to \"Chek\", which is not in the draft; its actions: \"Check\""),
+            ("B", Some("Check:maybe"), "action \"Check\" has no port \"maybe\"; its ports: \"true\", \"false\""),
         ];
-        for (wrong, message) in rows {
+        for (name, after, message) in rows {
             let mut draft = draft(&[("Check", "evaluate_condition", None)]);
             let before = draft.clone();
-            assert_eq!(draft.add(wrong, &ActionTypes::shipped()).map_err(|e| e.to_string()), Err(message.to_owned()));
+            let added = draft.add(action(name, "delay"), after, &ActionTypes::shipped());
+            assert_eq!(added.map_err(|e| e.to_string()), Err(message.to_owned()));
             assert_eq!(draft, before, "{message}");
         }
-        let unknown = draft(&[]).add(action("B", "send_mail", None), &ActionTypes::shipped()).unwrap_err().to_string();
+        let unknown = draft(&[]).add(action("B", "send_mail"), None, &ActionTypes::shipped()).unwrap_err().to_string();
         assert_eq!(unknown.matches('"').count(), 2 * 18, "the wrong type and all 17: {unknown}");
     }
 
@@ -265,7 +315,7 @@ mod tests {
             ("B", "create_alert", Some("A:true")),
             ("C", "create_alert", Some("A:false")),
         ];
-        let rows: [(&[_], &str, &[_], &str); 4] = [
+        let rows: [(&[_], &str, &[Link], &str); 4] = [
             (
                 &chain,
                 "B",
@@ -290,10 +340,46 @@ mod tests {
         for (actions, name, expected, message) in rows {
             let mut draft = draft(actions);
             assert_eq!(draft.remove(name).map_err(|e| e.to_string()), Ok(message.to_owned()));
+            let expected: Vec<_> = expected.iter().map(|(name, after)| (*name, after.map(str::to_owned))).collect();
             assert_eq!(links(&draft), expected, "{message}");
         }
         let missing = draft(&chain).remove("D").unwrap_err().to_string();
         assert_eq!(missing, "no action \"D\" in the draft; its actions: \"A\", \"B\", \"C\"");
+    }
+
+    #[test]
+    fn a_name_that_looks_like_another_actions_port_changes_no_edge() {
+        let draft = draft(&[
+            ("Check", "evaluate_condition", None),
+            ("High", "create_alert", Some("Check:true")),
+            ("Check:true", "delay", Some("Check:false")),
+            ("Last", "delay", Some("Check:true")),
+        ]);
+        let links: Vec<_> = draft.workflow().unwrap()["edges"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|edge| (edge["source_action_id"].clone(), edge["source_output"].clone()))
+            .collect();
+        let expected = [
+            (json!(null), json!(null)),
+            (json!("temp:0"), json!("true")),
+            (json!("temp:0"), json!("false")),
+            (json!("temp:2"), json!("success")),
+        ];
+        assert_eq!(links, expected, "what was written later is the whole name, what stood before stays");
+    }
+
+    #[test]
+    fn two_starts_are_no_workflow() {
+        let mut draft = draft(&[
+            ("A", "evaluate_condition", None),
+            ("B", "delay", Some("A:true")),
+            ("C", "delay", Some("A:false")),
+        ]);
+        draft.remove("A").unwrap();
+        let message = "only one start action is allowed: \"B\" and \"C\" both have no `after`";
+        assert_eq!(draft.workflow().map_err(|error| error.to_string()), Err(message.to_owned()));
     }
 
     #[test]
@@ -307,7 +393,7 @@ mod tests {
             json!({"name": "D", "entity": "sales.orders", "trigger_type": "on_create", "description": "why",
                    "trigger_conditions": {"field_conditions": []},
                    "actions": [{"name": "A", "action_type": "delay", "action_config": {}, "is_active": true}],
-                   "is_active": true, "edges": []})
+                   "is_active": true, "edges": [{"target_action_id": "temp:0", "edge_type": "start", "edge_order": 0}]})
         );
         assert!(Document::from_body(json!({"name": 1})).is_err());
     }

@@ -86,6 +86,7 @@ impl Tool for Start {
         let kit = &*self.0;
         let args: StartArgs = parse_args(args)?;
         let name = args::required("name", args.name)?;
+        args::check_name("name", &name)?;
         let entity = args::required("entity", args.entity)?;
         let trigger_type = args::required("trigger_type", args.trigger_type)?;
         let trigger_conditions = match args.trigger_conditions {
@@ -124,6 +125,7 @@ impl Tool for AddAction {
         let args: AddArgs = parse_args(args)?;
         let id = args::required("draft_id", args.draft_id)?;
         let name = args::required("name", args.name)?;
+        args::check_name("name", &name)?;
         let action_type = args::required("action_type", args.action_type)?;
         let config = args.action_config.ok_or_else(|| ToolError::BadParams("action_config is required".to_owned()))?;
         let action = Action {
@@ -131,10 +133,11 @@ impl Tool for AddAction {
             action_type,
             action_config: args::object("action_config", config)?,
             is_active: args.is_active.unwrap_or(true),
-            after: args.after,
+            after: None,
         };
         let types = kit.resolver.action_types(cx.caller).await;
-        let (index, ports) = edit(kit, cx, &id, |document| document.add(action.clone(), &types)).await?;
+        let (index, ports) =
+            edit(kit, cx, &id, |document| document.add(action.clone(), args.after.as_deref(), &types)).await?;
         let result = json!({
             "status": "action_added",
             "action_name": name,
@@ -174,15 +177,16 @@ impl Tool for PreviewDraft {
         }
 
         let prepared = prepare(kit, cx.caller, document.workflow()?).await?;
-        let mut verdict = preview::dry_run(kit, cx.caller, None, &prepared.body).await?;
+        let body = prepared.body();
+        let mut verdict = preview::dry_run(kit, cx.caller, None, &body).await?;
         if !preview::is_valid(&verdict) {
             // The model has not seen the assembled workflow yet, and needs it to understand the errors.
             if let Some(fields) = verdict.as_object_mut() {
-                fields.insert("workflow".to_owned(), prepared.body);
+                fields.insert("workflow".to_owned(), body);
             }
             return Ok(ToolOutput::ok(verdict.to_string()));
         }
-        preview::show(kit, cx, description, None, prepared).await
+        preview::show(kit, cx, description, None, prepared.name, body).await
     }
 }
 

@@ -194,6 +194,22 @@ async fn a_step_that_does_not_fit_is_refused_and_leaves_the_draft_as_it_was() {
 }
 
 #[tokio::test]
+async fn a_later_action_takes_no_edge_by_its_name() {
+    let d = Dialogue::demo().await;
+    let draft = started(&d, "c").await;
+    let calls = [
+        add(&draft, "Check", "evaluate_condition", None),
+        add(&draft, "High", "delay", Some("Check:true")),
+        add(&draft, "Check:true", "delay", Some("Check:false")),
+        preview(&draft),
+    ];
+    let ran = d.ask("c", &calls).await;
+    let edges = &ran.previews()[0]["workflow"]["edges"];
+    assert_eq!(edges[1], edge("temp:0", "temp:1", "true", 1));
+    assert_eq!(edges[2], edge("temp:0", "temp:2", "false", 2));
+}
+
+#[tokio::test]
 async fn a_draft_that_is_not_valid_comes_back_assembled_with_its_errors() {
     let d = Dialogue::demo().await;
     let draft = started(&d, "c").await;

@@ -99,7 +99,31 @@ async fn arguments_that_cannot_be_used_are_told_by_name() {
             of(with(w(), "trigger_type", json!("manual"))),
             "trigger type \"manual\" not found; the available ones are: ",
         ),
-        ("validate_workflow", of(with(w(), "name", json!(long))), "HTTP 400: {\"code\":\"invalid_argument\""),
+        (
+            "validate_workflow",
+            of(with(w(), "name", json!(long))),
+            "bad params: workflow.name is longer than 100 characters; shorten it",
+        ),
+        (
+            "preview_workflow",
+            of(with(w(), "actions", json!([{"name": long, "action_type": "delay"}]))),
+            "bad params: workflow.actions[0].name is longer than 100 characters",
+        ),
+        (
+            "validate_workflow",
+            of(with(w(), "description", json!("x".repeat(1001)))),
+            "HTTP 400: {\"code\":\"invalid_argument\"",
+        ),
+        (
+            "start_draft",
+            json!({"name": long, "entity": "sales.orders", "trigger_type": "on_create"}),
+            "bad params: name is longer than 100 characters",
+        ),
+        (
+            "add_draft_action",
+            json!({"draft_id": draft, "name": long, "action_type": "delay", "action_config": {}}),
+            "bad params: name is longer than 100 characters",
+        ),
         ("preview_workflow", json!({"workflow": w()}), "bad params: description is required"),
         (
             "preview_workflow",
@@ -222,7 +246,7 @@ async fn names_that_cannot_be_looked_up_say_so() {
 #[tokio::test]
 async fn answers_of_another_shape_are_errors_and_never_passed_on_as_results() {
     let shape = "the backend's answer has an unexpected shape";
-    // Any object may be a rule or an alert, and discovery passes on what it cannot read.
+    // Any object may be a rule or an alert.
     let rows: [(Value, &[&str], &str); 2] = [
         (json!("odd"), &[], "a text"),
         (json!({"odd": true}), &["get_workflow_rule", "get_alert_detail"], "an object without what was asked for"),
@@ -231,13 +255,24 @@ async fn answers_of_another_shape_are_errors_and_never_passed_on_as_results() {
         let backend = backend(move |_| Some(json_answer(&body))).await;
         let calls = one_of_each();
         let ran = Dialogue::over(&backend).await.ask("c", &calls).await;
-        for (n, (tool, _)) in calls.iter().enumerate().skip(3) {
+        for (n, (tool, _)) in calls.iter().enumerate() {
             match fine.contains(tool) {
                 true => assert!(ran.ok(n).to_string().contains(r#"{"odd":true"#), "{reason}: {tool}: {}", ran.ok(n)),
                 false => assert!(ran.error(n).starts_with(shape), "{reason}: {tool}: {}", ran.error(n)),
             }
         }
         assert_eq!(ran.previews(), [] as [&Value; 0], "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn rows_that_are_no_objects_are_left_out_of_discovery() {
+    let backend = backend(|_| Some(json_answer(&json!(["odd", null, {"type": "delay", "name": "N"}, 7])))).await;
+    let calls = &one_of_each()[..3];
+    let ran = Dialogue::over(&backend).await.ask("c", calls).await;
+    assert_eq!(*ran.ok(0), json!([{"type": "delay", "description": "", "output_ports": []}]));
+    for call in [1, 2] {
+        assert_eq!(*ran.ok(call), json!([{"type": "delay", "name": "N"}]));
     }
 }
 

@@ -211,6 +211,23 @@ async fn a_default_port_is_the_backends_own_and_as_shipped_when_it_cannot_be_ask
 }
 
 #[tokio::test]
+async fn a_sequence_without_a_port_leaves_from_the_default_port() {
+    let mut workflow = small("W");
+    workflow["actions"] = json!([
+        {"name": "Ask", "action_type": "seek_approval", "action_config": {}},
+        {"name": "Wait", "action_type": "delay", "action_config": {}},
+    ]);
+    workflow["edges"] = json!([
+        {"target_action_id": "temp:0", "edge_type": "start"},
+        {"source_action_id": "temp:0", "target_action_id": "temp:1", "edge_type": "sequence"},
+    ]);
+    let backend = backend(|_| None).await;
+    let calls = [("preview_workflow", json!({"workflow": workflow, "description": "d"}))];
+    let ran = Dialogue::over(&backend).await.ask("c", &calls).await;
+    assert_eq!(ran.previews()[0]["workflow"]["edges"][1]["source_output"], "rejected");
+}
+
+#[tokio::test]
 async fn what_is_shown_is_what_was_validated() {
     let backend = backend(|_| None).await;
     let calls = [

@@ -150,6 +150,51 @@ async fn the_canvas_that_the_model_never_sees_stays() {
 }
 
 #[tokio::test]
+async fn an_update_keeps_what_it_does_not_mention() {
+    let conditions = json!({"field_conditions": [{"field_name": "amount", "operator": "is_not_null"}]});
+    let action = json!({"id": CHECK, "name": "Wait", "description": "half an hour", "action_type": "delay",
+                        "action_config": {"duration": "30m"}, "is_active": true});
+    let rule = json!({"id": RULE, "name": "Night Shift", "description": "at night", "trigger_conditions": conditions});
+    let saved =
+        [(format!("/v1/workflow/rules/{RULE}"), rule), (format!("/v1/workflow/rules/{RULE}/actions"), json!([action]))];
+    let backend = backend(move |request| {
+        if request.path == format!("/v1/workflow/rules/{RULE}/full") {
+            return Some(json_answer(&json!({"id": RULE})));
+        }
+        saved.iter().find(|(path, _)| *path == request.path).map(|(_, body)| json_answer(body))
+    })
+    .await;
+    let mut brief = small("Night Shift");
+    brief["actions"] = json!([{"id": CHECK, "name": "Wait Longer", "action_type": "delay", "is_active": true}]);
+    let mut clearing = brief.clone();
+    clearing["description"] = json!(null);
+    clearing["trigger_conditions"] = json!(null);
+    clearing["actions"][0]["description"] = json!(null);
+    let preview =
+        |workflow: &Value| ("preview_workflow", json!({"workflow": workflow, "description": "d", "workflow_id": RULE}));
+    let update = |workflow: &Value| ("update_workflow", json!({"workflow_id": RULE, "workflow": workflow}));
+
+    let d = Dialogue::over(&backend).await;
+    let ran = d.ask("c", &[preview(&brief), preview(&clearing)]).await;
+    let kept = &ran.previews()[0]["workflow"];
+    assert_eq!((&kept["description"], &kept["trigger_conditions"]), (&json!("at night"), &conditions));
+    assert_eq!(
+        kept["actions"],
+        json!([{"id": CHECK, "name": "Wait Longer", "description": "half an hour", "action_type": "delay",
+                "action_config": {"duration": "30m"}, "is_active": true}])
+    );
+    let cleared = &ran.previews()[1]["workflow"];
+    assert_eq!((cleared.get("description"), cleared.get("trigger_conditions")), (None, None));
+    assert_eq!(cleared["actions"][0].get("description"), None);
+
+    let id = ran.previews()[0]["preview_id"].as_str().unwrap();
+    assert_eq!(d.decide(&d.s.app.token, id, &json!({"decision": "accept"})).await.0, 200);
+    let ran = d.ask("c", &[update(&brief), update(&clearing)]).await;
+    assert_eq!(ran.ok(0)["status"], "already_saved", "what was kept need not be repeated");
+    assert!(ran.error(1).starts_with("nothing was saved"), "clearing is another change");
+}
+
+#[tokio::test]
 async fn a_rule_without_a_canvas_gets_none() {
     let backend = backend(|request| {
         let is_rule = request.path == format!("/v1/workflow/rules/{RULE}");
