@@ -240,5 +240,5 @@ async fn a_user_has_twenty_drafts() {
     let calls: Vec<_> = (0..21).map(|_| start()).collect();
     let ran = d.ask("c", &calls).await;
     assert!((0..20).all(|call| ran.ok(call)["status"] == "draft_created"));
-    assert_eq!(ran.error(20), "too many drafts are open; finish one or wait ten minutes");
+    assert_eq!(ran.error(20), "too many drafts are open; each ends ten minutes after its last use");
 }
