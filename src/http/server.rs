@@ -16,8 +16,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::chat::causes::Causes;
 
-/// How long a client may take to send a request's head, and how long a connection may be idle.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may take to send a request's head, and how long a connection may be idle: longer than the 60 seconds for
+/// which common proxies reuse theirs, so that the proxy closes first and no request meets a closing connection.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// How long a client may leave sent bytes unread before it counts as gone. Dropping its stream cancels the run.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
