@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -173,7 +173,7 @@ impl App {
         let draining = async {
             shutdown.await;
             tracing::info!(drain_s = self.drain.as_secs(), "draining");
-            let deadline = Instant::now() + self.drain.max(LAST_BYTES);
+            let deadline = Instant::now() + self.drain;
             runs.drain();
             tokio::select! {
                 () = runs.finished() => {}
@@ -184,14 +184,16 @@ impl App {
             }
             stop_accepting.cancel();
             // Answers may still be on their way to slow readers, and decisions under way.
-            let deadline = deadline.max(Instant::now() + LAST_BYTES);
             let closed = async {
                 self.desk.drain().await;
                 all_closed.cancelled().await;
             };
             tokio::select! {
                 () = closed => {}
-                () = until(deadline, &hurried) => abort.cancel(),
+                () = async {
+                    until(deadline, &hurried).await;
+                    sleep(LAST_BYTES).await;
+                } => abort.cancel(),
             }
         };
         let hurrying = async {
@@ -222,8 +224,8 @@ async fn until(deadline: Instant, hurried: &CancellationToken) {
     }
 }
 
-/// What connections get at least for their last bytes when the last run has ended.
-const LAST_BYTES: Duration = Duration::from_millis(500);
+/// What connections get for their last bytes when there is no time left.
+const LAST_BYTES: Duration = Duration::from_secs(2);
 
 /// What [`App::build`] would say about `config` and the files of `assets`, without a socket, a file or a request.
 ///
