@@ -13,11 +13,11 @@ use url::Url;
 
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::identity::Authenticator;
-use crate::agent::ports::llm::LlmProvider;
 use crate::agent::ports::store::StoreError;
 use crate::agent::profile::Profiles;
 use crate::agent::run::{Agent, Limits};
 use crate::chat::message::ModelOrigin;
+use crate::chat::model::ModelChoice;
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem, catalogue};
 use crate::demo::backend::{Seed, SeedError};
@@ -25,7 +25,7 @@ use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
 use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
-use crate::llm;
+use crate::llm::{self, Router};
 use crate::runs::Runs;
 use crate::store::{self, sqlite::SqliteStore};
 use crate::tools::backend::Backend;
@@ -86,8 +86,6 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let auth = auth::build(&config.auth)?;
         let store = store::open(&config.store, clock.clone()).await?;
-        let llm = provider(config)?;
-        let model = llm.origin().clone();
 
         let demo_backend = TaskTracker::new();
         let demo_stop = CancellationToken::new();
@@ -105,15 +103,15 @@ impl App {
         let backend = Arc::new(backend_client(config, backend_root)?);
         let (toolbox, profiles) = tools_and_profiles(config, assets, backend.clone(), store.clone())?;
 
+        let model = default_choice(config)?.models.swap_remove(0);
         let agent = Agent {
-            llm,
+            llm: Arc::new(router(config, &profiles)?),
             tools: Arc::new(toolbox),
             store: store.clone(),
             limits: Limits {
                 max_turns: config.runs.max_turns,
                 max_tool_calls: config.runs.max_tool_calls,
                 wall: Duration::from_secs(config.runs.wall_s),
-                max_tokens: config.llm.max_tokens,
             },
         };
         let runs = Arc::new(Runs::new(Arc::new(agent), profiles, config.limits.history_bytes));
@@ -234,13 +232,13 @@ const LAST_BYTES: Duration = Duration::from_secs(2);
 pub async fn check(config: &Config, assets: &Assets) -> Result<(), StartError> {
     let in_memory = store::Config { url: "sqlite::memory:".to_owned() };
     let store = store::open(&in_memory, Arc::new(SystemClock)).await?;
-    provider(config)?;
     let (backend_root, seed) = match config.backend.mode {
         BackendMode::Http => (root(&config.backend.base_url)?, Ok(())),
         BackendMode::Demo => (root("http://localhost")?, demo_seed(assets).map(drop)),
     };
     let backend = Arc::new(backend_client(config, backend_root)?);
-    let profiles = tools_and_profiles(config, assets, backend, store.clone()).map(drop);
+    let profiles = tools_and_profiles(config, assets, backend, store.clone())
+        .and_then(|(_, profiles)| router(config, &profiles).map(drop).map_err(StartError::from));
     store.close().await;
     match (seed, profiles) {
         (Err(StartError::Config(mut problems)), Err(StartError::Config(more))) => {
@@ -274,16 +272,30 @@ fn tools_and_profiles(
     let deps = Deps { backend, drafts: store.clone(), previews: store };
     let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
-    let profiles = catalogue::load(assets, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+    let choice = default_choice(config)?;
+    let profiles = catalogue::load(assets, &choice, |name| toolbox.knows(name)).map_err(StartError::Config)?;
     Ok((toolbox, profiles))
 }
 
-/// The model that the settings ask for; `auto` takes the first vendor that has a key, else the demo model.
-fn provider(config: &Config) -> Result<Arc<dyn LlmProvider>, llm::ConnectError> {
-    match config.llm.vendor() {
-        Some(vendor) => llm::connect(vendor, &config.llm),
-        None => Ok(Arc::new(DemoModel::new())),
+/// How the model is asked where a profile says nothing: the settings' provider and its fallbacks, else the demo model.
+fn default_choice(config: &Config) -> Result<ModelChoice, StartError> {
+    let mut models = config
+        .llm
+        .default_models()
+        .map_err(|error| StartError::Config(vec![Problem::new("llm.provider", error.to_string())]))?;
+    if models.is_empty() {
+        models.push(DemoModel::new().origin().clone());
     }
+    Ok(ModelChoice { models, max_tokens: config.llm.max_tokens, temperature: None, effort: None })
+}
+
+/// All models that some profile may ask.
+fn router(config: &Config, profiles: &Profiles) -> Result<Router, llm::ConnectError> {
+    let demo = DemoModel::new();
+    let origin = demo.origin().clone();
+    let wanted = profiles.all().flat_map(|profile| profile.models.origins());
+    let router = Router::connect(&config.llm, wanted.filter(|wanted| **wanted != origin))?;
+    Ok(router.with(origin, Arc::new(demo)))
 }
 
 struct StoreReady(Arc<SqliteStore>);

@@ -10,7 +10,9 @@
 //!
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 
+mod ask;
 pub mod language;
+pub mod menu;
 pub mod ports;
 pub mod profile;
 pub mod prompt;

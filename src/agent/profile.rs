@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::menu::Menu;
 use crate::chat::tool::ToolDef;
 
 /// The assistant of one `context_type`.
@@ -24,6 +25,8 @@ pub struct Profile {
     pub accepts: Vec<String>,
     /// The language answers must have, if any.
     pub reply_language: Option<ReplyLanguage>,
+    /// Which models answer, and what of that a request may choose.
+    pub models: Menu,
 }
 
 impl Profile {
@@ -59,6 +62,11 @@ impl Profiles {
     /// The profile for a request's `context_type`.
     pub fn select(&self, context_type: &str) -> Option<Arc<Profile>> {
         self.0.get(context_type).cloned()
+    }
+
+    /// All of them, in no order.
+    pub fn all(&self) -> impl Iterator<Item = &Profile> {
+        self.0.values().map(|profile| &**profile)
     }
 
     /// All known values of `context_type`, sorted.

@@ -50,7 +50,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::agent::menu::Menu;
     use crate::agent::profile::CurrentId;
+    use crate::chat::message::ModelOrigin;
+    use crate::chat::model::ModelChoice;
 
     fn prompt(screen: Value) -> String {
         let profile = Profile {
@@ -66,6 +69,7 @@ mod tests {
             tools: Vec::new(),
             accepts: Vec::new(),
             reply_language: None,
+            models: Menu::only(ModelChoice::of(ModelOrigin { provider: "p".into(), model: "m".into() }, 100)),
         };
         system_prompt(&profile, screen.as_object()).text()
     }

@@ -1,4 +1,4 @@
-//! The loop itself: one run from its committed user message to its one terminal event.
+//! The loop itself: one run from its committed user message to its one terminal event. `ask` has its model calls.
 //!
 //! **Invariant:** an assistant message with calls is committed only together with all its results, so a stored history is
 //! valid for every model, whatever ended the run. **Invariant:** no tool runs before its turn's stream has ended well.
@@ -7,25 +7,26 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::language::{LanguageGate, RETRY_NOTICE, RETRY_REQUEST, Verdict};
-use super::ports::llm::{ChatRequest, LlmProvider, ProviderError, ProviderErrorKind, SystemPrompt};
+use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
+use super::ports::llm::{LlmProvider, SystemPrompt};
 use super::ports::store::{ConversationStore, RunOutcome, RunStart, StoreError};
 use super::ports::tools::{ToolContext, ToolExecutor};
 use super::profile::Profile;
 use super::state::{Open, Transcript};
-use super::turn::{Turn, TurnFold};
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::{Message, UserMessage};
-use crate::chat::stream::{FinishReason, Usage};
+use crate::chat::model::ModelChoice;
+use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
 
 /// What a run works with; one for the whole process.
@@ -49,8 +50,6 @@ pub struct Limits {
     pub max_tool_calls: u32,
     /// A run's whole time.
     pub wall: Duration,
-    /// An answer's length, in tokens.
-    pub max_tokens: u32,
 }
 
 /// How long a reader that does not read holds up a run that was cancelled.
@@ -66,6 +65,8 @@ pub struct Run {
     pub conversation: ConversationId,
     /// Who answers.
     pub profile: Arc<Profile>,
+    /// Which model, and how it is asked.
+    pub model: ModelChoice,
     /// The screen state, for tools.
     pub context: Option<Map<String, Value>>,
     /// The system prompt, screen state included.
@@ -75,16 +76,9 @@ pub struct Run {
 }
 
 /// Why a run ended without an answer.
-enum Ended {
+pub(super) enum Ended {
     Failed(Failure),
     Cancelled,
-}
-
-impl From<ProviderError> for Ended {
-    fn from(error: ProviderError) -> Self {
-        let failure = Failure { code: error.kind.code(), message: error.to_string(), retryable: error.retryable };
-        Self::Failed(failure)
-    }
 }
 
 impl Agent {
@@ -106,7 +100,17 @@ impl Agent {
                 run: run.id,
                 context: run.context.as_ref(),
             };
-            let turns = Turns { agent: self, profile: &run.profile, system: &run.system, cx, events };
+            let wall = self.limits.wall;
+            let turns = Turns {
+                agent: self,
+                profile: &run.profile,
+                model: &run.model,
+                system: &run.system,
+                // A time that no clock reaches is no limit.
+                deadline: Some(wall).filter(|wall| !wall.is_zero()).and_then(|wall| Instant::now().checked_add(wall)),
+                cx,
+                events,
+            };
             let mut transcript = Transcript::new(history, message);
             let ended = turns.until_ended(&mut transcript, cancel).await;
             let ended = self.keep_what_was_said(run.id, &mut transcript, ended).await;
@@ -163,21 +167,22 @@ impl Agent {
 }
 
 /// The turns of one run.
-struct Turns<'a> {
-    agent: &'a Agent,
-    profile: &'a Profile,
-    system: &'a SystemPrompt,
+pub(super) struct Turns<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) profile: &'a Profile,
+    pub(super) model: &'a ModelChoice,
+    pub(super) system: &'a SystemPrompt,
+    pub(super) deadline: Option<Instant>,
     cx: ToolContext<'a>,
     events: &'a mpsc::Sender<AgentEvent>,
 }
 
 impl Turns<'_> {
     async fn until_ended(&self, transcript: &mut Transcript, cancel: &CancellationToken) -> Result<(), Ended> {
-        let wall = self.agent.limits.wall;
         let out_of_time = async {
-            match wall.is_zero() {
-                true => std::future::pending().await,
-                false => tokio::time::sleep(wall).await,
+            match self.deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
             }
         };
         // A panic ends this run with an error and leaves every other one alone.
@@ -233,88 +238,6 @@ impl Turns<'_> {
         Err(failed("max_turns", "Maximum tool-call rounds exceeded", false))
     }
 
-    /// One model call: streams it to the client and returns the complete turn. An answer that was cut off or is empty is an
-    /// error, its text kept.
-    async fn ask_model(
-        &self,
-        transcript: &mut Transcript,
-        hold_ideographs: bool,
-    ) -> Result<(Turn, LanguageGate), Ended> {
-        let mut gate = LanguageGate::new(hold_ideographs);
-        let streamed = self.stream_turn(transcript, &mut gate).await;
-        if let Err(ended) = streamed {
-            // Nothing was decided about withheld text; show it with the rest of what was said, unless it would be rejected.
-            if let (Ended::Failed(_), Verdict::Shown(rest)) = (&ended, gate.close()) {
-                self.emit_text(rest).await?;
-            }
-            return Err(ended);
-        }
-        let Open::Streaming(fold) = std::mem::replace(&mut transcript.open, Open::Nothing) else {
-            return Err(failed("internal", "The server failed while answering; please try again", true));
-        };
-        let mut turn = fold.finish();
-        transcript.used_ids = std::mem::take(&mut turn.used_ids);
-        transcript.usage += turn.usage.unwrap_or_default();
-
-        let failure = match turn.reason {
-            Some(FinishReason::Stop) if turn.message.parts.iter().all(|part| !part.is_visible()) => {
-                failed("empty_answer", "The model gave an empty answer; please try again", true)
-            }
-            Some(FinishReason::Stop) => return Ok((turn, gate)),
-            Some(FinishReason::Length) => {
-                failed("max_tokens", "The answer was cut off at the model's length limit", false)
-            }
-            Some(FinishReason::ContentFilter) => {
-                failed("content_filtered", "The model declined to answer on safety grounds", false)
-            }
-            None => {
-                let error = ProviderError::new(ProviderErrorKind::Truncated, "the stream ended without a finish");
-                provider_failed(error)
-            }
-        };
-        transcript.keep_text(turn.message);
-        if let Verdict::Shown(rest) = gate.close() {
-            self.emit_text(rest).await?;
-        }
-        Err(failure)
-    }
-
-    async fn stream_turn(&self, transcript: &mut Transcript, gate: &mut LanguageGate) -> Result<(), Ended> {
-        let origin = self.agent.llm.origin();
-        let span = tracing::info_span!(
-            "llm.chat",
-            gen_ai.provider.name = origin.provider,
-            gen_ai.request.model = origin.model
-        );
-        async {
-            let request = ChatRequest {
-                system: self.system,
-                messages: transcript.messages(),
-                tools: &self.profile.tools,
-                max_tokens: self.agent.limits.max_tokens,
-            };
-            let mut stream = self.agent.llm.stream_chat(request).await.map_err(provider_failed)?;
-            transcript.open =
-                Open::Streaming(TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids)));
-            while let Some(event) = stream.events.next().await {
-                let event = event.map_err(provider_failed)?;
-                let Open::Streaming(fold) = &mut transcript.open else { break };
-                let Some(event) = fold.push(event) else { continue };
-                match event {
-                    AgentEvent::TextDelta { text } => self.emit_text(gate.push(text)).await?,
-                    AgentEvent::ToolCallStarted { .. } => {
-                        self.emit_text(gate.open()).await?;
-                        self.emit(event).await?;
-                    }
-                    other => self.emit(other).await?,
-                }
-            }
-            Ok(())
-        }
-        .instrument(span)
-        .await
-    }
-
     /// Runs the open turn's calls one after the other: later calls of a turn may build on earlier ones (drafts do).
     async fn run_tools(&self, transcript: &mut Transcript) -> Result<(), Ended> {
         let Open::Calling { message, .. } = &transcript.open else { return Ok(()) };
@@ -341,26 +264,20 @@ impl Turns<'_> {
         self.agent.tools.execute(call, &self.cx).instrument(span).await
     }
 
-    async fn emit_text(&self, text: String) -> Result<(), Ended> {
+    pub(super) async fn emit_text(&self, text: String) -> Result<(), Ended> {
         if text.is_empty() {
             return Ok(());
         }
         self.emit(AgentEvent::TextDelta { text }).await
     }
 
-    async fn emit(&self, event: AgentEvent) -> Result<(), Ended> {
+    pub(super) async fn emit(&self, event: AgentEvent) -> Result<(), Ended> {
         self.events.send(event).await.map_err(|_| Ended::Cancelled)
     }
 }
 
-fn failed(code: &'static str, message: &str, retryable: bool) -> Ended {
+pub(super) fn failed(code: &'static str, message: &str, retryable: bool) -> Ended {
     Ended::Failed(Failure { code, message: message.to_owned(), retryable })
-}
-
-/// The one place where a model's failure is logged, with the vendor's own words.
-fn provider_failed(error: ProviderError) -> Ended {
-    tracing::error!(error.code = error.kind.code(), error = %Causes(&error), "model call failed");
-    error.into()
 }
 
 fn store_failed(error: &StoreError) -> Ended {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::ids::ConversationId;
+use super::model::ModelWish;
 
 /// One chat turn as the client asked for it, already validated.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,4 +16,6 @@ pub struct RunInput {
     pub context: Option<Map<String, Value>>,
     /// The conversation to continue; `None` begins a new one.
     pub conversation: Option<ConversationId>,
+    /// How the client wants the model asked, where it does not leave that to the profile.
+    pub model: ModelWish,
 }

@@ -10,6 +10,7 @@ pub mod event;
 pub mod ids;
 pub mod input;
 pub mod message;
+pub mod model;
 pub mod preview;
 pub mod stream;
 pub mod tool;

@@ -65,8 +65,10 @@ pub enum FinishReason {
     Stop,
     /// The token limit cut it off.
     Length,
-    /// A safety filter or a refusal ended it.
+    /// A safety filter of the vendor ended it.
     ContentFilter,
+    /// The model itself declined to go on.
+    Refusal,
 }
 
 /// Token counts of one turn. Cumulative counters of a vendor: the last value wins.

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::Problem;
 use super::assets::Assets;
+use crate::agent::menu::Menu;
 use crate::agent::profile::{CurrentId, Profile, Profiles, ReplyLanguage};
+use crate::chat::model::ModelChoice;
 use crate::chat::tool::ToolDef;
 
 /// `profiles/*.toml`.
@@ -48,11 +50,15 @@ struct ToolEntry {
     input_schema: Value,
 }
 
-/// The profiles of `assets`. `has_handler` tells whether a tool of that name can run.
+/// The profiles of `assets`, asking models as `choice` says. `has_handler` tells whether a tool of that name can run.
 ///
 /// # Errors
 /// Every problem at once.
-pub fn load(assets: &Assets, has_handler: impl Fn(&str) -> bool) -> Result<Profiles, Vec<Problem>> {
+pub fn load(
+    assets: &Assets,
+    choice: &ModelChoice,
+    has_handler: impl Fn(&str) -> bool,
+) -> Result<Profiles, Vec<Problem>> {
     let mut problems = Vec::new();
     let tools = tools(assets, &mut problems);
     let mut profiles: Vec<Profile> = Vec::new();
@@ -64,7 +70,7 @@ pub fn load(assets: &Assets, has_handler: impl Fn(&str) -> bool) -> Result<Profi
         };
         match toml::from_str::<ProfileFile>(&text) {
             Ok(file) => {
-                let profile = profile(&path, file, assets, &tools, &has_handler, &mut problems);
+                let profile = profile(&path, file, assets, &tools, choice, &has_handler, &mut problems);
                 for (other, other_path) in profiles.iter().zip(&paths) {
                     let (id, context_type) = (&profile.id, &profile.context_type);
                     for (key, value, taken) in [
@@ -133,6 +139,7 @@ fn profile(
     file: ProfileFile,
     assets: &Assets,
     tools: &BTreeMap<String, ToolDef>,
+    choice: &ModelChoice,
     has_handler: &impl Fn(&str) -> bool,
     problems: &mut Vec<Problem>,
 ) -> Profile {
@@ -168,5 +175,6 @@ fn profile(
         tools: offered,
         accepts: file.accepts,
         reply_language: file.reply_language.map(|Language::English| ReplyLanguage::English),
+        models: Menu::only(choice.clone()),
     }
 }

@@ -6,8 +6,9 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use super::{BackendMode, Config, Problem};
+use crate::chat::message::ModelOrigin;
 use crate::http::auth::Mode;
-use crate::llm::{self, ConnectError, Vendor};
+use crate::llm::{self, ConnectError, UnknownModel, Vendor};
 
 /// An hour: clocks that differ by more are broken, and a token must end some time.
 const MAX_LEEWAY_S: u64 = 3600;
@@ -79,38 +80,72 @@ fn auth(config: &Config, problems: &mut Vec<Problem>) {
 
 fn llm(config: &Config, problems: &mut Vec<Problem>) {
     let llm = &config.llm;
-    if Vendor::parse(&llm.provider).is_none() && !matches!(llm.provider.as_str(), "auto" | "demo") {
-        let reason = "must be one of auto, gemini, claude, ollama, openai, demo";
-        problems.push(Problem::new("llm.provider", reason));
-    }
-    if !llm.fallbacks.is_empty() {
-        problems.push(Problem::new("llm.fallbacks", "is not available yet; leave it empty"));
+    for name in llm.providers.keys() {
+        if Vendor::parse(name).is_some() || matches!(name.as_str(), "auto" | "demo") || !is_provider_name(name) {
+            let reason = "a provider's name has a-z 0-9 _ - and is none of the built-in ones";
+            problems.push(Problem::new(llm::Config::section_path(name), reason));
+        }
     }
     if llm.max_tokens == 0 {
         problems.push(Problem::new("llm.max_tokens", "must be at least 1"));
     }
-    let Some(vendor) = llm.vendor() else { return };
-    let (section, name) = (llm.section(vendor), vendor.name());
+    if llm.retry.attempts == 0 {
+        problems.push(Problem::new("llm.retry.attempts", "must be at least 1"));
+    }
+    if llm.default_provider().is_none() && !llm.fallbacks.is_empty() {
+        problems.push(Problem::new("llm.fallbacks", "needs a provider before it; the demo model never fails"));
+    }
+    let mut models = Vec::new();
+    if let Some(provider) = llm.default_provider() {
+        match llm.model(provider) {
+            Ok(model) => models.push(model),
+            Err(error @ UnknownModel::Provider(..)) => problems.push(Problem::new("llm.provider", error.to_string())),
+            Err(UnknownModel::Model(_)) => {
+                problems.push(Problem::new(format!("{}.model", llm::Config::section_path(provider)), "is required"));
+            }
+        }
+    }
+    for name in &llm.fallbacks {
+        match llm.model(name) {
+            Ok(model) => models.push(model),
+            Err(error) => problems.push(Problem::new("llm.fallbacks", error.to_string())),
+        }
+    }
+    let mut providers: Vec<&str> = models.iter().map(|model| model.provider.as_str()).collect();
+    providers.sort_unstable();
+    providers.dedup();
+    for name in providers {
+        provider(name, llm, problems);
+    }
+}
+
+fn is_provider_name(name: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-');
+    !name.is_empty() && name.bytes().all(allowed)
+}
+
+/// What is wrong with the section of a provider that may be asked.
+pub(super) fn provider(name: &str, llm: &llm::Config, problems: &mut Vec<Problem>) {
+    let Some(section) = llm.section(name) else { return };
+    let path = llm::Config::section_path(name);
+    let vendor = section.vendor();
     // A query before the path is appended is how Azure names its API version.
     let base_url = match vendor {
-        Vendor::OpenAi => section.base_url.split('?').next().unwrap_or_default(),
-        Vendor::Gemini | Vendor::Claude | Vendor::Ollama => section.base_url,
+        Vendor::OpenAi => section.base_url().split('?').next().unwrap_or_default(),
+        Vendor::Gemini | Vendor::Claude | Vendor::Ollama => section.base_url(),
     };
-    origin(&format!("llm.{name}.base_url"), base_url, problems);
-    if section.model.trim().is_empty() {
-        problems.push(Problem::new(format!("llm.{name}.model"), "is required"));
+    origin(&format!("{path}.base_url"), base_url, problems);
+    if vendor.needs_key() && !section.has_key() {
+        problems.push(Problem::new(format!("{path}.api_key"), "is required"));
     }
-    if vendor.needs_key() && !section.has_key {
-        let reason = format!("is required with llm.provider \"{name}\"");
-        problems.push(Problem::new(format!("llm.{name}.api_key"), reason));
-    }
-    match llm::connect(vendor, llm) {
+    let any = ModelOrigin { provider: name.to_owned(), model: "any".to_owned() };
+    match llm::connect(&any, llm) {
         Err(ConnectError::Header { key, .. }) => {
             let reason = "has characters that no http header can carry";
-            problems.push(Problem::new(format!("llm.{name}.{key}"), reason));
+            problems.push(Problem::new(format!("{path}.{key}"), reason));
         }
-        // The first two have been found above; the last is no mistake of the settings.
-        Err(ConnectError::BaseUrl { .. } | ConnectError::Model { .. } | ConnectError::Client(_)) | Ok(_) => {}
+        // The first has been found above; the others are no mistakes of this section.
+        Err(ConnectError::BaseUrl { .. } | ConnectError::Provider { .. } | ConnectError::Client(_)) | Ok(_) => {}
     }
 }
 

@@ -10,6 +10,7 @@ use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::ConversationId;
 use crate::chat::input::RunInput;
+use crate::chat::model::ModelWish;
 
 /// The native protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +60,7 @@ impl Dialect for AgentChat {
         if self.max_message_bytes != 0 && message.len() > self.max_message_bytes {
             return Err(DecodeError::TooLarge { field: "message", max_bytes: self.max_message_bytes });
         }
-        Ok(RunInput { message, context_type, context, conversation })
+        Ok(RunInput { message, context_type, context, conversation, model: ModelWish::default() })
     }
 
     fn encoder(&self, of: RunIds) -> Box<dyn Encoder> {

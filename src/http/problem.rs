@@ -157,6 +157,10 @@ impl From<StartError> for Problem {
                 let field = FieldError { field: "context_type", reason: error.to_string() };
                 DecodeError::Fields(vec![field]).into()
             }
+            StartError::NotOffered(ref wish) => {
+                let field = FieldError { field: wish.field(), reason: error.to_string() };
+                DecodeError::Fields(vec![field]).into()
+            }
             StartError::Draining => Self::unavailable("draining", error.to_string()),
             StartError::Store(cause) => {
                 tracing::error!(error = %Causes(&cause), "run not started");

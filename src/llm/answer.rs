@@ -3,15 +3,19 @@
 //! nothing is read after the end.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use eventsource_stream::EventStreamError;
-use futures::stream::{self, BoxStream};
+use futures::stream;
 use futures::{Stream, StreamExt};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
+use super::failure;
+use super::http::Opened;
+use crate::agent::ports::llm::{EventStream, ProviderError, ProviderErrorKind};
+use crate::chat::message::ModelOrigin;
 use crate::chat::stream::StreamEvent;
 
 /// 64 MiB for one answer: a bound against a broken server, not against a long answer.
@@ -107,8 +111,15 @@ pub(crate) fn truncated() -> ProviderError {
     ProviderError::new(ProviderErrorKind::Truncated, "the stream ended without its terminal marker")
 }
 
+/// The answer of `origin` that has begun as `opened`.
+pub(crate) fn stream<R: Frames, F: Fold>(origin: &Arc<ModelOrigin>, opened: Opened, frames: R, fold: F) -> EventStream {
+    let Opened { body, request_id, key } = opened;
+    let events = events(body, frames, fold).map(move |event| event.map_err(|error| failure::scrubbed(error, &key)));
+    EventStream { origin: Arc::clone(origin), request_id, events: events.boxed() }
+}
+
 /// The events in `bytes`. Ends after the first error or the terminal marker.
-pub(crate) fn events<B, R, F>(bytes: B, frames: R, fold: F) -> BoxStream<'static, Result<StreamEvent, ProviderError>>
+fn events<B, R, F>(bytes: B, frames: R, fold: F) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
 where
     B: Stream<Item = Result<Bytes, ProviderError>> + Send + Unpin + 'static,
     R: Frames,
@@ -119,7 +130,6 @@ where
         let item = answer.next().await?;
         Some((item, answer))
     })
-    .boxed()
 }
 
 /// An answer while it comes.

@@ -9,19 +9,24 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
+use crate::chat::causes::Causes;
 
 /// 500 characters of a vendor's words are enough to understand them.
 const MAX_MESSAGE_CHARS: usize = 500;
 
+/// Headers that name a request: Anthropic's, everybody's, Azure's.
+const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
+
 /// A vendor's error, for the log.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
-    #[error("http {status}: {message}{request_id}")]
-    Status { status: u16, message: String, request_id: String },
+    #[error("http {status}: {message}")]
+    Status { status: u16, message: String },
     #[error("{message}")]
     InStream { message: String },
 }
@@ -58,10 +63,23 @@ pub(crate) fn of_status(status: StatusCode, headers: &HeaderMap, body: &[u8], no
         Some("false") => false,
         _ => kind.is_retryable(),
     };
-    let request_id = ["request-id", "x-request-id"].iter().find_map(|name| header(headers, name));
-    let request_id = request_id.map_or(String::new(), |id| format!(" (request id {})", shorten(id)));
-    let detail = Refusal::Status { status: status.as_u16(), message: words.message, request_id };
-    ProviderError { retryable, ..ProviderError::new(kind, detail) }
+    let detail = Refusal::Status { status: status.as_u16(), message: words.message };
+    ProviderError { retryable, request_id: request_id(headers), ..ProviderError::new(kind, detail) }
+}
+
+/// What the vendor calls the request: its support asks for it.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
+    REQUEST_IDS.iter().find_map(|name| header(headers, name)).map(shorten)
+}
+
+/// `error` without the key, should the other side have repeated it.
+pub(crate) fn scrubbed(error: ProviderError, key: &SecretString) -> ProviderError {
+    let key = key.expose_secret();
+    let words = Causes(&*error.detail).to_string();
+    if key.is_empty() || !words.contains(key) {
+        return error;
+    }
+    ProviderError { detail: words.replace(key, "[key]").into(), ..error }
 }
 
 /// What an error says, whatever its shape.

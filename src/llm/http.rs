@@ -26,6 +26,9 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// 64 KiB of an error's body are read; only its message is kept.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
+/// 30 s between two signs of life on a connection: less than what routers and proxies keep a silent one for.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
 /// A body while it comes; dropping it closes the connection.
 pub(crate) type Body = BoxStream<'static, Result<Bytes, ProviderError>>;
 
@@ -34,39 +37,61 @@ pub(crate) type Body = BoxStream<'static, Result<Bytes, ProviderError>>;
 pub(crate) struct Patience {
     /// Until the first byte of the answer: a local server may load its model first.
     pub(crate) first_byte: Option<Duration>,
-    /// Between two pieces of the answer.
+    /// Between two pieces of the body, pings included.
     pub(crate) idle: Option<Duration>,
+    /// Between two pieces of the answer, however many pings come.
+    pub(crate) progress: Option<Duration>,
 }
 
-/// Where a vendor is reached, and how. Has no `Debug`: its headers hold the key.
+/// What all providers share: the HTTP clients, whose connections are kept and used again, and the limits of time.
+pub(crate) struct Net {
+    /// For this machine's own ports, which a proxy of the environment cannot reach.
+    direct: Client,
+    /// Honours the usual proxy variables.
+    proxied: Client,
+    pub(crate) patience: Patience,
+}
+
+/// Where a vendor is reached, and how. Has no `Debug`: it holds the key.
 pub(crate) struct Endpoint {
     client: Client,
     url: Url,
     headers: HeaderMap,
+    key: SecretString,
     patience: Patience,
+}
+
+/// An answer that has begun.
+pub(crate) struct Opened {
+    /// Its bytes.
+    pub(crate) body: Body,
+    /// What the vendor calls the request.
+    pub(crate) request_id: Option<String>,
+    /// What must not appear in any error.
+    pub(crate) key: SecretString,
 }
 
 /// Why a provider cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The address is not an absolute HTTP URL.
-    #[error("llm.{provider}.base_url is not an http or https address")]
+    #[error("{section}.base_url is not an http or https address")]
     BaseUrl {
-        /// Whose.
-        provider: &'static str,
+        /// Where in the configuration.
+        section: String,
     },
-    /// No model is named.
-    #[error("llm.{provider}.model is empty")]
-    Model {
-        /// Whose.
-        provider: &'static str,
+    /// There is no provider of that name.
+    #[error("{name:?} is not a provider")]
+    Provider {
+        /// The name.
+        name: String,
     },
     /// A value cannot travel in a header.
-    #[error("llm.{provider}.{key} has characters that no http header can carry")]
+    #[error("{section}.{key} has characters that no http header can carry")]
     Header {
-        /// Whose.
-        provider: &'static str,
-        /// Which key of the configuration.
+        /// Where in the configuration.
+        section: String,
+        /// Which key of the section.
         key: &'static str,
     },
     /// The HTTP client could not be made.
@@ -74,30 +99,69 @@ pub enum ConnectError {
     Client(#[source] reqwest::Error),
 }
 
+impl Net {
+    /// Clients whose answers may be silent as long as `patience` says.
+    pub(crate) fn new(patience: Patience) -> Result<Self, ConnectError> {
+        let client = || {
+            Client::builder()
+                // A redirect could carry the key to another host.
+                .redirect(redirect::Policy::none())
+                .connect_timeout(CONNECT_TIMEOUT)
+                .tcp_keepalive(KEEP_ALIVE)
+                // A connection of HTTP/2 carries many turns; one that died silently must not take them all with it.
+                .http2_keep_alive_interval(KEEP_ALIVE)
+                .http2_keep_alive_timeout(CONNECT_TIMEOUT)
+        };
+        let direct = client().no_proxy().build().map_err(ConnectError::Client)?;
+        Ok(Self { direct, proxied: client().build().map_err(ConnectError::Client)?, patience })
+    }
+}
+
 impl Endpoint {
-    /// A client for `url`, which gets `headers` with every request.
-    pub(crate) fn new(
-        url: Url,
-        accept: &'static str,
-        mut headers: HeaderMap,
-        patience: Patience,
-    ) -> Result<Self, ConnectError> {
+    /// Where `url` is asked, with `headers` and whatever [`Endpoint::with_key`] adds.
+    pub(crate) fn new(net: &Net, url: Url, accept: &'static str, mut headers: HeaderMap) -> Self {
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         // A compressed stream may sit in a proxy's buffer until a block is full.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        // A redirect could carry the key to another host.
-        let client = Client::builder().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIMEOUT);
-        let client = if is_loopback(&url) { client.no_proxy() } else { client };
-        let client = client.build().map_err(ConnectError::Client)?;
-        Ok(Self { client, url, headers, patience })
+        let client = if is_loopback(&url) { net.direct.clone() } else { net.proxied.clone() };
+        Self { client, url, headers, key: SecretString::default(), patience: net.patience }
+    }
+
+    /// Adds the header `name` with `prefix` and the key, marked as secret; nothing when the key is empty.
+    pub(crate) fn with_key(
+        mut self,
+        section: &str,
+        name: HeaderName,
+        prefix: &str,
+        key: &SecretString,
+    ) -> Result<Self, ConnectError> {
+        let text = key.expose_secret().trim();
+        if text.is_empty() {
+            return Ok(self);
+        }
+        let value = HeaderValue::from_str(&format!("{prefix}{text}"));
+        let mut value = value.map_err(|_| ConnectError::Header { section: section.to_owned(), key: "api_key" })?;
+        value.set_sensitive(true);
+        self.headers.insert(name, value);
+        self.key = text.to_owned().into();
+        Ok(self)
+    }
+
+    /// With another patience than all others have.
+    pub(crate) fn with_patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
     }
 
     /// Sends `body` as JSON; the answer's bytes once its status is known to be a success.
     ///
     /// # Errors
     /// When there is no connection, no answer in time, or another status.
-    pub(crate) async fn post(&self, body: &(impl Serialize + Sync)) -> Result<Body, ProviderError> {
+    pub(crate) async fn post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
+        self.try_post(body).await.map_err(|error| failure::scrubbed(error, &self.key))
+    }
+
+    async fn try_post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
         let json = serde_json::to_vec(body).map_err(|error| ProviderError::new(ProviderErrorKind::Rejected, error))?;
         // A time that no clock reaches is no limit.
         let deadline = self.patience.first_byte.and_then(|wait| Instant::now().checked_add(wait));
@@ -113,40 +177,23 @@ impl Endpoint {
         if !response.status().is_success() {
             return Err(refusal(response).await);
         }
-        Ok(body_of(response, deadline, self.patience.idle))
+        let request_id = failure::request_id(response.headers());
+        Ok(Opened { body: body_of(response, deadline, self.patience.idle), request_id, key: self.key.clone() })
     }
 }
 
 /// `base` with `segments` behind its path; a trailing slash, a path prefix and a query of `base` stay right.
-pub(crate) fn join(provider: &'static str, base: &str, segments: &[&str]) -> Result<Url, ConnectError> {
-    let mut url = Url::parse(base.trim()).map_err(|_| ConnectError::BaseUrl { provider })?;
+pub(crate) fn join(section: &str, base: &str, segments: &[&str]) -> Result<Url, ConnectError> {
+    let unusable = || ConnectError::BaseUrl { section: section.to_owned() };
+    let mut url = Url::parse(base.trim()).map_err(|_| unusable())?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(ConnectError::BaseUrl { provider });
+        return Err(unusable());
     }
     match url.path_segments_mut() {
         Ok(mut path) => path.pop_if_empty().extend(segments),
-        Err(()) => return Err(ConnectError::BaseUrl { provider }),
+        Err(()) => return Err(unusable()),
     };
     Ok(url)
-}
-
-/// Adds the header `name` with `prefix` and the key, marked as secret; nothing when the key is empty.
-pub(crate) fn add_key(
-    headers: &mut HeaderMap,
-    provider: &'static str,
-    name: HeaderName,
-    prefix: &str,
-    key: &SecretString,
-) -> Result<(), ConnectError> {
-    let key = key.expose_secret().trim();
-    if key.is_empty() {
-        return Ok(());
-    }
-    let value = HeaderValue::from_str(&format!("{prefix}{key}"));
-    let mut value = value.map_err(|_| ConnectError::Header { provider, key: "api_key" })?;
-    value.set_sensitive(true);
-    headers.insert(name, value);
-    Ok(())
 }
 
 /// A proxy of the environment cannot reach this machine's own ports.

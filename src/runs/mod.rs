@@ -11,6 +11,7 @@ use tracing::Instrument;
 
 use registry::Registry;
 
+use crate::agent::menu::NotOffered;
 use crate::agent::ports::store::{ConversationStore, NewRun, StoreError};
 use crate::agent::profile::{Profile, Profiles};
 use crate::agent::prompt::system_prompt;
@@ -53,6 +54,9 @@ pub enum StartError {
     /// The request's `context_type` selects no profile.
     #[error("must be one of: {0}")]
     UnknownContextType(String),
+    /// The request wants its model asked in a way that the profile does not allow.
+    #[error(transparent)]
+    NotOffered(#[from] NotOffered),
     /// The server is about to stop.
     #[error("the server is shutting down")]
     Draining,
@@ -91,6 +95,7 @@ impl Runs {
             return Err(StartError::Draining);
         }
         let profile = self.profile(&input.context_type)?;
+        let model = profile.models.choose(&input.model)?;
         let id = RunId::fresh();
         let conversation = input.conversation.unwrap_or_else(ConversationId::fresh);
         self.in_flight.settled(&caller.owner, &conversation).await;
@@ -118,7 +123,7 @@ impl Runs {
             // Whoever asked may be gone; their guard has cancelled the run then, and driving it settles it.
             let _ = begun.send(Ok(()));
             let system = system_prompt(&profile, input.context.as_ref());
-            let run = Run { id, caller, conversation, profile, context: input.context, system, start };
+            let run = Run { id, caller, conversation, profile, model, context: input.context, system, start };
             agent.drive(run, &sender, &cancel).await;
             drop(place);
         };

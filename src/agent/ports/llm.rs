@@ -5,22 +5,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use tokio::time::Instant;
 
 use crate::chat::message::{Message, ModelOrigin};
+use crate::chat::model::ModelChoice;
 use crate::chat::stream::StreamEvent;
 use crate::chat::tool::ToolDef;
 
-/// A language model behind some vendor's API.
+/// A language model behind some vendor's API, or several of which one answers.
 #[async_trait]
 pub trait LlmProvider: Send + Sync {
-    /// Which provider and model answers, for logs and the start-up line.
-    fn origin(&self) -> &ModelOrigin;
-
     /// Begins one turn. The stream's last item is `StreamEvent::Finished` or an error; an end without either is
     /// turned into [`ProviderErrorKind::Truncated`] by the provider. Dropping the stream closes the connection.
     ///
     /// # Errors
-    /// Whatever went wrong before the first byte of the answer; an error inside the stream is final for the turn.
+    /// Whatever went wrong before the first token of the answer; an error inside the stream is final for the turn.
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError>;
 }
 
@@ -33,8 +32,10 @@ pub struct ChatRequest<'a> {
     pub messages: &'a [Message],
     /// The offered tools, always in the same order.
     pub tools: &'a [ToolDef],
-    /// The answer's limit, in tokens.
-    pub max_tokens: u32,
+    /// Who answers, and how it is asked. A provider of one model does not look at the names.
+    pub model: &'a ModelChoice,
+    /// When the run ends whatever happens: nothing is begun that would have to wait until then.
+    pub deadline: Option<Instant>,
 }
 
 /// The system prompt, cut where its stable part ends: everything before the cut can be cached by a vendor.
@@ -60,6 +61,8 @@ impl SystemPrompt {
 pub struct EventStream {
     /// Who answers: replay data in the answer belongs to this origin.
     pub origin: Arc<ModelOrigin>,
+    /// What the vendor calls this request, for its support; where it says so.
+    pub request_id: Option<String>,
     /// The answer.
     pub events: BoxStream<'static, Result<StreamEvent, ProviderError>>,
 }
@@ -72,6 +75,10 @@ pub struct ProviderError {
     pub kind: ProviderErrorKind,
     /// Whether the same request may succeed later: as the kind says, unless the vendor says otherwise.
     pub retryable: bool,
+    /// Who was asked; `None` only where nobody was.
+    pub origin: Option<Arc<ModelOrigin>>,
+    /// What the vendor calls the request; where it says so.
+    pub request_id: Option<String>,
     /// The vendor's words or the transport's error.
     #[source]
     pub detail: Box<dyn std::error::Error + Send + Sync>,
@@ -80,7 +87,7 @@ pub struct ProviderError {
 impl ProviderError {
     /// An error of `kind`; `detail` is for the log only.
     pub fn new(kind: ProviderErrorKind, detail: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { kind, retryable: kind.is_retryable(), detail: detail.into() }
+        Self { kind, retryable: kind.is_retryable(), origin: None, request_id: None, detail: detail.into() }
     }
 }
 
@@ -117,6 +124,8 @@ pub enum ProviderErrorKind {
     Malformed,
     /// The model produced something unusable that another try may not (e.g. a malformed call).
     ModelFault,
+    /// The model paused for tools of its vendor, which nobody had offered it.
+    Paused,
 }
 
 impl ProviderErrorKind {
@@ -135,6 +144,7 @@ impl ProviderErrorKind {
             Self::Truncated => "provider_truncated",
             Self::Malformed => "provider_malformed",
             Self::ModelFault => "model_fault",
+            Self::Paused => "model_paused",
         }
     }
 
@@ -152,7 +162,8 @@ impl ProviderErrorKind {
             | Self::QuotaExceeded
             | Self::ContextTooLong
             | Self::ContentFiltered
-            | Self::Rejected => false,
+            | Self::Rejected
+            | Self::Paused => false,
         }
     }
 
@@ -187,6 +198,7 @@ impl ProviderErrorKind {
                 "LLM provider error: the model service sent an answer that could not be read; please try again"
             }
             Self::ModelFault => "LLM provider error: the model produced an unusable answer; please try again",
+            Self::Paused => "LLM provider error: the model stopped to use tools that this server does not have",
         }
     }
 }

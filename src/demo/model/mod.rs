@@ -58,6 +58,11 @@ impl DemoModel {
         Self { origin: Arc::new(origin), pace: DEFAULT_PACE }
     }
 
+    /// What its answers are signed with.
+    pub fn origin(&self) -> &ModelOrigin {
+        &self.origin
+    }
+
     /// The same model with another pause after each piece of text; zero never waits.
     pub fn with_pace(self, pace: Duration) -> Self {
         Self { pace, ..self }
@@ -72,14 +77,10 @@ impl Default for DemoModel {
 
 #[async_trait]
 impl LlmProvider for DemoModel {
-    fn origin(&self) -> &ModelOrigin {
-        &self.origin
-    }
-
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
         let answer = answer::answer(&request);
         let usage = stream::estimated_usage(&request, &answer);
         let events = stream::paced(stream::events(answer, usage), self.pace);
-        Ok(EventStream { origin: Arc::clone(&self.origin), events })
+        Ok(EventStream { origin: Arc::clone(&self.origin), request_id: None, events })
     }
 }

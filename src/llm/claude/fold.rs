@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::value::to_raw_value;
 
 use super::wire;
-use crate::agent::ports::llm::ProviderError;
+use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, FinishReason, ReplayOn, StreamEvent, Usage};
 use crate::llm::answer::{self, Flow, malformed, read};
@@ -171,9 +171,9 @@ impl Fold {
     fn finished(&self) -> Result<StreamEvent, ProviderError> {
         let reason = match self.stop_reason.as_deref() {
             Some("max_tokens" | "model_context_window_exceeded") => FinishReason::Length,
-            Some("refusal") => FinishReason::ContentFilter,
+            Some("refusal") => FinishReason::Refusal,
             // Only the server's own tools pause a turn, and none are offered.
-            Some("pause_turn") => return Err(malformed("stop reason pause_turn")),
+            Some("pause_turn") => return Err(ProviderError::new(ProviderErrorKind::Paused, "stop reason pause_turn")),
             Some(_) | None => FinishReason::Stop,
         };
         Ok(StreamEvent::Finished { reason, usage: self.usage() })

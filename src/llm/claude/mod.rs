@@ -12,14 +12,12 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use self::fold::Fold;
+use super::Setup;
 use super::answer;
-use super::http::{self, ConnectError, Endpoint, Patience};
+use super::http::{self, ConnectError, Endpoint};
 use super::sse::Sse;
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
-
-/// The vendor's name in the configuration.
-pub const NAME: &str = "claude";
 
 /// `[llm.claude]`.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,7 +28,7 @@ pub struct Config {
     /// The model.
     pub model: String,
     /// The key; empty is none.
-    #[serde(deserialize_with = "super::secret")]
+    #[serde(deserialize_with = "super::config::secret")]
     pub api_key: SecretString,
     /// The `anthropic-version` header. The default is the version that every gateway knows; what we send is the same in
     /// all later ones.
@@ -55,28 +53,24 @@ pub(super) struct Claude {
 }
 
 impl Claude {
-    /// The provider that `config` describes.
-    pub(super) fn new(config: &Config, patience: Patience) -> Result<Self, ConnectError> {
-        let origin = super::origin(NAME, &config.model)?;
-        let url = http::join(NAME, &config.base_url, &["v1", "messages"])?;
+    /// The provider of one model.
+    pub(super) fn new(setup: Setup<'_>, config: &Config) -> Result<Self, ConnectError> {
+        let Setup { section, origin, net } = setup;
+        let url = http::join(section, &config.base_url, &["v1", "messages"])?;
         let mut headers = HeaderMap::new();
-        http::add_key(&mut headers, NAME, HeaderName::from_static("x-api-key"), "", &config.api_key)?;
         let version = HeaderValue::from_str(&config.version);
-        let version = version.map_err(|_| ConnectError::Header { provider: NAME, key: "version" })?;
+        let version = version.map_err(|_| ConnectError::Header { section: section.to_owned(), key: "version" })?;
         headers.insert(HeaderName::from_static("anthropic-version"), version);
-        Ok(Self { origin, endpoint: Endpoint::new(url, "text/event-stream", headers, patience)? })
+        let endpoint = Endpoint::new(net, url, "text/event-stream", headers);
+        let endpoint = endpoint.with_key(section, HeaderName::from_static("x-api-key"), "", &config.api_key)?;
+        Ok(Self { origin, endpoint })
     }
 }
 
 #[async_trait]
 impl LlmProvider for Claude {
-    fn origin(&self) -> &ModelOrigin {
-        &self.origin
-    }
-
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let body = self.endpoint.post(&wire::Request::new(&request, &self.origin)).await?;
-        let events = answer::events(body, Sse::default(), Fold::default());
-        Ok(EventStream { origin: Arc::clone(&self.origin), events })
+        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin)).await?;
+        Ok(answer::stream(&self.origin, opened, Sse::default(), Fold::default()))
     }
 }

@@ -103,7 +103,7 @@ impl<'a> Request<'a> {
         let tools = chat.tools.iter();
         Self {
             model: &origin.model,
-            max_tokens: chat.max_tokens,
+            max_tokens: chat.model.max_tokens,
             stream: true,
             system: system(chat),
             messages,

@@ -12,14 +12,12 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use self::fold::Fold;
+use super::Setup;
 use super::answer;
-use super::http::{self, ConnectError, Endpoint, Patience};
+use super::http::{self, ConnectError, Endpoint};
 use super::sse::Sse;
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
-
-/// The vendor's name in the configuration.
-pub const NAME: &str = "gemini";
 
 /// `[llm.gemini]`.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,7 +28,7 @@ pub struct Config {
     /// The model, with or without `models/`.
     pub model: String,
     /// The key; empty is none.
-    #[serde(deserialize_with = "super::secret")]
+    #[serde(deserialize_with = "super::config::secret")]
     pub api_key: SecretString,
 }
 
@@ -51,29 +49,23 @@ pub(super) struct Gemini {
 }
 
 impl Gemini {
-    /// The provider that `config` describes.
-    pub(super) fn new(config: &Config, patience: Patience) -> Result<Self, ConnectError> {
-        let model = config.model.trim();
-        let origin = super::origin(NAME, model.strip_prefix("models/").unwrap_or(model))?;
+    /// The provider of one model.
+    pub(super) fn new(setup: Setup<'_>, config: &Config) -> Result<Self, ConnectError> {
+        let Setup { section, origin, net } = setup;
         let method = format!("{}:streamGenerateContent", origin.model);
-        let mut url = http::join(NAME, &config.base_url, &["v1beta", "models", &method])?;
+        let mut url = http::join(section, &config.base_url, &["v1beta", "models", &method])?;
         // Without it the answer is one JSON list instead of events.
         url.query_pairs_mut().append_pair("alt", "sse");
-        let mut headers = HeaderMap::new();
-        http::add_key(&mut headers, NAME, HeaderName::from_static("x-goog-api-key"), "", &config.api_key)?;
-        Ok(Self { origin, endpoint: Endpoint::new(url, "text/event-stream", headers, patience)? })
+        let endpoint = Endpoint::new(net, url, "text/event-stream", HeaderMap::new());
+        let endpoint = endpoint.with_key(section, HeaderName::from_static("x-goog-api-key"), "", &config.api_key)?;
+        Ok(Self { origin, endpoint })
     }
 }
 
 #[async_trait]
 impl LlmProvider for Gemini {
-    fn origin(&self) -> &ModelOrigin {
-        &self.origin
-    }
-
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let body = self.endpoint.post(&wire::Request::new(&request, &self.origin)).await?;
-        let events = answer::events(body, Sse::default(), Fold::default());
-        Ok(EventStream { origin: Arc::clone(&self.origin), events })
+        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin)).await?;
+        Ok(answer::stream(&self.origin, opened, Sse::default(), Fold::default()))
     }
 }

@@ -159,7 +159,7 @@ impl<'a> Request<'a> {
                 .then_some(SystemInstruction { parts: [TextPart { text: system }] }),
             contents,
             tools,
-            generation_config: GenerationConfig { max_output_tokens: chat.max_tokens },
+            generation_config: GenerationConfig { max_output_tokens: chat.model.max_tokens },
         }
     }
 }

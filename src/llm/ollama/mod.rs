@@ -11,14 +11,12 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use self::fold::Fold;
+use super::Setup;
 use super::answer;
 use super::http::{self, ConnectError, Endpoint, Patience};
 use super::ndjson::Ndjson;
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
-
-/// The vendor's name in the configuration.
-pub const NAME: &str = "ollama";
 
 /// `[llm.ollama]`.
 #[derive(Debug, Clone, Deserialize)]
@@ -29,7 +27,7 @@ pub struct Config {
     /// The model.
     pub model: String,
     /// The key of a proxy or of the vendor's cloud; empty is none.
-    #[serde(deserialize_with = "super::secret")]
+    #[serde(deserialize_with = "super::config::secret")]
     pub api_key: SecretString,
     /// The context window to ask for, in tokens; 0 leaves it to the server, whose own default may be 4096 and cuts old
     /// messages off.
@@ -55,29 +53,25 @@ pub(super) struct Ollama {
 }
 
 impl Ollama {
-    /// The provider that `config` describes.
-    pub(super) fn new(config: &Config, patience: Patience) -> Result<Self, ConnectError> {
-        let origin = super::origin(NAME, &config.model)?;
-        let url = http::join(NAME, &config.base_url, &["api", "chat"])?;
-        let mut headers = HeaderMap::new();
-        http::add_key(&mut headers, NAME, AUTHORIZATION, "Bearer ", &config.api_key)?;
+    /// The provider of one model.
+    pub(super) fn new(setup: Setup<'_>, config: &Config) -> Result<Self, ConnectError> {
+        let Setup { section, origin, net } = setup;
+        let url = http::join(section, &config.base_url, &["api", "chat"])?;
         let num_ctx = (config.num_ctx > 0).then_some(config.num_ctx);
         // A call comes whole: while the model writes its arguments nothing is sent, which is no reason to give up.
+        let patience = net.patience;
         let idle = patience.idle.map(|idle| patience.first_byte.map_or(idle, |first_byte| idle.max(first_byte)));
-        let patience = Patience { idle, ..patience };
-        Ok(Self { origin, endpoint: Endpoint::new(url, "application/x-ndjson", headers, patience)?, num_ctx })
+        let endpoint = Endpoint::new(net, url, "application/x-ndjson", HeaderMap::new())
+            .with_patience(Patience { idle, ..patience })
+            .with_key(section, AUTHORIZATION, "Bearer ", &config.api_key)?;
+        Ok(Self { origin, endpoint, num_ctx })
     }
 }
 
 #[async_trait]
 impl LlmProvider for Ollama {
-    fn origin(&self) -> &ModelOrigin {
-        &self.origin
-    }
-
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let body = self.endpoint.post(&wire::Request::new(&request, &self.origin, self.num_ctx)).await?;
-        let events = answer::events(body, Ndjson::default(), Fold::default());
-        Ok(EventStream { origin: Arc::clone(&self.origin), events })
+        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin, self.num_ctx)).await?;
+        Ok(answer::stream(&self.origin, opened, Ndjson::default(), Fold::default()))
     }
 }

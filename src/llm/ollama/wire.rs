@@ -105,7 +105,7 @@ impl<'a> Request<'a> {
             tools: chat.tools.iter().map(tool).collect(),
             stream: true,
             truncate: false,
-            options: Options { num_ctx, num_predict: chat.max_tokens },
+            options: Options { num_ctx, num_predict: chat.model.max_tokens },
         }
     }
 }

@@ -14,14 +14,12 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use self::fold::Fold;
+use super::Setup;
 use super::answer;
-use super::http::{self, ConnectError, Endpoint, Patience};
+use super::http::{self, ConnectError, Endpoint};
 use super::sse::Sse;
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
-
-/// The vendor's name in the configuration.
-pub const NAME: &str = "openai";
 
 /// `[llm.openai]`.
 #[derive(Debug, Clone, Deserialize)]
@@ -32,7 +30,7 @@ pub struct Config {
     /// The model.
     pub model: String,
     /// The key; empty is none.
-    #[serde(deserialize_with = "super::secret")]
+    #[serde(deserialize_with = "super::config::secret")]
     pub api_key: SecretString,
     /// What the server calls the answer's limit.
     pub max_tokens_field: MaxTokensField,
@@ -75,17 +73,15 @@ pub(super) struct OpenAi {
 }
 
 impl OpenAi {
-    /// The provider that `config` describes.
-    pub(super) fn new(config: &Config, patience: Patience) -> Result<Self, ConnectError> {
-        let origin = super::origin(NAME, &config.model)?;
-        let url = http::join(NAME, &config.base_url, &["chat", "completions"])?;
+    /// The provider of one model.
+    pub(super) fn new(setup: Setup<'_>, config: &Config) -> Result<Self, ConnectError> {
+        let Setup { section, origin, net } = setup;
+        let url = http::join(section, &config.base_url, &["chat", "completions"])?;
         let host = Host::of(&url);
         let (header, prefix) = match host {
             Host::Azure => (HeaderName::from_static("api-key"), ""),
             Host::OpenAi | Host::Other => (AUTHORIZATION, "Bearer "),
         };
-        let mut headers = HeaderMap::new();
-        http::add_key(&mut headers, NAME, header, prefix, &config.api_key)?;
         let habits = wire::Habits {
             max_completion_tokens: match config.max_tokens_field {
                 MaxTokensField::Auto => host != Host::Other,
@@ -95,7 +91,9 @@ impl OpenAi {
             stream_options: config.stream_options,
             echo_reasoning: config.echo_reasoning,
         };
-        Ok(Self { origin, endpoint: Endpoint::new(url, "text/event-stream", headers, patience)?, habits })
+        let endpoint = Endpoint::new(net, url, "text/event-stream", HeaderMap::new());
+        let endpoint = endpoint.with_key(section, header, prefix, &config.api_key)?;
+        Ok(Self { origin, endpoint, habits })
     }
 }
 
@@ -120,13 +118,8 @@ impl Host {
 
 #[async_trait]
 impl LlmProvider for OpenAi {
-    fn origin(&self) -> &ModelOrigin {
-        &self.origin
-    }
-
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let body = self.endpoint.post(&wire::Request::new(&request, &self.origin, self.habits)).await?;
-        let events = answer::events(body, Sse::default(), Fold::default());
-        Ok(EventStream { origin: Arc::clone(&self.origin), events })
+        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin, self.habits)).await?;
+        Ok(answer::stream(&self.origin, opened, Sse::default(), Fold::default()))
     }
 }

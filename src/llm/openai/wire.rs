@@ -132,7 +132,7 @@ impl<'a> Request<'a> {
                 }
             }
         }
-        let limit = Some(chat.max_tokens);
+        let limit = Some(chat.model.max_tokens);
         Self {
             model: &origin.model,
             messages,

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use switchboard::agent::ports::llm::{ChatRequest, ProviderErrorKind, SystemPrompt};
-use switchboard::chat::message::{Message, UserMessage};
+use switchboard::chat::message::{Message, ModelOrigin, UserMessage};
+use switchboard::chat::model::ModelChoice;
 use switchboard::chat::stream::StreamEvent;
 use switchboard::llm::{self, Vendor};
 use tokio::net::TcpListener;
 
-use super::{VENDORS, config, provider, report, turn};
+use super::{VENDORS, config, connect, provider, report, some_model, turn};
 use crate::support::upstream::{Answer, End, Upstream};
 
 const SSE: &str = "text/event-stream";
@@ -22,7 +23,7 @@ async fn a_model_that_falls_silent_is_given_up_after_the_idle_time() {
     let upstream = Upstream::script([Answer::ok(SSE, HELLO).ending(End::Hang)]).await;
     let mut config = config(&upstream.url());
     config.idle_timeout_s = 1;
-    let (turn, failure) = turn(&*llm::connect(Vendor::OpenAi, &config).unwrap()).await;
+    let (turn, failure) = turn(&*connect(Vendor::OpenAi, &config)).await;
     assert_eq!(turn.message.text(), "hello");
     assert_eq!(failure.unwrap().kind, ProviderErrorKind::TimedOut);
     upstream.clients_gone(1).await;
@@ -36,7 +37,7 @@ async fn a_model_that_never_begins_is_given_up_after_the_first_byte_time() {
         let mut config = config(&upstream.url());
         config.first_byte_timeout_s = 1;
         config.idle_timeout_s = 0;
-        let (_, failure) = turn(&*llm::connect(Vendor::OpenAi, &config).unwrap()).await;
+        let (_, failure) = turn(&*connect(Vendor::OpenAi, &config)).await;
         assert_eq!(failure.unwrap().kind, ProviderErrorKind::TimedOut);
     }
 }
@@ -47,7 +48,7 @@ async fn a_limit_beyond_all_clocks_is_no_limit() {
     let mut config = config(&upstream.url());
     config.first_byte_timeout_s = u64::MAX;
     config.idle_timeout_s = u64::MAX;
-    let (turn, failure) = turn(&*llm::connect(Vendor::OpenAi, &config).unwrap()).await;
+    let (turn, failure) = turn(&*connect(Vendor::OpenAi, &config)).await;
     assert!(failure.is_none(), "{failure:?}");
     assert_eq!(turn.message.text(), "hello");
 }
@@ -61,7 +62,7 @@ async fn comments_keep_a_silent_model_alive() {
     let upstream = Upstream::script([answer.later(Duration::ZERO, STOP)]).await;
     let mut config = config(&upstream.url());
     config.idle_timeout_s = 1;
-    let (turn, failure) = turn(&*llm::connect(Vendor::OpenAi, &config).unwrap()).await;
+    let (turn, failure) = turn(&*connect(Vendor::OpenAi, &config)).await;
     assert!(failure.is_none(), "{failure:?}");
     assert_eq!(turn.message.text(), "hello");
 }
@@ -85,7 +86,8 @@ async fn dropping_the_stream_closes_the_connection() {
     let provider = provider(Vendor::OpenAi, &upstream.url());
     let system = SystemPrompt { instructions: "".into(), context: String::new() };
     let messages = [Message::User(UserMessage::new("hello"))];
-    let request = ChatRequest { system: &system, messages: &messages, tools: &[], max_tokens: 100 };
+    let model = ModelChoice::of(some_model(), 100);
+    let request = ChatRequest { system: &system, messages: &messages, tools: &[], model: &model, deadline: None };
     let mut stream = provider.stream_chat(request).await.unwrap();
     assert!(matches!(stream.events.next().await, Some(Ok(StreamEvent::Text(text))) if text == "hello"));
     drop(stream);
@@ -127,22 +129,32 @@ async fn an_answer_without_end_is_cut_off_at_its_cap() {
 }
 
 #[test]
-fn a_wrong_address_model_or_key_is_refused_before_the_first_request() {
+fn a_wrong_address_provider_or_key_is_refused_before_the_first_request() {
     type Change = fn(&mut llm::Config);
-    let table: [(Change, &str); 5] = [
-        (|c| c.openai.base_url = "localhost:8000".to_owned(), "llm.openai.base_url is not an http or https address"),
-        (|c| c.openai.base_url = String::new(), "llm.openai.base_url is not an http or https address"),
-        (|c| c.openai.base_url = "file:///etc".to_owned(), "llm.openai.base_url is not an http or https address"),
-        (|c| c.openai.model = " ".to_owned(), "llm.openai.model is empty"),
+    let table: [(Change, &str, &str); 5] = [
+        (
+            |c| c.openai.base_url = "localhost:8000".to_owned(),
+            "openai",
+            "llm.openai.base_url is not an http or https address",
+        ),
+        (|c| c.openai.base_url = String::new(), "openai", "llm.openai.base_url is not an http or https address"),
+        (
+            |c| c.openai.base_url = "file:///etc".to_owned(),
+            "openai",
+            "llm.openai.base_url is not an http or https address",
+        ),
+        (|_| (), "opnai", "\"opnai\" is not a provider"),
         (
             |c| c.openai.api_key = "a\nb".to_owned().into(),
+            "openai",
             "llm.openai.api_key has characters that no http header can carry",
         ),
     ];
-    for (change, message) in table {
+    for (change, provider, message) in table {
         let mut config = llm::Config::default();
         change(&mut config);
-        let error = llm::connect(Vendor::OpenAi, &config).err().unwrap();
+        let origin = ModelOrigin { provider: provider.to_owned(), model: "m".to_owned() };
+        let error = llm::connect(&origin, &config).err().unwrap();
         assert_eq!(error.to_string(), message);
     }
 }

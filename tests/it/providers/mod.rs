@@ -14,7 +14,8 @@ use futures::StreamExt;
 use serde_json::Value;
 use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
 use switchboard::agent::turn::{Turn, TurnFold};
-use switchboard::chat::message::{Message, UserMessage};
+use switchboard::chat::message::{Message, ModelOrigin, UserMessage};
+use switchboard::chat::model::ModelChoice;
 use switchboard::llm::{self, Vendor};
 
 /// The vendors by the names of their folders in the corpus.
@@ -32,18 +33,34 @@ fn config(base_url: &str) -> llm::Config {
 }
 
 fn provider(vendor: Vendor, base_url: &str) -> Arc<dyn LlmProvider> {
-    llm::connect(vendor, &config(base_url)).unwrap()
+    connect(vendor, &config(base_url))
+}
+
+/// The provider of the vendor's own model.
+fn connect(vendor: Vendor, config: &llm::Config) -> Arc<dyn LlmProvider> {
+    llm::connect(&origin(vendor, config), config).unwrap()
+}
+
+/// The vendor's own model.
+fn origin(vendor: Vendor, config: &llm::Config) -> ModelOrigin {
+    config.model(vendor.name()).unwrap()
+}
+
+/// A model that only its own provider knows.
+fn some_model() -> ModelOrigin {
+    ModelOrigin { provider: "some".to_owned(), model: "model".to_owned() }
 }
 
 /// One turn of a conversation that only says hello: what was folded, and the error that ended it.
 async fn turn(provider: &dyn LlmProvider) -> (Turn, Option<ProviderError>) {
     let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
     let messages = [Message::User(UserMessage::new("hello"))];
-    let request = ChatRequest { system: &system, messages: &messages, tools: &[], max_tokens: 100 };
+    let model = ModelChoice::of(some_model(), 100);
+    let request = ChatRequest { system: &system, messages: &messages, tools: &[], model: &model, deadline: None };
     let mut stream = match provider.stream_chat(request).await {
         Ok(stream) => stream,
         Err(error) => {
-            return (TurnFold::new(Arc::new(provider.origin().clone()), HashSet::new()).finish(), Some(error));
+            return (TurnFold::new(Arc::new(some_model()), HashSet::new()).finish(), Some(error));
         }
     };
     let mut fold = TurnFold::new(Arc::clone(&stream.origin), HashSet::new());

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use switchboard::agent::ports::llm::{ChatRequest, SystemPrompt};
 use switchboard::chat::ids::ToolCallId;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
+use switchboard::chat::model::ModelChoice;
 use switchboard::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
 use switchboard::llm::openai::MaxTokensField;
 use switchboard::llm::{self, Vendor};
 
-use super::{config, fixture};
+use super::{config, fixture, origin};
 use crate::support::upstream::{Answer, Request, Upstream};
 
 fn replay(data: Value) -> Option<Replay> {
@@ -95,10 +96,12 @@ async fn sent(vendor: Vendor, change: fn(&mut llm::Config, &str), data: [Option<
     let upstream = Upstream::script([Answer::status(500, "text/plain", "seen")]).await;
     let mut config = config(&upstream.url());
     change(&mut config, &upstream.url());
-    let provider = llm::connect(vendor, &config).unwrap();
+    let origin = origin(vendor, &config);
+    let provider = llm::connect(&origin, &config).unwrap();
     let system = SystemPrompt { instructions: "Be brief.".into(), context: "The user looks at table 7.".to_owned() };
-    let (messages, tools) = (history(provider.origin(), data), tools());
-    let request = ChatRequest { system: &system, messages: &messages, tools: &tools, max_tokens: 1000 };
+    let (messages, tools) = (history(&origin, data), tools());
+    let model = ModelChoice::of(origin, 1000);
+    let request = ChatRequest { system: &system, messages: &messages, tools: &tools, model: &model, deadline: None };
     assert!(provider.stream_chat(request).await.is_err());
     upstream.requests().pop().unwrap()
 }

@@ -112,7 +112,7 @@ fn observed(case: &Case, turn: &Turn, failure: Option<&ProviderError>) -> Value 
         Some(FinishReason::Stop) if tool_calls.is_empty() => "stop",
         Some(FinishReason::Stop) => "tool_use",
         Some(FinishReason::Length) => "length",
-        Some(FinishReason::ContentFilter) => "content_filter",
+        Some(FinishReason::ContentFilter | FinishReason::Refusal) => "content_filter",
         None => panic!("{}: neither an end nor an error", case.name),
     };
     let mut observed = json!({

@@ -15,7 +15,9 @@ use super::answer::{Answer, answer};
 use crate::agent::ports::llm::{ChatRequest, SystemPrompt};
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
+use crate::chat::model::ModelChoice;
 use crate::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
+use crate::demo::model::DemoModel;
 
 /// The tools of the workflow profile.
 pub(super) const WORKFLOW: &[&str] = &[
@@ -103,8 +105,14 @@ impl Dialogue {
     }
 
     fn turn(&mut self) -> Turn {
-        let request =
-            ChatRequest { system: &self.system, messages: &self.messages, tools: &self.tools, max_tokens: 4096 };
+        let model = ModelChoice::of(DemoModel::new().origin().clone(), 4096);
+        let request = ChatRequest {
+            system: &self.system,
+            messages: &self.messages,
+            tools: &self.tools,
+            model: &model,
+            deadline: None,
+        };
         let Answer { text, calls } = answer(&request);
         let shown = calls.iter().map(|call| format!("{} {}", call.tool, Value::Object(call.input.clone()))).collect();
         let mut parts = vec![AssistantPart::Text { text: text.clone(), replay: None }];

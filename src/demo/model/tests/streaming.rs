@@ -8,16 +8,18 @@ use serde_json::{Value, json};
 use super::{Dialogue, WORKFLOW};
 use crate::agent::ports::llm::{ChatRequest, LlmProvider};
 use crate::chat::message::{Message, UserMessage};
+use crate::chat::model::ModelChoice;
 use crate::chat::stream::{CallSlot, FinishReason, StreamEvent};
 use crate::demo::model::DemoModel;
 
 async fn streamed(text: &str) -> Vec<StreamEvent> {
     let dialogue = Dialogue::on(WORKFLOW, Some(json!({ "workflow_id": "w" })));
     let messages = [Message::User(UserMessage::new(text))];
-    let request =
-        ChatRequest { system: &dialogue.system, messages: &messages, tools: &dialogue.tools, max_tokens: 100 };
-    let model = DemoModel::new().with_pace(Duration::ZERO);
-    let stream = model.stream_chat(request).await.expect("the demo model always answers");
+    let model = ModelChoice::of(DemoModel::new().origin().clone(), 100);
+    let (system, tools) = (&dialogue.system, dialogue.tools.as_slice());
+    let request = ChatRequest { system, messages: &messages, tools, model: &model, deadline: None };
+    let demo = DemoModel::new().with_pace(Duration::ZERO);
+    let stream = demo.stream_chat(request).await.expect("the demo model always answers");
     stream.events.map(|event| event.expect("the demo model's stream never fails")).collect().await
 }
 
@@ -71,8 +73,9 @@ async fn parallel_calls_come_in_slots_of_their_own_and_the_terminal_event_comes_
 async fn text_is_written_at_a_readable_pace() {
     let dialogue = Dialogue::on(WORKFLOW, None);
     let messages = [Message::User(UserMessage::new("thanks"))];
-    let request =
-        ChatRequest { system: &dialogue.system, messages: &messages, tools: &dialogue.tools, max_tokens: 100 };
+    let model = ModelChoice::of(DemoModel::new().origin().clone(), 100);
+    let (system, tools) = (&dialogue.system, dialogue.tools.as_slice());
+    let request = ChatRequest { system, messages: &messages, tools, model: &model, deadline: None };
     let begun = std::time::Instant::now();
     let stream = DemoModel::new().stream_chat(request).await.expect("the demo model always answers");
     assert_eq!(stream.events.count().await, 2);

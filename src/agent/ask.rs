@@ -1,0 +1,139 @@
+//! One model call of a run: streamed to the client, folded, and judged by how it ended.
+
+use futures::StreamExt;
+use tracing::Instrument;
+use tracing::field::Empty;
+
+use super::language::{LanguageGate, Verdict};
+use super::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
+use super::run::{Ended, Turns, failed};
+use super::state::{Open, Transcript};
+use super::turn::{Turn, TurnFold};
+use crate::chat::causes::Causes;
+use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::message::{AssistantPart, ModelOrigin};
+use crate::chat::stream::FinishReason;
+
+impl From<ProviderError> for Ended {
+    fn from(error: ProviderError) -> Self {
+        let failure = Failure { code: error.kind.code(), message: error.to_string(), retryable: error.retryable };
+        Self::Failed(failure)
+    }
+}
+
+impl Turns<'_> {
+    /// The model's next turn, complete. An empty one is asked for again, once; one that was cut off, refused or is still
+    /// empty is an error, its text kept.
+    pub(super) async fn ask_model(
+        &self,
+        transcript: &mut Transcript,
+        hold_ideographs: bool,
+    ) -> Result<(Turn, LanguageGate), Ended> {
+        let mut may_ask_again = true;
+        loop {
+            let (turn, mut gate) = self.answer(transcript, hold_ideographs).await?;
+            let failure = match turn.reason {
+                Some(FinishReason::Stop) if turn.message.parts.iter().any(AssistantPart::is_visible) => {
+                    return Ok((turn, gate));
+                }
+                Some(FinishReason::Stop) if may_ask_again => {
+                    may_ask_again = false;
+                    tracing::warn!("the model gave an empty answer; asking once more");
+                    continue;
+                }
+                Some(FinishReason::Stop) => {
+                    failed("empty_answer", "The model gave an empty answer; please try again", true)
+                }
+                Some(FinishReason::Length) => {
+                    failed("max_tokens", "The answer was cut off at the model's length limit", false)
+                }
+                Some(FinishReason::ContentFilter) => {
+                    failed("content_filtered", "The answer was stopped by the model service's safety filter", false)
+                }
+                Some(FinishReason::Refusal) => failed("model_refused", "The model declined to answer this", false),
+                None => {
+                    let detail = "the stream ended without a finish";
+                    provider_failed(ProviderError::new(ProviderErrorKind::Truncated, detail))
+                }
+            };
+            transcript.keep_text(turn.message);
+            if let Verdict::Shown(rest) = gate.close() {
+                self.emit_text(rest).await?;
+            }
+            return Err(failure);
+        }
+    }
+
+    /// One answer, streamed to its end, whatever that is.
+    async fn answer(&self, transcript: &mut Transcript, hold_ideographs: bool) -> Result<(Turn, LanguageGate), Ended> {
+        let mut gate = LanguageGate::new(hold_ideographs);
+        let streamed = self.stream_turn(transcript, &mut gate).await;
+        if let Err(ended) = streamed {
+            // Nothing was decided about withheld text; show it with the rest of what was said, unless it would be rejected.
+            if let (Ended::Failed(_), Verdict::Shown(rest)) = (&ended, gate.close()) {
+                self.emit_text(rest).await?;
+            }
+            return Err(ended);
+        }
+        let Open::Streaming(fold) = std::mem::replace(&mut transcript.open, Open::Nothing) else {
+            return Err(failed("internal", "The server failed while answering; please try again", true));
+        };
+        let mut turn = fold.finish();
+        transcript.used_ids = std::mem::take(&mut turn.used_ids);
+        transcript.usage += turn.usage.unwrap_or_default();
+        Ok((turn, gate))
+    }
+
+    async fn stream_turn(&self, transcript: &mut Transcript, gate: &mut LanguageGate) -> Result<(), Ended> {
+        // Who answers is known when somebody does.
+        let span = tracing::info_span!("llm.chat", gen_ai.provider.name = Empty, gen_ai.request.model = Empty);
+        async {
+            let request = ChatRequest {
+                system: self.system,
+                messages: transcript.messages(),
+                tools: &self.profile.tools,
+                model: self.model,
+                deadline: self.deadline,
+            };
+            let mut stream = self.agent.llm.stream_chat(request).await.map_err(provider_failed)?;
+            name_span(&stream.origin);
+            transcript.open =
+                Open::Streaming(TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids)));
+            while let Some(event) = stream.events.next().await {
+                let event = event.map_err(provider_failed)?;
+                let Open::Streaming(fold) = &mut transcript.open else { break };
+                let Some(event) = fold.push(event) else { continue };
+                match event {
+                    AgentEvent::TextDelta { text } => self.emit_text(gate.push(text)).await?,
+                    AgentEvent::ToolCallStarted { .. } => {
+                        self.emit_text(gate.open()).await?;
+                        self.emit(event).await?;
+                    }
+                    other => self.emit(other).await?,
+                }
+            }
+            Ok(())
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+fn name_span(origin: &ModelOrigin) {
+    let span = tracing::Span::current();
+    span.record("gen_ai.provider.name", &origin.provider);
+    span.record("gen_ai.request.model", &origin.model);
+}
+
+/// The one place where a model's failure is logged, with the vendor's own words.
+fn provider_failed(error: ProviderError) -> Ended {
+    tracing::error!(
+        error.code = error.kind.code(),
+        gen_ai.provider.name = error.origin.as_ref().map(|origin| &*origin.provider),
+        gen_ai.request.model = error.origin.as_ref().map(|origin| &*origin.model),
+        llm.request_id = error.request_id,
+        error = %Causes(&error),
+        "model call failed"
+    );
+    error.into()
+}

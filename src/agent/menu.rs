@@ -1,0 +1,155 @@
+//! What a profile offers of models: the choice that applies by itself, and how far a request may depart from it.
+
+use crate::chat::message::ModelOrigin;
+use crate::chat::model::{ModelChoice, ModelWish};
+
+/// A profile's models.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Menu {
+    /// What applies where a request wishes nothing.
+    pub choice: ModelChoice,
+    /// The models that a request may name.
+    pub offered: Vec<Offer>,
+    /// Whether a request may set the temperature.
+    pub temperature: bool,
+    /// Whether a request may set the effort.
+    pub effort: bool,
+    /// Whether a request may lower the length of its answers.
+    pub max_tokens: bool,
+}
+
+/// A model that a request may name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// The name in requests.
+    pub name: String,
+    /// Who answers then, in order of trying.
+    pub models: Vec<ModelOrigin>,
+}
+
+/// A wish that a profile does not grant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotOffered {
+    /// The model is not on the menu.
+    #[error("must be one of: {}", .0.join(", "))]
+    Model(Vec<String>),
+    /// No model can be chosen.
+    #[error("cannot be chosen for this context_type")]
+    AnyModel,
+    /// The temperature is the profile's.
+    #[error("cannot be set for this context_type")]
+    Temperature,
+    /// The effort is the profile's.
+    #[error("cannot be set for this context_type")]
+    Effort,
+    /// The length of answers is the profile's.
+    #[error("cannot be set for this context_type")]
+    MaxTokens,
+    /// The wish is above the profile's own limit.
+    #[error("must be at most {0}")]
+    MaxTokensAbove(u32),
+}
+
+impl NotOffered {
+    /// The field of a request that has the wish.
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Model(_) | Self::AnyModel => "model.name",
+            Self::Temperature => "model.temperature",
+            Self::Effort => "model.effort",
+            Self::MaxTokens | Self::MaxTokensAbove(_) => "model.max_tokens",
+        }
+    }
+}
+
+impl Menu {
+    /// A menu without choice.
+    pub fn only(choice: ModelChoice) -> Self {
+        Self { choice, offered: Vec::new(), temperature: false, effort: false, max_tokens: false }
+    }
+
+    /// How the model is asked for a request with this wish.
+    ///
+    /// # Errors
+    /// The first part of the wish that is not offered.
+    pub fn choose(&self, wish: &ModelWish) -> Result<ModelChoice, NotOffered> {
+        let mut choice = self.choice.clone();
+        if let Some(name) = &wish.name {
+            choice.models.clone_from(&self.offer(name)?.models);
+        }
+        if let Some(max_tokens) = wish.max_tokens {
+            match self.max_tokens {
+                false => return Err(NotOffered::MaxTokens),
+                true if max_tokens > choice.max_tokens => return Err(NotOffered::MaxTokensAbove(choice.max_tokens)),
+                true => choice.max_tokens = max_tokens,
+            }
+        }
+        if wish.temperature.is_some() {
+            if !self.temperature {
+                return Err(NotOffered::Temperature);
+            }
+            choice.temperature = wish.temperature;
+        }
+        if wish.effort.is_some() {
+            if !self.effort {
+                return Err(NotOffered::Effort);
+            }
+            choice.effort = wish.effort;
+        }
+        Ok(choice)
+    }
+
+    /// Every model that may be asked.
+    pub fn origins(&self) -> impl Iterator<Item = &ModelOrigin> {
+        self.choice.models.iter().chain(self.offered.iter().flat_map(|offer| &offer.models))
+    }
+
+    fn offer(&self, name: &str) -> Result<&Offer, NotOffered> {
+        self.offered.iter().find(|offer| offer.name == name).ok_or_else(|| match self.offered.is_empty() {
+            true => NotOffered::AnyModel,
+            false => NotOffered::Model(self.offered.iter().map(|offer| offer.name.clone()).collect()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::model::Effort;
+
+    fn origin(model: &str) -> ModelOrigin {
+        ModelOrigin { provider: "p".to_owned(), model: model.to_owned() }
+    }
+
+    fn menu() -> Menu {
+        let models = vec![origin("a"), origin("b")];
+        let choice = ModelChoice { models, max_tokens: 100, temperature: Some(0.5), effort: None };
+        let offered = vec![Offer { name: "fast".to_owned(), models: vec![origin("b")] }];
+        Menu { choice, offered, temperature: true, effort: false, max_tokens: true }
+    }
+
+    #[test]
+    fn a_wish_changes_only_what_it_names() {
+        let menu = menu();
+        assert_eq!(menu.choose(&ModelWish::default()), Ok(menu.choice.clone()));
+        let wish = ModelWish { name: Some("fast".to_owned()), max_tokens: Some(10), ..ModelWish::default() };
+        let chosen = ModelChoice { models: vec![origin("b")], max_tokens: 10, ..menu.choice.clone() };
+        assert_eq!(menu.choose(&wish), Ok(chosen));
+    }
+
+    #[test]
+    fn what_is_not_offered_is_refused_by_its_field() {
+        let wish = |change: fn(&mut ModelWish)| {
+            let mut wish = ModelWish::default();
+            change(&mut wish);
+            menu().choose(&wish).map_err(|error| (error.field(), error.to_string()))
+        };
+        let refused = |field, words: &str| Err((field, words.to_owned()));
+        assert_eq!(wish(|w| w.name = Some("big".to_owned())), refused("model.name", "must be one of: fast"));
+        assert_eq!(wish(|w| w.max_tokens = Some(101)), refused("model.max_tokens", "must be at most 100"));
+        assert_eq!(
+            wish(|w| w.effort = Some(Effort::Low)),
+            refused("model.effort", "cannot be set for this context_type")
+        );
+    }
+}

@@ -1,0 +1,279 @@
+//! `[llm]` of the configuration: the vendors' own sections, further providers by name, and who is asked in which order.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use super::http::Patience;
+use super::{Vendor, claude, gemini, ollama, openai};
+use crate::chat::message::ModelOrigin;
+
+/// `[llm]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// `auto`, a provider's name or `demo`. `auto` is the first vendor with a key, gemini first, else the demo.
+    pub provider: String,
+    /// Who is tried next, in order, when a model fails before its first token: `provider` or `provider:model`.
+    pub fallbacks: Vec<String>,
+    /// The limit of one answer, in tokens.
+    pub max_tokens: u32,
+    /// Seconds until an answer begins; 0 is no limit. A local server may load its model first, which takes minutes.
+    pub first_byte_timeout_s: u64,
+    /// Seconds between two pieces of an answer's bytes, comments and pings included; 0 is no limit.
+    pub idle_timeout_s: u64,
+    /// Seconds between two pieces of the answer itself, however many pings come; 0 is no limit.
+    pub progress_timeout_s: u64,
+    /// When a failed call is made again.
+    pub retry: Retry,
+    /// When a model that keeps failing is left alone.
+    pub breaker: Breaker,
+    /// Google's Gemini.
+    pub gemini: gemini::Config,
+    /// Anthropic's Claude.
+    pub claude: claude::Config,
+    /// Ollama's own protocol.
+    pub ollama: ollama::Config,
+    /// OpenAI and all that speak its chat completions.
+    pub openai: openai::Config,
+    /// More providers, by a name of the operator's choice.
+    pub providers: BTreeMap<String, Provider>,
+}
+
+/// `[llm.retry]`: only calls that failed before their first token are made again.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retry {
+    /// Calls of one model for one turn, the first included.
+    pub attempts: u32,
+    /// Milliseconds that the first wait may last; each later one may last twice as long. The wait is a random part of it.
+    pub base_ms: u64,
+    /// Seconds that a wait may last, also when the vendor asks for it: the user is waiting too.
+    pub max_wait_s: u64,
+    /// How many calls of a model may be repetitions, in per cent of its calls of the last ten seconds.
+    pub budget_percent: u32,
+}
+
+/// `[llm.breaker]`: one per provider and model.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Breaker {
+    /// Failures in a row after which a model is not asked for a while; 0 never stops asking.
+    pub failures: u32,
+    /// Seconds until it is asked once more, to see whether it answers again.
+    pub open_s: u64,
+}
+
+/// A further provider: one of the vendors' wires at another address. `vendor` says which.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "vendor", rename_all = "lowercase")]
+pub enum Provider {
+    /// Speaks the Gemini API.
+    Gemini(gemini::Config),
+    /// Speaks the Messages API.
+    Claude(claude::Config),
+    /// Speaks Ollama's own API.
+    Ollama(ollama::Config),
+    /// Speaks chat completions.
+    OpenAi(openai::Config),
+}
+
+/// The section of one provider.
+#[derive(Debug, Clone, Copy)]
+pub enum Section<'a> {
+    /// Speaks the Gemini API.
+    Gemini(&'a gemini::Config),
+    /// Speaks the Messages API.
+    Claude(&'a claude::Config),
+    /// Speaks Ollama's own API.
+    Ollama(&'a ollama::Config),
+    /// Speaks chat completions.
+    OpenAi(&'a openai::Config),
+}
+
+/// A model's name that names no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownModel {
+    /// There is no such provider.
+    #[error("{0:?} is not a provider; there are {1}")]
+    Provider(String, String),
+    /// The provider has no model of its own and none is given.
+    #[error("{0:?} names no model, and llm.{0}.model is empty")]
+    Model(String),
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            provider: "auto".to_owned(),
+            fallbacks: Vec::new(),
+            max_tokens: 4096,
+            first_byte_timeout_s: 300,
+            idle_timeout_s: 30,
+            progress_timeout_s: 300,
+            retry: Retry::default(),
+            breaker: Breaker::default(),
+            gemini: gemini::Config::default(),
+            claude: claude::Config::default(),
+            ollama: ollama::Config::default(),
+            openai: openai::Config::default(),
+            providers: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { attempts: 3, base_ms: 500, max_wait_s: 20, budget_percent: 20 }
+    }
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self { failures: 5, open_s: 30 }
+    }
+}
+
+impl Config {
+    /// The provider that answers by default; `None` is the demo model.
+    pub fn default_provider(&self) -> Option<&str> {
+        match self.provider.as_str() {
+            "auto" => {
+                Vendor::ALL.into_iter().map(Vendor::name).find(|name| self.section(name).is_some_and(Section::has_key))
+            }
+            "demo" => None,
+            name => Some(name),
+        }
+    }
+
+    /// The section of the provider called `name`.
+    pub fn section(&self, name: &str) -> Option<Section<'_>> {
+        match Vendor::parse(name) {
+            Some(Vendor::Gemini) => Some(Section::Gemini(&self.gemini)),
+            Some(Vendor::Claude) => Some(Section::Claude(&self.claude)),
+            Some(Vendor::Ollama) => Some(Section::Ollama(&self.ollama)),
+            Some(Vendor::OpenAi) => Some(Section::OpenAi(&self.openai)),
+            None => self.providers.get(name).map(|provider| match provider {
+                Provider::Gemini(config) => Section::Gemini(config),
+                Provider::Claude(config) => Section::Claude(config),
+                Provider::Ollama(config) => Section::Ollama(config),
+                Provider::OpenAi(config) => Section::OpenAi(config),
+            }),
+        }
+    }
+
+    /// Where in the configuration the provider called `name` is: `llm.claude`, `llm.providers.groq`.
+    pub fn section_path(name: &str) -> String {
+        match Vendor::parse(name) {
+            Some(_) => format!("llm.{name}"),
+            None => format!("llm.providers.{name}"),
+        }
+    }
+
+    /// The model that `text` names: `provider` for that provider's own model, `provider:model` for another one of its.
+    ///
+    /// # Errors
+    /// When there is no such provider, or it has no model.
+    pub fn model(&self, text: &str) -> Result<ModelOrigin, UnknownModel> {
+        let (provider, model) = match text.split_once(':') {
+            Some((provider, model)) => (provider.trim(), Some(model.trim())),
+            None => (text.trim(), None),
+        };
+        let section = self.section(provider).ok_or_else(|| {
+            let mut names: Vec<&str> = Vendor::ALL.into_iter().map(Vendor::name).collect();
+            names.extend(self.providers.keys().map(String::as_str));
+            UnknownModel::Provider(provider.to_owned(), names.join(", "))
+        })?;
+        let model = model.unwrap_or_else(|| section.model().trim());
+        let model = match section {
+            // The vendor's lists have the prefix, its addresses too.
+            Section::Gemini(_) => model.strip_prefix("models/").unwrap_or(model),
+            Section::Claude(_) | Section::Ollama(_) | Section::OpenAi(_) => model,
+        };
+        if model.is_empty() {
+            return Err(UnknownModel::Model(provider.to_owned()));
+        }
+        Ok(ModelOrigin { provider: provider.to_owned(), model: model.to_owned() })
+    }
+
+    /// `[llm] provider` and its fallbacks, in order of trying, each once; empty when the demo model answers.
+    ///
+    /// # Errors
+    /// When one of them is no model.
+    pub fn default_models(&self) -> Result<Vec<ModelOrigin>, UnknownModel> {
+        let Some(first) = self.default_provider() else { return Ok(Vec::new()) };
+        let mut models = Vec::new();
+        for name in [first].into_iter().chain(self.fallbacks.iter().map(String::as_str)) {
+            let model = self.model(name)?;
+            if !models.contains(&model) {
+                models.push(model);
+            }
+        }
+        Ok(models)
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        let seconds = |s: u64| (s > 0).then(|| Duration::from_secs(s));
+        Patience {
+            first_byte: seconds(self.first_byte_timeout_s),
+            idle: seconds(self.idle_timeout_s),
+            progress: seconds(self.progress_timeout_s),
+        }
+    }
+}
+
+impl Section<'_> {
+    /// The wire that is spoken there.
+    pub fn vendor(self) -> Vendor {
+        match self {
+            Self::Gemini(_) => Vendor::Gemini,
+            Self::Claude(_) => Vendor::Claude,
+            Self::Ollama(_) => Vendor::Ollama,
+            Self::OpenAi(_) => Vendor::OpenAi,
+        }
+    }
+
+    /// Whether a key is given.
+    pub fn has_key(self) -> bool {
+        !self.api_key().expose_secret().trim().is_empty()
+    }
+
+    fn api_key(&self) -> &SecretString {
+        match self {
+            Self::Gemini(config) => &config.api_key,
+            Self::Claude(config) => &config.api_key,
+            Self::Ollama(config) => &config.api_key,
+            Self::OpenAi(config) => &config.api_key,
+        }
+    }
+}
+
+impl<'a> Section<'a> {
+    /// Where the API is.
+    pub fn base_url(self) -> &'a str {
+        match self {
+            Self::Gemini(config) => &config.base_url,
+            Self::Claude(config) => &config.base_url,
+            Self::Ollama(config) => &config.base_url,
+            Self::OpenAi(config) => &config.base_url,
+        }
+    }
+
+    /// The provider's own model.
+    pub fn model(self) -> &'a str {
+        match self {
+            Self::Gemini(config) => &config.model,
+            Self::Claude(config) => &config.model,
+            Self::Ollama(config) => &config.model,
+            Self::OpenAi(config) => &config.model,
+        }
+    }
+}
+
+/// Reads a key from the configuration straight into its redacting type; what is no string is not quoted in the error.
+pub(super) fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
+    String::deserialize(deserializer).map(SecretString::from).map_err(|_| D::Error::custom("must be a string"))
+}

@@ -1,0 +1,174 @@
+//! Who takes a turn: the first model of the request's list that begins to answer. Each is asked again as its policy says,
+//! then the next one gets the same history; once a token is there, the answer stands or falls with its model.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, sleep};
+use tower::retry::budget::{Budget, TpsBudget};
+
+use super::breaker::{self, Breaker, Permit};
+use super::config::{self, Config};
+use super::connect_with;
+use super::http::{ConnectError, Net, Patience};
+use super::retry::Policy;
+use super::watch::{self, Watched};
+use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
+use crate::chat::causes::Causes;
+use crate::chat::message::ModelOrigin;
+
+/// All models that may be asked.
+pub struct Router {
+    net: Net,
+    policy: Policy,
+    retry: config::Retry,
+    breaker: config::Breaker,
+    models: HashMap<ModelOrigin, Model>,
+}
+
+/// One model, with its record of the last calls.
+struct Model {
+    origin: Arc<ModelOrigin>,
+    provider: Arc<dyn LlmProvider>,
+    breaker: Arc<Breaker>,
+    /// How many calls may be repetitions: when everything fails, repetitions only make it worse.
+    budget: TpsBudget,
+}
+
+/// The time over which calls and repetitions are counted.
+const BUDGET_WINDOW: Duration = Duration::from_secs(10);
+
+/// 1 repetition a second is always allowed, so that a lone user gets one.
+const BUDGET_PER_SECOND: u32 = 1;
+
+impl Router {
+    /// The models `origins` of the configuration. Nothing is sent before the first request.
+    ///
+    /// # Errors
+    /// When one of them cannot be set up.
+    pub fn connect<'a>(
+        config: &Config,
+        origins: impl IntoIterator<Item = &'a ModelOrigin>,
+    ) -> Result<Self, ConnectError> {
+        let mut router = Self {
+            net: Net::new(config.patience())?,
+            policy: Policy::new(config.retry),
+            retry: config.retry,
+            breaker: config.breaker,
+            models: HashMap::new(),
+        };
+        for origin in origins {
+            if !router.models.contains_key(origin) {
+                let provider = connect_with(origin, config, &router.net)?;
+                router = router.with(origin.clone(), provider);
+            }
+        }
+        Ok(router)
+    }
+
+    /// With one more model, which is not one of the vendors'.
+    pub fn with(mut self, origin: ModelOrigin, provider: Arc<dyn LlmProvider>) -> Self {
+        let percent = f32::from(u16::try_from(self.retry.budget_percent.min(MAX_PERCENT)).unwrap_or(u16::MAX));
+        let model = Model {
+            origin: Arc::new(origin.clone()),
+            provider,
+            breaker: Breaker::new(self.breaker),
+            budget: TpsBudget::new(BUDGET_WINDOW, BUDGET_PER_SECOND, percent / 100.0),
+        };
+        self.models.insert(origin, model);
+        self
+    }
+
+    /// The answer of one model, begun: its first token is there.
+    async fn ask(&self, model: &Model, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
+        model.budget.deposit();
+        for attempt in 1.. {
+            let permit = model.breaker.admit(Instant::now()).map_err(|open| left_alone(model, open))?;
+            let error = match open(model, permit, request, self.net.patience).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let left = request.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let wait = self.policy.wait(&error, attempt, fastrand::f64(), left);
+            let Some(wait) = wait.filter(|_| model.budget.withdraw()) else { return Err(error) };
+            log(&error, "model call failed; asking again", attempt, Some(wait));
+            sleep(wait).await;
+        }
+        Err(nobody())
+    }
+}
+
+/// 1000 per cent is the most that a budget can be.
+const MAX_PERCENT: u32 = 1000;
+
+#[async_trait]
+impl LlmProvider for Router {
+    async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
+        let mut failure = None;
+        for model in request.model.models.iter().filter_map(|origin| self.models.get(origin)) {
+            if let Some(error) = failure.take() {
+                log(&error, "model call failed; asking the next model", 0, None);
+            }
+            match self.ask(model, request).await {
+                Ok(answer) => return Ok(answer),
+                // What one vendor refuses on safety grounds is not taken to another.
+                Err(error) if error.kind == ProviderErrorKind::ContentFiltered => return Err(error),
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(failure.unwrap_or_else(nobody))
+    }
+}
+
+/// One call of one model, up to its first token.
+async fn open(
+    model: &Model,
+    permit: Permit,
+    request: ChatRequest<'_>,
+    patience: Patience,
+) -> Result<EventStream, ProviderError> {
+    let answer = match model.provider.stream_chat(request).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            if watch::speaks_against(error.kind) {
+                permit.failed(Instant::now());
+            }
+            return Err(ProviderError { origin: Some(Arc::clone(&model.origin)), ..error });
+        }
+    };
+    let mut watched = Watched::new(answer, permit, patience);
+    watched.first_token().await?;
+    Ok(watched.into_stream())
+}
+
+fn left_alone(model: &Model, breaker::Open(left): breaker::Open) -> ProviderError {
+    let kind = ProviderErrorKind::Unavailable { retry_after: Some(left) };
+    let detail = format!("not asked: its last calls failed; next try in {:.0} s", left.as_secs_f64().ceil());
+    ProviderError { origin: Some(Arc::clone(&model.origin)), ..ProviderError::new(kind, detail) }
+}
+
+fn nobody() -> ProviderError {
+    ProviderError::new(ProviderErrorKind::Unavailable { retry_after: None }, "no model is configured for this request")
+}
+
+fn log(error: &ProviderError, message: &'static str, attempt: u32, wait: Option<Duration>) {
+    tracing::warn!(
+        error.code = error.kind.code(),
+        gen_ai.provider.name = error.origin.as_ref().map(|origin| &*origin.provider),
+        gen_ai.request.model = error.origin.as_ref().map(|origin| &*origin.model),
+        llm.request_id = error.request_id,
+        attempt = (attempt > 0).then_some(attempt),
+        wait_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+        error = %Causes(error),
+        "{message}"
+    );
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Router").field("models", &self.models.keys()).finish_non_exhaustive()
+    }
+}

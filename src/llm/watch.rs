@@ -1,0 +1,175 @@
+//! A model's answer under watch: the clock that pings do not reset, the breaker that wants to know how it ended, and the
+//! names that every error must carry into the log.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::breaker::Permit;
+use super::http::Patience;
+use crate::agent::ports::llm::{EventStream, ProviderError, ProviderErrorKind};
+use crate::chat::message::ModelOrigin;
+use crate::chat::stream::StreamEvent;
+
+/// A whole day stands for no limit.
+const NO_LIMIT: Duration = Duration::from_secs(86_400);
+
+/// An answer while it comes.
+pub(super) struct Watched {
+    origin: Arc<ModelOrigin>,
+    request_id: Option<String>,
+    events: BoxStream<'static, Result<StreamEvent, ProviderError>>,
+    /// Read before the first token was there, not yet taken.
+    early: VecDeque<StreamEvent>,
+    /// `None` once the answer has ended, well or badly.
+    permit: Option<Permit>,
+    /// Between two pieces of the answer.
+    progress: Duration,
+    /// When the next piece must be there.
+    deadline: Instant,
+    /// Not set anew for every piece: when it rings, it looks whether the time is really up.
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl Watched {
+    /// Watches `answer`, for which `permit` was given.
+    pub(super) fn new(answer: EventStream, permit: Permit, patience: Patience) -> Self {
+        let EventStream { origin, request_id, events } = answer;
+        let progress = patience.progress.unwrap_or(NO_LIMIT);
+        // Until the first piece a local server may still be loading its model, headers sent or not.
+        let first = patience
+            .progress
+            .map_or(NO_LIMIT, |progress| patience.first_byte.map_or(NO_LIMIT, |first_byte| first_byte.max(progress)));
+        let deadline = Instant::now() + first.min(NO_LIMIT);
+        Self {
+            origin,
+            request_id,
+            events,
+            early: VecDeque::new(),
+            permit: Some(permit),
+            progress: progress.min(NO_LIMIT),
+            deadline,
+            alarm: Box::pin(sleep_until(deadline)),
+        }
+    }
+
+    /// Waits for the first token: until then nothing has reached the user, and another call may take this one's place.
+    ///
+    /// # Errors
+    /// When the answer failed before it.
+    pub(super) async fn first_token(&mut self) -> Result<(), ProviderError> {
+        while let Some(event) = self.read().await {
+            let event = event?;
+            let is_token = match &event {
+                StreamEvent::Text(text) | StreamEvent::Thinking(text) => !text.is_empty(),
+                StreamEvent::ToolCallStarted { .. } | StreamEvent::Finished { .. } => true,
+                StreamEvent::ToolCallInput { .. } | StreamEvent::Replay { .. } => false,
+            };
+            self.early.push_back(event);
+            if is_token {
+                if let Some(permit) = &mut self.permit {
+                    permit.answering();
+                }
+                return Ok(());
+            }
+        }
+        Err(self.failed(ProviderError::new(ProviderErrorKind::Truncated, "the stream ended without an event")))
+    }
+
+    /// The answer, with what was read of it already.
+    pub(super) fn into_stream(self) -> EventStream {
+        let (origin, request_id) = (Arc::clone(&self.origin), self.request_id.clone());
+        let events = stream::unfold(self, async |mut watched| {
+            let event = match watched.early.pop_front() {
+                Some(event) => Ok(event),
+                None => watched.read().await?,
+            };
+            Some((event, watched))
+        });
+        EventStream { origin, request_id, events: events.boxed() }
+    }
+
+    /// The next piece of the answer; `None` after its end.
+    async fn read(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
+        self.permit.as_ref()?;
+        // What is there already is taken without a look at the clock.
+        let next = match self.events.next().now_or_never() {
+            Some(next) => next,
+            None => match self.wait().await {
+                Ok(next) => next,
+                Err(error) => return Some(Err(self.failed(error))),
+            },
+        };
+        match next {
+            Some(Ok(event)) => {
+                self.deadline = Instant::now() + self.progress;
+                if let StreamEvent::Finished { .. } = event
+                    && let Some(permit) = self.permit.take()
+                {
+                    permit.answered();
+                }
+                Some(Ok(event))
+            }
+            Some(Err(error)) => Some(Err(self.failed(error))),
+            None => {
+                self.permit = None;
+                None
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Result<Option<Result<StreamEvent, ProviderError>>, ProviderError> {
+        let Self { events, alarm, deadline, .. } = self;
+        // The first piece may have had longer than any later one has.
+        if *deadline < alarm.deadline() {
+            alarm.as_mut().reset(*deadline);
+        }
+        loop {
+            tokio::select! {
+                biased;
+                next = events.next() => return Ok(next),
+                () = alarm.as_mut() => {
+                    if Instant::now() >= *deadline {
+                        let detail = "nothing of the answer came in time, though the connection was alive";
+                        return Err(ProviderError::new(ProviderErrorKind::TimedOut, detail));
+                    }
+                    alarm.as_mut().reset(*deadline);
+                }
+            }
+        }
+    }
+
+    fn failed(&mut self, error: ProviderError) -> ProviderError {
+        if let Some(permit) = self.permit.take()
+            && speaks_against(error.kind)
+        {
+            permit.failed(Instant::now());
+        }
+        let request_id = error.request_id.or_else(|| self.request_id.clone());
+        ProviderError { origin: Some(Arc::clone(&self.origin)), request_id, ..error }
+    }
+}
+
+/// Whether a failure is the model's or its server's own, so that other calls would meet it too.
+pub(super) fn speaks_against(kind: ProviderErrorKind) -> bool {
+    match kind {
+        ProviderErrorKind::Unauthorized
+        | ProviderErrorKind::ModelNotFound
+        | ProviderErrorKind::QuotaExceeded
+        | ProviderErrorKind::RateLimited { .. }
+        | ProviderErrorKind::Unavailable { .. }
+        | ProviderErrorKind::TimedOut
+        | ProviderErrorKind::Truncated
+        | ProviderErrorKind::Malformed => true,
+        ProviderErrorKind::ContextTooLong
+        | ProviderErrorKind::ContentFiltered
+        | ProviderErrorKind::Rejected
+        | ProviderErrorKind::ModelFault
+        | ProviderErrorKind::Paused => false,
+    }
+}
