@@ -1,5 +1,6 @@
 //! What types cannot say: settings that contradict each other, or that this version cannot do.
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use secrecy::ExposeSecret;
@@ -95,25 +96,23 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     if llm.default_provider().is_none() && !llm.fallbacks.is_empty() {
         problems.push(Problem::new("llm.fallbacks", "needs a provider before it; the demo model never fails"));
     }
-    let mut models = Vec::new();
-    if let Some(provider) = llm.default_provider() {
-        match llm.model(provider) {
-            Ok(model) => models.push(model),
+    let mut providers = BTreeSet::new();
+    if let Some(name) = llm.default_provider() {
+        providers.insert(name);
+        match llm.model(name) {
+            Ok(_) => {}
             Err(error @ UnknownModel::Provider(..)) => problems.push(Problem::new("llm.provider", error.to_string())),
             Err(UnknownModel::Model(_)) => {
-                problems.push(Problem::new(format!("{}.model", llm::Config::section_path(provider)), "is required"));
+                problems.push(Problem::new(format!("{}.model", llm::Config::section_path(name)), "is required"));
             }
         }
     }
-    for name in &llm.fallbacks {
-        match llm.model(name) {
-            Ok(model) => models.push(model),
-            Err(error) => problems.push(Problem::new("llm.fallbacks", error.to_string())),
+    for text in &llm.fallbacks {
+        providers.insert(text.split(':').next().unwrap_or_default().trim());
+        if let Err(error) = llm.model(text) {
+            problems.push(Problem::new("llm.fallbacks", error.to_string()));
         }
     }
-    let mut providers: Vec<&str> = models.iter().map(|model| model.provider.as_str()).collect();
-    providers.sort_unstable();
-    providers.dedup();
     for name in providers {
         provider(name, llm, problems);
     }

@@ -9,6 +9,9 @@ use crate::support::frames;
 use crate::support::model::{Scripted, calls, says, turn};
 use crate::support::upstream::Answer;
 
+/// What fails is not tried again.
+const ONCE: [(&str, &str); 1] = [("LLM__RETRY__ATTEMPTS", "1")];
+
 #[tokio::test]
 async fn a_model_that_refuses_is_an_error_that_helps_and_leaks_nothing() {
     let body = r#"{"error":{"message":"secret-internal-detail sk-12345","type":"x","code":"y"}}"#;
@@ -23,7 +26,7 @@ async fn a_model_that_refuses_is_an_error_that_helps_and_leaks_nothing() {
         (302, "provider_rejected", false),
     ];
     for (status, code, retryable) in rows {
-        let s = Scripted::with(&[], [Answer::status(status, "application/json", body)]).await;
+        let s = Scripted::with(&ONCE, [Answer::status(status, "application/json", body)]).await;
         let response = s.app.post(&json!({"message": "hi", "context_type": "workflow"})).await;
         let request_id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
         let text = response.text().await.unwrap();
@@ -72,10 +75,19 @@ async fn a_call_that_never_became_complete_does_not_run() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_an_error() {
-    let s = Scripted::playing([turn().done()]).await;
+async fn an_empty_answer_is_asked_for_once_more() {
+    let s = Scripted::playing([turn().done(), says("Here I am.")]).await;
     let frames = s.app.say("c", "Question").await;
-    assert_eq!(frames::names(&frames), ["message_start", "error"]);
+    assert_eq!(frames::names(&frames), ["message_start", "content_chunk", "message_complete"]);
+    let asked = s.asked();
+    assert_eq!(asked[0], asked[1], "nothing has been added to the conversation");
+}
+
+#[tokio::test]
+async fn a_second_empty_answer_is_an_error() {
+    let s = Scripted::playing([turn().done(), turn().text(" \n").done()]).await;
+    let frames = s.app.say("c", "Question").await;
+    assert_eq!(frames::names(&frames), ["message_start", "content_chunk", "error"]);
     assert_eq!(frames::data(&frames, "error")["code"], "empty_answer");
 }
 

@@ -67,7 +67,8 @@ async fn a_conversation_survives_a_restart() {
 
 #[tokio::test]
 async fn the_users_message_is_kept_even_when_the_model_never_answers() {
-    let s = Scripted::playing([turn().breaks(), says("Here I am.")]).await;
+    let turns = [turn().breaks().answer(), says("Here I am.").answer()];
+    let s = Scripted::with(&[("LLM__RETRY__ATTEMPTS", "1")], turns).await;
     let frames = s.app.say("c", "First").await;
     assert_eq!(frames::names(&frames), ["message_start", "error"]);
     s.app.say("c", "Second").await;

@@ -4,6 +4,7 @@
 mod faults;
 mod http_errors;
 mod requests;
+mod resilience;
 mod transcripts;
 mod whole_server;
 

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -133,6 +134,7 @@ struct Shared {
     choose: Choose,
     requests: Mutex<Vec<Request>>,
     unexpected: Mutex<Vec<String>>,
+    connections: AtomicUsize,
     /// How many clients went away in the middle of an answer.
     gone: watch::Sender<usize>,
 }
@@ -151,6 +153,7 @@ impl Upstream {
             choose: Box::new(choose),
             requests: Mutex::default(),
             unexpected: Mutex::default(),
+            connections: AtomicUsize::new(0),
             gone: watch::Sender::new(0),
         });
         let address = listener.local_addr().unwrap();
@@ -166,6 +169,11 @@ impl Upstream {
     /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.requests.lock().unwrap().clone()
+    }
+
+    /// How many connections there have been.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
     }
 
     /// Waits until `count` clients have gone away in the middle of an answer.
@@ -189,6 +197,7 @@ impl Drop for Upstream {
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
+        shared.connections.fetch_add(1, Ordering::Relaxed);
         let shared = Arc::clone(&shared);
         // A broken connection is the client's decision, which the tests see from the other side.
         connections.spawn(async move { serve(stream, &shared).await.unwrap_or_default() });
