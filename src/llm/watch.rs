@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
-use futures::{FutureExt, StreamExt};
+use futures::StreamExt;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::breaker::Permit;
@@ -97,15 +97,7 @@ impl Watched {
     /// The next piece of the answer; `None` after its end.
     async fn read(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         self.permit.as_ref()?;
-        // What is there already is taken without a look at the clock.
-        let next = match self.events.next().now_or_never() {
-            Some(next) => next,
-            None => match self.wait().await {
-                Ok(next) => next,
-                Err(error) => return Some(Err(self.failed(error))),
-            },
-        };
-        match next {
+        match self.next_in_time().await {
             Some(Ok(event)) => {
                 self.deadline = Instant::now() + self.progress;
                 if let StreamEvent::Finished { .. } = event
@@ -123,7 +115,7 @@ impl Watched {
         }
     }
 
-    async fn wait(&mut self) -> Result<Option<Result<StreamEvent, ProviderError>>, ProviderError> {
+    async fn next_in_time(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         let Self { events, alarm, deadline, .. } = self;
         // The first piece may have had longer than any later one has.
         if *deadline < alarm.deadline() {
@@ -132,11 +124,11 @@ impl Watched {
         loop {
             tokio::select! {
                 biased;
-                next = events.next() => return Ok(next),
+                next = events.next() => return next,
                 () = alarm.as_mut() => {
                     if Instant::now() >= *deadline {
                         let detail = "nothing of the answer came in time, though the connection was alive";
-                        return Err(ProviderError::new(ProviderErrorKind::TimedOut, detail));
+                        return Some(Err(ProviderError::new(ProviderErrorKind::TimedOut, detail)));
                     }
                     alarm.as_mut().reset(*deadline);
                 }
