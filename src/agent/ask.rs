@@ -132,7 +132,7 @@ fn provider_failed(error: ProviderError) -> Ended {
         gen_ai.provider.name = error.origin.as_ref().map(|origin| &*origin.provider),
         gen_ai.request.model = error.origin.as_ref().map(|origin| &*origin.model),
         llm.request_id = error.request_id,
-        error = %Causes(&error),
+        error = %Causes(&*error.detail),
         "model call failed"
     );
     error.into()

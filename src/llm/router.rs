@@ -85,8 +85,13 @@ impl Router {
     /// The answer of one model, begun: its first token is there.
     async fn ask(&self, model: &Model, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
         model.budget.deposit();
+        let mut failure = None;
         for attempt in 1.. {
-            let permit = model.breaker.admit(Instant::now()).map_err(|open| left_alone(model, open))?;
+            // Where this turn's own failures were the last straw, they say more than the breaker does.
+            let permit = match model.breaker.admit(Instant::now()) {
+                Ok(permit) => permit,
+                Err(open) => return Err(failure.unwrap_or_else(|| left_alone(model, open))),
+            };
             let error = match open(model, permit, request, self.net.patience).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
@@ -96,6 +101,7 @@ impl Router {
             let Some(wait) = wait.filter(|_| model.budget.withdraw()) else { return Err(error) };
             log(&error, "model call failed; asking again", attempt, Some(wait));
             sleep(wait).await;
+            failure = Some(error);
         }
         Err(nobody())
     }
@@ -162,7 +168,7 @@ fn log(error: &ProviderError, message: &'static str, attempt: u32, wait: Option<
         llm.request_id = error.request_id,
         attempt = (attempt > 0).then_some(attempt),
         wait_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-        error = %Causes(error),
+        error = %Causes(&*error.detail),
         "{message}"
     );
 }
