@@ -112,14 +112,17 @@ pub(crate) fn truncated() -> ProviderError {
 }
 
 /// The answer of `origin` that has begun as `opened`.
-pub(crate) fn stream<R: Frames, F: Fold>(origin: &Arc<ModelOrigin>, opened: Opened, frames: R, fold: F) -> EventStream {
+pub(crate) fn stream(origin: &Arc<ModelOrigin>, opened: Opened, reader: (impl Frames, impl Fold)) -> EventStream {
     let Opened { body, request_id, key } = opened;
-    let events = events(body, frames, fold).map(move |event| event.map_err(|error| failure::scrubbed(error, &key)));
+    let events = events(body, reader).map(move |event| event.map_err(|error| failure::scrubbed(error, &key)));
     EventStream { origin: Arc::clone(origin), request_id, events: events.boxed() }
 }
 
 /// The events in `bytes`. Ends after the first error or the terminal marker.
-fn events<B, R, F>(bytes: B, frames: R, fold: F) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
+pub(crate) fn events<B, R, F>(
+    bytes: B,
+    (frames, fold): (R, F),
+) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
 where
     B: Stream<Item = Result<Bytes, ProviderError>> + Send + Unpin + 'static,
     R: Frames,
