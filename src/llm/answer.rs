@@ -191,19 +191,18 @@ where
         let mut events = Vec::new();
         let ended = self.fold_ending(reader, &mut events);
         self.ready.extend(events.into_iter().map(Ok));
-        if let Err(error) = ended {
+        if let Err(mut error) = ended {
+            // The end may have come in the middle of what cannot be read: of an event, of a character.
+            if error.kind == ProviderErrorKind::Malformed {
+                error.kind = ProviderErrorKind::Truncated;
+            }
             self.ready.push_back(Err(error));
         }
     }
 
     fn fold_ending(&mut self, reader: R, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         let ending = reader.finish()?;
-        let folded = self.fold_frames(&ending.frames, events).map_err(|error| match error.kind {
-            // The end may have come in the middle of this frame.
-            ProviderErrorKind::Malformed => ProviderError { kind: ProviderErrorKind::Truncated, ..error },
-            _ => error,
-        })?;
-        match folded {
+        match self.fold_frames(&ending.frames, events)? {
             Flow::Done => Ok(()),
             Flow::More => self.fold.finish(&ending.tail, events),
         }

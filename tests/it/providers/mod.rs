@@ -3,6 +3,7 @@
 
 mod faults;
 mod http_errors;
+mod properties;
 mod requests;
 mod transcripts;
 mod whole_server;
