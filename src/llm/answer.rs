@@ -21,6 +21,10 @@ use crate::chat::stream::StreamEvent;
 /// 64 MiB for one answer: a bound against a broken server, not against a long answer.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
+/// 10,000 pieces in one answer: texts, thoughts, calls, opaque data. Each costs far more memory than bytes, here and in
+/// every later request; the longest real answers have a few hundred.
+const MAX_PIECES: usize = 10_000;
+
 /// Cuts a body into frames. Pure: the same frames whatever the pieces.
 pub(crate) trait Frames: Send + 'static {
     /// Takes the next bytes and adds the frames they complete.
@@ -76,6 +80,8 @@ pub(crate) enum Unreadable {
     TooLong { limit: usize },
     #[error("the answer is longer than {limit} bytes")]
     AnswerTooLong { limit: usize },
+    #[error("the answer has more than {limit} pieces")]
+    TooManyPieces { limit: usize },
     #[error("a line is not valid utf-8")]
     NotUtf8 { source: std::string::FromUtf8Error },
     #[error("the answer is not an event stream")]
@@ -112,20 +118,29 @@ pub(crate) fn truncated() -> ProviderError {
 }
 
 /// The answer of `origin` that has begun as `opened`.
-pub(crate) fn stream<R: Frames, F: Fold>(origin: &Arc<ModelOrigin>, opened: Opened, frames: R, fold: F) -> EventStream {
+pub(crate) fn stream(origin: &Arc<ModelOrigin>, opened: Opened, reader: (impl Frames, impl Fold)) -> EventStream {
     let Opened { body, request_id, key } = opened;
-    let events = events(body, frames, fold).map(move |event| event.map_err(|error| failure::scrubbed(error, &key)));
+    let events = events(body, reader).map(move |event| event.map_err(|error| failure::scrubbed(error, &key)));
     EventStream { origin: Arc::clone(origin), request_id, events: events.boxed() }
 }
 
 /// The events in `bytes`. Ends after the first error or the terminal marker.
-fn events<B, R, F>(bytes: B, frames: R, fold: F) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
+pub(crate) fn events<B, R, F>(
+    bytes: B,
+    (frames, fold): (R, F),
+) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
 where
     B: Stream<Item = Result<Bytes, ProviderError>> + Send + Unpin + 'static,
     R: Frames,
     F: Fold,
 {
-    let answer = Answer { source: Some((bytes, frames)), fold, read_bytes: 0, ready: VecDeque::new() };
+    let answer = Answer {
+        source: Some((bytes, frames)),
+        fold,
+        read_bytes: 0,
+        pieces: Pieces::default(),
+        ready: VecDeque::new(),
+    };
     stream::unfold(answer, async |mut answer| {
         let item = answer.next().await?;
         Some((item, answer))
@@ -138,6 +153,7 @@ struct Answer<B, R, F> {
     source: Option<(B, R)>,
     fold: F,
     read_bytes: usize,
+    pieces: Pieces,
     /// Events that are read but not yet taken; at most those of one piece of the body.
     ready: VecDeque<Result<StreamEvent, ProviderError>>,
 }
@@ -188,19 +204,18 @@ where
         let mut events = Vec::new();
         let ended = self.fold_ending(reader, &mut events);
         self.ready.extend(events.into_iter().map(Ok));
-        if let Err(error) = ended {
+        if let Err(mut error) = ended {
+            // The end may have come in the middle of what cannot be read: of an event, of a character.
+            if error.kind == ProviderErrorKind::Malformed {
+                error.kind = ProviderErrorKind::Truncated;
+            }
             self.ready.push_back(Err(error));
         }
     }
 
     fn fold_ending(&mut self, reader: R, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         let ending = reader.finish()?;
-        let folded = self.fold_frames(&ending.frames, events).map_err(|error| match error.kind {
-            // The end may have come in the middle of this frame.
-            ProviderErrorKind::Malformed => ProviderError { kind: ProviderErrorKind::Truncated, ..error },
-            _ => error,
-        })?;
-        match folded {
+        match self.fold_frames(&ending.frames, events)? {
             Flow::Done => Ok(()),
             Flow::More => self.fold.finish(&ending.tail, events),
         }
@@ -208,11 +223,54 @@ where
 
     fn fold_frames(&mut self, frames: &[String], events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
         for frame in frames {
-            match self.fold.push(frame, events)? {
+            let known = events.len();
+            let folded = self.fold.push(frame, events);
+            let over = events.iter().skip(known).position(|event| self.pieces.count(event) > MAX_PIECES);
+            if let Some(over) = over {
+                events.truncate(known + over);
+                return Err(Unreadable::TooManyPieces { limit: MAX_PIECES }.into());
+            }
+            match folded? {
                 Flow::More => {}
                 Flow::Done => return Ok(Flow::Done),
             }
         }
         Ok(Flow::More)
+    }
+}
+
+/// How many pieces an answer has had, as a turn joins its events.
+#[derive(Debug, Default)]
+struct Pieces {
+    count: usize,
+    newest: Option<Newest>,
+}
+
+/// The piece that an event may go on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Newest {
+    Text,
+    Thinking,
+    /// None can go on with a call or with opaque data.
+    Whole,
+}
+
+impl Pieces {
+    /// The number of pieces, the one that `event` may begin included.
+    fn count(&mut self, event: &StreamEvent) -> usize {
+        let newest = match event {
+            StreamEvent::Text(text) if !text.is_empty() => Newest::Text,
+            StreamEvent::Thinking(text) if !text.is_empty() => Newest::Thinking,
+            StreamEvent::ToolCallStarted { .. } | StreamEvent::Replay { .. } => Newest::Whole,
+            StreamEvent::Text(_)
+            | StreamEvent::Thinking(_)
+            | StreamEvent::ToolCallInput { .. }
+            | StreamEvent::Finished { .. } => return self.count,
+        };
+        if newest == Newest::Whole || self.newest != Some(newest) {
+            self.count += 1;
+        }
+        self.newest = Some(newest);
+        self.count
     }
 }

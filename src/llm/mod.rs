@@ -19,6 +19,7 @@ mod http;
 mod ndjson;
 pub mod ollama;
 pub mod openai;
+pub mod recorded;
 mod retry;
 mod router;
 mod sse;

@@ -66,10 +66,21 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_utf8_and_lines_over_the_cap_are_errors() {
-        let mut frames = Vec::new();
-        assert!(matches!(Ndjson::default().push(b"\xff\n", &mut frames), Err(Unreadable::NotUtf8 { .. })));
-        let line = vec![b'x'; MAX_LINE_BYTES + 1];
-        assert!(matches!(Ndjson::default().push(&line, &mut frames), Err(Unreadable::TooLong { .. })));
+    fn bytes_that_are_no_utf8_are_an_error() {
+        assert!(matches!(Ndjson::default().push(b"\xff\n", &mut Vec::new()), Err(Unreadable::NotUtf8 { .. })));
+    }
+
+    #[test]
+    fn a_line_at_its_cap_is_read_and_one_byte_more_is_an_error() {
+        for (bytes, is_read) in [(MAX_LINE_BYTES, true), (MAX_LINE_BYTES + 1, false)] {
+            let mut reader = Ndjson::default();
+            let mut frames = Vec::new();
+            let body = vec![b'x'; bytes];
+            let read = body.chunks(65_536).chain([b"\n".as_slice()]).try_for_each(|p| reader.push(p, &mut frames));
+            match read {
+                Ok(()) => assert!(is_read && frames[0].len() == bytes),
+                Err(error) => assert!(!is_read && matches!(error, Unreadable::TooLong { .. }), "{error}"),
+            }
+        }
     }
 }

@@ -160,11 +160,34 @@ mod tests {
     }
 
     #[test]
-    fn an_event_over_the_cap_is_an_error_in_one_line_or_in_many() {
-        let line = vec![b'x'; MAX_EVENT_BYTES + 1];
-        assert!(matches!(read(&line, 65_536), Err(Unreadable::TooLong { .. })));
-        let lines = b"data: 0123456789\n".repeat(MAX_EVENT_BYTES / 16);
-        assert!(matches!(read(&lines, 65_536), Err(Unreadable::TooLong { .. })));
+    fn an_event_at_its_cap_is_read_and_one_byte_more_is_an_error() {
+        let in_one_line = |bytes: usize| [b"data: ", "x".repeat(bytes - 7).as_bytes(), b"\n\n"].concat();
+        let in_many_lines = |bytes: usize| {
+            let first = format!("data: {}\n", "x".repeat(bytes % 1024 + 1024 - 7));
+            (first + &format!("data: {}\n", "x".repeat(1024 - 7)).repeat(bytes / 1024 - 1) + "\n").into_bytes()
+        };
+        let rows: [(Vec<u8>, bool, &str); 6] = [
+            (in_one_line(MAX_EVENT_BYTES), true, "one line at the cap"),
+            (in_one_line(MAX_EVENT_BYTES + 1), false, "one line over it"),
+            (in_many_lines(MAX_EVENT_BYTES), true, "many lines at the cap"),
+            (in_many_lines(MAX_EVENT_BYTES + 1), false, "many lines over it"),
+            (vec![b'x'; MAX_EVENT_BYTES], true, "a line without end at the cap, no event"),
+            (vec![b'x'; MAX_EVENT_BYTES + 1], false, "a line without end over it"),
+        ];
+        for (body, is_read, why) in rows {
+            match read(&body, 65_536) {
+                Ok(_) => assert!(is_read, "{why}"),
+                Err(error) => assert!(!is_read && matches!(error, Unreadable::TooLong { .. }), "{why}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn json_between_the_events_is_kept_up_to_its_cap() {
+        let line = |bytes: usize| format!("{{{}\n", "x".repeat(bytes - 2));
+        assert_eq!(read(line(MAX_TAIL_BYTES).as_bytes(), 4096).unwrap().1.len(), MAX_TAIL_BYTES);
+        assert_eq!(read(line(MAX_TAIL_BYTES + 1).as_bytes(), 4096).unwrap().1, "");
+        assert_eq!(read(line(MAX_TAIL_BYTES / 4).repeat(1000).as_bytes(), 4096).unwrap().1.len(), MAX_TAIL_BYTES);
     }
 
     #[test]

@@ -61,6 +61,9 @@ enum Input {
     Oversized(String),
 }
 
+/// 64 KiB for a call's id: some gateways hide a thought's signature in it, and it goes into every later request.
+const MAX_ID_BYTES: usize = 64 << 10;
+
 /// The longest name of a tool, in bytes, that every vendor accepts.
 const MAX_NAME_BYTES: usize = 64;
 
@@ -165,8 +168,9 @@ impl TurnFold {
         }
         let name = callable(name);
         // Some servers count their ids anew in each answer; results are matched by id, so a repeated one is replaced.
+        let is_usable = |id: &str| !id.is_empty() && id.len() <= MAX_ID_BYTES && !self.ids.contains(id);
         let id = match vendor_id {
-            Some(id) if !id.is_empty() && !self.ids.contains(&id) => ToolCallId::from_model(id),
+            Some(id) if is_usable(&id) => ToolCallId::from_model(id),
             Some(_) | None => ToolCallId::mint(),
         };
         self.ids.insert(id.as_str().to_owned());

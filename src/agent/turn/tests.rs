@@ -164,6 +164,24 @@ fn arguments_over_the_cap_become_invalid_and_are_not_kept() {
 }
 
 #[test]
+fn arguments_at_the_cap_are_arguments_and_one_byte_more_makes_them_invalid() {
+    for (bytes, is_read) in [(MAX_INPUT_BYTES, true), (MAX_INPUT_BYTES + 1, false)] {
+        let end = "x".repeat(bytes - 8) + r#""}"#;
+        let turn = folded(vec![start(0, "a", "t"), input(0, r#"{"x":""#), input(0, &end)]).finish();
+        let call = turn.message.calls().next().unwrap();
+        assert_eq!(matches!(call.input, ToolInput::Object(_)), is_read, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn an_id_over_its_cap_is_replaced() {
+    for (bytes, is_kept) in [(MAX_ID_BYTES, true), (MAX_ID_BYTES + 1, false)] {
+        let turn = folded(vec![start(0, &"i".repeat(bytes), "t")]).finish();
+        assert_eq!(!turn.message.calls().next().unwrap().id.is_minted(), is_kept, "{bytes} bytes");
+    }
+}
+
+#[test]
 fn of_an_interrupted_turn_only_the_text_is_kept() {
     let events = vec![thinking("t"), text("one"), replay(ReplayOn::Text, "s"), start(0, "a", "t"), text("two")];
     let message = folded(events).partial().unwrap();
@@ -180,7 +198,8 @@ fn a_name_that_no_vendor_would_take_back_is_mapped_into_their_alphabet() {
         ("größe", "gr__e", "letters beyond ASCII"),
         (" ", "_", "blank"),
         ("", "unnamed", "empty"),
-        (&"n".repeat(100), &"n".repeat(64), "too long"),
+        (&"n".repeat(64), &"n".repeat(64), "as long as may be"),
+        (&"n".repeat(65), &"n".repeat(64), "too long"),
     ];
     for (given, expected, reason) in rows {
         let mut fold = TurnFold::new(origin(), HashSet::new());

@@ -66,6 +66,11 @@ impl Gemini {
 impl LlmProvider for Gemini {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
         let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin)).await?;
-        Ok(answer::stream(&self.origin, opened, Sse::default(), Fold::default()))
+        Ok(answer::stream(&self.origin, opened, reader()))
     }
+}
+
+/// What reads the bytes of an answer.
+pub(super) fn reader() -> (Sse, impl answer::Fold) {
+    (Sse::default(), Fold::default())
 }

@@ -72,6 +72,11 @@ impl Ollama {
 impl LlmProvider for Ollama {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
         let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin, self.num_ctx)).await?;
-        Ok(answer::stream(&self.origin, opened, Ndjson::default(), Fold::default()))
+        Ok(answer::stream(&self.origin, opened, reader()))
     }
+}
+
+/// What reads the bytes of an answer.
+pub(super) fn reader() -> (Ndjson, impl answer::Fold) {
+    (Ndjson::default(), Fold::default())
 }

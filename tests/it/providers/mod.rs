@@ -1,8 +1,10 @@
 //! The language model providers over real sockets: what they send, what they make of every recorded answer, and what
 //! they say when something fails.
 
+mod caps;
 mod faults;
 mod http_errors;
+mod properties;
 mod requests;
 mod resilience;
 mod transcripts;

@@ -3,4 +3,5 @@
 pub mod app;
 pub mod frames;
 pub mod model;
+pub mod said;
 pub mod upstream;
