@@ -95,28 +95,37 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     if llm.default_provider().is_none() && !llm.fallbacks.is_empty() {
         problems.push(Problem::new("llm.fallbacks", "needs a provider before it; the demo model never fails"));
     }
-    let mut models = Vec::new();
-    if let Some(provider) = llm.default_provider() {
-        match llm.model(provider) {
-            Ok(model) => models.push(model),
-            Err(error @ UnknownModel::Provider(..)) => problems.push(Problem::new("llm.provider", error.to_string())),
-            Err(UnknownModel::Model(_)) => {
-                problems.push(Problem::new(format!("{}.model", llm::Config::section_path(provider)), "is required"));
-            }
-        }
-    }
-    for name in &llm.fallbacks {
-        match llm.model(name) {
-            Ok(model) => models.push(model),
-            Err(error) => problems.push(Problem::new("llm.fallbacks", error.to_string())),
-        }
-    }
-    let mut providers: Vec<&str> = models.iter().map(|model| model.provider.as_str()).collect();
+    default_models(llm, problems);
+    // By name: what is wrong with a section is found even when it has no model.
+    let names = llm.default_provider().into_iter().chain(llm.fallbacks.iter().map(String::as_str));
+    let mut providers: Vec<&str> = names.filter_map(|name| name.split(':').next()).map(str::trim).collect();
     providers.sort_unstable();
     providers.dedup();
     for name in providers {
         provider(name, llm, problems);
     }
+}
+
+/// `[llm] provider` and its fallbacks, in order of trying, each once; what is no model is noted. Empty when the demo model
+/// answers.
+pub(super) fn default_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
+    let Some(provider) = llm.default_provider() else { return Vec::new() };
+    let mut models = Vec::new();
+    match llm.model(provider) {
+        Ok(model) => models.push(model),
+        Err(error @ UnknownModel::Provider(..)) => problems.push(Problem::new("llm.provider", error.to_string())),
+        Err(UnknownModel::Model(_)) => {
+            problems.push(Problem::new(format!("{}.model", llm::Config::section_path(provider)), "is required"));
+        }
+    }
+    for name in &llm.fallbacks {
+        match llm.model(name) {
+            Ok(model) if models.contains(&model) => {}
+            Ok(model) => models.push(model),
+            Err(error) => problems.push(Problem::new("llm.fallbacks", error.to_string())),
+        }
+    }
+    models
 }
 
 fn is_provider_name(name: &str) -> bool {

@@ -191,4 +191,9 @@ impl Config {
             Some(_) | None => Err(problems),
         }
     }
+
+    /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not for use.
+    pub fn readable(sources: &Sources) -> Option<Self> {
+        layers::read(sources, &mut Vec::new())
+    }
 }

@@ -69,10 +69,10 @@ city = "Oslo"
         "backend.base_url: must begin with http:// or https://",
         "events.url: must be \"local\"; other event logs are not available yet",
         "limits: must be a section",
-        "llm.fallbacks: \"x\" is not a provider",
+        "llm.claude.api_key: is required",
         "llm.max_tokens: invalid value: integer `-1`, expected u32",
         "llm.ollama.num_ctx: invalid type: floating point `1.5`, expected u32",
-        "llm.provider: \"x\" is not a provider",
+        "llm.provider: \"gpt\" is not a provider; there are gemini, claude, openai, ollama",
         "log.format: unknown variant `xml`, expected `text` or `json`",
         "log.level: is not a log filter: error parsing level filter: expected one of \"off\", \"error\", \"warn\", \
          \"info\", \"debug\", \"trace\", or a number 0-5",
@@ -115,7 +115,7 @@ fn each_setting_that_contradicts_another_is_named() {
         (&[("LLM__PROVIDER", "claude")], &["llm.claude.api_key: is required"]),
         (
             &[("LLM__PROVIDER", "gemini"), ("LLM__GEMINI__MODEL", " "), ("LLM__GEMINI__BASE_URL", "gemini")],
-            &["llm.gemini.base_url: is not a URL", "llm.gemini.model: is required", "llm.gemini.api_key: is required"],
+            &["llm.gemini.model: is required", "llm.gemini.base_url: is not a URL", "llm.gemini.api_key: is required"],
         ),
         (&[("LLM__PROVIDER", "gemini"), ("LLM__GEMINI__API_KEY", "  ")], &["llm.gemini.api_key: is required"]),
         (
