@@ -83,7 +83,7 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     for name in llm.providers.keys() {
         if Vendor::parse(name).is_some() || matches!(name.as_str(), "auto" | "demo") || !is_provider_name(name) {
             let reason = "a provider's name has a-z 0-9 _ - and is none of the built-in ones";
-            problems.push(Problem::new(llm::Config::section_path(name), reason));
+            problems.push(Problem::new(format!("llm.providers.{name}"), reason));
         }
     }
     if llm.max_tokens == 0 {
@@ -143,7 +143,10 @@ pub(super) fn provider(name: &str, llm: &llm::Config, problems: &mut Vec<Problem
         Vendor::OpenAi => section.base_url().split('?').next().unwrap_or_default(),
         Vendor::Gemini | Vendor::Claude | Vendor::Ollama => section.base_url(),
     };
-    origin(&format!("{path}.base_url"), base_url, problems);
+    match base_url.trim() {
+        "" => problems.push(Problem::new(format!("{path}.base_url"), "is required")),
+        base_url => origin(&format!("{path}.base_url"), base_url, problems),
+    }
     if vendor.needs_key() && !section.has_key() {
         problems.push(Problem::new(format!("{path}.api_key"), "is required"));
     }

@@ -7,6 +7,7 @@ pub mod assets;
 pub mod catalogue;
 mod check;
 mod layers;
+mod providers;
 
 use std::collections::BTreeMap;
 use std::fmt;
