@@ -17,7 +17,6 @@ use crate::agent::ports::store::StoreError;
 use crate::agent::profile::Profiles;
 use crate::agent::run::{Agent, Limits};
 use crate::chat::message::ModelOrigin;
-use crate::chat::model::ModelChoice;
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem, catalogue};
 use crate::demo::backend::{Seed, SeedError};
@@ -42,7 +41,7 @@ pub struct App {
     desk: Arc<Desk>,
     store: Arc<SqliteStore>,
     auth: Arc<Jwt>,
-    model: ModelOrigin,
+    models: Vec<ModelOrigin>,
     drain: Duration,
     demo_backend: TaskTracker,
     demo_stop: CancellationToken,
@@ -103,7 +102,7 @@ impl App {
         let backend = Arc::new(backend_client(config, backend_root)?);
         let (toolbox, profiles) = tools_and_profiles(config, assets, backend.clone(), store.clone())?;
 
-        let model = default_choice(config)?.models.swap_remove(0);
+        let models = default_models(config)?;
         let agent = Agent {
             llm: Arc::new(router(config, &profiles)?),
             tools: Arc::new(toolbox),
@@ -136,7 +135,7 @@ impl App {
             desk,
             store,
             auth,
-            model,
+            models,
             drain: Duration::from_secs(config.server.drain_s),
             demo_backend,
             demo_stop,
@@ -148,9 +147,9 @@ impl App {
         self.address
     }
 
-    /// Which model answers.
-    pub fn model(&self) -> &ModelOrigin {
-        &self.model
+    /// Who answers where a profile says nothing: the first, and its fallbacks in order of trying.
+    pub fn models(&self) -> &[ModelOrigin] {
+        &self.models
     }
 
     /// The verifier, which signs tokens too in the modes that can.
@@ -272,21 +271,15 @@ fn tools_and_profiles(
     let deps = Deps { backend, drafts: store.clone(), previews: store };
     let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
-    let choice = default_choice(config)?;
-    let profiles = catalogue::load(assets, &choice, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+    let profiles = catalogue::load(assets, &config.llm, |name| toolbox.knows(name)).map_err(StartError::Config)?;
     Ok((toolbox, profiles))
 }
 
-/// How the model is asked where a profile says nothing: the settings' provider and its fallbacks, else the demo model.
-fn default_choice(config: &Config) -> Result<ModelChoice, StartError> {
-    let mut models = config
-        .llm
-        .default_models()
-        .map_err(|error| StartError::Config(vec![Problem::new("llm.provider", error.to_string())]))?;
-    if models.is_empty() {
-        models.push(DemoModel::new().origin().clone());
-    }
-    Ok(ModelChoice { models, max_tokens: config.llm.max_tokens, temperature: None, effort: None })
+/// Who answers where a profile says nothing, in order of trying.
+fn default_models(config: &Config) -> Result<Vec<ModelOrigin>, StartError> {
+    let mut problems = Vec::new();
+    let models = catalogue::default_models(&config.llm, &mut problems);
+    if problems.is_empty() { Ok(models) } else { Err(StartError::Config(problems)) }
 }
 
 /// All models that some profile may ask.

@@ -65,7 +65,11 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(mut problems) => {
             match command {
-                Command::Serve | Command::CheckConfig => problems.extend(file_problems(&sources)),
+                Command::Serve | Command::CheckConfig => {
+                    // Both look at the settings' own models.
+                    let found = file_problems(&sources).into_iter().filter(|problem| !problems.contains(problem));
+                    problems.extend(found.collect::<Vec<_>>());
+                }
                 Command::Token(_) | Command::Healthcheck => {}
             }
             return misconfigured(&problems);
@@ -109,14 +113,22 @@ fn serve(config: &Config, sources: &Sources) -> ExitCode {
 
 /// The address on one line; in dev mode also a curl that can be pasted.
 fn greet(app: &App, config: &Config) -> Result<(), String> {
-    let (address, model) = (app.address(), app.model());
+    let address = app.address();
+    let (model, fallbacks) = match app.models() {
+        [] => ("none".to_owned(), String::new()),
+        [first, rest @ ..] => {
+            let names: Vec<_> = rest.iter().map(|model| format!("{}:{}", model.provider, model.model)).collect();
+            let fallbacks = if names.is_empty() { String::new() } else { format!("fallbacks: {}, ", names.join(" ")) };
+            (format!("provider: {}, model: {}", first.provider, first.model), fallbacks)
+        }
+    };
     let backend = match config.backend.mode {
         BackendMode::Demo => "demo",
         BackendMode::Http => config.backend.base_url.as_str(),
     };
     say(&format!(
-        "switchboard listening on http://{address} (provider: {}, model: {}, backend: {backend}, store: {})",
-        model.provider, model.model, config.store.url
+        "switchboard listening on http://{address} ({model}, {fallbacks}backend: {backend}, store: {})",
+        config.store.url
     ));
     if config.auth.mode != Mode::Dev {
         return Ok(());
@@ -160,11 +172,14 @@ fn check_config(config: &Config, sources: &Sources) -> ExitCode {
     }
 }
 
-/// What is wrong with the files, which does not depend on the settings: so both kinds of mistakes are reported at once.
+/// What is wrong with the files, of all settings depending only on those of the models: so both kinds of mistakes are
+/// reported at once.
 fn file_problems(sources: &Sources) -> Vec<Problem> {
     let Ok(defaults) = Config::load(&Sources::default()) else { return Vec::new() };
+    let Some(llm) = Config::readable(sources).map(|config| config.llm) else { return Vec::new() };
+    let config = Config { llm, ..defaults };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.map(|runtime| runtime.block_on(switchboard::app::check(&defaults, &sources.assets()))) {
+    match runtime.map(|runtime| runtime.block_on(switchboard::app::check(&config, &sources.assets()))) {
         Ok(Err(StartError::Config(problems))) => problems,
         Ok(_) | Err(_) => Vec::new(),
     }

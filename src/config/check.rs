@@ -1,6 +1,5 @@
 //! What types cannot say: settings that contradict each other, or that this version cannot do.
 
-use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use secrecy::ExposeSecret;
@@ -84,7 +83,7 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     for name in llm.providers.keys() {
         if Vendor::parse(name).is_some() || matches!(name.as_str(), "auto" | "demo") || !is_provider_name(name) {
             let reason = "a provider's name has a-z 0-9 _ - and is none of the built-in ones";
-            problems.push(Problem::new(llm::Config::section_path(name), reason));
+            problems.push(Problem::new(format!("llm.providers.{name}"), reason));
         }
     }
     if llm.max_tokens == 0 {
@@ -96,26 +95,37 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     if llm.default_provider().is_none() && !llm.fallbacks.is_empty() {
         problems.push(Problem::new("llm.fallbacks", "needs a provider before it; the demo model never fails"));
     }
-    let mut providers = BTreeSet::new();
-    if let Some(name) = llm.default_provider() {
-        providers.insert(name);
-        match llm.model(name) {
-            Ok(_) => {}
-            Err(error @ UnknownModel::Provider(..)) => problems.push(Problem::new("llm.provider", error.to_string())),
-            Err(UnknownModel::Model(_)) => {
-                problems.push(Problem::new(format!("{}.model", llm::Config::section_path(name)), "is required"));
-            }
-        }
-    }
-    for text in &llm.fallbacks {
-        providers.insert(text.split(':').next().unwrap_or_default().trim());
-        if let Err(error) = llm.model(text) {
-            problems.push(Problem::new("llm.fallbacks", error.to_string()));
-        }
-    }
+    default_models(llm, problems);
+    // By name: what is wrong with a section is found even when it has no model.
+    let names = llm.default_provider().into_iter().chain(llm.fallbacks.iter().map(String::as_str));
+    let mut providers: Vec<&str> = names.filter_map(|name| name.split(':').next()).map(str::trim).collect();
+    providers.sort_unstable();
+    providers.dedup();
     for name in providers {
         provider(name, llm, problems);
     }
+}
+
+/// `[llm] provider` and its fallbacks, in order of trying, each once; what is no model is noted. Empty when the demo model
+/// answers.
+pub(super) fn default_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
+    let Some(provider) = llm.default_provider() else { return Vec::new() };
+    let mut models = Vec::new();
+    match llm.model(provider) {
+        Ok(model) => models.push(model),
+        Err(error @ UnknownModel::Provider(..)) => problems.push(Problem::new("llm.provider", error.to_string())),
+        Err(UnknownModel::Model(_)) => {
+            problems.push(Problem::new(format!("{}.model", llm::Config::section_path(provider)), "is required"));
+        }
+    }
+    for name in &llm.fallbacks {
+        match llm.model(name) {
+            Ok(model) if models.contains(&model) => {}
+            Ok(model) => models.push(model),
+            Err(error) => problems.push(Problem::new("llm.fallbacks", error.to_string())),
+        }
+    }
+    models
 }
 
 fn is_provider_name(name: &str) -> bool {
@@ -133,7 +143,10 @@ pub(super) fn provider(name: &str, llm: &llm::Config, problems: &mut Vec<Problem
         Vendor::OpenAi => section.base_url().split('?').next().unwrap_or_default(),
         Vendor::Gemini | Vendor::Claude | Vendor::Ollama => section.base_url(),
     };
-    origin(&format!("{path}.base_url"), base_url, problems);
+    match base_url.trim() {
+        "" => problems.push(Problem::new(format!("{path}.base_url"), "is required")),
+        base_url => origin(&format!("{path}.base_url"), base_url, problems),
+    }
     if vendor.needs_key() && !section.has_key() {
         problems.push(Problem::new(format!("{path}.api_key"), "is required"));
     }

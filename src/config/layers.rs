@@ -3,11 +3,14 @@
 
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::providers::Named;
 use super::{Config, Problem, Sources, assets};
 
-const PREFIX: &str = "SWITCHBOARD__";
+/// How our variables begin.
+pub(super) const PREFIX: &str = "SWITCHBOARD__";
 
 /// Keys that the usual variables of the vendors fill, when nothing nearer does.
 const USUAL_KEYS: [(&str, [&str; 3]); 3] = [
@@ -19,17 +22,21 @@ const USUAL_KEYS: [(&str, [&str; 3]); 3] = [
 /// The merged settings; problems are noted and skipped, so that all of them are found. `None` only when not even the defaults
 /// can be read.
 pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Config> {
-    let defaults: Table = match assets::built_in("default.toml").map(|text| text.parse()) {
+    let mut defaults: Table = match assets::built_in("default.toml").map(|text| text.parse()) {
         Some(Ok(table)) => table,
         Some(Err(_)) | None => {
             problems.push(Problem::new("default.toml", "the built-in defaults cannot be read"));
             return None;
         }
     };
+    let mut layer = file_layer(sources, problems);
+    let named = Named::find(&mut layer, &sources.env, problems);
+    named.add_defaults(&mut defaults);
     let mut merged = defaults.clone();
-    overlay(&mut merged, file_layer(sources, problems), "", problems);
-    environment(&mut merged, &defaults, sources, problems);
-    typed(merged, defaults, problems)
+    overlay(&mut merged, layer, "", problems);
+    environment(&mut merged, &defaults, sources, &named, problems);
+    named.fit(&mut merged, &defaults, problems);
+    fit(&mut merged, &defaults, "", problems)
 }
 
 /// `--config`, or `default.toml` of the folder, or nothing.
@@ -51,12 +58,14 @@ fn file_layer(sources: &Sources, problems: &mut Vec<Problem>) -> Table {
     })
 }
 
-/// Puts `layer` over `base`; a key that `base` does not have is unknown.
+/// Puts `layer` over `base`; a key that `base` does not have is unknown. A section that is empty by default holds whatever
+/// its owner likes.
 fn overlay(base: &mut Table, layer: Table, path: &str, problems: &mut Vec<Problem>) {
     for (key, value) in layer {
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match (base.get_mut(&key), value) {
             (None, _) => problems.push(Problem::new(path, "is not a known setting")),
+            (Some(Value::Table(base)), Value::Table(layer)) if base.is_empty() => *base = layer,
             (Some(Value::Table(base)), Value::Table(layer)) => overlay(base, layer, &path, problems),
             (Some(Value::Table(_)), _) => problems.push(Problem::new(path, "must be a section")),
             (Some(slot), value) => *slot = value,
@@ -64,7 +73,7 @@ fn overlay(base: &mut Table, layer: Table, path: &str, problems: &mut Vec<Proble
     }
 }
 
-fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, problems: &mut Vec<Problem>) {
+fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &Named, problems: &mut Vec<Problem>) {
     for (name, keys) in USUAL_KEYS {
         let Some(slot) = find(merged, &keys).filter(|slot| slot.as_str() == Some("")) else { continue };
         let file = format!("{name}_FILE");
@@ -77,7 +86,8 @@ fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, problems
             *slot = Value::String(key);
         }
     }
-    for (name, text) in sources.env.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
+    let ours = sources.env.iter().filter(|(name, _)| name.starts_with(PREFIX) && !named.has_read(name));
+    for (name, text) in ours {
         let path = name[PREFIX.len()..].to_lowercase();
         let keys: Vec<&str> = path.split("__").collect();
         if let Some(template) = lookup(defaults, &keys) {
@@ -125,6 +135,12 @@ fn find<'a>(table: &'a mut Table, keys: &[&str]) -> Option<&'a mut Value> {
     table.get_mut(*last)
 }
 
+fn remove(table: &mut Table, keys: &[&str]) -> Option<()> {
+    let (last, sections) = keys.split_last()?;
+    let sections = sections.iter().try_fold(table, |table, key| table.get_mut(*key)?.as_table_mut());
+    sections?.remove(*last).map(drop)
+}
+
 /// Sets a key from a variable's text, read as the type that the default has.
 fn set(merged: &mut Table, keys: &[&str], template: &Value, text: &str, name: &str, problems: &mut Vec<Problem>) {
     let value = match template {
@@ -147,25 +163,31 @@ fn set(merged: &mut Table, keys: &[&str], template: &Value, text: &str, name: &s
     }
 }
 
-/// The settings as types. A value that does not fit is noted and replaced by its default, until all fit.
-fn typed(mut merged: Table, defaults: Table, problems: &mut Vec<Problem>) -> Option<Config> {
+/// The settings at `path` as types. A value that does not fit is noted and replaced by its default, until all fit.
+pub(super) fn fit<T: DeserializeOwned>(
+    merged: &mut Table,
+    defaults: &Table,
+    path: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
     for _ in 0..MAX_MISTAKES {
-        let error = match serde_path_to_error::deserialize::<_, Config>(Value::Table(merged.clone())) {
+        let error = match serde_path_to_error::deserialize::<_, T>(Value::Table(merged.clone())) {
             Ok(config) => return Some(config),
             Err(error) => error,
         };
-        let path = error.path().to_string();
+        let key = error.path().to_string();
+        let keys: Vec<&str> = key.split(['.', '[']).take_while(|key| !key.ends_with(']')).collect();
+        let default = lookup(defaults, &keys);
         // The text of a serde error quotes the value, which must not be shown where it may be a secret.
-        let reason = match path.ends_with("key") || path.ends_with("secret") {
-            true => "must be a string".to_owned(),
-            false => error.inner().message().trim_end().to_owned(),
+        let reason = match default {
+            _ if key.ends_with("key") || key.ends_with("secret") => "must be a string".to_owned(),
+            None => "is of a wrong type".to_owned(),
+            Some(_) => error.inner().message().trim_end().to_owned(),
         };
-        problems.push(Problem::new(&path, reason));
-        let keys: Vec<&str> = path.split(['.', '[']).take_while(|key| !key.ends_with(']')).collect();
-        let default = lookup(&defaults, &keys).cloned();
-        match (find(&mut merged, &keys), default) {
-            (Some(slot), Some(default)) => *slot = default,
-            (_, None) | (None, _) => return None,
+        problems.push(Problem::new(if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, reason));
+        match default {
+            Some(default) => *find(merged, &keys)? = default.clone(),
+            None => remove(merged, &keys)?,
         }
     }
     None

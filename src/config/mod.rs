@@ -7,6 +7,7 @@ pub mod assets;
 pub mod catalogue;
 mod check;
 mod layers;
+mod providers;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -190,5 +191,10 @@ impl Config {
             Some(config) if problems.is_empty() => Ok(config),
             Some(_) | None => Err(problems),
         }
+    }
+
+    /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not for use.
+    pub fn readable(sources: &Sources) -> Option<Self> {
+        layers::read(sources, &mut Vec::new())
     }
 }

@@ -10,7 +10,7 @@ use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::ConversationId;
 use crate::chat::input::RunInput;
-use crate::chat::model::ModelWish;
+use crate::chat::model::{Effort, ModelWish};
 
 /// The native protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,23 @@ struct Body<'a> {
     context: Option<&'a RawValue>,
     #[serde(borrow)]
     conversation_id: Option<&'a RawValue>,
+    /// An extension of ours.
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+}
+
+/// `model` of the body. Not a key more: a misspelt wish must not be ignored.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wish<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    temperature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    effort: Option<&'a RawValue>,
 }
 
 impl Dialect for AgentChat {
@@ -54,19 +71,52 @@ impl Dialect for AgentChat {
                 .map_err(|error| errors.push(FieldError { field: "conversation_id", reason: error.to_string() }))
                 .ok()
         });
+        let model = wish(body.model, &mut errors);
         let (Some(message), Some(context_type), true) = (message, context_type, errors.is_empty()) else {
             return Err(DecodeError::Fields(errors));
         };
         if self.max_message_bytes != 0 && message.len() > self.max_message_bytes {
             return Err(DecodeError::TooLarge { field: "message", max_bytes: self.max_message_bytes });
         }
-        Ok(RunInput { message, context_type, context, conversation, model: ModelWish::default() })
+        Ok(RunInput { message, context_type, context, conversation, model })
     }
 
     fn encoder(&self, of: RunIds) -> Box<dyn Encoder> {
         Box::new(AgentChatEncoder { request_id: of.request })
     }
 }
+
+/// How the client wants the model asked; what is wrong with that is noted in `errors`.
+fn wish(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> ModelWish {
+    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return ModelWish::default() };
+    // A list would pass for the fields in their order.
+    let wish = Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| serde_json::from_str(text).ok());
+    let Some(Wish { name, temperature, max_tokens, effort }) = wish else {
+        let reason = "must be an object of name, temperature, max_tokens and effort, each at most once".to_owned();
+        errors.push(FieldError { field: "model", reason });
+        return ModelWish::default();
+    };
+    let name: Option<String> = json::optional(name, "model.name", "a string", errors);
+    let temperature: Option<f64> = json::optional(temperature, "model.temperature", TEMPERATURE, errors);
+    let max_tokens: Option<u32> = json::optional(max_tokens, "model.max_tokens", MAX_TOKENS, errors);
+    let effort: Option<String> = json::optional(effort, "model.effort", "a string", errors);
+    let effort = effort.filter(|name| !name.is_empty());
+    let mut refuse = |field, reason: String| errors.push(FieldError { field, reason });
+    if temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+        refuse("model.temperature", format!("must be {TEMPERATURE}"));
+    }
+    if max_tokens == Some(0) {
+        refuse("model.max_tokens", format!("must be {MAX_TOKENS}"));
+    }
+    let known = effort.as_deref().and_then(Effort::parse);
+    if effort.is_some() && known.is_none() {
+        refuse("model.effort", format!("must be one of: {}", Effort::ALL.map(Effort::name).join(", ")));
+    }
+    ModelWish { name: name.filter(|name| !name.is_empty()), temperature, max_tokens, effort: known }
+}
+
+const TEMPERATURE: &str = "a number from 0 to 2";
+const MAX_TOKENS: &str = "a whole number of at least 1";
 
 fn check_size(field: &'static str, raw: Option<&RawValue>, max_bytes: usize) -> Result<(), DecodeError> {
     match raw {

@@ -101,7 +101,7 @@ pub enum UnknownModel {
     #[error("{0:?} is not a provider; there are {1}")]
     Provider(String, String),
     /// The provider has no model of its own and none is given.
-    #[error("{0:?} names no model, and llm.{0}.model is empty")]
+    #[error("{0:?} names no model, and {path}.model is empty", path = Config::section_path(.0))]
     Model(String),
 }
 

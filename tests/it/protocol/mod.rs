@@ -5,4 +5,5 @@ mod errors;
 mod events;
 mod looping;
 mod memory;
+mod model_choice;
 mod request;

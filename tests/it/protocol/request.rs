@@ -102,7 +102,7 @@ async fn a_compressed_body_is_refused() {
 async fn unknown_keys_nulls_and_an_empty_id_are_no_mistake() {
     let app = TestApp::demo().await;
     let body = json!({
-        "message": "hello", "context_type": "tables", "context": null, "conversation_id": "", "model": "x", "extra": [1]
+        "message": "hello", "context_type": "tables", "context": null, "conversation_id": "", "model": null, "extra": [1]
     });
     assert_eq!(frames::names(&app.chat(&body).await).last(), Some(&"message_complete"));
 }

@@ -1,8 +1,7 @@
 //! A folder's files over the built-in ones: prompts, profiles, tools, demo data, and what is said when they are broken.
 
-use switchboard::chat::message::ModelOrigin;
-use switchboard::chat::model::ModelChoice;
 use switchboard::config::{Sources, catalogue};
+use switchboard::llm;
 
 use super::{file_problems, write};
 
@@ -14,10 +13,6 @@ context_preamble = "workflow/context.md"
 tools = ["list_my_alerts"]
 "#;
 
-fn some_choice() -> ModelChoice {
-    ModelChoice::of(ModelOrigin { provider: "demo".to_owned(), model: "demo".to_owned() }, 100)
-}
-
 #[tokio::test]
 async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
     let dir = tempfile::tempdir().unwrap();
@@ -28,7 +23,7 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
     assert_eq!(file_problems(dir.path()).await, [""; 0]);
 
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
-    let profiles = catalogue::load(&sources.assets(), &some_choice(), |_| true).unwrap();
+    let profiles = catalogue::load(&sources.assets(), &llm::Config::default(), |_| true).unwrap();
     assert_eq!(profiles.context_types(), ["helper", "tables", "workflow"]);
     let helper = profiles.select("helper").unwrap();
     assert_eq!(&*helper.instructions, "You are new.\n\nYou help.");
@@ -38,7 +33,7 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
         "built-in profile, new text"
     );
 
-    let built_in = catalogue::load(&Sources::default().assets(), &some_choice(), |_| true).unwrap();
+    let built_in = catalogue::load(&Sources::default().assets(), &llm::Config::default(), |_| true).unwrap();
     assert!(!built_in.select("workflow").unwrap().instructions.contains("You are new."));
     let tables =
         |profiles: &switchboard::agent::profile::Profiles| profiles.select("tables").unwrap().instructions.clone();

@@ -3,6 +3,8 @@
 mod files;
 mod layers;
 mod mistakes;
+mod models;
+mod providers;
 
 use std::path::Path;
 
@@ -27,8 +29,12 @@ fn problems(sources: &Sources) -> Vec<String> {
 
 /// The problems of a folder's files.
 async fn file_problems(dir: &Path) -> Vec<String> {
-    let sources = Sources { dir: Some(dir.to_owned()), ..Sources::default() };
-    let config = Config::load(&sources).unwrap();
+    problems_of_files(&Sources { dir: Some(dir.to_owned()), ..Sources::default() }).await
+}
+
+/// The problems of the files, where the settings have none.
+async fn problems_of_files(sources: &Sources) -> Vec<String> {
+    let config = Config::load(sources).unwrap();
     match app::check(&config, &sources.assets()).await {
         Ok(()) => Vec::new(),
         Err(StartError::Config(problems)) => lines(&problems),

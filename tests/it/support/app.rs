@@ -62,9 +62,10 @@ impl TestApp {
         Self::start_in(tempfile::tempdir().unwrap(), settings).await
     }
 
-    /// The product on data that may be there already.
+    /// The product on data that may be there already, with the files of its `config/` if there are any.
     pub async fn start_in(data: TempDir, settings: &[(&str, &str)]) -> Self {
-        let sources = sources(&data, settings);
+        let folder = Some(data.path().join("config")).filter(|folder| folder.is_dir());
+        let sources = Sources { dir: folder, ..sources(&data, settings) };
         let config = Config::load(&sources).unwrap();
         let app = App::build(&config, &sources.assets()).await.unwrap();
         let address = app.address();

@@ -1,16 +1,20 @@
 //! Profiles and tool definitions: `profiles/*.toml` and `tools/*.json` become domain types, all mistakes noted.
 
+mod model;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::model::Models;
 use super::Problem;
 use super::assets::Assets;
-use crate::agent::menu::Menu;
 use crate::agent::profile::{CurrentId, Profile, Profiles, ReplyLanguage};
-use crate::chat::model::ModelChoice;
 use crate::chat::tool::ToolDef;
+use crate::llm;
+
+pub use self::model::default_models;
 
 /// `profiles/*.toml`.
 #[derive(Deserialize)]
@@ -25,6 +29,8 @@ struct ProfileFile {
     tools: Vec<String>,
     #[serde(default)]
     accepts: Vec<String>,
+    /// Read by hand, so that all its mistakes are found.
+    model: Option<toml::Value>,
 }
 
 #[derive(Deserialize)]
@@ -50,16 +56,13 @@ struct ToolEntry {
     input_schema: Value,
 }
 
-/// The profiles of `assets`, asking models as `choice` says. `has_handler` tells whether a tool of that name can run.
+/// The profiles of `assets`, asking models of `llm`. `has_handler` tells whether a tool of that name can run.
 ///
 /// # Errors
 /// Every problem at once.
-pub fn load(
-    assets: &Assets,
-    choice: &ModelChoice,
-    has_handler: impl Fn(&str) -> bool,
-) -> Result<Profiles, Vec<Problem>> {
+pub fn load(assets: &Assets, llm: &llm::Config, has_handler: impl Fn(&str) -> bool) -> Result<Profiles, Vec<Problem>> {
     let mut problems = Vec::new();
+    let models = Models::new(llm, &mut problems);
     let tools = tools(assets, &mut problems);
     let mut profiles: Vec<Profile> = Vec::new();
     let mut paths: Vec<String> = Vec::new();
@@ -70,7 +73,7 @@ pub fn load(
         };
         match toml::from_str::<ProfileFile>(&text) {
             Ok(file) => {
-                let profile = profile(&path, file, assets, &tools, choice, &has_handler, &mut problems);
+                let profile = profile(&path, file, assets, &tools, &models, &has_handler, &mut problems);
                 for (other, other_path) in profiles.iter().zip(&paths) {
                     let (id, context_type) = (&profile.id, &profile.context_type);
                     for (key, value, taken) in [
@@ -139,7 +142,7 @@ fn profile(
     file: ProfileFile,
     assets: &Assets,
     tools: &BTreeMap<String, ToolDef>,
-    choice: &ModelChoice,
+    models: &Models<'_>,
     has_handler: &impl Fn(&str) -> bool,
     problems: &mut Vec<Problem>,
 ) -> Profile {
@@ -175,6 +178,6 @@ fn profile(
         tools: offered,
         accepts: file.accepts,
         reply_language: file.reply_language.map(|Language::English| ReplyLanguage::English),
-        models: Menu::only(choice.clone()),
+        models: models.menu(path, file.model, problems),
     }
 }

@@ -1,0 +1,214 @@
+//! A profile's own models: what its file says of them, what it leaves to the settings, and what is said about mistakes.
+
+use switchboard::agent::menu::{Menu, Offer};
+use switchboard::chat::message::ModelOrigin;
+use switchboard::chat::model::{Effort, ModelChoice};
+use switchboard::config::{Config, Sources, catalogue};
+
+use super::{env, problems_of_files, write};
+
+const PROFILE: &str = r#"
+id = "mine"
+context_type = "mine"
+instructions = ["workflow/role.md"]
+context_preamble = "workflow/context.md"
+tools = []
+"#;
+
+/// A server that asks Claude, then its own OpenAI-like one, and has a key for Gemini.
+const SETTINGS: [(&str, &str); 6] = [
+    ("SWITCHBOARD__LLM__PROVIDER", "claude"),
+    ("SWITCHBOARD__LLM__FALLBACKS", "openai:small"),
+    ("SWITCHBOARD__LLM__MAX_TOKENS", "1000"),
+    ("SWITCHBOARD__LLM__CLAUDE__API_KEY", "k"),
+    ("SWITCHBOARD__LLM__CLAUDE__MODEL", "opus"),
+    ("SWITCHBOARD__LLM__GEMINI__API_KEY", "k"),
+];
+
+/// The settings `settings` with a profile that has `model`.
+fn with_profile(settings: &[(&str, &str)], model: &str) -> (tempfile::TempDir, Sources) {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "profiles/mine.toml", format!("{PROFILE}\n{model}"));
+    let sources = Sources { dir: Some(dir.path().to_owned()), ..env(settings) };
+    (dir, sources)
+}
+
+fn menu(settings: &[(&str, &str)], model: &str) -> Menu {
+    let (_dir, sources) = with_profile(settings, model);
+    let config = Config::load(&sources).unwrap();
+    let profiles = catalogue::load(&sources.assets(), &config.llm, |_| true).unwrap();
+    profiles.select("mine").unwrap().models.clone()
+}
+
+fn origins(names: &[&str]) -> Vec<ModelOrigin> {
+    let origin = |name: &&str| {
+        let (provider, model) = name.split_once(':').unwrap();
+        ModelOrigin { provider: provider.to_owned(), model: model.to_owned() }
+    };
+    names.iter().map(origin).collect()
+}
+
+fn choice(models: &[&str]) -> ModelChoice {
+    ModelChoice { models: origins(models), max_tokens: 1000, temperature: None, effort: None }
+}
+
+#[test]
+fn a_profile_says_what_it_wants_and_leaves_the_rest_to_the_settings() {
+    let full = r#"
+        [model]
+        use = "gemini:gemini-2.5-flash"
+        fallbacks = ["claude", "gemini:models/gemini-2.5-flash", "openai:gpt:4"]
+        temperature = 1
+        max_tokens = 2000
+        effort = "max"
+    "#;
+    let all = ModelChoice {
+        models: origins(&["gemini:gemini-2.5-flash", "claude:opus", "openai:gpt:4"]),
+        max_tokens: 2000,
+        temperature: Some(1.0),
+        effort: Some(Effort::Max),
+    };
+    let rows = [
+        ("", choice(&["claude:opus", "openai:small"]), "nothing"),
+        ("[model]", choice(&["claude:opus", "openai:small"]), "an empty section"),
+        ("[model]\nuse = \"gemini:x\"", choice(&["gemini:x", "openai:small"]), "another model, the same fallbacks"),
+        ("[model]\nuse = \"openai:small\"", choice(&["openai:small"]), "a fallback comes first"),
+        ("[model]\nfallbacks = [\"gemini:x\"]", choice(&["claude:opus", "gemini:x"]), "other fallbacks"),
+        ("[model]\nfallbacks = []", choice(&["claude:opus"]), "no fallbacks"),
+        ("[model]\nuse = \"demo\"", choice(&["demo:rules-1"]), "the demo model never fails"),
+        (full, all, "everything"),
+    ];
+    for (model, expected, reason) in rows {
+        assert_eq!(menu(&SETTINGS, model), Menu::only(expected), "{reason}");
+    }
+    let without_keys = menu(&[], "[model]\ntemperature = 0.5");
+    let demo = ModelChoice { max_tokens: 4096, temperature: Some(0.5), ..choice(&["demo:rules-1"]) };
+    assert_eq!(without_keys, Menu::only(demo), "the demo model where nothing else is set");
+}
+
+#[test]
+fn what_requests_may_choose_is_listed_by_names_of_the_profiles_own() {
+    let menu = menu(
+        &SETTINGS,
+        r#"
+        [model.request]
+        models = { fast = "gemini:flash", best = ["claude:opus", "openai:gpt"], rules = "demo" }
+        temperature = true
+        max_tokens = true
+        effort = false
+        "#,
+    );
+    let offer = |name: &str, models: &[&str]| Offer { name: name.to_owned(), models: origins(models) };
+    let offered = vec![
+        offer("best", &["claude:opus", "openai:gpt"]),
+        offer("fast", &["gemini:flash"]),
+        offer("rules", &["demo:rules-1"]),
+    ];
+    let choice = choice(&["claude:opus", "openai:small"]);
+    assert_eq!(menu, Menu { choice, offered, temperature: true, effort: false, max_tokens: true });
+}
+
+#[tokio::test]
+async fn every_mistake_of_a_profiles_models_is_reported_with_its_file() {
+    let model = r#"
+        [model]
+        use = "claud"
+        fallbacks = ["demo", "gemini:"]
+        temperature = 2.5
+        max_tokens = 0
+        effort = "huge"
+        top_p = 1
+
+        [model.request]
+        models = { "a b" = "gemini:x", none = [], who = "groq:x", seven = 7 }
+        temperature = "yes"
+        length = true
+    "#;
+    let (_dir, sources) = with_profile(&SETTINGS, model);
+    let providers = "there are gemini, claude, openai, ollama";
+    let name = "must be such a name, or a list of them in order of trying";
+    let expected = [
+        "model.temperature: must be a number from 0 to 2".to_owned(),
+        "model.max_tokens: must be a whole number of at least 1".to_owned(),
+        "model.effort: must be one of none, low, medium, high, max".to_owned(),
+        "model.top_p: is not a known setting".to_owned(),
+        format!("model.use: \"claud\" is not a provider; {providers}"),
+        format!("model.fallbacks: \"demo\" is not a provider; {providers}"),
+        "model.fallbacks: \"gemini\" names no model, and llm.gemini.model is empty".to_owned(),
+        "model.request.temperature: must be true or false".to_owned(),
+        "model.request.length: is not a known setting".to_owned(),
+        "model.request.models.a b: a name in requests is 1 to 64 of A-Z a-z 0-9 . _ : -".to_owned(),
+        format!("model.request.models.none: {name}"),
+        format!("model.request.models.seven: {name}"),
+        format!("model.request.models.who: \"groq\" is not a provider; {providers}"),
+    ];
+    assert_eq!(problems_of_files(&sources).await, expected.map(|line| format!("profiles/mine.toml: {line}")));
+}
+
+#[tokio::test]
+async fn each_thing_a_profile_cannot_have_is_named() {
+    let newer = [&SETTINGS[..], &[("SWITCHBOARD__LLM__CLAUDE__VERSION", "2026-10-21")]].concat();
+    let refused = "is refused by version \"2026-10-21\" of the API, see llm.claude.version";
+    type Row<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a [&'a str], &'a str);
+    let rows: [Row<'_>; 14] = [
+        (&SETTINGS, "model = 7", &["model: must be a section"], "no section"),
+        (
+            &SETTINGS,
+            "[model]\nuse = 7",
+            &["model.use: must be a name such as \"claude\" or \"claude:claude-haiku-4-5\""],
+            "no name",
+        ),
+        (&SETTINGS, "[model]\nfallbacks = [7]", &["model.fallbacks: must be a list of such names"], "a list of others"),
+        (&SETTINGS, "[model]\nrequest = 7", &["model.request: must be a section"], "no section of requests"),
+        (&SETTINGS, "[model]\ntemperature = nan", &["model.temperature: must be a number from 0 to 2"], "no number"),
+        (
+            &SETTINGS,
+            "[model]\nuse = \"demo\"\nfallbacks = [\"claude\"]",
+            &["model.fallbacks: needs another model before it; the demo model never fails"],
+            "fallbacks of the demo model",
+        ),
+        (&[], "[model]\nuse = \"ollama\"", &[], "a server that needs no key"),
+        (
+            &[],
+            "[model]\nuse = \"claude\"\nfallbacks = [\"claude:x\"]\n[model.request]\nmodels = { x = \"gemini\" }",
+            &[
+                "model: asks \"claude\", but llm.claude.api_key is required",
+                "model: asks \"gemini\", but llm.gemini.api_key is required",
+            ],
+            "providers without a key, each once",
+        ),
+        (
+            &[("SWITCHBOARD__LLM__OLLAMA__BASE_URL", "nowhere")],
+            "[model]\nuse = \"ollama\"",
+            &["model: asks \"ollama\", but llm.ollama.base_url is not a URL"],
+            "an address that the settings alone would not use",
+        ),
+        (&newer, "[model]\ntemperature = 0", &[&format!("model.temperature: {refused}")], "a version that refuses it"),
+        (
+            &newer,
+            "[model]\nuse = \"gemini\"\ntemperature = 0\n[model.request]\nmodels = { x = [\"claude\", \"claude:y\"] }",
+            &[&format!("model.temperature: {refused}")],
+            "among those a request may name",
+        ),
+        (&newer, "[model.request]\ntemperature = true", &[&format!("model.request.temperature: {refused}")], "or set"),
+        (&newer, "[model]\nuse = \"gemini\"\ntemperature = 0", &[], "another model is asked"),
+        (&SETTINGS, "[model]\ntemperature = 2", &[], "the version that takes it"),
+    ];
+    for (settings, model, expected, reason) in rows {
+        let (_dir, sources) = with_profile(settings, model);
+        let expected: Vec<_> = expected.iter().map(|line| format!("profiles/mine.toml: {line}")).collect();
+        assert_eq!(problems_of_files(&sources).await, expected, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn the_example_in_the_shipped_profiles_is_right() {
+    for path in ["profiles/workflow.toml", "profiles/tables.toml"] {
+        let shipped = std::fs::read_to_string(format!("{}/config/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let (before, example) = shipped.split_once("\n# [model]").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), path, format!("{before}\n[model]{}", example.replace("\n# ", "\n")));
+        let sources = Sources { dir: Some(dir.path().to_owned()), ..env(&SETTINGS) };
+        assert_eq!(problems_of_files(&sources).await, [""; 0], "{path}");
+    }
+}
