@@ -1,6 +1,7 @@
 //! The real binary, run in a folder of its own with an environment that holds nothing but what the test says.
 
 mod commands;
+mod probe;
 mod secrets;
 mod serving;
 
