@@ -9,6 +9,7 @@
 //! main         the command line
 //! app          composition root: Config -> App; the only file that names every floor
 //! telemetry    the log
+//! probe        what a model really does, for check-config --probe
 //! healthcheck  GET /livez, for images without curl
 //! config       FLOOR 4  settings in layers; profiles and tool definitions as domain types
 //! http         FLOOR 3  the product's HTTP surface: routes, identity, streams, problem+json
@@ -34,6 +35,7 @@ pub mod dialect;
 pub mod healthcheck;
 pub mod http;
 pub mod llm;
+pub mod probe;
 pub mod runs;
 pub mod store;
 pub mod telemetry;

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use switchboard::app::{App, StartError};
+use switchboard::app::{self, App, StartError};
 use switchboard::config::{BackendMode, Config, Problem, Sources};
 use switchboard::http::auth::{self, Claims, Mode};
+use switchboard::probe::{self, Report};
 use switchboard::{healthcheck, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -34,11 +35,21 @@ enum Command {
     /// Serve (the default).
     Serve,
     /// Check all settings and say what is wrong with them.
-    CheckConfig,
+    CheckConfig(CheckArgs),
     /// Print a token for the auth modes dev and hs256.
     Token(TokenArgs),
     /// Ask the server at the configured address whether it is alive; exit code 0 if so.
     Healthcheck,
+}
+
+#[derive(Args)]
+struct CheckArgs {
+    /// Ask every model too: does it answer, stream and call tools? Makes three small calls of each; exit code 1 if one does not.
+    #[arg(long)]
+    probe: bool,
+    /// How many seconds a model gets for all of its calls.
+    #[arg(long, default_value_t = 60, requires = "probe", value_parser = clap::value_parser!(u64).range(1..))]
+    probe_timeout: u64,
 }
 
 #[derive(Args)]
@@ -65,7 +76,7 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(mut problems) => {
             match command {
-                Command::Serve | Command::CheckConfig => {
+                Command::Serve | Command::CheckConfig(_) => {
                     // Both look at the settings' own models.
                     let found = file_problems(&sources).into_iter().filter(|problem| !problems.contains(problem));
                     problems.extend(found.collect::<Vec<_>>());
@@ -77,7 +88,7 @@ fn main() -> ExitCode {
     };
     match command {
         Command::Serve => serve(&config, &sources),
-        Command::CheckConfig => check_config(&config, &sources),
+        Command::CheckConfig(args) => check_config(&config, &sources, &args),
         Command::Token(args) => token(&config, args),
         Command::Healthcheck => match healthcheck::live(&config.server.bind) {
             Ok(()) => ExitCode::SUCCESS,
@@ -157,18 +168,31 @@ curl -N http://{address}/v1/agent/chat \
 const DEV_USER: &str = "11111111-1111-4111-8111-111111111111";
 const DEV_WORKFLOW: &str = "550e8400-e29b-41d4-a716-446655440000";
 
-fn check_config(config: &Config, sources: &Sources) -> ExitCode {
+fn check_config(config: &Config, sources: &Sources, args: &CheckArgs) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("the runtime did not start: {error}")),
     };
-    match runtime.block_on(switchboard::app::check(config, &sources.assets())) {
-        Ok(()) => {
-            say("the configuration is good");
-            ExitCode::SUCCESS
-        }
-        Err(StartError::Config(problems)) => misconfigured(&problems),
-        Err(error) => failed(&with_causes(&error)),
+    let models = match runtime.block_on(app::check(config, &sources.assets())) {
+        Ok(models) => models,
+        Err(StartError::Config(problems)) => return misconfigured(&problems),
+        Err(error) => return failed(&with_causes(&error)),
+    };
+    say("the configuration is good");
+    if !args.probe {
+        return ExitCode::SUCCESS;
+    }
+    let reports = runtime.block_on(app::probe(&config.llm, models, Duration::from_secs(args.probe_timeout)));
+    if reports.is_empty() {
+        say("there is no model to probe: the built-in demo model answers");
+        return ExitCode::SUCCESS;
+    }
+    for line in probe::table(&reports) {
+        say(&line);
+    }
+    match reports.iter().all(Report::is_good) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }
 
@@ -179,7 +203,7 @@ fn file_problems(sources: &Sources) -> Vec<Problem> {
     let Some(llm) = Config::readable(sources).map(|config| config.llm) else { return Vec::new() };
     let config = Config { llm, ..defaults };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.map(|runtime| runtime.block_on(switchboard::app::check(&config, &sources.assets()))) {
+    match runtime.map(|runtime| runtime.block_on(app::check(&config, &sources.assets()))) {
         Ok(Err(StartError::Config(problems))) => problems,
         Ok(_) | Err(_) => Vec::new(),
     }

@@ -58,14 +58,13 @@ fn file_layer(sources: &Sources, problems: &mut Vec<Problem>) -> Table {
     })
 }
 
-/// Puts `layer` over `base`; a key that `base` does not have is unknown. A section that is empty by default holds whatever
-/// its owner likes.
+/// Puts `layer` over `base`; a key that `base` does not have is unknown.
 fn overlay(base: &mut Table, layer: Table, path: &str, problems: &mut Vec<Problem>) {
     for (key, value) in layer {
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match (base.get_mut(&key), value) {
             (None, _) => problems.push(Problem::new(path, "is not a known setting")),
-            (Some(Value::Table(base)), Value::Table(layer)) if base.is_empty() => *base = layer,
+            (Some(slot @ Value::Table(_)), layer @ Value::Table(_)) if has_free_keys(&path) => *slot = layer,
             (Some(Value::Table(base)), Value::Table(layer)) => overlay(base, layer, &path, problems),
             (Some(Value::Table(_)), _) => problems.push(Problem::new(path, "must be a section")),
             (Some(slot), value) => *slot = value,
@@ -179,14 +178,14 @@ pub(super) fn fit<T: DeserializeOwned>(
         let keys: Vec<&str> = key.split(['.', '[']).take_while(|key| !key.ends_with(']')).collect();
         let default = lookup(defaults, &keys);
         // The text of a serde error quotes the value, which must not be shown where it may be a secret.
-        let reason = match default {
-            _ if key.ends_with("key") || key.ends_with("secret") => "must be a string".to_owned(),
-            None => "is of a wrong type".to_owned(),
-            Some(_) => error.inner().message().trim_end().to_owned(),
+        let reason = match key.ends_with("key") || key.ends_with("secret") {
+            true => "must be a string".to_owned(),
+            false => error.inner().message().trim_end().to_owned(),
         };
         problems.push(Problem::new(if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, reason));
         match default {
             Some(default) => *find(merged, &keys)? = default.clone(),
+            // A key of the operator's own.
             None => remove(merged, &keys)?,
         }
     }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod model_failures;
+mod probe;
 mod secrets;
 mod serving;
 

@@ -14,7 +14,7 @@ async fn no_secret_is_logged_stored_or_answered() {
     let model = Upstream::script([
         calls("t1", "list_my_alerts", &json!({})).answer(),
         says("There they are.").answer(),
-        Answer::status(401, "application/json", refusal),
+        Answer::status(401, "application/json", refusal).header("x-request-id", "req-of-the-vendor"),
     ])
     .await;
     let base_url = model.url();
@@ -24,6 +24,7 @@ async fn no_secret_is_logged_stored_or_answered() {
         ("LLM__PROVIDER", "openai"),
         ("LLM__OPENAI__BASE_URL", base_url.as_str()),
         ("LLM__OPENAI__API_KEY", API_KEY),
+        ("LLM__OPENAI__MODEL", "model-of-the-test"),
     ]);
     let printed = serving.lines_until(|line| line.contains("Authorization")).concat();
     let printed = printed.split_once("Bearer ").unwrap().1.split('\'').next().unwrap().to_owned();
@@ -67,6 +68,10 @@ async fn no_secret_is_logged_stored_or_answered() {
     assert!(places.len() >= 2, "the database is among them: {:?}", folder.entries());
     let log = folder.stderr();
     assert!(log.contains("TRACE") && log.contains("request answered"), "everything is logged");
+    let failure = log.lines().find(|line| line.contains("model call failed")).unwrap();
+    for known in ["provider_unauthorized", "openai", "model-of-the-test", "req-of-the-vendor"] {
+        assert!(failure.contains(known), "{known}: {failure}");
+    }
     places.push(("the log".to_owned(), log.into_bytes()));
     for (place, bytes) in places {
         for secret in &secrets {

@@ -37,6 +37,15 @@ async fn the_printed_request_works_as_it_is() {
     assert!(frames::text(&frames).contains("Low Stock Alert"), "{}", frames::text(&frames));
 }
 
+#[test]
+fn the_first_line_names_who_answers_and_who_stands_in() {
+    let folder = Folder::new();
+    let settings = [("LLM__PROVIDER", "ollama:small"), ("LLM__FALLBACKS", "openai:gpt,ollama")];
+    let serving = folder.serve(&settings);
+    let names = between(&serving.greeting, "(", ", backend");
+    assert_eq!(names, "provider: ollama, model: small, fallbacks: openai:gpt ollama:qwen3:14b");
+}
+
 #[tokio::test]
 async fn a_token_made_in_the_same_folder_is_accepted_and_one_of_another_folder_is_not() {
     let (folder, other) = (Folder::new(), Folder::new());

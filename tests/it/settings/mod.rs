@@ -36,7 +36,7 @@ async fn file_problems(dir: &Path) -> Vec<String> {
 async fn problems_of_files(sources: &Sources) -> Vec<String> {
     let config = Config::load(sources).unwrap();
     match app::check(&config, &sources.assets()).await {
-        Ok(()) => Vec::new(),
+        Ok(_) => Vec::new(),
         Err(StartError::Config(problems)) => lines(&problems),
         Err(other) => panic!("{other}"),
     }
