@@ -22,6 +22,7 @@ pub mod openai;
 mod retry;
 mod router;
 mod sse;
+mod think;
 mod watch;
 
 use std::sync::Arc;
