@@ -57,11 +57,17 @@ fn overlay(base: &mut Table, layer: Table, path: &str, problems: &mut Vec<Proble
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match (base.get_mut(&key), value) {
             (None, _) => problems.push(Problem::new(path, "is not a known setting")),
+            (Some(slot @ Value::Table(_)), layer @ Value::Table(_)) if has_free_keys(&path) => *slot = layer,
             (Some(Value::Table(base)), Value::Table(layer)) => overlay(base, layer, &path, problems),
             (Some(Value::Table(_)), _) => problems.push(Problem::new(path, "must be a section")),
             (Some(slot), value) => *slot = value,
         }
     }
+}
+
+/// Whether the section takes whatever keys the operator needs.
+fn has_free_keys(path: &str) -> bool {
+    [".extra_headers", ".extra_body"].iter().any(|section| path.ends_with(section))
 }
 
 fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, problems: &mut Vec<Problem>) {

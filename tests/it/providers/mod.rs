@@ -1,6 +1,7 @@
 //! The language model providers over real sockets: what they send, what they make of every recorded answer, and what
 //! they say when something fails.
 
+mod compatible;
 mod faults;
 mod http_errors;
 mod requests;
