@@ -156,6 +156,7 @@ pub(super) fn provider(name: &str, llm: &llm::Config, problems: &mut Vec<Problem
             let reason = "has characters that no http header can carry";
             problems.push(Problem::new(format!("{path}.{key}"), reason));
         }
+        Err(ConnectError::Extra { key, reason, .. }) => problems.push(Problem::new(format!("{path}.{key}"), reason)),
         // The first has been found above; the others are no mistakes of this section.
         Err(ConnectError::BaseUrl { .. } | ConnectError::Provider { .. } | ConnectError::Client(_)) | Ok(_) => {}
     }

@@ -94,6 +94,16 @@ pub enum ConnectError {
         /// Which key of the section.
         key: &'static str,
     },
+    /// A header or a field that the operator has added cannot be sent.
+    #[error("{section}.{key} {reason}")]
+    Extra {
+        /// Where in the configuration.
+        section: String,
+        /// Which key of the section.
+        key: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The HTTP client could not be made.
     #[error("the http client could not be set up")]
     Client(#[source] reqwest::Error),

@@ -23,6 +23,7 @@ pub mod recorded;
 mod retry;
 mod router;
 mod sse;
+mod think;
 mod watch;
 
 use std::sync::Arc;

@@ -4,11 +4,14 @@ use super::wire;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::stream::{CallSlot, FinishReason, StreamEvent, Usage};
 use crate::llm::answer::{self, Flow, arguments_text, read};
+use crate::llm::think::ThinkTags;
 
 /// An answer so far.
 #[derive(Debug, Default)]
 pub(super) struct Fold {
     next_slot: u32,
+    /// Older models have no parser for their reasoning.
+    tags: ThinkTags,
 }
 
 impl answer::Fold for Fold {
@@ -18,8 +21,11 @@ impl answer::Fold for Fold {
             return Err(error.into_error());
         }
         if let Some(message) = line.message {
-            events.extend(message.thinking.map(StreamEvent::Thinking));
-            events.extend(message.content.map(StreamEvent::Text));
+            if let Some(thinking) = message.thinking.filter(|text| !text.is_empty()) {
+                self.tags.interrupt(events);
+                events.push(StreamEvent::Thinking(thinking));
+            }
+            self.tags.push(message.content.unwrap_or_default(), events);
             for call in message.tool_calls.into_iter().flatten() {
                 self.push_call(call, events)?;
             }
@@ -27,6 +33,7 @@ impl answer::Fold for Fold {
         if line.done != Some(true) {
             return Ok(Flow::More);
         }
+        self.tags.finish(events);
         let reason = match line.done_reason.as_deref() {
             Some("length") => FinishReason::Length,
             Some(_) | None => FinishReason::Stop,
@@ -53,6 +60,7 @@ impl Fold {
         let Some(name) = function.name.filter(|name| !name.is_empty()) else {
             return Err(ProviderError::new(ProviderErrorKind::ModelFault, "a tool call without a name"));
         };
+        self.tags.interrupt(events);
         let slot = CallSlot(self.next_slot);
         self.next_slot += 1;
         events.push(StreamEvent::ToolCallStarted { slot, id: call.id, name });

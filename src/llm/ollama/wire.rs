@@ -8,11 +8,12 @@ use serde_json::value::RawValue;
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::ModelOrigin;
+use crate::chat::model::Effort;
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
 use crate::llm::history::{self, Answer, Arguments, Entry, Said, Schema};
 
-/// The body of `POST /api/chat`. `think` is left out: `true` is refused by models that cannot, and those that can do.
+/// The body of `POST /api/chat`.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
     model: &'a str,
@@ -22,7 +23,18 @@ pub(super) struct Request<'a> {
     stream: bool,
     /// Off: a conversation that is too long must be an error, not an answer that has forgotten its tool results.
     truncate: bool,
+    /// Left out unless somebody chose: `true` is refused by models that cannot think, and those that can do it anyway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    think: Option<Think>,
     options: Options,
+}
+
+/// Whether to think, or how much.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Think {
+    Switch(bool),
+    Level(&'static str),
 }
 
 #[derive(Debug, Serialize)]
@@ -30,6 +42,8 @@ struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     num_ctx: Option<u32>,
     num_predict: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -105,8 +119,22 @@ impl<'a> Request<'a> {
             tools: chat.tools.iter().map(tool).collect(),
             stream: true,
             truncate: false,
-            options: Options { num_ctx, num_predict: chat.model.max_tokens },
+            think: chat.model.effort.map(|effort| think(effort, &origin.model)),
+            options: Options { num_ctx, num_predict: chat.model.max_tokens, temperature: chat.model.temperature },
         }
+    }
+}
+
+/// <https://docs.ollama.com/capabilities/thinking>: gpt-oss knows three levels, cannot be switched off and ignores `true`
+/// and `false`; all other models know only those.
+fn think(effort: Effort, model: &str) -> Think {
+    let has_levels = model.rsplit('/').next().is_some_and(|name| name.starts_with("gpt-oss"));
+    match effort {
+        Effort::None | Effort::Low if has_levels => Think::Level("low"),
+        Effort::Medium if has_levels => Think::Level("medium"),
+        Effort::High | Effort::Max if has_levels => Think::Level("high"),
+        Effort::None => Think::Switch(false),
+        Effort::Low | Effort::Medium | Effort::High | Effort::Max => Think::Switch(true),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::wire;
+use super::chunk::CallDelta;
 use crate::agent::ports::llm::ProviderError;
 use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, ReplayOn, StreamEvent};
@@ -35,11 +35,7 @@ struct Call {
 
 impl Calls {
     /// Folds one delta; empty ids and names are as good as none.
-    pub(super) fn push(
-        &mut self,
-        delta: wire::CallDelta<'_>,
-        events: &mut Vec<StreamEvent>,
-    ) -> Result<(), ProviderError> {
+    pub(super) fn push(&mut self, delta: CallDelta<'_>, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         let id = delta.id.filter(|id| !id.is_empty());
         let (name, arguments) = match delta.function {
             Some(function) => (function.name.filter(|name| !name.is_empty()), function.arguments),

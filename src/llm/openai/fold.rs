@@ -1,24 +1,30 @@
 //! The chunks of chat completions, folded. A finish reason is the terminal marker; usage and even an error may follow it,
 //! so the last event waits for `[DONE]` or the body's end, whichever the server sends.
 
-use serde_json::value::to_raw_value;
-
 use super::calls::Calls;
-use super::wire::{self, Content, ContentPart};
+use super::chunk::{Chunk, Content, ContentPart, Delta};
+use super::reasoning::{Details, Mark};
+use super::usage::Usage;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
-use crate::chat::message::Replay;
-use crate::chat::stream::{FinishReason, ReplayOn, StreamEvent, Usage};
-use crate::llm::answer::{self, Flow, malformed, read};
+use crate::chat::stream::{FinishReason, ReplayOn, StreamEvent};
+use crate::llm::answer::{self, Flow, read};
 use crate::llm::failure::{self, ErrorField};
+use crate::llm::think::ThinkTags;
 
 /// An answer so far.
 #[derive(Debug, Default)]
 pub(super) struct Fold {
     calls: Calls,
     finish_reason: Option<String>,
-    usage: wire::Usage,
-    /// The newest piece is reasoning that came as `reasoning_content` and is not yet marked as such.
-    has_unmarked_reasoning: bool,
+    usage: Usage,
+    /// Reasoning that the server has left in the text.
+    tags: ThinkTags,
+    details: Details,
+    /// How the newest piece came, if that is reasoning and not yet marked.
+    unmarked: Option<Mark<'static>>,
+    /// Reasoning has come as plain text: the details only repeat it.
+    has_plain_reasoning: bool,
+    has_chunks: bool,
 }
 
 impl answer::Fold for Fold {
@@ -27,10 +33,13 @@ impl answer::Fold for Fold {
             self.finish("", events)?;
             return Ok(Flow::Done);
         }
-        let chunk: wire::Chunk<'_> = read(frame)?;
-        if chunk.object.as_deref() == Some("error") && chunk.error.is_none() {
+        let mut chunk: Chunk<'_> = read(frame)?;
+        self.has_chunks = true;
+        let error = chunk.take_error();
+        if chunk.object.as_deref() == Some("error") && error.is_none() {
             return Err(read::<ErrorField>(frame)?.into_error());
         }
+        chunk.usages().for_each(|usage| self.usage.merge(usage));
         for choice in chunk.choices.into_iter().flatten() {
             if let Some(delta) = choice.delta {
                 self.push_delta(delta, events)?;
@@ -38,8 +47,7 @@ impl answer::Fold for Fold {
             // A later null or empty reason does not take an earlier one back.
             self.finish_reason = choice.finish_reason.filter(|r| !r.is_empty()).or(self.finish_reason.take());
         }
-        self.merge(chunk.usage);
-        match chunk.error {
+        match error {
             Some(error) => Err(error.into_error()),
             None => Ok(Flow::More),
         }
@@ -49,37 +57,54 @@ impl answer::Fold for Fold {
         if let Some(error) = failure::error_in(tail) {
             return Err(error);
         }
-        let Some(label) = self.finish_reason.as_deref() else { return Err(answer::truncated()) };
-        let reason = match label {
-            "length" | "model_length" | "max_tokens" => FinishReason::Length,
-            "content_filter" => FinishReason::ContentFilter,
-            "error" | "network_error" | "insufficient_system_resource" => {
-                let kind = ProviderErrorKind::Unavailable { retry_after: None };
-                return Err(ProviderError::new(kind, format!("finish reason {label}")));
-            }
-            // `stop` with calls and `tool_calls` without any are both common: the calls themselves decide.
-            _ => FinishReason::Stop,
+        let Some(label) = self.finish_reason.as_deref() else {
+            // `[DONE]` alone proves nothing: gateways say it behind a broken answer too.
+            return Err(if self.has_chunks { answer::truncated() } else { nothing() });
         };
+        let reason = reason(label)?;
         if reason == FinishReason::Stop && self.calls.has_nameless() {
             return Err(ProviderError::new(ProviderErrorKind::ModelFault, "a tool call without a name"));
         }
+        self.tags.finish(events);
         self.mark_reasoning(events)?;
-        events.push(StreamEvent::Finished { reason, usage: self.usage() });
+        // Signatures may come behind the text they sign, so only now the details are whole.
+        if let Some(data) = self.details.take()? {
+            events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data });
+        }
+        events.push(StreamEvent::Finished { reason, usage: self.usage.counts() });
         Ok(())
     }
 }
 
-impl Fold {
-    fn push_delta(&mut self, delta: wire::Delta<'_>, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        // Some servers send the same reasoning under both names.
-        match (delta.reasoning_content.filter(|text| !text.is_empty()), delta.reasoning) {
-            (Some(text), _) => {
-                self.has_unmarked_reasoning = true;
-                events.push(StreamEvent::Thinking(text));
-            }
-            (None, Some(text)) => events.push(StreamEvent::Thinking(text)),
-            (None, None) => {}
+/// What a finish reason means. Google's layer for this protocol passes its own ones on, some behind a colon.
+fn reason(label: &str) -> Result<FinishReason, ProviderError> {
+    let fault = |kind| Err(ProviderError::new(kind, format!("finish reason {label}")));
+    match label.split_once(':').map_or(label, |(class, _)| class) {
+        "length" | "model_length" | "max_tokens" | "MAX_TOKENS" => Ok(FinishReason::Length),
+        "content_filter" | "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
+            Ok(FinishReason::ContentFilter)
         }
+        "function_call_filter" | "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
+            fault(ProviderErrorKind::ModelFault)
+        }
+        // vLLM and SGLang abort an answer when they are told to or run out of room.
+        "error" | "network_error" | "insufficient_system_resource" | "abort" => {
+            fault(ProviderErrorKind::Unavailable { retry_after: None })
+        }
+        // `stop` with calls and `tool_calls` without any are both common: the calls themselves decide.
+        _ => Ok(FinishReason::Stop),
+    }
+}
+
+/// The error of a success without a body.
+fn nothing() -> ProviderError {
+    let detail = "the answer is empty; llama-cpp-python says so when the conversation is too long for the model";
+    ProviderError::new(ProviderErrorKind::Truncated, detail)
+}
+
+impl Fold {
+    fn push_delta(&mut self, mut delta: Delta<'_>, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+        self.push_reasoning(&mut delta, events)?;
         match delta.content {
             Some(Content::Text(text)) => self.push_text(text, events)?,
             Some(Content::Parts(parts)) => {
@@ -92,10 +117,40 @@ impl Fold {
         // A refusal is what the user gets to read.
         self.push_text(delta.refusal.unwrap_or_default(), events)?;
         for call in delta.tool_calls.into_iter().flatten() {
+            self.tags.interrupt(events);
             self.mark_reasoning(events)?;
             self.calls.push(call, events)?;
         }
         Ok(())
+    }
+
+    fn push_reasoning(&mut self, delta: &mut Delta<'_>, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+        let is_said = |text: &String| !text.is_empty();
+        let detailed = delta.reasoning_details.map(|list| self.details.push(list)).transpose()?;
+        // Some servers send the same reasoning under both names.
+        let plain = match (delta.reasoning_content.take().filter(is_said), delta.reasoning.take().filter(is_said)) {
+            (Some(text), _) => Some((text, Mark::ReasoningContent)),
+            (None, Some(text)) => Some((text, Mark::Reasoning)),
+            (None, None) => None,
+        };
+        self.has_plain_reasoning |= plain.is_some();
+        let text = match plain {
+            Some((text, mark)) => {
+                self.unmarked = Some(mark);
+                text
+            }
+            None if self.has_plain_reasoning => return Ok(()),
+            None => detailed.unwrap_or_default(),
+        };
+        self.push_thinking(text, events);
+        Ok(())
+    }
+
+    fn push_thinking(&mut self, text: String, events: &mut Vec<StreamEvent>) {
+        if !text.is_empty() {
+            self.tags.interrupt(events);
+            events.push(StreamEvent::Thinking(text));
+        }
     }
 
     fn push_text(&mut self, text: String, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
@@ -103,57 +158,32 @@ impl Fold {
             return Ok(());
         }
         self.mark_reasoning(events)?;
-        events.push(StreamEvent::Text(text));
+        self.tags.push(text, events);
         Ok(())
     }
 
     fn push_part(&mut self, part: ContentPart, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         match part {
             ContentPart::Text { text } => self.push_text(text.unwrap_or_default(), events)?,
-            ContentPart::Thinking { thinking: Some(Content::Text(text)) } => events.push(StreamEvent::Thinking(text)),
+            ContentPart::Thinking { thinking: Some(Content::Text(text)) } => self.push_thinking(text, events),
             ContentPart::Thinking { thinking: Some(Content::Parts(parts)) } => {
                 let texts = parts.into_iter().filter_map(|part| match part {
                     ContentPart::Text { text } => text,
                     ContentPart::Thinking { .. } | ContentPart::Other => None,
                 });
-                events.extend(texts.map(StreamEvent::Thinking));
+                texts.for_each(|text| self.push_thinking(text, events));
             }
             ContentPart::Thinking { thinking: None } | ContentPart::Other => {}
         }
         Ok(())
     }
 
-    /// Marks the reasoning before this place with the name of the field it came in, so that the next request can send it
-    /// back in the same one.
+    /// Marks the reasoning before this place with the way it came, so that the next request can send it back in the same
+    /// one. Details are marked on their own, at the end.
     fn mark_reasoning(&mut self, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        if std::mem::take(&mut self.has_unmarked_reasoning) {
-            let data = Replay::new(to_raw_value("reasoning_content").map_err(malformed)?);
-            events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data });
+        if let Some(mark) = self.unmarked.take().filter(|_| self.details.is_empty()) {
+            events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data: mark.to_replay()? });
         }
         Ok(())
-    }
-
-    fn merge(&mut self, newer: Option<wire::Usage>) {
-        let Some(newer) = newer else { return };
-        let usage = &mut self.usage;
-        usage.prompt_tokens = newer.prompt_tokens.or(usage.prompt_tokens);
-        usage.completion_tokens = newer.completion_tokens.or(usage.completion_tokens);
-        usage.prompt_tokens_details = newer.prompt_tokens_details.or(usage.prompt_tokens_details.take());
-        usage.completion_tokens_details = newer.completion_tokens_details.or(usage.completion_tokens_details.take());
-    }
-
-    fn usage(&self) -> Option<Usage> {
-        let wire = &self.usage;
-        if wire.prompt_tokens.is_none() && wire.completion_tokens.is_none() {
-            return None;
-        }
-        let prompt = wire.prompt_tokens_details.as_ref();
-        let completion = wire.completion_tokens_details.as_ref();
-        Some(Usage {
-            input_tokens: wire.prompt_tokens.unwrap_or(0),
-            output_tokens: wire.completion_tokens.unwrap_or(0),
-            cached_input_tokens: prompt.and_then(|details| details.cached_tokens).unwrap_or(0),
-            reasoning_tokens: completion.and_then(|details| details.reasoning_tokens).unwrap_or(0),
-        })
     }
 }

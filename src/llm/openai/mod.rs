@@ -1,19 +1,27 @@
 //! OpenAI's chat completions, <https://platform.openai.com/docs/api-reference/chat>, and the many servers that speak them
 //! with deviations of their own: vLLM, llama.cpp, LM Studio, Groq, Mistral, DeepSeek, xAI, OpenRouter, Azure.
 
+mod call_ids;
 mod calls;
+mod chunk;
+mod config;
 mod fold;
+mod habits;
+mod reasoning;
+mod usage;
 mod wire;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName};
-use secrecy::SecretString;
-use serde::Deserialize;
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+    TRANSFER_ENCODING,
+};
+use secrecy::ExposeSecret;
 
 use self::fold::Fold;
+use self::habits::{Habits, Host};
 use super::Setup;
 use super::answer;
 use super::http::{self, ConnectError, Endpoint};
@@ -21,55 +29,13 @@ use super::sse::Sse;
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
 
-/// `[llm.openai]`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// What stands before `/chat/completions`; a query (Azure's `api-version`) is kept.
-    pub base_url: String,
-    /// The model.
-    pub model: String,
-    /// The key; empty is none.
-    #[serde(deserialize_with = "super::config::secret")]
-    pub api_key: SecretString,
-    /// What the server calls the answer's limit.
-    pub max_tokens_field: MaxTokensField,
-    /// Whether to ask for token counts; some strict servers refuse the question.
-    pub stream_options: bool,
-    /// Whether reasoning that came as `reasoning_content` is sent back, as `DeepSeek` demands.
-    pub echo_reasoning: bool,
-}
-
-/// The name of the field that limits an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MaxTokensField {
-    /// `max_completion_tokens` at OpenAI and Azure, whose newer models refuse the old name; `max_tokens` elsewhere.
-    Auto,
-    /// The name that every other server knows.
-    MaxTokens,
-    /// OpenAI's newer name.
-    MaxCompletionTokens,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            base_url: "https://api.openai.com/v1".to_owned(),
-            model: "gpt-5.5-mini".to_owned(),
-            api_key: SecretString::default(),
-            max_tokens_field: MaxTokensField::Auto,
-            stream_options: true,
-            echo_reasoning: true,
-        }
-    }
-}
+pub use self::config::{Config, MaxTokensField, Secret, ToolCallIds};
 
 /// OpenAI, or what speaks its API.
 pub(super) struct OpenAi {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
-    habits: wire::Habits,
+    habits: Habits,
 }
 
 impl OpenAi {
@@ -80,46 +46,40 @@ impl OpenAi {
         let host = Host::of(&url);
         let (header, prefix) = match host {
             Host::Azure => (HeaderName::from_static("api-key"), ""),
-            Host::OpenAi | Host::Other => (AUTHORIZATION, "Bearer "),
+            Host::OpenAi | Host::OpenRouter | Host::Mistral | Host::Other => (AUTHORIZATION, "Bearer "),
         };
-        let habits = wire::Habits {
-            max_completion_tokens: match config.max_tokens_field {
-                MaxTokensField::Auto => host != Host::Other,
-                MaxTokensField::MaxTokens => false,
-                MaxTokensField::MaxCompletionTokens => true,
-            },
-            stream_options: config.stream_options,
-            echo_reasoning: config.echo_reasoning,
-        };
-        let endpoint = Endpoint::new(net, url, "text/event-stream", HeaderMap::new());
+        let headers = extra_headers(section, config, &header)?;
+        let habits = Habits::new(section, config, host)?;
+        let endpoint = Endpoint::new(net, url, "text/event-stream", headers);
         let endpoint = endpoint.with_key(section, header, prefix, &config.api_key)?;
         Ok(Self { origin, endpoint, habits })
     }
 }
 
-/// Whose server an address is, as far as it matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Host {
-    OpenAi,
-    Azure,
-    Other,
-}
-
-impl Host {
-    fn of(url: &Url) -> Self {
-        let azure = [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
-        match url.host_str() {
-            Some("api.openai.com") => Self::OpenAi,
-            Some(host) if azure.iter().any(|suffix| host.ends_with(suffix)) => Self::Azure,
-            Some(_) | None => Self::Other,
+/// The configured headers. What the request says itself may not be said twice, and its length is nobody's affair.
+fn extra_headers(section: &str, config: &Config, key_header: &HeaderName) -> Result<HeaderMap, ConnectError> {
+    let own = [ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, CONTENT_LENGTH, TRANSFER_ENCODING, HOST];
+    let has_key = !config.api_key.expose_secret().trim().is_empty();
+    let mut headers = HeaderMap::new();
+    for (key, text) in &config.extra_headers {
+        let extra =
+            |reason| ConnectError::Extra { section: section.to_owned(), key: format!("extra_headers.{key}"), reason };
+        let name = HeaderName::try_from(key).map_err(|_| extra("is not the name of an http header"))?;
+        if own.contains(&name) || (has_key && name == *key_header) || headers.contains_key(&name) {
+            return Err(extra("is a header that the request has already"));
         }
+        let value = HeaderValue::from_str(text.0.expose_secret().trim());
+        let mut value = value.map_err(|_| extra("has characters that no http header can carry"))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
     }
+    Ok(headers)
 }
 
 #[async_trait]
 impl LlmProvider for OpenAi {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin, self.habits)).await?;
+        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin, &self.habits)).await?;
         Ok(answer::stream(&self.origin, opened, reader()))
     }
 }

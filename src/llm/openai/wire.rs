@@ -1,29 +1,36 @@
-//! The JSON of chat completions: the request, written from the history by reference and with nothing optional in it, and
-//! the chunks of the stream, of which any field may be missing, null or empty.
+//! The JSON of a request for chat completions, written from the history by reference and with nothing optional in it.
 
 use std::borrow::Cow;
 
+use serde::Serialize;
 use serde::ser::{Error as _, Serializer};
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
+use super::call_ids::CallIds;
+use super::habits::Habits;
+use super::reasoning::{Echo, Mark};
 use crate::agent::ports::llm::ChatRequest;
-use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
+use crate::chat::message::{self, AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
-use crate::llm::failure::ErrorField;
 use crate::llm::history::{self, Answer, Arguments, Entry, Said, Schema};
 
 /// Stands between tool results and the user's next message when a run failed in between: some servers and many chat
 /// templates refuse a user right after a tool.
 const NO_ANSWER: &str = "[No answer was given.]";
 
-/// What is different from server to server.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Habits {
-    pub(super) max_completion_tokens: bool,
-    pub(super) stream_options: bool,
-    pub(super) echo_reasoning: bool,
-}
+/// The fields of [`Request`], which nobody may send besides.
+pub(super) const FIELDS: [&str; 9] = [
+    "model",
+    "messages",
+    "tools",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "reasoning_effort",
+];
 
 /// The body of `POST …/chat/completions`.
 #[derive(Debug, Serialize)]
@@ -39,6 +46,12 @@ pub(super) struct Request<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(flatten)]
+    extra: &'a Map<String, Value>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,13 +71,13 @@ enum Message<'a> {
     Assistant {
         /// Null, never empty, beside calls.
         content: Option<Cow<'a, str>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reasoning_content: Option<Cow<'a, str>>,
+        #[serde(flatten)]
+        echo: Echo<'a>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: Cow<'a, str>,
     },
 }
@@ -72,7 +85,7 @@ enum Message<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "function")]
 struct Call<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     function: Function<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<&'a RawValue>,
@@ -104,14 +117,21 @@ fn as_text<S: Serializer>(arguments: &Arguments<'_>, serializer: S) -> Result<S:
 
 impl<'a> Request<'a> {
     /// The request of `chat` to the model of `origin`.
-    pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, habits: Habits) -> Self {
+    pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, habits: &'a Habits) -> Self {
         let entries = history::entries(chat.messages, origin);
-        // A server that wants its reasoning back wants the field in every message of the assistant.
-        let echo = habits.echo_reasoning
-            && entries.iter().any(|entry| match entry {
-                Entry::Assistant(said) => reasoning(said).is_some(),
-                Entry::User(_) => false,
-            });
+        let wants_content = |entry: &Entry<'a>| match entry {
+            Entry::Assistant(said) => matches!(Mark::of(said), Some(Mark::ReasoningContent)),
+            Entry::User(_) => false,
+        };
+        let echoing = match habits.echo_reasoning {
+            false => Echoing::Nothing,
+            true if entries.iter().any(wants_content) => Echoing::Everywhere,
+            true => Echoing::WhereItWas,
+        };
+        let ids = match habits.mistral_call_ids {
+            true => CallIds::mistral(calls(chat.messages)),
+            false => CallIds::default(),
+        };
         let mut messages = Vec::with_capacity(entries.len() + 1);
         let system = chat.system.text();
         if !system.trim().is_empty() {
@@ -121,14 +141,14 @@ impl<'a> Request<'a> {
             match entry {
                 Entry::User(content) => {
                     if matches!(messages.last(), Some(Message::Tool { .. })) {
-                        let (content, reasoning_content) = (Some(NO_ANSWER.into()), echo.then(Cow::default));
-                        messages.push(Message::Assistant { content, reasoning_content, tool_calls: Vec::new() });
+                        let (content, echo) = (Some(NO_ANSWER.into()), echoing.of_nobody());
+                        messages.push(Message::Assistant { content, echo, tool_calls: Vec::new() });
                     }
                     messages.push(Message::User { content });
                 }
                 Entry::Assistant(said) => {
-                    messages.push(assistant(&said, echo));
-                    messages.extend(said.answers.iter().map(result));
+                    messages.push(assistant(&said, &ids, echoing));
+                    messages.extend(said.answers.iter().map(|answer| result(answer, &ids)));
                 }
             }
         }
@@ -141,126 +161,79 @@ impl<'a> Request<'a> {
             stream_options: habits.stream_options.then_some(StreamOptions { include_usage: true }),
             max_tokens: limit.filter(|_| !habits.max_completion_tokens),
             max_completion_tokens: limit.filter(|_| habits.max_completion_tokens),
+            temperature: chat.model.temperature,
+            reasoning_effort: chat.model.effort.map(|effort| habits.effort(effort)),
+            extra: &habits.extra_body,
         }
     }
 }
 
-fn assistant<'a>(said: &Said<'a>, echo: bool) -> Message<'a> {
+/// The ids of all calls, in order.
+fn calls(messages: &[message::Message]) -> impl Iterator<Item = &str> + Clone {
+    messages
+        .iter()
+        .filter_map(|message| match message {
+            message::Message::Assistant(said) => Some(said),
+            message::Message::User(_) | message::Message::ToolResults(_) => None,
+        })
+        .flat_map(|said| said.parts.iter())
+        .filter_map(|part| match part {
+            AssistantPart::ToolCall { call, .. } => Some(call.id.as_str()),
+            AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => None,
+        })
+}
+
+/// Which messages of the assistant say their reasoning again.
+#[derive(Debug, Clone, Copy)]
+enum Echoing {
+    Nothing,
+    WhereItWas,
+    /// As `reasoning_content`: who sends that wants it in every message.
+    Everywhere,
+}
+
+impl Echoing {
+    fn of<'a>(self, said: &Said<'a>) -> Echo<'a> {
+        match self {
+            Self::Nothing => Echo::default(),
+            Self::WhereItWas => Echo::of(said),
+            Self::Everywhere => Echo::of(said).with_content(),
+        }
+    }
+
+    fn of_nobody<'a>(self) -> Echo<'a> {
+        match self {
+            Self::Nothing | Self::WhereItWas => Echo::default(),
+            Self::Everywhere => Echo::default().with_content(),
+        }
+    }
+}
+
+fn assistant<'a>(said: &Said<'a>, ids: &CallIds<'a>, echoing: Echoing) -> Message<'a> {
     let text = said.text();
     let calls = said.parts.iter().filter_map(|part| match part {
         AssistantPart::ToolCall { call: called, replay } => {
-            Some(call(called, replay.as_ref().filter(|_| said.is_ours)))
+            Some(call(called, ids, replay.as_ref().filter(|_| said.is_ours)))
         }
         AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => None,
     });
     Message::Assistant {
         content: (!text.is_empty()).then_some(text),
-        reasoning_content: echo.then(|| reasoning(said).unwrap_or_default()),
+        echo: echoing.of(said),
         tool_calls: calls.collect(),
     }
 }
 
-/// The reasoning that this server sent as `reasoning_content`: the fold marks it with replay data.
-fn reasoning<'a>(said: &Said<'a>) -> Option<Cow<'a, str>> {
-    let is_marked = |part: &AssistantPart| matches!(part, AssistantPart::Thinking { replay: Some(_), .. });
-    (said.is_ours && said.parts.iter().any(is_marked)).then(|| said.thinking())
-}
-
-fn call<'a>(call: &'a ToolCall, replay: Option<&'a Replay>) -> Call<'a> {
+fn call<'a>(call: &'a ToolCall, ids: &CallIds<'a>, replay: Option<&'a Replay>) -> Call<'a> {
     let function = Function { name: &call.name, arguments: Arguments(&call.input) };
-    Call { id: call.id.as_str(), function, extra_content: replay.map(Replay::raw) }
+    Call { id: ids.of(call.id.as_str()), function, extra_content: replay.map(Replay::raw) }
 }
 
-fn result<'a>(answer: &Answer<'a>) -> Message<'a> {
-    Message::Tool { tool_call_id: answer.call.id.as_str(), content: answer.text() }
+fn result<'a>(answer: &Answer<'a>, ids: &CallIds<'a>) -> Message<'a> {
+    Message::Tool { tool_call_id: ids.of(answer.call.id.as_str()), content: answer.text() }
 }
 
 fn tool(tool: &ToolDef) -> Tool<'_> {
     let parameters = Schema(&tool.input_schema);
     Tool { function: ToolFunction { name: &tool.name, description: &tool.description, parameters } }
-}
-
-/// One chunk of the stream.
-#[derive(Debug, Deserialize)]
-pub(super) struct Chunk<'a> {
-    #[serde(borrow)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
-    pub(super) usage: Option<Usage>,
-    pub(super) error: Option<ErrorField>,
-    /// `error` when the chunk itself is an error object.
-    pub(super) object: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Choice<'a> {
-    #[serde(borrow)]
-    pub(super) delta: Option<Delta<'a>>,
-    pub(super) finish_reason: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Delta<'a> {
-    pub(super) content: Option<Content>,
-    pub(super) refusal: Option<String>,
-    pub(super) reasoning_content: Option<String>,
-    pub(super) reasoning: Option<String>,
-    #[serde(borrow)]
-    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
-}
-
-/// Text, or typed parts.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Content {
-    Text(String),
-    Parts(Vec<ContentPart>),
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum ContentPart {
-    Text {
-        text: Option<String>,
-    },
-    Thinking {
-        thinking: Option<Content>,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct CallDelta<'a> {
-    pub(super) index: Option<i64>,
-    pub(super) id: Option<String>,
-    #[serde(borrow)]
-    pub(super) function: Option<FunctionDelta<'a>>,
-    #[serde(borrow)]
-    pub(super) extra_content: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct FunctionDelta<'a> {
-    pub(super) name: Option<String>,
-    #[serde(borrow)]
-    pub(super) arguments: Option<&'a RawValue>,
-}
-
-/// Counters; the last value wins.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Usage {
-    pub(super) prompt_tokens: Option<u64>,
-    pub(super) completion_tokens: Option<u64>,
-    pub(super) prompt_tokens_details: Option<PromptDetails>,
-    pub(super) completion_tokens_details: Option<CompletionDetails>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct PromptDetails {
-    pub(super) cached_tokens: Option<u64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct CompletionDetails {
-    pub(super) reasoning_tokens: Option<u64>,
 }

@@ -2,6 +2,7 @@
 //! they say when something fails.
 
 mod caps;
+mod compatible;
 mod faults;
 mod http_errors;
 mod properties;

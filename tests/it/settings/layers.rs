@@ -110,3 +110,23 @@ fn the_usual_variables_fill_a_key_that_nothing_nearer_fills() {
     sources.env.insert("SWITCHBOARD__LLM__GEMINI__API_KEY".to_owned(), "our own".to_owned());
     assert_eq!(keys(&sources), ["our own", "of the file", "of a key file"], "our own variable is nearest");
 }
+
+#[test]
+fn headers_and_fields_of_the_operator_s_choice_have_any_key_but_one_that_requests_have_anyway() {
+    let dir = tempfile::tempdir().unwrap();
+    let sources = Sources { dir: Some(dir.path().to_owned()), ..env(&[("SWITCHBOARD__LLM__PROVIDER", "openai")]) };
+    let file = "[llm.openai]\nextra_headers = { X-Title = 'T' }\nextra_body.provider.order = ['anthropic']\n";
+    write(dir.path(), "default.toml", file);
+    let openai = load(&sources).llm.openai;
+    assert_eq!(openai.extra_headers["X-Title"].0.expose_secret(), "T");
+    assert_eq!(serde_json::Value::Object(openai.extra_body), serde_json::json!({"provider": {"order": ["anthropic"]}}));
+    for (file, problem) in [
+        ("extra_body.model = 'x'", "llm.openai.extra_body.model: is a field that the request has already"),
+        ("extra_headers.Accept = 'x'", "llm.openai.extra_headers.Accept: is a header that the request has already"),
+        ("extra_headers.x = 7", "llm.openai.extra_headers.x: must be a string"),
+        ("extra_headers = 'x'", "llm.openai.extra_headers: must be a section"),
+    ] {
+        write(dir.path(), "default.toml", format!("[llm.openai]\n{file}\n"));
+        assert_eq!(problems(&sources), [problem]);
+    }
+}

@@ -1,0 +1,282 @@
+//! Reasoning that goes back to the server it came from. The fold marks it with the way it came, as replay data on the
+//! thinking piece; the next request reads the mark and says the reasoning in the same way.
+//!
+//! `reasoning_details` are `OpenRouter`'s, <https://openrouter.ai/docs/guides/best-practices/reasoning-tokens>: a block
+//! streams in fragments, and its signature is valid for the whole block only, so the fragments are joined before they go
+//! back (agno#8794 is what happens otherwise). Nothing else about them is understood.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::agent::ports::llm::ProviderError;
+use crate::chat::message::{AssistantPart, Replay};
+use crate::llm::answer::{malformed, read};
+use crate::llm::history::Said;
+
+/// How reasoning came, and what must come back. As JSON the name of the field, or an object with the blocks.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mark<'a> {
+    /// As this field's text; `DeepSeek` wants the field in every message of the assistant, empty if need be.
+    ReasoningContent,
+    /// As this field's text. vLLM reads it (vllm#38488), Groq documents it for the models that send it, and refuses it,
+    /// even empty, for others: it goes into the messages that had it, and into no other.
+    Reasoning,
+    /// As blocks, beside a text that repeats them.
+    ReasoningDetails(#[serde(borrow)] &'a RawValue),
+}
+
+impl<'a> Mark<'a> {
+    /// The mark as replay data.
+    pub(super) fn to_replay(&self) -> Result<Replay, ProviderError> {
+        Ok(Replay::new(to_raw_value(self).map_err(malformed)?))
+    }
+
+    /// What `said` has to say of its reasoning, when this server said it.
+    pub(super) fn of(said: &Said<'a>) -> Option<Self> {
+        if !said.is_ours {
+            return None;
+        }
+        let mut found = None;
+        for part in said.parts {
+            let AssistantPart::Thinking { replay: Some(replay), .. } = part else { continue };
+            match serde_json::from_str(replay.raw().get()) {
+                // The blocks have it all.
+                Ok(details @ Self::ReasoningDetails(_)) => return Some(details),
+                Ok(field @ (Self::ReasoningContent | Self::Reasoning)) => found = found.or(Some(field)),
+                // Of a version of this program that is yet to come.
+                Err(_) => {}
+            }
+        }
+        found
+    }
+}
+
+/// The reasoning of one assistant message, in the fields of the request; at most one of them.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Echo<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<&'a RawValue>,
+}
+
+impl<'a> Echo<'a> {
+    /// The reasoning of `said`.
+    pub(super) fn of(said: &Said<'a>) -> Self {
+        match Mark::of(said) {
+            Some(Mark::ReasoningContent) => Self { reasoning_content: Some(said.thinking()), ..Self::default() },
+            Some(Mark::Reasoning) => Self { reasoning: Some(said.thinking()), ..Self::default() },
+            Some(Mark::ReasoningDetails(details)) => Self { reasoning_details: Some(details), ..Self::default() },
+            None => Self::default(),
+        }
+    }
+
+    /// With `reasoning_content`, empty where there is none.
+    pub(super) fn with_content(self) -> Self {
+        Self { reasoning_content: self.reasoning_content.or(Some(Cow::default())), ..self }
+    }
+}
+
+/// The blocks of one answer so far.
+#[derive(Debug, Default)]
+pub(super) struct Details {
+    blocks: Vec<Block>,
+    /// The newest block of each index and type.
+    places: HashMap<(String, String), usize>,
+}
+
+/// A fragment as it came: a field's name and its JSON.
+type Fragment<'a> = BTreeMap<String, &'a RawValue>;
+
+#[derive(Debug, Default)]
+struct Block {
+    /// Everything but the texts, as it came.
+    fields: BTreeMap<String, Box<RawValue>>,
+    /// What comes in pieces: `text` and `summary`.
+    texts: BTreeMap<&'static str, String>,
+}
+
+impl Details {
+    /// Folds the blocks or fragments in `list`; the text in them, for an answer that says its reasoning nowhere else. What
+    /// is no list of objects says nothing.
+    pub(super) fn push(&mut self, list: &RawValue) -> Result<String, ProviderError> {
+        let mut shown = String::new();
+        for fragment in serde_json::from_str::<Vec<Fragment<'_>>>(list.get()).unwrap_or_default() {
+            let at = self.find(&fragment);
+            let Some(block) = self.blocks.get_mut(at) else { continue };
+            for (name, value) in fragment {
+                match text_field(&name) {
+                    Some(name) if value.get().starts_with('"') => {
+                        let piece: String = read(value.get())?;
+                        shown.push_str(&piece);
+                        block.texts.entry(name).or_default().push_str(&piece);
+                    }
+                    // A later null or empty value does not take an earlier one back.
+                    _ if matches!(value.get(), "null" | r#""""#) && block.fields.contains_key(&name) => {}
+                    _ => {
+                        block.fields.insert(name, value.to_owned());
+                    }
+                }
+            }
+        }
+        Ok(shown)
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The whole blocks, to be sent back; `None` when there are none.
+    pub(super) fn take(&mut self) -> Result<Option<Replay>, ProviderError> {
+        let mut blocks = Vec::with_capacity(self.blocks.len());
+        for Block { mut fields, texts } in std::mem::take(self).blocks {
+            for (name, text) in texts {
+                fields.insert(name.to_owned(), to_raw_value(&text).map_err(malformed)?);
+            }
+            blocks.push(fields);
+        }
+        if blocks.is_empty() {
+            return Ok(None);
+        }
+        let blocks = to_raw_value(&blocks).map_err(malformed)?;
+        Mark::ReasoningDetails(&blocks).to_replay().map(Some)
+    }
+
+    /// The block that `fragment` belongs to, a new one if need be.
+    fn find(&mut self, fragment: &Fragment<'_>) -> usize {
+        let field = |name: &str| fragment.get(name).map(|raw| raw.get()).filter(|json| *json != "null");
+        let kind = field("type").unwrap_or_default();
+        let found = match field("index") {
+            Some(index) => self.places.get(&(index.to_owned(), kind.to_owned())).copied(),
+            // Without an index only text goes on, and only where it stopped; opaque data comes whole.
+            None => self.blocks.len().checked_sub(1).filter(|&at| {
+                let is_last = |name| self.blocks[at].json(name) == field(name);
+                is_last("index") && is_last("type") && field("data").is_none()
+            }),
+        };
+        // Two blocks with different ids are two blocks, whatever their index.
+        let found = found.filter(|&at| match (self.blocks[at].json("id"), field("id")) {
+            (Some(known), Some(id)) => known == id,
+            (None, _) | (_, None) => true,
+        });
+        found.unwrap_or_else(|| {
+            let at = self.blocks.len();
+            self.blocks.push(Block::default());
+            if let Some(index) = field("index") {
+                self.places.insert((index.to_owned(), kind.to_owned()), at);
+            }
+            at
+        })
+    }
+}
+
+impl Block {
+    /// The JSON of a field, if it says anything.
+    fn json(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).map(|raw| raw.get()).filter(|json| *json != "null")
+    }
+}
+
+fn text_field(name: &str) -> Option<&'static str> {
+    match name {
+        "text" => Some("text"),
+        "summary" => Some("summary"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn fragments_become_the_blocks_that_were_meant() {
+        let text = |index: u32, text: &str| json!({"type": "reasoning.text", "index": index, "text": text});
+        let table = [
+            (
+                "one signed block in fragments, the signature last",
+                vec![
+                    json!([{"type": "reasoning.text", "index": 0, "text": "", "signature": "", "format": "claude"}]),
+                    json!([{"type": "reasoning.text", "index": 0, "text": "a", "signature": null}]),
+                    json!([text(0, "b")]),
+                    json!([{"type": "reasoning.text", "index": 0, "signature": "SIG=="}]),
+                    json!([text(0, "")]),
+                ],
+                json!([{"type": "reasoning.text", "index": 0, "text": "ab", "signature": "SIG==", "format": "claude"}]),
+                "ab",
+            ),
+            (
+                "interleaved indexes, several in a chunk",
+                vec![json!([text(0, "a"), text(1, "x")]), json!([text(1, "y"), text(0, "b")])],
+                json!([text(0, "ab"), text(1, "xy")]),
+                "axyb",
+            ),
+            (
+                "a summary and encrypted data under one index, unknown fields",
+                vec![
+                    json!([{"type": "reasoning.summary", "index": 0, "summary": "s", "x": {"y": [1.50]}}]),
+                    json!([{"type": "reasoning.encrypted", "index": 0, "data": "AA", "id": "rs_1"}]),
+                ],
+                json!([
+                    {"type": "reasoning.summary", "index": 0, "summary": "s", "x": {"y": [1.50]}},
+                    {"type": "reasoning.encrypted", "index": 0, "data": "AA", "id": "rs_1"},
+                ]),
+                "s",
+            ),
+            (
+                "encrypted data of two calls with one index",
+                vec![json!([
+                    {"type": "reasoning.encrypted", "index": 0, "data": "A", "id": "call_1"},
+                    {"type": "reasoning.encrypted", "index": 0, "data": "B", "id": "call_2"},
+                ])],
+                json!([
+                    {"type": "reasoning.encrypted", "index": 0, "data": "A", "id": "call_1"},
+                    {"type": "reasoning.encrypted", "index": 0, "data": "B", "id": "call_2"},
+                ]),
+                "",
+            ),
+            (
+                "no index: text goes on, data does not",
+                vec![
+                    json!([{"type": "reasoning.text", "text": "a"}]),
+                    json!([{"type": "reasoning.text", "text": "b"}]),
+                    json!([{"type": "reasoning.encrypted", "data": "A"}, {"type": "reasoning.encrypted", "data": "B"}]),
+                ],
+                json!([
+                    {"type": "reasoning.text", "text": "ab"},
+                    {"type": "reasoning.encrypted", "data": "A"},
+                    {"type": "reasoning.encrypted", "data": "B"},
+                ]),
+                "ab",
+            ),
+        ];
+        for (why, lists, expected, text) in table {
+            let (mut details, mut shown) = (Details::default(), String::new());
+            for list in lists {
+                shown.push_str(&details.push(&to_raw_value(&list).unwrap()).unwrap());
+            }
+            let replay = details.take().unwrap().unwrap();
+            let replay: Value = serde_json::from_str(replay.raw().get()).unwrap();
+            assert_eq!(replay, json!({"reasoning_details": expected}), "{why}");
+            assert_eq!(shown, text, "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_of_blocks_says_nothing() {
+        let mut details = Details::default();
+        for odd in [json!([]), json!({}), json!("x"), json!([1]), json!(null)] {
+            assert_eq!(details.push(&to_raw_value(&odd).unwrap()).unwrap(), "", "{odd}");
+        }
+        assert!(details.take().unwrap().is_none());
+    }
+}

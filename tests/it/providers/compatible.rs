@@ -1,0 +1,495 @@
+//! The many servers that speak chat completions with deviations of their own, and Ollama: reasoning in all its forms and
+//! on its way back, token counts, ends, and what the configuration adds to a request.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use serde_json::{Value, json};
+use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderErrorKind, SystemPrompt};
+use switchboard::agent::turn::{Turn, TurnFold};
+use switchboard::chat::ids::ToolCallId;
+use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
+use switchboard::chat::model::{Effort, ModelChoice};
+use switchboard::chat::stream::{FinishReason, Usage};
+use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
+use switchboard::llm::{self, Vendor};
+
+use super::{config, connect, origin, report, some_model, turn};
+use crate::support::upstream::{Answer, Request, Upstream};
+
+const SSE: &str = "text/event-stream";
+const NDJSON: &str = "application/x-ndjson";
+
+/// A body of chunks, one choice with `delta` each, that ends well.
+fn deltas(deltas: &[Value]) -> String {
+    let mut chunks: Vec<Value> =
+        deltas.iter().map(|delta| json!({"choices": [{"index": 0, "delta": delta}]})).collect();
+    chunks.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}));
+    sse(&chunks)
+}
+
+fn sse(chunks: &[Value]) -> String {
+    let events: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    events + "data: [DONE]\n\n"
+}
+
+fn ndjson(messages: &[Value]) -> String {
+    let lines: String = messages.iter().map(|message| format!("{}\n", json!({"message": message}))).collect();
+    lines + "{\"done\":true,\"done_reason\":\"stop\"}\n"
+}
+
+/// The turn that `vendor` makes of `body`.
+async fn answered(vendor: Vendor, body: impl Into<Vec<u8>>) -> Turn {
+    let content_type = if vendor == Vendor::Ollama { NDJSON } else { SSE };
+    let upstream = Upstream::script([Answer::ok(content_type, body)]).await;
+    let (turn, failure) = turn(&*connect(vendor, &config(&upstream.url()))).await;
+    assert!(failure.is_none(), "{failure:?}");
+    turn
+}
+
+fn thinking(turn: &Turn) -> String {
+    let texts = turn.message.parts.iter().filter_map(|part| match part {
+        AssistantPart::Thinking { text, .. } => Some(text.as_str()),
+        AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => None,
+    });
+    texts.collect()
+}
+
+/// What `provider` sends for `messages`, asked as `model` says; the upstream refuses it.
+async fn ask(provider: &dyn LlmProvider, messages: &[Message], model: &ModelChoice) -> Option<Turn> {
+    let system = SystemPrompt { instructions: "".into(), context: String::new() };
+    let request = ChatRequest { system: &system, messages, tools: &[], model, deadline: None };
+    let mut stream = provider.stream_chat(request).await.ok()?;
+    let mut fold = TurnFold::new(Arc::clone(&stream.origin), HashSet::new());
+    while let Some(event) = stream.events.next().await {
+        drop(fold.push(event.unwrap()));
+    }
+    Some(fold.finish())
+}
+
+/// The request that follows the answer `body`, all its calls done; and the answer.
+async fn asked_after(body: String, change: fn(&mut llm::Config)) -> (Turn, Vec<Value>) {
+    let upstream = Upstream::script([Answer::ok(SSE, body), Answer::status(500, "text/plain", "seen")]).await;
+    let mut config = config(&upstream.url());
+    change(&mut config);
+    let provider = connect(Vendor::OpenAi, &config);
+    let model = ModelChoice::of(some_model(), 100);
+    let mut messages = vec![Message::User(UserMessage::new("Who is Jane?"))];
+    let turn = ask(&*provider, &messages, &model).await.unwrap();
+    let results = turn.message.calls().map(|call| ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        content: "{}".to_owned(),
+        is_error: false,
+    });
+    messages.extend([Message::Assistant(turn.message.clone()), Message::ToolResults(results.collect())]);
+    assert!(ask(&*provider, &messages, &model).await.is_none());
+    let request = upstream.requests().pop().unwrap().json();
+    (turn, request["messages"].as_array().unwrap().clone())
+}
+
+/// What is sent for a question and nothing else, asked as `model` says.
+async fn asked(vendor: Vendor, change: impl FnOnce(&mut llm::Config), model: &ModelChoice) -> Request {
+    let upstream = Upstream::script([Answer::status(500, "text/plain", "seen")]).await;
+    let mut config = config(&upstream.url());
+    change(&mut config);
+    let messages = [Message::User(UserMessage::new("hello"))];
+    assert!(ask(&*connect(vendor, &config), &messages, model).await.is_none());
+    upstream.requests().pop().unwrap()
+}
+
+#[tokio::test]
+async fn reasoning_that_a_server_leaves_in_the_text_is_reasoning_all_the_same() {
+    let table = [
+        (vec!["<think>\nHm.\n</think>\n\nYes."], "\nHm.\n", "Yes.", "in one piece"),
+        (vec!["\n", "<", "thi", "nk>H", "m.<", "/think", ">", "\n", "\nY", "es."], "Hm.", "Yes.", "in pieces"),
+        (vec!["<think>Hm.</think>Use <think>", " tags."], "Hm.", "Use <think> tags.", "a later tag is text"),
+        (vec!["<think>for ever </"], "for ever </", "", "never closed"),
+        (vec!["<", "b>bold</b>"], "", "<b>bold</b>", "no tag at all"),
+        (vec!["a", "<think>b</think>"], "", "a<think>b</think>", "not at the beginning"),
+    ];
+    for (pieces, expected, text, why) in table {
+        let contents: Vec<Value> = pieces.iter().map(|piece| json!({"content": piece})).collect();
+        for (vendor, body) in [(Vendor::OpenAi, deltas(&contents)), (Vendor::Ollama, ndjson(&contents))] {
+            let turn = answered(vendor, body).await;
+            assert_eq!((thinking(&turn).as_str(), turn.message.text().as_str()), (expected, text), "{vendor:?} {why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_think_tag_behind_reasoning_or_a_call_is_text() {
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{}"}}]});
+    let tag = json!({"content": "<think>x"});
+    for before in [json!({"reasoning_content": "Hm."}), json!({"reasoning": "Hm."}), call] {
+        let turn = answered(Vendor::OpenAi, deltas(&[before.clone(), tag.clone()])).await;
+        assert_eq!(turn.message.text(), "<think>x", "{before}");
+    }
+    let turn = answered(Vendor::Ollama, ndjson(&[json!({"content": "", "thinking": "Hm."}), tag])).await;
+    assert_eq!((thinking(&turn).as_str(), turn.message.text().as_str()), ("Hm.", "<think>x"));
+}
+
+#[tokio::test]
+async fn reasoning_goes_back_the_way_it_came_and_is_shown_once() {
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{}"}}]});
+    let calls = json!([{"id": "a", "type": "function", "function": {"name": "find", "arguments": "{}"}}]);
+    let block = |text: &str| json!([{"type": "reasoning.text", "index": 0, "text": text, "format": "claude"}]);
+    let signature = json!([{"type": "reasoning.text", "index": 0, "signature": "SIG=="}]);
+    let signed =
+        json!([{"type": "reasoning.text", "index": 0, "text": "Hm.", "format": "claude", "signature": "SIG=="}]);
+    let encrypted = json!([{"type": "reasoning.encrypted", "index": 0, "data": "AA==", "id": "rs_1"}]);
+    let table = [
+        ("DeepSeek, xAI, llama.cpp", vec![json!({"reasoning_content": "Hm."})], json!({"reasoning_content": "Hm."})),
+        (
+            "both names at once",
+            vec![json!({"reasoning_content": "Hm.", "reasoning": "Hm."})],
+            json!({"reasoning_content": "Hm."}),
+        ),
+        ("vLLM, Groq", vec![json!({"reasoning": "H"}), json!({"reasoning": "m."})], json!({"reasoning": "Hm."})),
+        (
+            "OpenRouter: text and blocks, the signature behind the call",
+            vec![
+                json!({"reasoning": "H", "reasoning_details": block("H")}),
+                json!({"reasoning": "m.", "reasoning_details": block("m.")}),
+                call.clone(),
+                json!({"reasoning": null, "reasoning_details": signature}),
+            ],
+            json!({"reasoning_details": signed}),
+        ),
+        (
+            "OpenRouter: blocks alone",
+            vec![json!({"reasoning_details": block("Hm.")}), json!({"reasoning_details": signature})],
+            json!({"reasoning_details": signed}),
+        ),
+        (
+            "OpenRouter: text here, encrypted blocks there",
+            vec![json!({"reasoning": "Hm."}), json!({"reasoning_details": encrypted})],
+            json!({"reasoning_details": encrypted}),
+        ),
+        ("inline: nobody asks for it back", vec![json!({"content": "<think>Hm.</think>"})], json!({})),
+    ];
+    for (why, mut chunks, echo) in table {
+        if !chunks.contains(&call) {
+            chunks.push(call.clone());
+        }
+        let (turn, messages) = asked_after(deltas(&chunks), |_| {}).await;
+        assert_eq!(thinking(&turn), "Hm.", "{why}");
+        let mut expected = json!({"role": "assistant", "content": null, "tool_calls": calls});
+        expected.as_object_mut().unwrap().extend(echo.as_object().unwrap().clone());
+        assert_eq!(messages[1], expected, "{why}");
+        let (_, messages) = asked_after(deltas(&chunks), |config| config.openai.echo_reasoning = false).await;
+        assert_eq!(
+            messages[1],
+            json!({"role": "assistant", "content": null, "tool_calls": calls}),
+            "{why}, not wanted"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_a_server_of_reasoning_content_gets_the_field_in_every_message() {
+    for (mark, first, second) in [
+        ("reasoning_content", json!({"reasoning_content": ""}), json!({"reasoning_content": "Hm."})),
+        ("reasoning", json!({}), json!({"reasoning": "Hm."})),
+        ("a mark of a later version", json!({}), json!({})),
+    ] {
+        let upstream = Upstream::script([Answer::status(500, "text/plain", "seen")]).await;
+        let config = config(&upstream.url());
+        let origin = Arc::new(origin(Vendor::OpenAi, &config));
+        let text = |text: &str| AssistantPart::Text { text: text.to_owned(), replay: None };
+        let said = |parts| Message::Assistant(AssistantMessage { origin: Arc::clone(&origin), parts });
+        let replay = serde_json::value::to_raw_value(mark).unwrap();
+        let replay = Some(switchboard::chat::message::Replay::new(replay));
+        let messages = [
+            Message::User(UserMessage::new("1")),
+            said(vec![text("one")]),
+            Message::User(UserMessage::new("2")),
+            said(vec![AssistantPart::Thinking { text: "Hm.".to_owned(), replay }, text("two")]),
+            Message::User(UserMessage::new("3")),
+        ];
+        let model = ModelChoice::of(some_model(), 100);
+        assert!(ask(&*connect(Vendor::OpenAi, &config), &messages, &model).await.is_none());
+        let sent = upstream.requests().pop().unwrap().json();
+        for (at, content, echo) in [(1, "one", first), (3, "two", second)] {
+            let mut expected = json!({"role": "assistant", "content": content});
+            expected.as_object_mut().unwrap().extend(echo.as_object().unwrap().clone());
+            assert_eq!(sent["messages"][at], expected, "{mark}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn token_counts_are_read_from_every_shape() {
+    let stop = json!([{"finish_reason": "stop"}]);
+    let counts = |input, output, cached, reasoning| {
+        Some(Usage {
+            input_tokens: input,
+            output_tokens: output,
+            cached_input_tokens: cached,
+            reasoning_tokens: reasoning,
+        })
+    };
+    let openai = json!({"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": 17,
+        "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 5}});
+    let deepseek = json!({"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": 17,
+        "prompt_cache_hit_tokens": 4, "prompt_cache_miss_tokens": 6});
+    let xai = json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 17,
+        "completion_tokens_details": {"reasoning_tokens": 5}});
+    let plain = json!({"prompt_tokens": 10, "completion_tokens": 7});
+    let table = [
+        (
+            "OpenAI, Azure, vLLM: a last chunk of its own",
+            vec![json!({"choices": stop}), json!({"choices": [], "usage": openai})],
+            counts(10, 7, 4, 5),
+        ),
+        ("DeepSeek: on the finish chunk", vec![json!({"choices": stop, "usage": deepseek})], counts(10, 7, 4, 0)),
+        (
+            "xAI: reasoning apart",
+            vec![json!({"choices": stop}), json!({"choices": [], "usage": xai})],
+            counts(10, 7, 0, 5),
+        ),
+        (
+            "Groq: in x_groq alone",
+            vec![json!({"choices": stop, "x_groq": {"id": "r", "usage": plain}})],
+            counts(10, 7, 0, 0),
+        ),
+        (
+            "OpenRouter: behind the finish, with a choice",
+            vec![
+                json!({"choices": stop}),
+                json!({"choices": [{"delta": {"content": ""}, "finish_reason": null}], "usage": openai}),
+            ],
+            counts(10, 7, 4, 5),
+        ),
+        (
+            "in every chunk, growing; null and {} erase nothing",
+            vec![
+                json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 1}}),
+                json!({"choices": stop, "usage": plain}),
+                json!({"choices": [], "usage": null}),
+                json!({"choices": [], "usage": {}}),
+            ],
+            counts(10, 7, 0, 0),
+        ),
+        (
+            "null details",
+            vec![
+                json!({"choices": stop, "usage": {"prompt_tokens": 1, "completion_tokens": 2, "prompt_tokens_details": null}}),
+            ],
+            counts(1, 2, 0, 0),
+        ),
+        ("counts that are none", vec![json!({"choices": stop, "usage": {"prompt_tokens": -1}})], None),
+        ("llama-cpp-python, older LM Studio: none", vec![json!({"choices": stop})], None),
+    ];
+    for (why, chunks, expected) in table {
+        assert_eq!(answered(Vendor::OpenAi, sse(&chunks)).await.usage, expected, "{why}");
+    }
+    let ollama = r#"{"message":{"content":"x"},"done":true,"prompt_eval_count":10,"eval_count":7}"#;
+    assert_eq!(answered(Vendor::Ollama, ollama).await.usage, counts(10, 7, 0, 0));
+    let from_cache = r#"{"message":{"content":"x"},"done":true,"eval_count":7}"#;
+    assert_eq!(answered(Vendor::Ollama, from_cache).await.usage, counts(0, 7, 0, 0), "zeros are left out");
+}
+
+#[tokio::test]
+async fn every_finish_reason_is_an_end_a_limit_a_filter_or_an_error() {
+    use ProviderErrorKind as Kind;
+    let unavailable = Kind::Unavailable { retry_after: None };
+    let table = [
+        ("stop", Ok(FinishReason::Stop)),
+        ("eos", Ok(FinishReason::Stop)),
+        ("function_call", Ok(FinishReason::Stop)),
+        ("length", Ok(FinishReason::Length)),
+        ("model_length", Ok(FinishReason::Length)),
+        ("content_filter", Ok(FinishReason::ContentFilter)),
+        ("content_filter: PROHIBITED_CONTENT", Ok(FinishReason::ContentFilter)),
+        ("SAFETY", Ok(FinishReason::ContentFilter)),
+        ("function_call_filter: MALFORMED_FUNCTION_CALL", Err(Kind::ModelFault)),
+        ("insufficient_system_resource", Err(unavailable)),
+        ("abort", Err(unavailable)),
+    ];
+    for (label, expected) in table {
+        let body = sse(&[json!({"choices": [{"delta": {"content": "x"}, "finish_reason": label}]})]);
+        let upstream = Upstream::script([Answer::ok(SSE, body)]).await;
+        let (turn, failure) = turn(&*connect(Vendor::OpenAi, &config(&upstream.url()))).await;
+        let observed = match failure {
+            Some(error) => Err(error.kind),
+            None => Ok(turn.reason.unwrap()),
+        };
+        assert_eq!(observed, expected, "{label}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_its_end_is_an_error_that_says_what_came() {
+    use ProviderErrorKind as Kind;
+    let text = json!({"choices": [{"delta": {"content": "x"}}]});
+    let rate_limited = Kind::RateLimited { retry_after: None };
+    let table = [
+        (String::new(), Kind::Truncated, "the conversation is too long", "llama-cpp-python: an overlong prompt"),
+        ("data: [DONE]\n\n".to_owned(), Kind::Truncated, "too long", "the same behind a gateway"),
+        (sse(std::slice::from_ref(&text)), Kind::Truncated, "terminal marker", "[DONE] without a finish reason"),
+        (
+            sse(&[text.clone(), json!({"error": {"message": "slow down", "code": 429}})]),
+            rate_limited,
+            "slow down",
+            "a code that is a number",
+        ),
+        (
+            sse(&[json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}})]),
+            rate_limited,
+            "slow down",
+            "a code that is a word",
+        ),
+        (
+            sse(&[json!({"object": "error", "message": "no", "type": "BadRequestError", "code": 400})]),
+            Kind::Rejected,
+            "no",
+            "vLLM: the chunk is the error",
+        ),
+        (sse(&[json!({"error": "it broke"})]), Kind::Unavailable { retry_after: None }, "it broke", "a mere text"),
+        (
+            sse(&[json!({"choices": [], "x_groq": {"error": "over capacity"}})]),
+            Kind::Unavailable { retry_after: None },
+            "over capacity",
+            "Groq: in its own corner",
+        ),
+    ];
+    for (body, kind, words, why) in table {
+        let upstream = Upstream::script([Answer::ok(SSE, body)]).await;
+        let (_, failure) = turn(&*connect(Vendor::OpenAi, &config(&upstream.url()))).await;
+        let error = failure.unwrap();
+        assert_eq!(error.kind, kind, "{why}");
+        assert!(report(&error).contains(words), "{why}: {}", report(&error));
+    }
+}
+
+#[tokio::test]
+async fn temperature_and_effort_are_sent_in_the_server_s_own_words_when_somebody_chose_them() {
+    let efforts = [
+        (Effort::None, "none", json!(false), "low"),
+        (Effort::Low, "low", json!(true), "low"),
+        (Effort::Medium, "medium", json!(true), "medium"),
+        (Effort::High, "high", json!(true), "high"),
+        (Effort::Max, "high", json!(true), "high"),
+    ];
+    for (effort, openai, ollama, gpt_oss) in efforts {
+        let mut model = ModelChoice::of(some_model(), 100);
+        (model.temperature, model.effort) = (Some(0.25), Some(effort));
+        let sent = asked(Vendor::OpenAi, |_| {}, &model).await.json();
+        assert_eq!((&sent["temperature"], &sent["reasoning_effort"]), (&json!(0.25), &json!(openai)));
+        let sent = asked(Vendor::Ollama, |_| {}, &model).await.json();
+        assert_eq!((&sent["options"]["temperature"], &sent["think"]), (&json!(0.25), &ollama));
+        let with_levels = |config: &mut llm::Config| config.ollama.model = "gpt-oss:20b".to_owned();
+        assert_eq!(asked(Vendor::Ollama, with_levels, &model).await.json()["think"], json!(gpt_oss));
+    }
+}
+
+fn toml_config(text: &str) -> llm::Config {
+    toml::from_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_request_has_the_headers_and_fields_that_the_operator_added() {
+    let openai = toml_config(
+        r#"
+        [openai]
+        api_key = "sk-1"
+        extra_headers = { HTTP-Referer = "https://example.org", X-Title = "Switchboard", X-Secret = "hush" }
+        [openai.extra_body]
+        parallel_tool_calls = false
+        provider = { order = ["anthropic"], allow_fallbacks = false }
+        "#,
+    )
+    .openai;
+    assert!(!format!("{openai:?}").contains("hush"), "{openai:?}");
+    let change = |config: &mut llm::Config| {
+        let base_url = std::mem::take(&mut config.openai.base_url);
+        config.openai = openai;
+        config.openai.base_url = base_url;
+    };
+    let request = asked(Vendor::OpenAi, change, &ModelChoice::of(some_model(), 100)).await;
+    let headers = ["http-referer", "x-title", "x-secret", "authorization"].map(|name| request.header(name));
+    assert_eq!(headers, [Some("https://example.org"), Some("Switchboard"), Some("hush"), Some("Bearer sk-1")]);
+    let expected = json!({
+        "model": "gpt-5.5-mini",
+        "messages": [{"role": "user", "content": "hello"}],
+        "stream": true,
+        "stream_options": {"include_usage": true},
+        "max_tokens": 100,
+        "parallel_tool_calls": false,
+        "provider": {"order": ["anthropic"], "allow_fallbacks": false},
+    });
+    assert_eq!(request.json(), expected);
+}
+
+#[test]
+fn what_a_request_has_anyway_cannot_be_added() {
+    let table = [
+        ("extra_body.model = 'x'", "extra_body.model is a field that the request has already"),
+        ("extra_body.stream = false", "extra_body.stream is a field that the request has already"),
+        ("extra_body.temperature = 1", "extra_body.temperature is a field that the request has already"),
+        ("extra_headers.Accept = 'x'", "extra_headers.Accept is a header that the request has already"),
+        ("extra_headers.host = 'x'", "extra_headers.host is a header that the request has already"),
+        (
+            "api_key = 'k'\nextra_headers.Authorization = 'x'",
+            "extra_headers.Authorization is a header that the request has already",
+        ),
+        ("extra_headers = { x = '1', X = '2' }", "extra_headers.x is a header that the request has already"),
+        ("extra_headers.'a b' = 'x'", "extra_headers.a b is not the name of an http header"),
+        ("extra_headers.x = \"a\\nb\"", "extra_headers.x has characters that no http header can carry"),
+    ];
+    for (text, message) in table {
+        let config = toml_config(&format!("[openai]\n{text}"));
+        let error = llm::connect(&origin(Vendor::OpenAi, &config), &config).err().unwrap();
+        assert_eq!(error.to_string(), format!("llm.openai.{message}"));
+    }
+    let own_key = toml_config("[openai]\nextra_headers.Authorization = 'Basic eA=='");
+    assert!(llm::connect(&origin(Vendor::OpenAi, &own_key), &own_key).is_ok(), "without a key it is the operator's");
+    let error = toml::from_str::<llm::Config>("[openai]\nextra_headers.x = 1234567").unwrap_err();
+    assert!(!error.message().contains("1234567"), "a secret of the wrong type is not quoted: {}", error.message());
+}
+
+#[tokio::test]
+async fn mistral_gets_calls_and_results_under_ids_that_it_takes() {
+    let call = |id: ToolCallId| AssistantPart::ToolCall {
+        call: ToolCall { id, name: "find".to_owned(), input: ToolInput::parse("{}") },
+        replay: None,
+    };
+    let ids = [
+        ToolCallId::from_model("abcDEF123"),
+        ToolCallId::from_model("toolu_01"),
+        ToolCallId::from_minted("call_0123456789abcdef"),
+    ];
+    let result = |id: &ToolCallId| ToolResult {
+        id: id.clone(),
+        name: "find".to_owned(),
+        content: "{}".to_owned(),
+        is_error: false,
+    };
+    let messages = [
+        Message::User(UserMessage::new("hello")),
+        Message::Assistant(AssistantMessage {
+            origin: Arc::new(some_model()),
+            parts: ids.iter().cloned().map(call).collect(),
+        }),
+        Message::ToolResults(ids.iter().map(result).collect()),
+    ];
+    for (setting, is_mapped) in [("mistral", true), ("any", false), ("auto", false)] {
+        let upstream = Upstream::script([Answer::status(500, "text/plain", "seen")]).await;
+        let mut config = toml_config(&format!("[openai]\ntool_call_ids = '{setting}'"));
+        config.openai.base_url = upstream.url();
+        let provider = connect(Vendor::OpenAi, &config);
+        assert!(ask(&*provider, &messages, &ModelChoice::of(some_model(), 100)).await.is_none());
+        let sent = upstream.requests().pop().unwrap().json();
+        let sent = sent["messages"].as_array().unwrap();
+        let calls: Vec<&str> =
+            sent[1]["tool_calls"].as_array().unwrap().iter().map(|call| call["id"].as_str().unwrap()).collect();
+        let results: Vec<&str> = sent[2..].iter().map(|result| result["tool_call_id"].as_str().unwrap()).collect();
+        assert_eq!(calls, results, "{setting}");
+        assert_eq!(calls[0], "abcDEF123", "{setting}: Mistral's own");
+        let nine = |id: &&str| id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        assert_eq!(calls.iter().all(nine), is_mapped, "{setting}: {calls:?}");
+        assert_eq!(calls.iter().collect::<HashSet<_>>().len(), 3, "{setting}: {calls:?}");
+    }
+}
