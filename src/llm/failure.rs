@@ -197,6 +197,10 @@ impl Words {
                 _ => {}
             }
         }
+        // LM Studio says so inside a stream, in mere words.
+        if self.is_about_length() {
+            return ProviderErrorKind::ContextTooLong;
+        }
         // Overload and internal errors are what vendors report in the middle of an answer.
         ProviderErrorKind::Unavailable { retry_after }
     }
@@ -204,9 +208,17 @@ impl Words {
     /// No vendor but OpenAI has a code for a conversation that is too long.
     fn is_about_length(&self) -> bool {
         let message = self.message.to_ascii_lowercase();
-        ["prompt is too long", "context length", "context window", "maximum number of tokens", "context size"]
-            .iter()
-            .any(|phrase| message.contains(phrase))
+        let phrases = [
+            "prompt is too long",
+            "context length",
+            "context window",
+            "maximum number of tokens",
+            "context size",
+            // xAI (cline#3120), Alibaba (qwen-code#98).
+            "maximum prompt length",
+            "range of input length",
+        ];
+        phrases.iter().any(|phrase| message.contains(phrase))
     }
 }
 

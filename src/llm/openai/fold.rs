@@ -96,9 +96,10 @@ fn reason(label: &str) -> Result<FinishReason, ProviderError> {
     }
 }
 
-/// The error of a success without a body.
+/// The error of a success that says nothing at all.
 fn nothing() -> ProviderError {
-    let detail = "the answer is empty; llama-cpp-python says so when the conversation is too long for the model";
+    let detail =
+        "the answer has not one chunk; llama-cpp-python answers so when the conversation is too long for the model";
     ProviderError::new(ProviderErrorKind::Truncated, detail)
 }
 

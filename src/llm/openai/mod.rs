@@ -14,16 +14,18 @@ mod wire;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
     TRANSFER_ENCODING,
 };
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 
 use self::fold::Fold;
 use self::habits::{Habits, Host};
 use super::Setup;
 use super::answer;
+use super::failure;
 use super::http::{self, ConnectError, Endpoint};
 use super::sse::Sse;
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
@@ -31,11 +33,16 @@ use crate::chat::message::ModelOrigin;
 
 pub use self::config::{Config, MaxTokensField, Secret, ToolCallIds};
 
+/// 8 bytes: less is no secret worth the name.
+const MIN_SECRET_BYTES: usize = 8;
+
 /// OpenAI, or what speaks its API.
 pub(super) struct OpenAi {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
     habits: Habits,
+    /// Values of the operator's headers, which must not appear in any error either.
+    secrets: Arc<[SecretString]>,
 }
 
 impl OpenAi {
@@ -52,7 +59,7 @@ impl OpenAi {
         let habits = Habits::new(section, config, host)?;
         let endpoint = Endpoint::new(net, url, "text/event-stream", headers);
         let endpoint = endpoint.with_key(section, header, prefix, &config.api_key)?;
-        Ok(Self { origin, endpoint, habits })
+        Ok(Self { origin, endpoint, habits, secrets: secrets(config) })
     }
 }
 
@@ -79,7 +86,21 @@ fn extra_headers(section: &str, config: &Config, key_header: &HeaderName) -> Res
 #[async_trait]
 impl LlmProvider for OpenAi {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin, &self.habits)).await?;
-        Ok(answer::stream(&self.origin, opened, Sse::default(), Fold::default()))
+        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin, &self.habits)).await;
+        let opened = opened.map_err(|error| scrubbed(error, &self.secrets))?;
+        let answer = answer::stream(&self.origin, opened, Sse::default(), Fold::default());
+        let secrets = Arc::clone(&self.secrets);
+        let events = answer.events.map(move |event| event.map_err(|error| scrubbed(error, &secrets))).boxed();
+        Ok(EventStream { events, ..answer })
     }
+}
+
+/// The header values that are long enough to be secret; a shorter one would be found in any number.
+fn secrets(config: &Config) -> Arc<[SecretString]> {
+    let values = config.extra_headers.values().map(|Secret(value)| value.expose_secret().trim());
+    values.filter(|value| value.len() >= MIN_SECRET_BYTES).map(SecretString::from).collect()
+}
+
+fn scrubbed(error: ProviderError, secrets: &[SecretString]) -> ProviderError {
+    secrets.iter().fold(error, failure::scrubbed)
 }

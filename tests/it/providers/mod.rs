@@ -3,6 +3,7 @@
 
 mod compatible;
 mod faults;
+mod habits;
 mod http_errors;
 mod requests;
 mod transcripts;
