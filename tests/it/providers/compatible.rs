@@ -120,6 +120,23 @@ async fn a_think_tag_behind_reasoning_or_a_call_is_text() {
 }
 
 #[tokio::test]
+async fn what_was_held_back_for_a_tag_is_said_before_an_error() {
+    let sse = |end: &str| format!("data: {}\n\n{end}", json!({"choices": [{"delta": {"content": "<th"}}]}));
+    let line = |end: &str| format!("{}\n{end}", json!({"message": {"content": "<th"}}));
+    for (vendor, content_type, body) in [
+        (Vendor::OpenAi, SSE, sse("")),
+        (Vendor::OpenAi, SSE, sse("data: {\"error\":\"it broke\"}\n\n")),
+        (Vendor::Ollama, NDJSON, line("")),
+        (Vendor::Ollama, NDJSON, line("{\"error\":\"it broke\"}\n")),
+    ] {
+        let upstream = Upstream::script([Answer::ok(content_type, body.clone())]).await;
+        let (turn, failure) = turn(&*connect(vendor, &config(&upstream.url()))).await;
+        assert!(failure.is_some(), "{body}");
+        assert_eq!(turn.message.text(), "<th", "{body}");
+    }
+}
+
+#[tokio::test]
 async fn reasoning_goes_back_the_way_it_came_and_is_shown_once() {
     let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{}"}}]});
     let calls = json!([{"id": "a", "type": "function", "function": {"name": "find", "arguments": "{}"}}]);
