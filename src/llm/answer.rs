@@ -119,8 +119,8 @@ pub(crate) fn truncated() -> ProviderError {
 
 /// The answer of `origin` that has begun as `opened`.
 pub(crate) fn stream(origin: &Arc<ModelOrigin>, opened: Opened, reader: (impl Frames, impl Fold)) -> EventStream {
-    let Opened { body, request_id, key } = opened;
-    let events = events(body, reader).map(move |event| event.map_err(|error| failure::scrubbed(error, &key)));
+    let Opened { body, request_id, secrets } = opened;
+    let events = events(body, reader).map(move |event| event.map_err(|error| failure::scrubbed(error, &secrets)));
     EventStream { origin: Arc::clone(origin), request_id, events: events.boxed() }
 }
 

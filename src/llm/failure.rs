@@ -72,14 +72,15 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     REQUEST_IDS.iter().find_map(|name| header(headers, name)).map(shorten)
 }
 
-/// `error` without the key, should the other side have repeated it.
-pub(crate) fn scrubbed(error: ProviderError, key: &SecretString) -> ProviderError {
-    let key = key.expose_secret();
+/// `error` without `secrets`, should the other side have repeated one.
+pub(crate) fn scrubbed(error: ProviderError, secrets: &[SecretString]) -> ProviderError {
     let words = Causes(&*error.detail).to_string();
-    if key.is_empty() || !words.contains(key) {
+    let found: Vec<&str> = secrets.iter().map(ExposeSecret::expose_secret).filter(|s| words.contains(*s)).collect();
+    if found.is_empty() {
         return error;
     }
-    ProviderError { detail: words.replace(key, "[key]").into(), ..error }
+    let clean = found.into_iter().fold(words, |words, secret| words.replace(secret, "[secret]"));
+    ProviderError { detail: clean.into(), ..error }
 }
 
 /// What an error says, whatever its shape.
@@ -197,6 +198,10 @@ impl Words {
                 _ => {}
             }
         }
+        // LM Studio says so inside a stream, in mere words.
+        if self.is_about_length() {
+            return ProviderErrorKind::ContextTooLong;
+        }
         // Overload and internal errors are what vendors report in the middle of an answer.
         ProviderErrorKind::Unavailable { retry_after }
     }
@@ -204,9 +209,17 @@ impl Words {
     /// No vendor but OpenAI has a code for a conversation that is too long.
     fn is_about_length(&self) -> bool {
         let message = self.message.to_ascii_lowercase();
-        ["prompt is too long", "context length", "context window", "maximum number of tokens", "context size"]
-            .iter()
-            .any(|phrase| message.contains(phrase))
+        let phrases = [
+            "prompt is too long",
+            "context length",
+            "context window",
+            "maximum number of tokens",
+            "context size",
+            // xAI (cline#3120), Alibaba (qwen-code#98).
+            "maximum prompt length",
+            "range of input length",
+        ];
+        phrases.iter().any(|phrase| message.contains(phrase))
     }
 }
 

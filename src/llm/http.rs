@@ -2,6 +2,7 @@
 //! own limit; the whole answer has none, since a good answer may be long.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -29,6 +30,9 @@ const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// 30 s between two signs of life on a connection: less than what routers and proxies keep a silent one for.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
+/// 8 bytes: a shorter value of a header is no secret, and would be found in any number.
+const MIN_SECRET_BYTES: usize = 8;
+
 /// A body while it comes; dropping it closes the connection.
 pub(crate) type Body = BoxStream<'static, Result<Bytes, ProviderError>>;
 
@@ -52,14 +56,17 @@ pub(crate) struct Net {
     pub(crate) patience: Patience,
 }
 
-/// Where a vendor is reached, and how. Has no `Debug`: it holds the key.
+/// Where a vendor is reached, and how. Has no `Debug`: it holds secrets.
 pub(crate) struct Endpoint {
     client: Client,
     url: Url,
     headers: HeaderMap,
-    key: SecretString,
+    secrets: Secrets,
     patience: Patience,
 }
+
+/// What must not appear in any error: the key, and the values of other headers that are marked as secret.
+pub(crate) type Secrets = Arc<[SecretString]>;
 
 /// An answer that has begun.
 pub(crate) struct Opened {
@@ -67,8 +74,8 @@ pub(crate) struct Opened {
     pub(crate) body: Body,
     /// What the vendor calls the request.
     pub(crate) request_id: Option<String>,
-    /// What must not appear in any error.
-    pub(crate) key: SecretString,
+    /// What must not appear in its errors either.
+    pub(crate) secrets: Secrets,
 }
 
 /// Why a provider cannot be set up.
@@ -135,7 +142,10 @@ impl Endpoint {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let client = if is_loopback(&url) { net.direct.clone() } else { net.proxied.clone() };
-        Self { client, url, headers, key: SecretString::default(), patience: net.patience }
+        let values = headers.values().filter(|value| value.is_sensitive());
+        let texts = values.filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= MIN_SECRET_BYTES);
+        let secrets = texts.map(SecretString::from).collect();
+        Self { client, url, headers, secrets, patience: net.patience }
     }
 
     /// Adds the header `name` with `prefix` and the key, marked as secret; nothing when the key is empty.
@@ -154,7 +164,7 @@ impl Endpoint {
         let mut value = value.map_err(|_| ConnectError::Header { section: section.to_owned(), key: "api_key" })?;
         value.set_sensitive(true);
         self.headers.insert(name, value);
-        self.key = text.to_owned().into();
+        self.secrets = self.secrets.iter().cloned().chain([SecretString::from(text)]).collect();
         Ok(self)
     }
 
@@ -168,7 +178,7 @@ impl Endpoint {
     /// # Errors
     /// When there is no connection, no answer in time, or another status.
     pub(crate) async fn post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
-        self.try_post(body).await.map_err(|error| failure::scrubbed(error, &self.key))
+        self.try_post(body).await.map_err(|error| failure::scrubbed(error, &self.secrets))
     }
 
     async fn try_post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
@@ -188,7 +198,11 @@ impl Endpoint {
             return Err(refusal(response).await);
         }
         let request_id = failure::request_id(response.headers());
-        Ok(Opened { body: body_of(response, deadline, self.patience.idle), request_id, key: self.key.clone() })
+        Ok(Opened {
+            body: body_of(response, deadline, self.patience.idle),
+            request_id,
+            secrets: Arc::clone(&self.secrets),
+        })
     }
 }
 

@@ -18,6 +18,7 @@ impl answer::Fold for Fold {
     fn push(&mut self, frame: &str, events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
         let line: wire::Line<'_> = read(frame)?;
         if let Some(error) = line.error {
+            self.tags.finish(events);
             return Err(error.into_error());
         }
         if let Some(message) = line.message {
@@ -49,7 +50,8 @@ impl answer::Fold for Fold {
         Ok(Flow::Done)
     }
 
-    fn finish(&mut self, _tail: &str, _events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+    fn finish(&mut self, _tail: &str, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+        self.tags.finish(events);
         Err(answer::truncated())
     }
 }

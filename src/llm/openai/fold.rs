@@ -48,12 +48,17 @@ impl answer::Fold for Fold {
             self.finish_reason = choice.finish_reason.filter(|r| !r.is_empty()).or(self.finish_reason.take());
         }
         match error {
-            Some(error) => Err(error.into_error()),
+            Some(error) => {
+                self.tags.finish(events);
+                Err(error.into_error())
+            }
             None => Ok(Flow::More),
         }
     }
 
     fn finish(&mut self, tail: &str, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+        // First of all, so that a bad end loses nothing that was said.
+        self.tags.finish(events);
         if let Some(error) = failure::error_in(tail) {
             return Err(error);
         }
@@ -65,7 +70,6 @@ impl answer::Fold for Fold {
         if reason == FinishReason::Stop && self.calls.has_nameless() {
             return Err(ProviderError::new(ProviderErrorKind::ModelFault, "a tool call without a name"));
         }
-        self.tags.finish(events);
         self.mark_reasoning(events)?;
         // Signatures may come behind the text they sign, so only now the details are whole.
         if let Some(data) = self.details.take()? {
@@ -81,12 +85,14 @@ fn reason(label: &str) -> Result<FinishReason, ProviderError> {
     let fault = |kind| Err(ProviderError::new(kind, format!("finish reason {label}")));
     match label.split_once(':').map_or(label, |(class, _)| class) {
         "length" | "model_length" | "max_tokens" | "MAX_TOKENS" => Ok(FinishReason::Length),
-        "content_filter" | "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
+        "content_filter" | "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
             Ok(FinishReason::ContentFilter)
         }
-        "function_call_filter" | "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
-            fault(ProviderErrorKind::ModelFault)
-        }
+        "function_call_filter"
+        | "MALFORMED_FUNCTION_CALL"
+        | "UNEXPECTED_TOOL_CALL"
+        | "TOO_MANY_TOOL_CALLS"
+        | "OTHER" => fault(ProviderErrorKind::ModelFault),
         // vLLM and SGLang abort an answer when they are told to or run out of room.
         "error" | "network_error" | "insufficient_system_resource" | "abort" => {
             fault(ProviderErrorKind::Unavailable { retry_after: None })
@@ -96,9 +102,10 @@ fn reason(label: &str) -> Result<FinishReason, ProviderError> {
     }
 }
 
-/// The error of a success without a body.
+/// The error of a success that says nothing at all.
 fn nothing() -> ProviderError {
-    let detail = "the answer is empty; llama-cpp-python says so when the conversation is too long for the model";
+    let detail =
+        "the answer has not one chunk; llama-cpp-python answers so when the conversation is too long for the model";
     ProviderError::new(ProviderErrorKind::Truncated, detail)
 }
 

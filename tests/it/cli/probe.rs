@@ -124,7 +124,7 @@ async fn what_is_wrong_with_a_model_is_on_its_line_and_never_its_key() {
         "chatty m yes yes no N ms yes tools: it answered without a call".to_owned(),
         format!(
             "denied m no ? ? ? ? provider_unauthorized: {said} refused this server's credentials; please tell its \
-             operator: http 401: Incorrect API key provided: [key] (request req-7)"
+             operator: http 401: Incorrect API key provided: [secret] (request req-7)"
         ),
         "lump m yes no yes N ms yes".to_owned(),
         "mute m no ? ? ? yes no text within 4096 tokens".to_owned(),

@@ -1,5 +1,5 @@
 //! The many servers that speak chat completions with deviations of their own, and Ollama: reasoning in all its forms and
-//! on its way back, token counts, ends, and what the configuration adds to a request.
+//! on its way back, token counts, ends and errors.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,15 +8,14 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderErrorKind, SystemPrompt};
 use switchboard::agent::turn::{Turn, TurnFold};
-use switchboard::chat::ids::ToolCallId;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
-use switchboard::chat::model::{Effort, ModelChoice};
+use switchboard::chat::model::ModelChoice;
 use switchboard::chat::stream::{FinishReason, Usage};
-use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
+use switchboard::chat::tool::ToolResult;
 use switchboard::llm::{self, Vendor};
 
 use super::{config, connect, origin, report, some_model, turn};
-use crate::support::upstream::{Answer, Request, Upstream};
+use crate::support::upstream::{Answer, Upstream};
 
 const SSE: &str = "text/event-stream";
 const NDJSON: &str = "application/x-ndjson";
@@ -42,7 +41,7 @@ fn ndjson(messages: &[Value]) -> String {
 /// The turn that `vendor` makes of `body`.
 async fn answered(vendor: Vendor, body: impl Into<Vec<u8>>) -> Turn {
     let content_type = if vendor == Vendor::Ollama { NDJSON } else { SSE };
-    let upstream = Upstream::script([Answer::ok(content_type, body)]).await;
+    let upstream = Upstream::script([Answer::ok(content_type, body).cut(|| 7)]).await;
     let (turn, failure) = turn(&*connect(vendor, &config(&upstream.url()))).await;
     assert!(failure.is_none(), "{failure:?}");
     turn
@@ -56,8 +55,8 @@ fn thinking(turn: &Turn) -> String {
     texts.collect()
 }
 
-/// What `provider` sends for `messages`, asked as `model` says; the upstream refuses it.
-async fn ask(provider: &dyn LlmProvider, messages: &[Message], model: &ModelChoice) -> Option<Turn> {
+/// The turn that `provider` makes of `messages`, asked as `model` says; `None` when it is refused.
+pub(super) async fn ask(provider: &dyn LlmProvider, messages: &[Message], model: &ModelChoice) -> Option<Turn> {
     let system = SystemPrompt { instructions: "".into(), context: String::new() };
     let request = ChatRequest { system: &system, messages, tools: &[], model, deadline: None };
     let mut stream = provider.stream_chat(request).await.ok()?;
@@ -89,16 +88,6 @@ async fn asked_after(body: String, change: fn(&mut llm::Config)) -> (Turn, Vec<V
     (turn, request["messages"].as_array().unwrap().clone())
 }
 
-/// What is sent for a question and nothing else, asked as `model` says.
-async fn asked(vendor: Vendor, change: impl FnOnce(&mut llm::Config), model: &ModelChoice) -> Request {
-    let upstream = Upstream::script([Answer::status(500, "text/plain", "seen")]).await;
-    let mut config = config(&upstream.url());
-    change(&mut config);
-    let messages = [Message::User(UserMessage::new("hello"))];
-    assert!(ask(&*connect(vendor, &config), &messages, model).await.is_none());
-    upstream.requests().pop().unwrap()
-}
-
 #[tokio::test]
 async fn reasoning_that_a_server_leaves_in_the_text_is_reasoning_all_the_same() {
     let table = [
@@ -128,6 +117,23 @@ async fn a_think_tag_behind_reasoning_or_a_call_is_text() {
     }
     let turn = answered(Vendor::Ollama, ndjson(&[json!({"content": "", "thinking": "Hm."}), tag])).await;
     assert_eq!((thinking(&turn).as_str(), turn.message.text().as_str()), ("Hm.", "<think>x"));
+}
+
+#[tokio::test]
+async fn what_was_held_back_for_a_tag_is_said_before_an_error() {
+    let sse = |end: &str| format!("data: {}\n\n{end}", json!({"choices": [{"delta": {"content": "<th"}}]}));
+    let line = |end: &str| format!("{}\n{end}", json!({"message": {"content": "<th"}}));
+    for (vendor, content_type, body) in [
+        (Vendor::OpenAi, SSE, sse("")),
+        (Vendor::OpenAi, SSE, sse("data: {\"error\":\"it broke\"}\n\n")),
+        (Vendor::Ollama, NDJSON, line("")),
+        (Vendor::Ollama, NDJSON, line("{\"error\":\"it broke\"}\n")),
+    ] {
+        let upstream = Upstream::script([Answer::ok(content_type, body.clone())]).await;
+        let (turn, failure) = turn(&*connect(vendor, &config(&upstream.url()))).await;
+        assert!(failure.is_some(), "{body}");
+        assert_eq!(turn.message.text(), "<th", "{body}");
+    }
 }
 
 #[tokio::test]
@@ -185,6 +191,22 @@ async fn reasoning_goes_back_the_way_it_came_and_is_shown_once() {
             "{why}, not wanted"
         );
     }
+}
+
+#[tokio::test]
+async fn what_google_s_layer_puts_on_a_call_goes_back_on_that_call() {
+    let signed = json!({"google": {"thought_signature": "CiQB"}});
+    let chunk = json!({"tool_calls": [
+        {"id": "a", "function": {"name": "find", "arguments": "{}"}, "extra_content": signed},
+        {"id": "b", "function": {"name": "find", "arguments": "{}"}},
+    ]});
+    let (_, messages) = asked_after(deltas(&[chunk]), |_| {}).await;
+    let function = json!({"name": "find", "arguments": "{}"});
+    let expected = json!([
+        {"id": "a", "type": "function", "function": function, "extra_content": signed},
+        {"id": "b", "type": "function", "function": function},
+    ]);
+    assert_eq!(messages[1]["tool_calls"], expected);
 }
 
 #[tokio::test]
@@ -354,6 +376,15 @@ async fn an_answer_without_its_end_is_an_error_that_says_what_came() {
             "over capacity",
             "Groq: in its own corner",
         ),
+        (
+            sse(&[
+                json!({"error": {"message": "Trying to keep the first 9 tokens when context the overflows. However, \
+                the model is loaded with context length of only 8 tokens"}}),
+            ]),
+            Kind::ContextTooLong,
+            "Trying to keep",
+            "LM Studio: in words alone",
+        ),
     ];
     for (body, kind, words, why) in table {
         let upstream = Upstream::script([Answer::ok(SSE, body)]).await;
@@ -365,131 +396,23 @@ async fn an_answer_without_its_end_is_an_error_that_says_what_came() {
 }
 
 #[tokio::test]
-async fn temperature_and_effort_are_sent_in_the_server_s_own_words_when_somebody_chose_them() {
-    let efforts = [
-        (Effort::None, "none", json!(false), "low"),
-        (Effort::Low, "low", json!(true), "low"),
-        (Effort::Medium, "medium", json!(true), "medium"),
-        (Effort::High, "high", json!(true), "high"),
-        (Effort::Max, "high", json!(true), "high"),
-    ];
-    for (effort, openai, ollama, gpt_oss) in efforts {
-        let mut model = ModelChoice::of(some_model(), 100);
-        (model.temperature, model.effort) = (Some(0.25), Some(effort));
-        let sent = asked(Vendor::OpenAi, |_| {}, &model).await.json();
-        assert_eq!((&sent["temperature"], &sent["reasoning_effort"]), (&json!(0.25), &json!(openai)));
-        let sent = asked(Vendor::Ollama, |_| {}, &model).await.json();
-        assert_eq!((&sent["options"]["temperature"], &sent["think"]), (&json!(0.25), &ollama));
-        let with_levels = |config: &mut llm::Config| config.ollama.model = "gpt-oss:20b".to_owned();
-        assert_eq!(asked(Vendor::Ollama, with_levels, &model).await.json()["think"], json!(gpt_oss));
-    }
-}
-
-fn toml_config(text: &str) -> llm::Config {
-    toml::from_str(text).unwrap()
-}
-
-#[tokio::test]
-async fn a_request_has_the_headers_and_fields_that_the_operator_added() {
-    let openai = toml_config(
-        r#"
-        [openai]
-        api_key = "sk-1"
-        extra_headers = { HTTP-Referer = "https://example.org", X-Title = "Switchboard", X-Secret = "hush" }
-        [openai.extra_body]
-        parallel_tool_calls = false
-        provider = { order = ["anthropic"], allow_fallbacks = false }
-        "#,
-    )
-    .openai;
-    assert!(!format!("{openai:?}").contains("hush"), "{openai:?}");
-    let change = |config: &mut llm::Config| {
-        let base_url = std::mem::take(&mut config.openai.base_url);
-        config.openai = openai;
-        config.openai.base_url = base_url;
-    };
-    let request = asked(Vendor::OpenAi, change, &ModelChoice::of(some_model(), 100)).await;
-    let headers = ["http-referer", "x-title", "x-secret", "authorization"].map(|name| request.header(name));
-    assert_eq!(headers, [Some("https://example.org"), Some("Switchboard"), Some("hush"), Some("Bearer sk-1")]);
-    let expected = json!({
-        "model": "gpt-5.5-mini",
-        "messages": [{"role": "user", "content": "hello"}],
-        "stream": true,
-        "stream_options": {"include_usage": true},
-        "max_tokens": 100,
-        "parallel_tool_calls": false,
-        "provider": {"order": ["anthropic"], "allow_fallbacks": false},
-    });
-    assert_eq!(request.json(), expected);
-}
-
-#[test]
-fn what_a_request_has_anyway_cannot_be_added() {
-    let table = [
-        ("extra_body.model = 'x'", "extra_body.model is a field that the request has already"),
-        ("extra_body.stream = false", "extra_body.stream is a field that the request has already"),
-        ("extra_body.temperature = 1", "extra_body.temperature is a field that the request has already"),
-        ("extra_headers.Accept = 'x'", "extra_headers.Accept is a header that the request has already"),
-        ("extra_headers.host = 'x'", "extra_headers.host is a header that the request has already"),
+async fn a_conversation_that_is_too_long_is_known_by_every_server_s_words() {
+    for (body, server) in [
+        (r#"{"object":"error","message":"This model's maximum context length is 8 tokens.","code":400}"#, "vLLM"),
+        (r#"{"error":{"type":"exceed_context_size_error","code":400,"message":"n"}}"#, "llama.cpp"),
         (
-            "api_key = 'k'\nextra_headers.Authorization = 'x'",
-            "extra_headers.Authorization is a header that the request has already",
+            r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length"}"#,
+            "LM Studio",
         ),
-        ("extra_headers = { x = '1', X = '2' }", "extra_headers.x is a header that the request has already"),
-        ("extra_headers.'a b' = 'x'", "extra_headers.a b is not the name of an http header"),
-        ("extra_headers.x = \"a\\nb\"", "extra_headers.x has characters that no http header can carry"),
-    ];
-    for (text, message) in table {
-        let config = toml_config(&format!("[openai]\n{text}"));
-        let error = llm::connect(&origin(Vendor::OpenAi, &config), &config).err().unwrap();
-        assert_eq!(error.to_string(), format!("llm.openai.{message}"));
-    }
-    let own_key = toml_config("[openai]\nextra_headers.Authorization = 'Basic eA=='");
-    assert!(llm::connect(&origin(Vendor::OpenAi, &own_key), &own_key).is_ok(), "without a key it is the operator's");
-    let error = toml::from_str::<llm::Config>("[openai]\nextra_headers.x = 1234567").unwrap_err();
-    assert!(!error.message().contains("1234567"), "a secret of the wrong type is not quoted: {}", error.message());
-}
-
-#[tokio::test]
-async fn mistral_gets_calls_and_results_under_ids_that_it_takes() {
-    let call = |id: ToolCallId| AssistantPart::ToolCall {
-        call: ToolCall { id, name: "find".to_owned(), input: ToolInput::parse("{}") },
-        replay: None,
-    };
-    let ids = [
-        ToolCallId::from_model("abcDEF123"),
-        ToolCallId::from_model("toolu_01"),
-        ToolCallId::from_minted("call_0123456789abcdef"),
-    ];
-    let result = |id: &ToolCallId| ToolResult {
-        id: id.clone(),
-        name: "find".to_owned(),
-        content: "{}".to_owned(),
-        is_error: false,
-    };
-    let messages = [
-        Message::User(UserMessage::new("hello")),
-        Message::Assistant(AssistantMessage {
-            origin: Arc::new(some_model()),
-            parts: ids.iter().cloned().map(call).collect(),
-        }),
-        Message::ToolResults(ids.iter().map(result).collect()),
-    ];
-    for (setting, is_mapped) in [("mistral", true), ("any", false), ("auto", false)] {
-        let upstream = Upstream::script([Answer::status(500, "text/plain", "seen")]).await;
-        let mut config = toml_config(&format!("[openai]\ntool_call_ids = '{setting}'"));
-        config.openai.base_url = upstream.url();
-        let provider = connect(Vendor::OpenAi, &config);
-        assert!(ask(&*provider, &messages, &ModelChoice::of(some_model(), 100)).await.is_none());
-        let sent = upstream.requests().pop().unwrap().json();
-        let sent = sent["messages"].as_array().unwrap();
-        let calls: Vec<&str> =
-            sent[1]["tool_calls"].as_array().unwrap().iter().map(|call| call["id"].as_str().unwrap()).collect();
-        let results: Vec<&str> = sent[2..].iter().map(|result| result["tool_call_id"].as_str().unwrap()).collect();
-        assert_eq!(calls, results, "{setting}");
-        assert_eq!(calls[0], "abcDEF123", "{setting}: Mistral's own");
-        let nine = |id: &&str| id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric());
-        assert_eq!(calls.iter().all(nine), is_mapped, "{setting}: {calls:?}");
-        assert_eq!(calls.iter().collect::<HashSet<_>>().len(), 3, "{setting}: {calls:?}");
+        (r#"{"code":"x","error":"This model's maximum prompt length is 8 but the request contains 9 tokens."}"#, "xAI"),
+        (
+            r#"{"error":{"code":"invalid_parameter_error","message":"<400> Range of input length should be [1, 8]"}}"#,
+            "Alibaba",
+        ),
+        (r#"{"object":"error","message":{"detail":"Prompt has 9 tokens, maximum context length is 8"}}"#, "Mistral"),
+    ] {
+        let upstream = Upstream::script([Answer::status(400, "application/json", body)]).await;
+        let (_, failure) = turn(&*connect(Vendor::OpenAi, &config(&upstream.url()))).await;
+        assert_eq!(failure.unwrap().kind, ProviderErrorKind::ContextTooLong, "{server}");
     }
 }

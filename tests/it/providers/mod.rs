@@ -4,6 +4,7 @@
 mod caps;
 mod compatible;
 mod faults;
+mod habits;
 mod http_errors;
 mod properties;
 mod requests;
