@@ -72,6 +72,11 @@ fn overlay(base: &mut Table, layer: Table, path: &str, problems: &mut Vec<Proble
     }
 }
 
+/// Whether the section takes whatever keys the operator needs.
+fn has_free_keys(path: &str) -> bool {
+    [".extra_headers", ".extra_body"].iter().any(|section| path.ends_with(section))
+}
+
 fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &Named, problems: &mut Vec<Problem>) {
     for (name, keys) in USUAL_KEYS {
         let Some(slot) = find(merged, &keys).filter(|slot| slot.as_str() == Some("")) else { continue };
