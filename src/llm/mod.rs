@@ -21,6 +21,7 @@ pub mod ollama;
 pub mod openai;
 mod retry;
 mod router;
+mod schema;
 mod sse;
 mod watch;
 

@@ -4,13 +4,15 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, ModelOrigin};
 use crate::llm::failure::ErrorField;
-use crate::llm::history::{self, Arguments, Entry, Said, Schema};
+use crate::llm::history::{self, Arguments, Entry, Said};
+use crate::llm::schema;
 
 /// The body of `POST /v1/messages`. It never has sampling parameters: newer versions refuse them.
 #[derive(Debug, Serialize)]
@@ -35,7 +37,7 @@ struct Message<'a> {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: Schema<'a>,
+    input_schema: Cow<'a, Value>,
 }
 
 #[derive(Debug, Serialize)]
@@ -111,7 +113,7 @@ impl<'a> Request<'a> {
                 .map(|tool| Tool {
                     name: &tool.name,
                     description: &tool.description,
-                    input_schema: Schema(&tool.input_schema),
+                    input_schema: schema::for_claude(&tool.input_schema),
                 })
                 .collect(),
         }

@@ -4,13 +4,15 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
-use crate::llm::history::{self, Answer, Arguments, Entry, Said, Schema};
+use crate::llm::history::{self, Answer, Arguments, Entry, Said};
+use crate::llm::schema;
 
 /// What the vendor documents for calls of a history that another model made: Gemini 3 refuses a call without a signature.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -123,7 +125,7 @@ struct FunctionDeclaration<'a> {
     description: &'a str,
     /// JSON Schema; the older `parameters` refuses the whole request over any keyword it does not know.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters_json_schema: Option<Schema<'a>>,
+    parameters_json_schema: Option<Cow<'a, Value>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -220,8 +222,7 @@ fn id(call: &ToolCall, is_ours: bool) -> Option<&str> {
 }
 
 fn declaration(tool: &ToolDef) -> FunctionDeclaration<'_> {
-    let schema = Schema(&tool.input_schema);
-    let parameters_json_schema = (!schema.is_empty()).then_some(schema);
+    let parameters_json_schema = schema::for_gemini(&tool.input_schema);
     FunctionDeclaration { name: &tool.name, description: &tool.description, parameters_json_schema }
 }
 

@@ -5,13 +5,15 @@ use std::borrow::Cow;
 
 use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
-use crate::llm::history::{self, Answer, Arguments, Entry, Said, Schema};
+use crate::llm::history::{self, Answer, Arguments, Entry, Said};
+use crate::llm::schema;
 
 /// Stands between tool results and the user's next message when a run failed in between: some servers and many chat
 /// templates refuse a user right after a tool.
@@ -95,7 +97,7 @@ struct Tool<'a> {
 struct ToolFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: Schema<'a>,
+    parameters: Cow<'a, Value>,
 }
 
 fn as_text<S: Serializer>(arguments: &Arguments<'_>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -176,7 +178,7 @@ fn result<'a>(answer: &Answer<'a>) -> Message<'a> {
 }
 
 fn tool(tool: &ToolDef) -> Tool<'_> {
-    let parameters = Schema(&tool.input_schema);
+    let parameters = schema::for_openai(&tool.input_schema);
     Tool { function: ToolFunction { name: &tool.name, description: &tool.description, parameters } }
 }
 
