@@ -1,5 +1,10 @@
 //! The conversation as every vendor must get it: each call answered, nothing empty, no two user messages in a row,
-//! replay data only for its own origin. The vendors' wires write these entries down; nothing is copied on the way.
+//! replay data only for its own origin. The vendors' wires write these entries down.
+//!
+//! **Invariant:** nothing is copied on the way: an entry's `'a` is the conversation's own, and the only texts that are made
+//! new are those that no message has as it stands (two messages of a user in a row, decisions told with a message).
+//! **Invariant:** an entry depends on no later message, so what was sent once is the beginning of what is sent next, and
+//! vendors find it in their caches. Only the newest user message may still grow.
 
 use std::borrow::Cow;
 
