@@ -2,9 +2,10 @@
 //! thought signatures: <https://ai.google.dev/gemini-api/docs/thought-signatures>.
 
 mod fold;
+mod thinking;
 mod wire;
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use async_trait::async_trait;
 use reqwest::header::{HeaderMap, HeaderName};
@@ -46,6 +47,7 @@ impl Default for Config {
 pub(super) struct Gemini {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
+    told_of_temperature: Once,
 }
 
 impl Gemini {
@@ -58,14 +60,23 @@ impl Gemini {
         url.query_pairs_mut().append_pair("alt", "sse");
         let endpoint = Endpoint::new(net, url, "text/event-stream", HeaderMap::new());
         let endpoint = endpoint.with_key(section, HeaderName::from_static("x-goog-api-key"), "", &config.api_key)?;
-        Ok(Self { origin, endpoint })
+        Ok(Self { origin, endpoint, told_of_temperature: Once::new() })
     }
 }
 
 #[async_trait]
 impl LlmProvider for Gemini {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin)).await?;
+        let body = wire::Request::new(&request, &self.origin);
+        if body.lacks_temperature(&request) {
+            self.told_of_temperature.call_once(|| {
+                tracing::debug!(
+                    gen_ai.request.model = self.origin.model,
+                    "this model takes no temperature; it is left out"
+                );
+            });
+        }
+        let opened = self.endpoint.post(&body).await?;
         Ok(answer::stream(&self.origin, opened, Sse::default(), Fold::default()))
     }
 }
