@@ -4,6 +4,7 @@
 mod faults;
 mod http_errors;
 mod requests;
+mod scenarios;
 mod transcripts;
 mod whole_server;
 
