@@ -1,10 +1,15 @@
 //! The conversation as every vendor must get it: each call answered, nothing empty, no two user messages in a row,
-//! replay data only for its own origin. The vendors' wires write these entries down; nothing is copied on the way.
+//! replay data only for its own origin. The vendors' wires write these entries down.
+//!
+//! **Invariant:** nothing is copied on the way: an entry's `'a` is the conversation's own, and the only texts that are made
+//! new are those that no message has as it stands (two messages of a user in a row, decisions told with a message).
+//! **Invariant:** an entry depends on no later message, so what was sent once is the beginning of what is sent next, and
+//! vendors find it in their caches. Only the newest user message may still grow.
 
 use std::borrow::Cow;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value};
+use serde::ser::{Serialize, Serializer};
+use serde_json::Map;
 
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
@@ -142,41 +147,9 @@ impl Serialize for Arguments<'_> {
     }
 }
 
-/// A tool's schema as vendors take it: an object with `properties`, without the `$schema` key that some refuse.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Schema<'a>(pub(crate) &'a Value);
-
-impl Schema<'_> {
-    /// Whether the tool takes no arguments at all.
-    pub(crate) fn is_empty(&self) -> bool {
-        let properties = self.0.get("properties").and_then(Value::as_object);
-        properties.is_none_or(Map::is_empty) && self.0.get("$ref").is_none()
-    }
-}
-
-impl Serialize for Schema<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let empty = Map::new();
-        let schema = self.0.as_object().unwrap_or(&empty);
-        let mut map = serializer.serialize_map(None)?;
-        for (key, value) in schema.iter().filter(|(key, _)| *key != "$schema") {
-            map.serialize_entry(key, value)?;
-        }
-        if !schema.contains_key("type") {
-            map.serialize_entry("type", "object")?;
-        }
-        if !schema.contains_key("properties") {
-            map.serialize_entry("properties", &empty)?;
-        }
-        map.end()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-
-    use serde_json::json;
 
     use super::*;
     use crate::chat::ids::ToolCallId;
@@ -234,14 +207,5 @@ mod tests {
             r#"user "c""#,
         ];
         assert_eq!(lines(&messages), expected);
-    }
-
-    #[test]
-    fn a_schema_always_has_properties_and_never_names_its_dialect() {
-        let written = |schema: Value| serde_json::to_value(Schema(&schema)).unwrap();
-        let empty = json!({"type": "object", "properties": {}});
-        assert_eq!(written(json!({"$schema": "x", "type": "object"})), empty);
-        assert_eq!(written(Value::Null), empty);
-        assert!(Schema(&empty).is_empty());
     }
 }

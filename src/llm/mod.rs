@@ -22,6 +22,7 @@ pub mod openai;
 pub mod recorded;
 mod retry;
 mod router;
+mod schema;
 mod sse;
 mod think;
 mod watch;

@@ -48,7 +48,9 @@ impl answer::Fold for Fold {
             Some("content_block_stop") => self.stop_block(read(frame)?, events)?,
             Some("message_delta") => self.update(read(frame)?),
             Some("message_stop") => {
-                events.push(self.finished()?);
+                let finished = self.finished()?;
+                self.close_calls(events);
+                events.push(finished);
                 return Ok(Flow::Done);
             }
             Some("error") => {
@@ -97,9 +99,10 @@ impl Fold {
             }
             Some("redacted_thinking") => {
                 // Comes whole, and must go back even though nobody here can read it.
-                let redacted = wire::RedactedThinking { data: block.data.unwrap_or_default() };
-                let data = Replay::new(to_raw_value(&redacted).map_err(malformed)?);
-                events.push(StreamEvent::Replay { on: ReplayOn::Alone, data });
+                if let Some(data) = block.data {
+                    let data = Replay::new(to_raw_value(&wire::RedactedThinking { data }).map_err(malformed)?);
+                    events.push(StreamEvent::Replay { on: ReplayOn::Alone, data });
+                }
                 Block::Plain
             }
             Some("tool_use") => {
@@ -151,6 +154,17 @@ impl Fold {
         Ok(())
     }
 
+    /// Gateways that send a call's input with its beginning may leave out its end.
+    fn close_calls(&mut self, events: &mut Vec<StreamEvent>) {
+        for block in self.blocks.values_mut() {
+            if let Block::Call { slot, whole_input } = block
+                && let Some(json) = whole_input.take()
+            {
+                events.push(StreamEvent::ToolCallInput { slot: *slot, json });
+            }
+        }
+    }
+
     fn update(&mut self, event: wire::MessageDelta) {
         if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
             self.stop_reason = Some(reason);
@@ -192,5 +206,86 @@ impl Fold {
             cached_input_tokens: cached,
             reasoning_tokens: wire.output_tokens_details.as_ref().and_then(|d| d.thinking_tokens).unwrap_or(0),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::llm::answer::Fold as _;
+
+    /// What a stream says, one line per event.
+    fn said(frames: &[Value]) -> Vec<String> {
+        let (mut fold, mut events) = (Fold::default(), Vec::new());
+        for frame in frames {
+            fold.push(&frame.to_string(), &mut events).unwrap();
+        }
+        let line = |event: StreamEvent| match event {
+            StreamEvent::Text(text) => format!("text {text}"),
+            StreamEvent::Thinking(text) => format!("thinking {text}"),
+            StreamEvent::ToolCallStarted { slot, id, name } => format!("call {} {id:?} {name}", slot.0),
+            StreamEvent::ToolCallInput { slot, json } => format!("input {} {json}", slot.0),
+            StreamEvent::Replay { on, data } => format!("replay {on:?} {}", data.raw()),
+            StreamEvent::Finished { reason, .. } => format!("finished {reason:?}"),
+        };
+        events.into_iter().map(line).collect()
+    }
+
+    fn start(index: u64, block: Value) -> Value {
+        json!({"type": "content_block_start", "index": index, "content_block": block})
+    }
+
+    fn delta(index: u64, delta: Value) -> Value {
+        json!({"type": "content_block_delta", "index": index, "delta": delta})
+    }
+
+    fn stop(index: u64) -> Value {
+        json!({"type": "content_block_stop", "index": index})
+    }
+
+    #[test]
+    fn calls_that_interleave_are_told_apart_by_their_index() {
+        let piece = |json: &str| json!({"type": "input_json_delta", "partial_json": json});
+        let frames = [
+            start(0, json!({"type": "tool_use", "id": "a", "name": "f", "input": {}})),
+            start(1, json!({"type": "tool_use", "id": "b", "name": "g", "input": {}})),
+            delta(1, piece("{\"x\":")),
+            delta(0, piece("")),
+            delta(0, piece("{}")),
+            start(2, json!({"type": "text", "text": ""})),
+            delta(2, json!({"type": "text_delta", "text": "hm"})),
+            delta(1, piece("1}")),
+            stop(0),
+            stop(2),
+            stop(1),
+            json!({"type": "message_stop"}),
+        ];
+        let expected = [
+            "call 0 Some(\"a\") f",
+            "call 1 Some(\"b\") g",
+            "input 1 {\"x\":",
+            "input 0 {}",
+            "text ",
+            "text hm",
+            "input 1 1}",
+            "finished Stop",
+        ];
+        assert_eq!(said(&frames), expected);
+    }
+
+    #[test]
+    fn what_came_with_a_blocks_beginning_counts_though_its_end_never_comes() {
+        let frames = [
+            start(0, json!({"type": "thinking", "thinking": "", "signature": "S"})),
+            stop(0),
+            start(1, json!({"type": "redacted_thinking"})),
+            start(2, json!({"type": "tool_use", "id": "a", "name": "f", "input": {"q": 1}})),
+            json!({"type": "message_stop"}),
+        ];
+        let expected =
+            ["thinking ", "replay Thinking \"S\"", "call 0 Some(\"a\") f", "input 0 {\"q\":1}", "finished Stop"];
+        assert_eq!(said(&frames), expected);
     }
 }

@@ -2,6 +2,7 @@
 //! streaming: <https://docs.anthropic.com/en/docs/build-with-claude/streaming>.
 
 mod fold;
+mod thinking;
 mod wire;
 
 use std::sync::Arc;
@@ -30,8 +31,7 @@ pub struct Config {
     /// The key; empty is none.
     #[serde(deserialize_with = "super::config::secret")]
     pub api_key: SecretString,
-    /// The `anthropic-version` header. The default is the version that every gateway knows; what we send is the same in
-    /// all later ones.
+    /// The `anthropic-version` header. The default is the version that every gateway knows; later ones take no temperature.
     pub version: String,
 }
 
@@ -50,6 +50,7 @@ impl Default for Config {
 pub(super) struct Claude {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
+    version: String,
 }
 
 impl Claude {
@@ -63,14 +64,18 @@ impl Claude {
         headers.insert(HeaderName::from_static("anthropic-version"), version);
         let endpoint = Endpoint::new(net, url, "text/event-stream", headers);
         let endpoint = endpoint.with_key(section, HeaderName::from_static("x-api-key"), "", &config.api_key)?;
-        Ok(Self { origin, endpoint })
+        Ok(Self { origin, endpoint, version: config.version.clone() })
     }
 }
 
 #[async_trait]
 impl LlmProvider for Claude {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin)).await?;
+        let body = wire::Request::new(&request, &self.origin, &self.version);
+        if body.lacks_temperature(&request) {
+            tracing::debug!(gen_ai.request.model = self.origin.model, "the model takes no temperature: left out");
+        }
+        let opened = self.endpoint.post(&body).await?;
         Ok(answer::stream(&self.origin, opened, reader()))
     }
 }

@@ -4,25 +4,44 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::thinking::{Generation, Thinking};
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, ModelOrigin};
+use crate::chat::model::Effort;
+use crate::chat::tool::ToolDef;
 use crate::llm::failure::ErrorField;
-use crate::llm::history::{self, Arguments, Entry, Said, Schema};
+use crate::llm::history::{self, Arguments, Entry, Said};
+use crate::llm::schema;
 
-/// The body of `POST /v1/messages`. It never has sampling parameters: newer versions refuse them.
+/// The only version of the API that still takes sampling parameters.
+const VERSION_WITH_SAMPLING: &str = "2023-06-01";
+
+/// The body of `POST /v1/messages`.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct OutputConfig {
+    effort: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -35,7 +54,9 @@ struct Message<'a> {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: Schema<'a>,
+    input_schema: Cow<'a, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,10 +96,14 @@ enum CacheControl {
 }
 
 impl<'a> Request<'a> {
-    /// The request of `chat` to the model of `origin`.
-    pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin) -> Self {
+    /// The request of `chat` to the model of `origin`, in the given version of the API.
+    pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, version: &str) -> Self {
+        let entries = history::entries(chat.messages, origin);
+        let loop_begins = entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
         let mut messages: Vec<Message<'a>> = Vec::new();
-        for entry in history::entries(chat.messages, origin) {
+        // Where in `messages` the first answer to the user's last message is.
+        let mut first_answer = None;
+        for (at, entry) in entries.into_iter().enumerate() {
             match entry {
                 Entry::User(text) => {
                     let block = Block::Text { text, cache_control: None };
@@ -89,36 +114,95 @@ impl<'a> Request<'a> {
                     }
                 }
                 Entry::Assistant(said) => {
-                    messages.push(Message { role: "assistant", content: assistant(&said) });
+                    let is_of_this_run = loop_begins.is_none_or(|begin| at > begin);
+                    if is_of_this_run {
+                        first_answer.get_or_insert(messages.len());
+                    }
+                    messages.push(Message { role: "assistant", content: assistant(&said, is_of_this_run) });
                     if !said.answers.is_empty() {
                         messages.push(Message { role: "user", content: results(&said) });
                     }
                 }
             }
         }
-        if let Some(last) = messages.last_mut().and_then(|message| message.content.last_mut()) {
-            // The next turn of the loop sends all of this again.
-            last.mark();
+        let first_answer = first_answer.and_then(|at| messages.get(at));
+        let (generation, effort) = (Generation::of(&origin.model), chat.model.effort);
+        let thinking = generation.thinking(effort).filter(|thinking| match thinking {
+            Thinking::Adaptive { .. } => true,
+            // Refused when the turn it would go on with began without a thought: another model may have begun it.
+            Thinking::Enabled { .. } => first_answer.is_none_or(Message::begins_with_a_thought),
+        });
+        // The next turn of the loop sends all of this again; and the turn before ended with the other mark, which is found
+        // again however many results have come since.
+        for message in messages.iter_mut().rev().filter(|message| message.role == "user").take(2) {
+            message.content.last_mut().into_iter().for_each(Block::mark);
         }
-        let tools = chat.tools.iter();
+        let budget = match thinking {
+            Some(Thinking::Enabled { budget_tokens }) => budget_tokens,
+            Some(Thinking::Adaptive { .. }) | None => 0,
+        };
         Self {
             model: &origin.model,
-            max_tokens: chat.model.max_tokens,
+            max_tokens: chat.model.max_tokens.saturating_add(budget),
             stream: true,
+            temperature: temperature(chat, generation, version, thinking),
+            thinking,
+            output_config: effort_word(thinking, effort).map(|effort| OutputConfig { effort }),
             system: system(chat),
             messages,
-            tools: tools
-                .map(|tool| Tool {
-                    name: &tool.name,
-                    description: &tool.description,
-                    input_schema: Schema(&tool.input_schema),
-                })
-                .collect(),
+            tools: tools(chat),
         }
+    }
+
+    /// Whether a temperature was wanted that cannot be sent.
+    pub(super) fn lacks_temperature(&self, chat: &ChatRequest<'_>) -> bool {
+        self.temperature.is_none() && chat.model.temperature.is_some()
     }
 }
 
-/// The instructions end with a cache mark, which covers the tools too; what changes per request stands behind it.
+impl Message<'_> {
+    fn begins_with_a_thought(&self) -> bool {
+        matches!(self.content.first(), Some(Block::Thinking { .. } | Block::Raw(_)))
+    }
+}
+
+/// The temperature, where it is no error: newer versions and models refuse it, and thinking excludes it. The scale ends
+/// at 1 here.
+fn temperature(
+    chat: &ChatRequest<'_>,
+    generation: Generation,
+    version: &str,
+    thinking: Option<Thinking>,
+) -> Option<f64> {
+    let wanted = chat.model.temperature?;
+    if version == VERSION_WITH_SAMPLING && thinking.is_none() && generation.takes_temperature() {
+        return Some(wanted.clamp(0.0, 1.0));
+    }
+    None
+}
+
+fn effort_word(thinking: Option<Thinking>, effort: Option<Effort>) -> Option<&'static str> {
+    match (thinking?, effort?) {
+        (Thinking::Enabled { .. }, _) | (Thinking::Adaptive { .. }, Effort::None) => None,
+        (Thinking::Adaptive { .. }, Effort::Low) => Some("low"),
+        (Thinking::Adaptive { .. }, Effort::Medium) => Some("medium"),
+        (Thinking::Adaptive { .. }, Effort::High) => Some("high"),
+        (Thinking::Adaptive { .. }, Effort::Max) => Some("max"),
+    }
+}
+
+/// The tools; the last ends with a cache mark, so that runs of other instructions find them too.
+fn tools<'a>(chat: &ChatRequest<'a>) -> Vec<Tool<'a>> {
+    let tool = |(number, tool): (usize, &'a ToolDef)| Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: schema::for_claude(&tool.input_schema),
+        cache_control: (number == chat.tools.len()).then_some(CacheControl::Ephemeral),
+    };
+    (1..).zip(chat.tools).map(tool).collect()
+}
+
+/// The instructions end with a cache mark; what changes per request stands behind it.
 fn system<'a>(chat: &ChatRequest<'a>) -> Vec<Block<'a>> {
     let instructions = (&*chat.system.instructions, Some(CacheControl::Ephemeral));
     let context = (chat.system.context.as_str(), None);
@@ -126,25 +210,32 @@ fn system<'a>(chat: &ChatRequest<'a>) -> Vec<Block<'a>> {
     parts.map(|(text, cache_control)| Block::Text { text: text.into(), cache_control }).collect()
 }
 
-/// Text and replayed thinking in stream order, then the calls: after a call only its result may follow.
-fn assistant<'a>(said: &Said<'a>) -> Vec<Block<'a>> {
-    let pieces = said.parts.iter().filter_map(|part| match part {
-        // A blank text block is refused.
-        AssistantPart::Text { text, .. } if !text.trim().is_empty() => {
-            Some(Block::Text { text: text.into(), cache_control: None })
+/// The message's blocks: exactly as they came when its thinking goes back, since this is checked; else text, then calls.
+///
+/// Thinking goes back with the results of its own run. The API binds it to all that stood before it, and by the next run
+/// the screen state in `system` is another: it would be refused. Without any it is not missed.
+fn assistant<'a>(said: &Said<'a>, is_of_this_run: bool) -> Vec<Block<'a>> {
+    let goes_back = said.is_ours && is_of_this_run;
+    let (mut blocks, mut calls) = (Vec::with_capacity(said.parts.len()), Vec::new());
+    for part in said.parts {
+        match part {
+            // A blank text block is refused.
+            AssistantPart::Text { text, .. } if !text.trim().is_empty() => {
+                blocks.push(Block::Text { text: text.into(), cache_control: None });
+            }
+            AssistantPart::Thinking { text, replay: Some(replay) } if goes_back => {
+                blocks.push(Block::Thinking { thinking: text, signature: replay.raw() });
+            }
+            AssistantPart::Opaque(replay) if goes_back => blocks.push(Block::Raw(replay.raw())),
+            AssistantPart::ToolCall { call, .. } => {
+                let block = Block::ToolUse { id: id(&call.id), name: &call.name, input: Arguments(&call.input) };
+                if goes_back { blocks.push(block) } else { calls.push(block) }
+            }
+            AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => {}
         }
-        AssistantPart::Thinking { text, replay: Some(replay) } if said.is_ours => {
-            Some(Block::Thinking { thinking: text, signature: replay.raw() })
-        }
-        AssistantPart::Opaque(replay) if said.is_ours => Some(Block::Raw(replay.raw())),
-        AssistantPart::Text { .. }
-        | AssistantPart::Thinking { .. }
-        | AssistantPart::ToolCall { .. }
-        | AssistantPart::Opaque(_) => None,
-    });
-    let calls = said.answers.iter().map(|answer| answer.call);
-    let calls = calls.map(|call| Block::ToolUse { id: id(&call.id), name: &call.name, input: Arguments(&call.input) });
-    pieces.chain(calls).collect()
+    }
+    blocks.append(&mut calls);
+    blocks
 }
 
 fn results<'a>(said: &Said<'a>) -> Vec<Block<'a>> {

@@ -101,7 +101,7 @@ impl Fold {
 }
 
 fn sign(on: ReplayOn, signature: Option<&RawValue>, events: &mut Vec<StreamEvent>) {
-    if let Some(signature) = signature {
+    if let Some(signature) = signature.filter(|signature| signature.get() != r#""""#) {
         events.push(StreamEvent::Replay { on, data: Replay::new(signature.to_owned()) });
     }
 }

@@ -2,6 +2,7 @@
 //! thought signatures: <https://ai.google.dev/gemini-api/docs/thought-signatures>.
 
 mod fold;
+mod thinking;
 mod wire;
 
 use std::sync::Arc;
@@ -65,7 +66,11 @@ impl Gemini {
 #[async_trait]
 impl LlmProvider for Gemini {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin)).await?;
+        let body = wire::Request::new(&request, &self.origin);
+        if body.lacks_temperature(&request) {
+            tracing::debug!(gen_ai.request.model = self.origin.model, "the model takes no temperature: left out");
+        }
+        let opened = self.endpoint.post(&body).await?;
         Ok(answer::stream(&self.origin, opened, reader()))
     }
 }

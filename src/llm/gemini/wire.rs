@@ -4,13 +4,16 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::thinking::{Generation, ThinkingConfig};
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
-use crate::llm::history::{self, Answer, Arguments, Entry, Said, Schema};
+use crate::llm::history::{self, Answer, Arguments, Entry, Said};
+use crate::llm::schema;
 
 /// What the vendor documents for calls of a history that another model made: Gemini 3 refuses a call without a signature.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -123,25 +126,29 @@ struct FunctionDeclaration<'a> {
     description: &'a str,
     /// JSON Schema; the older `parameters` refuses the whole request over any keyword it does not know.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters_json_schema: Option<Schema<'a>>,
+    parameters_json_schema: Option<Cow<'a, Value>>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GenerationConfig {
     max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
 }
 
 impl<'a> Request<'a> {
     /// The request of `chat` to the model of `origin`.
     pub(super) fn new(chat: &ChatRequest<'a>, origin: &ModelOrigin) -> Self {
+        let generation = Generation::of(&origin.model);
         let mut contents = Vec::new();
         for entry in history::entries(chat.messages, origin) {
             match entry {
                 Entry::User(text) => contents.push(Content { role: "user", parts: vec![text_part(text)] }),
                 Entry::Assistant(said) => {
-                    contents
-                        .push(Content { role: "model", parts: model_parts(&said, wants_signatures(&origin.model)) });
+                    contents.push(Content { role: "model", parts: model_parts(&said, generation) });
                     if !said.answers.is_empty() {
                         let parts = said.answers.iter().map(|answer| response_part(answer, said.is_ours)).collect();
                         contents.push(Content { role: "user", parts });
@@ -159,14 +166,23 @@ impl<'a> Request<'a> {
                 .then_some(SystemInstruction { parts: [TextPart { text: system }] }),
             contents,
             tools,
-            generation_config: GenerationConfig { max_output_tokens: chat.model.max_tokens },
+            generation_config: generation_config(chat, generation),
         }
+    }
+
+    /// Whether a temperature was wanted that cannot be sent.
+    pub(super) fn lacks_temperature(&self, chat: &ChatRequest<'_>) -> bool {
+        self.generation_config.temperature.is_none() && chat.model.temperature.is_some()
     }
 }
 
-/// Whether the model refuses a call without a signature: all since Gemini 3.
-fn wants_signatures(model: &str) -> bool {
-    !["gemini-1", "gemini-2", "gemma"].iter().any(|older| model.starts_with(older))
+fn generation_config(chat: &ChatRequest<'_>, generation: Generation) -> GenerationConfig {
+    let (max_tokens, thinking_config) = (chat.model.max_tokens, generation.thinking(chat.model.effort));
+    GenerationConfig {
+        max_output_tokens: thinking_config.map_or(max_tokens, |thinking| thinking.limit(max_tokens)),
+        temperature: chat.model.temperature.filter(|_| generation.takes_temperature()),
+        thinking_config,
+    }
 }
 
 fn text_part(text: Cow<'_, str>) -> Part<'_> {
@@ -174,8 +190,9 @@ fn text_part(text: Cow<'_, str>) -> Part<'_> {
 }
 
 /// The message's parts in stream order, each with its own signature.
-fn model_parts<'a>(said: &Said<'a>, wants_signatures: bool) -> Vec<Part<'a>> {
+fn model_parts<'a>(said: &Said<'a>, generation: Generation) -> Vec<Part<'a>> {
     let mut parts = Vec::with_capacity(said.parts.len());
+    let is_signed = said.is_ours && said.parts.iter().any(AssistantPart::has_replay);
     let mut has_call = false;
     for part in said.parts {
         let (kind, thought, replay) = match part {
@@ -188,7 +205,7 @@ fn model_parts<'a>(said: &Said<'a>, wants_signatures: bool) -> Vec<Part<'a>> {
         let thought_signature = match replay {
             Some(replay) if said.is_ours => Some(Signature::Theirs(replay)),
             // Of parallel calls only the first is signed.
-            _ if is_first_call && !said.is_ours && wants_signatures => Some(Signature::Foreign),
+            _ if is_first_call && !is_signed && generation.wants_signatures() => Some(Signature::Foreign),
             _ => None,
         };
         let is_blank = matches!(&kind, PartKind::Text(text) if thought || text.trim().is_empty());
@@ -220,8 +237,7 @@ fn id(call: &ToolCall, is_ours: bool) -> Option<&str> {
 }
 
 fn declaration(tool: &ToolDef) -> FunctionDeclaration<'_> {
-    let schema = Schema(&tool.input_schema);
-    let parameters_json_schema = (!schema.is_empty()).then_some(schema);
+    let parameters_json_schema = schema::for_gemini(&tool.input_schema);
     FunctionDeclaration { name: &tool.name, description: &tool.description, parameters_json_schema }
 }
 

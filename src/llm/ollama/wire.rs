@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::agent::ports::llm::ChatRequest;
@@ -11,7 +12,8 @@ use crate::chat::message::ModelOrigin;
 use crate::chat::model::Effort;
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
-use crate::llm::history::{self, Answer, Arguments, Entry, Said, Schema};
+use crate::llm::history::{self, Answer, Arguments, Entry, Said};
+use crate::llm::schema;
 
 /// The body of `POST /api/chat`.
 #[derive(Debug, Serialize)]
@@ -92,8 +94,8 @@ struct Tool<'a> {
 #[derive(Debug, Serialize)]
 struct ToolFunction<'a> {
     name: &'a str,
-    description: &'a str,
-    parameters: Schema<'a>,
+    description: Cow<'a, str>,
+    parameters: Cow<'a, Value>,
 }
 
 impl<'a> Request<'a> {
@@ -161,8 +163,8 @@ fn id(id: &ToolCallId) -> Option<&str> {
 }
 
 fn tool(tool: &ToolDef) -> Tool<'_> {
-    let parameters = Schema(&tool.input_schema);
-    Tool { function: ToolFunction { name: &tool.name, description: &tool.description, parameters } }
+    let (description, parameters) = schema::for_ollama(&tool.description, &tool.input_schema);
+    Tool { function: ToolFunction { name: &tool.name, description, parameters } }
 }
 
 /// One line of the stream.

@@ -13,7 +13,8 @@ use super::reasoning::{Echo, Mark};
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::message::{self, AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
-use crate::llm::history::{self, Answer, Arguments, Entry, Said, Schema};
+use crate::llm::history::{self, Answer, Arguments, Entry, Said};
+use crate::llm::schema;
 
 /// Stands between tool results and the user's next message when a run failed in between: some servers and many chat
 /// templates refuse a user right after a tool.
@@ -108,7 +109,7 @@ struct Tool<'a> {
 struct ToolFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: Schema<'a>,
+    parameters: Cow<'a, Value>,
 }
 
 fn as_text<S: Serializer>(arguments: &Arguments<'_>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -234,6 +235,6 @@ fn result<'a>(answer: &Answer<'a>, ids: &CallIds<'a>) -> Message<'a> {
 }
 
 fn tool(tool: &ToolDef) -> Tool<'_> {
-    let parameters = Schema(&tool.input_schema);
+    let parameters = schema::for_openai(&tool.input_schema);
     Tool { function: ToolFunction { name: &tool.name, description: &tool.description, parameters } }
 }

@@ -9,6 +9,7 @@ mod http_errors;
 mod properties;
 mod requests;
 mod resilience;
+mod scenarios;
 mod transcripts;
 mod whole_server;
 

@@ -1,180 +1,308 @@
-//! What is sent: one history with everything in it, as each vendor must get it, compared whole with
-//! `tests/fixtures/requests/*.json`; the headers and the addresses.
+//! What is sent: each scenario as each vendor must get it, compared whole with `tests/fixtures/requests/<vendor>/*.json`
+//! (`UPDATE_GOLDEN=1` writes them); the headers and the addresses; and what stays the same from turn to turn.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
-use serde_json::value::to_raw_value;
-use serde_json::{Value, json};
-use switchboard::agent::ports::llm::{ChatRequest, SystemPrompt};
-use switchboard::chat::ids::ToolCallId;
-use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
-use switchboard::chat::model::ModelChoice;
-use switchboard::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
+use serde_json::value::RawValue;
+use switchboard::agent::ports::llm::ChatRequest;
+use switchboard::chat::message::{Message, ModelOrigin};
+use switchboard::chat::model::{Effort, ModelChoice};
 use switchboard::llm::openai::MaxTokensField;
 use switchboard::llm::{self, Vendor};
 
+use super::scenarios::{self, Asked, Scenario};
 use super::{config, fixture, origin};
 use crate::support::upstream::{Answer, Request, Upstream};
 
-fn replay(data: Value) -> Option<Replay> {
-    Some(Replay::new(to_raw_value(&data).unwrap()))
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/requests");
+
+/// Who is asked: a vendor, with what a test changes in the configuration.
+#[derive(Clone, Copy)]
+struct Model {
+    vendor: Vendor,
+    change: fn(&mut llm::Config, &str),
 }
 
-fn call(id: ToolCallId, name: &str, input: ToolInput, replay: Option<Replay>) -> AssistantPart {
-    AssistantPart::ToolCall { call: ToolCall { id, name: name.to_owned(), input }, replay }
-}
+const CLAUDE: Model =
+    Model { vendor: Vendor::Claude, change: |config, _| config.claude.api_key = "sk-1".to_owned().into() };
 
-fn input(json: &str) -> ToolInput {
-    ToolInput::parse(json)
-}
+const OLDER_CLAUDE: Model =
+    Model { vendor: Vendor::Claude, change: |config, _| config.claude.model = "claude-haiku-4-5".to_owned() };
 
-fn result(id: &ToolCallId, name: &str, content: &str, is_error: bool) -> ToolResult {
-    ToolResult { id: id.clone(), name: name.to_owned(), content: content.to_owned(), is_error }
-}
-
-fn text(text: &str) -> AssistantPart {
-    AssistantPart::Text { text: text.to_owned(), replay: None }
-}
-
-/// A history with text, reasoning with its signature, parallel calls, a minted id, arguments that are no JSON, a result,
-/// an error, a lost result, another model's turn and a run that failed before its answer. `origin` said the first part;
-/// `data` is its opaque data for thinking, for a call and for a piece of its own.
-fn history(origin: &ModelOrigin, data: [Option<Replay>; 3]) -> Vec<Message> {
-    let ours = Arc::new(origin.clone());
-    let other = Arc::new(ModelOrigin { provider: "other".to_owned(), model: "m".to_owned() });
-    let [on_thinking, on_call, alone] = data;
-    let given = ToolCallId::from_model("toolu_1");
-    let minted = ToolCallId::from_minted("call_0123");
-    let odd = ToolCallId::from_model("functions.find:0");
-    let mut first = vec![AssistantPart::Thinking { text: "Look it up.".to_owned(), replay: on_thinking }];
-    first.extend(alone.map(AssistantPart::Opaque));
-    first.extend([
-        text("One moment."),
-        call(given.clone(), "find", input(r#"{"q":"Jane","n":[1,2.5]}"#), on_call),
-        call(minted.clone(), "list_all", input(r#"{"cut"#), None),
-    ]);
-    let foreign = vec![
-        AssistantPart::Thinking { text: "secret".to_owned(), replay: replay(json!("foreign")) },
-        text(" "),
-        call(odd.clone(), "find", input(r#"{"q":"é"}"#), replay(json!("foreign"))),
-        call(ToolCallId::from_model("lost"), "find", input("{}"), None),
-    ];
-    vec![
-        Message::User(UserMessage::new("Who is Jane?")),
-        Message::Assistant(AssistantMessage { origin: ours, parts: first }),
-        Message::ToolResults(vec![
-            result(&given, "find", r#"{"id":7}"#, false),
-            result(&minted, "list_all", r#"{"error":"arguments are not json"}"#, true),
-        ]),
-        Message::Assistant(AssistantMessage { origin: Arc::clone(&other), parts: vec![text("Jane is "), text("7.")] }),
-        Message::User(UserMessage::new("And her boss?")),
-        Message::Assistant(AssistantMessage { origin: other, parts: foreign }),
-        Message::ToolResults(vec![result(&odd, "find", "no such person", true)]),
-        Message::User(UserMessage::new("Never mind.")),
-        Message::User(UserMessage::new("Hello?")),
-    ]
-}
-
-fn tools() -> Vec<ToolDef> {
-    let find = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "properties": {"q": {"type": ["string", "null"]}, "n": {"type": "array", "items": {"type": "number"}}},
-        "required": ["q"],
-        "additionalProperties": false,
-    });
-    let def = |name: &str, input_schema| ToolDef {
-        name: name.to_owned(),
-        description: format!("Runs {name}."),
-        input_schema,
-    };
-    vec![def("find", find), def("list_all", json!({"type": "object"}))]
-}
-
-/// What `vendor` gets for the history, with `change` made to the configuration.
-async fn sent(vendor: Vendor, change: fn(&mut llm::Config, &str), data: [Option<Replay>; 3]) -> Request {
-    let upstream = Upstream::script([Answer::status(500, "text/plain", "seen")]).await;
-    let mut config = config(&upstream.url());
-    change(&mut config, &upstream.url());
-    let origin = origin(vendor, &config);
-    let provider = llm::connect(&origin, &config).unwrap();
-    let system = SystemPrompt { instructions: "Be brief.".into(), context: "The user looks at table 7.".to_owned() };
-    let (messages, tools) = (history(&origin, data), tools());
-    let model = ModelChoice::of(origin, 1000);
-    let request = ChatRequest { system: &system, messages: &messages, tools: &tools, model: &model, deadline: None };
-    assert!(provider.stream_chat(request).await.is_err());
-    upstream.requests().pop().unwrap()
-}
-
-fn check(request: &Request, method_and_path: &str, accept: &str, name: &str) {
-    assert_eq!(format!("{} {}", request.method, request.path), method_and_path);
-    let headers = ["accept", "accept-encoding", "content-type"].map(|header| request.header(header));
-    assert_eq!(headers, [Some(accept), Some("identity"), Some("application/json")]);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let path = format!("{}/tests/fixtures/requests/{name}.json", env!("CARGO_MANIFEST_DIR"));
-        std::fs::write(path, serde_json::to_string_pretty(&request.json()).unwrap() + "\n").unwrap();
-    }
-    let expected = fixture(&format!("requests/{name}.json"));
-    assert_eq!(request.json(), expected, "{:#}", request.json());
-}
-
-#[tokio::test]
-async fn claude_gets_results_in_one_message_and_its_own_thinking_back() {
-    let redacted = replay(json!({"type": "redacted_thinking", "data": "AAA="}));
-    let data = [replay(json!("SIG==")), None, redacted];
-    let change: fn(&mut llm::Config, &str) = |config, _| config.claude.api_key = "sk-1".to_owned().into();
-    let request = sent(Vendor::Claude, change, data).await;
-    check(&request, "POST /v1/messages", "text/event-stream", "claude");
-    assert_eq!(request.header("x-api-key"), Some("sk-1"));
-    assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
-    assert_eq!(request.header("authorization"), None);
-}
-
-#[tokio::test]
-async fn gemini_gets_signatures_back_on_their_own_parts() {
-    let change: fn(&mut llm::Config, &str) = |config, _| {
+const GEMINI: Model = Model {
+    vendor: Vendor::Gemini,
+    change: |config, _| {
         config.gemini.api_key = "g-1".to_owned().into();
         config.gemini.model = "models/gemini-3.5-flash".to_owned();
-    };
-    let request = sent(Vendor::Gemini, change, [None, replay(json!("SIG==")), None]).await;
-    let path = "POST /v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse";
-    check(&request, path, "text/event-stream", "gemini");
-    assert_eq!(request.header("x-goog-api-key"), Some("g-1"));
-}
+    },
+};
 
-#[tokio::test]
-async fn an_older_gemini_gets_no_placeholder_for_a_foreign_signature() {
-    let request = sent(Vendor::Gemini, |_, _| {}, [None, None, None]).await;
-    assert!(!String::from_utf8(request.body).unwrap().contains("thoughtSignature"));
-    assert_eq!(request.path, "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse");
-}
+const OLDER_GEMINI: Model = Model { vendor: Vendor::Gemini, change: |_, _| {} };
 
-#[tokio::test]
-async fn ollama_gets_arguments_as_objects_and_a_context_window() {
-    let request = sent(Vendor::Ollama, |_, _| {}, [None, None, None]).await;
-    check(&request, "POST /api/chat", "application/x-ndjson", "ollama");
-    assert_eq!(request.header("authorization"), None, "no key, no header");
-}
+const OLLAMA: Model = Model { vendor: Vendor::Ollama, change: |_, _| {} };
 
-#[tokio::test]
-async fn openai_gets_arguments_as_text_and_nothing_optional() {
-    let change: fn(&mut llm::Config, &str) = |config, url| {
+const OPENAI: Model = Model {
+    vendor: Vendor::OpenAi,
+    change: |config, url| {
         config.openai.api_key = "sk-1".to_owned().into();
         config.openai.base_url = format!("{url}/v1/");
-    };
-    let request = sent(Vendor::OpenAi, change, [None, None, None]).await;
-    check(&request, "POST /v1/chat/completions", "text/event-stream", "openai");
-    assert_eq!(request.header("authorization"), Some("Bearer sk-1"));
-}
+    },
+};
 
-#[tokio::test]
-async fn a_server_that_sent_its_reasoning_gets_it_back_in_every_message() {
-    let change: fn(&mut llm::Config, &str) = |config, url| {
+const OTHER_OPENAI: Model = Model {
+    vendor: Vendor::OpenAi,
+    change: |config, url| {
         config.openai.base_url = format!("{url}/openai?api-version=1");
         config.openai.max_tokens_field = MaxTokensField::MaxCompletionTokens;
         config.openai.stream_options = false;
+    },
+};
+
+type Case = (&'static str, Model, fn(&Asked) -> Scenario);
+
+/// Every golden file, with the request it is.
+const CASES: [Case; 34] = [
+    ("claude/text", CLAUDE, scenarios::first_words),
+    ("claude/tools", CLAUDE, scenarios::one_call),
+    ("claude/parallel-tools", CLAUDE, scenarios::parallel_calls),
+    ("claude/thinking-with-tools", CLAUDE, scenarios::thinking),
+    ("claude/fallback", CLAUDE, scenarios::fallback),
+    ("claude/everything", CLAUDE, scenarios::everything),
+    ("claude/schemas", CLAUDE, scenarios::schemas),
+    ("claude/text-of-an-older-model", OLDER_CLAUDE, scenarios::first_words),
+    ("claude/thinking-with-tools-of-an-older-model", OLDER_CLAUDE, scenarios::thinking),
+    ("claude/fallback-to-an-older-model", OLDER_CLAUDE, scenarios::fallback),
+    ("gemini/text", GEMINI, scenarios::first_words),
+    ("gemini/tools", GEMINI, scenarios::one_call),
+    ("gemini/parallel-tools", GEMINI, scenarios::parallel_calls),
+    ("gemini/thinking-with-tools", GEMINI, scenarios::thinking),
+    ("gemini/fallback", GEMINI, scenarios::fallback),
+    ("gemini/everything", GEMINI, scenarios::everything),
+    ("gemini/schemas", GEMINI, scenarios::schemas),
+    ("gemini/thinking-with-tools-of-an-older-model", OLDER_GEMINI, scenarios::thinking),
+    ("gemini/fallback-to-an-older-model", OLDER_GEMINI, scenarios::fallback),
+    ("ollama/text", OLLAMA, scenarios::first_words),
+    ("ollama/tools", OLLAMA, scenarios::one_call),
+    ("ollama/parallel-tools", OLLAMA, scenarios::parallel_calls),
+    ("ollama/thinking-with-tools", OLLAMA, scenarios::thinking),
+    ("ollama/fallback", OLLAMA, scenarios::fallback),
+    ("ollama/everything", OLLAMA, scenarios::everything),
+    ("ollama/schemas", OLLAMA, scenarios::schemas),
+    ("openai/text", OPENAI, scenarios::first_words),
+    ("openai/tools", OPENAI, scenarios::one_call),
+    ("openai/parallel-tools", OPENAI, scenarios::parallel_calls),
+    ("openai/thinking-with-tools", OPENAI, scenarios::thinking),
+    ("openai/fallback", OPENAI, scenarios::fallback),
+    ("openai/everything", OPENAI, scenarios::everything),
+    ("openai/everything-elsewhere", OTHER_OPENAI, scenarios::everything),
+    ("openai/schemas", OPENAI, scenarios::schemas),
+];
+
+/// A server that keeps what it is sent, and a provider that sends it there.
+struct Sent {
+    upstream: Upstream,
+    config: llm::Config,
+    origin: ModelOrigin,
+    asked: Asked,
+}
+
+impl Sent {
+    async fn to(model: Model) -> Self {
+        let upstream = Upstream::choosing(|_| Some(Answer::status(500, "text/plain", "seen"))).await;
+        let mut config = config(&upstream.url());
+        (model.change)(&mut config, &upstream.url());
+        let origin = origin(model.vendor, &config);
+        Self { upstream, config, asked: Asked::of(model.vendor, origin.clone()), origin }
+    }
+
+    /// The request that the vendor gets for the first `messages` of a scenario.
+    async fn request(&self, scenario: &Scenario, messages: &[Message]) -> Request {
+        let provider = llm::connect(&self.origin, &self.config).unwrap();
+        let Scenario { system, tools, effort, temperature, .. } = scenario;
+        let choice = ModelChoice::of(self.origin.clone(), 1000);
+        let model = &ModelChoice { effort: *effort, temperature: *temperature, ..choice };
+        let request = ChatRequest { system, messages, tools, model, deadline: None };
+        assert!(provider.stream_chat(request).await.is_err());
+        self.upstream.requests().pop().unwrap()
+    }
+}
+
+/// The request of one scenario.
+async fn sent(model: Model, scenario: fn(&Asked) -> Scenario) -> Request {
+    let sent = Sent::to(model).await;
+    let scenario = scenario(&sent.asked);
+    sent.request(&scenario, &scenario.messages).await
+}
+
+async fn check_all(folder: &str) {
+    for (name, model, scenario) in CASES.iter().filter(|(name, ..)| name.starts_with(folder)) {
+        let body = sent(*model, *scenario).await.json();
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::create_dir_all(format!("{FOLDER}/{folder}")).unwrap();
+            fs::write(format!("{FOLDER}/{name}.json"), serde_json::to_string_pretty(&body).unwrap() + "\n").unwrap();
+        }
+        assert_eq!(body, fixture(&format!("requests/{name}.json")), "{name}: {body:#}");
+    }
+}
+
+#[tokio::test]
+async fn claude_gets_what_the_messages_api_takes() {
+    check_all("claude/").await;
+}
+
+#[tokio::test]
+async fn gemini_gets_what_its_api_takes() {
+    check_all("gemini/").await;
+}
+
+#[tokio::test]
+async fn ollama_gets_what_its_server_takes() {
+    check_all("ollama/").await;
+}
+
+#[tokio::test]
+async fn chat_completions_get_what_most_servers_take() {
+    check_all("openai/").await;
+}
+
+#[test]
+fn every_golden_file_is_some_request() {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        // They are being written.
+        return;
+    }
+    let mut found = BTreeSet::new();
+    for folder in fs::read_dir(FOLDER).unwrap() {
+        let folder = folder.unwrap().path();
+        assert!(folder.is_dir(), "{} belongs to no vendor", folder.display());
+        for file in fs::read_dir(&folder).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.strip_prefix(Path::new(FOLDER)).unwrap().to_str().unwrap();
+            found.insert(name.strip_suffix(".json").unwrap().to_owned());
+        }
+    }
+    let cases: BTreeSet<String> = CASES.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    assert_eq!(found, cases);
+}
+
+#[tokio::test]
+async fn requests_go_to_the_vendors_addresses_with_the_key_in_a_header() {
+    let json = Some("application/json");
+    for (model, method_and_path, accept, headers) in [
+        (
+            CLAUDE,
+            "POST /v1/messages",
+            "text/event-stream",
+            [("x-api-key", Some("sk-1")), ("anthropic-version", Some("2023-06-01")), ("authorization", None)],
+        ),
+        (
+            GEMINI,
+            "POST /v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse",
+            "text/event-stream",
+            [("x-goog-api-key", Some("g-1")), ("authorization", None), ("content-type", json)],
+        ),
+        (
+            OLDER_GEMINI,
+            "POST /v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+            "text/event-stream",
+            [("x-goog-api-key", None), ("authorization", None), ("content-type", json)],
+        ),
+        (
+            OLLAMA,
+            "POST /api/chat",
+            "application/x-ndjson",
+            [("authorization", None), ("x-api-key", None), ("content-type", json)],
+        ),
+        (
+            OPENAI,
+            "POST /v1/chat/completions",
+            "text/event-stream",
+            [("authorization", Some("Bearer sk-1")), ("x-api-key", None), ("content-type", json)],
+        ),
+        (
+            OTHER_OPENAI,
+            "POST /openai/chat/completions?api-version=1",
+            "text/event-stream",
+            [("authorization", None), ("api-key", None), ("content-type", json)],
+        ),
+    ] {
+        let request = sent(model, scenarios::first_words).await;
+        assert_eq!(format!("{} {}", request.method, request.path), method_and_path);
+        let common = ["accept", "accept-encoding", "content-type"].map(|header| request.header(header));
+        assert_eq!(common, [Some(accept), Some("identity"), json]);
+        for (header, value) in headers {
+            assert_eq!(request.header(header), value, "{method_and_path}: {header}");
+        }
+    }
+}
+
+/// A body's fields as they were written, without Claude's cache marks, which move with the end of the conversation.
+fn fields(request: &Request) -> BTreeMap<String, Box<RawValue>> {
+    let body = String::from_utf8(request.body.clone()).unwrap();
+    serde_json::from_str(&body.replace(r#","cache_control":{"type":"ephemeral"}"#, "")).unwrap()
+}
+
+#[tokio::test]
+async fn what_was_sent_stays_byte_for_byte_the_beginning_of_what_is_sent_next() {
+    for model in [CLAUDE, OLDER_CLAUDE, GEMINI, OLDER_GEMINI, OLLAMA, OPENAI, OTHER_OPENAI] {
+        let sent = Sent::to(model).await;
+        let (scenario, moments) = scenarios::growing(&sent.asked);
+        let history = if model.vendor == Vendor::Gemini { "contents" } else { "messages" };
+        let mut before: Option<BTreeMap<String, Box<RawValue>>> = None;
+        for moment in moments {
+            let mut now = fields(&sent.request(&scenario, &scenario.messages[..moment]).await);
+            if let Some(mut before) = before.replace(now.clone()) {
+                let (old, new) = (before.remove(history).unwrap(), now.remove(history).unwrap());
+                let old = old.get().strip_suffix(']').unwrap();
+                assert!(new.get().starts_with(old), "{}\n{}", old, new.get());
+                let texts = |fields: &BTreeMap<String, Box<RawValue>>| -> Vec<String> {
+                    fields.iter().map(|(key, value)| format!("{key}: {value}")).collect()
+                };
+                assert_eq!(texts(&now), texts(&before), "system, tools and settings");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn thinking_of_a_running_turn_stays_the_beginning_of_the_next_step() {
+    for model in [CLAUDE, OLDER_CLAUDE, GEMINI, OTHER_OPENAI, OLLAMA] {
+        let sent = Sent::to(model).await;
+        let scenario = scenarios::thinking(&sent.asked);
+        let history = if model.vendor == Vendor::Gemini { "contents" } else { "messages" };
+        let before = fields(&sent.request(&scenario, &scenario.messages[..5]).await).remove(history).unwrap();
+        let now = fields(&sent.request(&scenario, &scenario.messages).await).remove(history).unwrap();
+        assert!(now.get().starts_with(before.get().strip_suffix(']').unwrap()), "{before}\n{now}");
+    }
+}
+
+#[tokio::test]
+async fn a_temperature_goes_where_it_is_no_error() {
+    let newer_api: Model = Model {
+        vendor: Vendor::Claude,
+        change: |config, _| {
+            config.claude.model = "claude-haiku-4-5".to_owned();
+            config.claude.version = "2026-10-21".to_owned();
+        },
     };
-    let extra = replay(json!({"google": {"thought_signature": "CiQB"}}));
-    let request = sent(Vendor::OpenAi, change, [replay(json!("reasoning_content")), extra, None]).await;
-    check(&request, "POST /openai/chat/completions?api-version=1", "text/event-stream", "openai-reasoning");
+    let newer_gemini: Model =
+        Model { vendor: Vendor::Gemini, change: |config, _| config.gemini.model = "gemini-3.6-flash".to_owned() };
+    for (model, effort, expected, reason) in [
+        (OLDER_CLAUDE, None, Some(1.0), "the scale ends at 1"),
+        (OLDER_CLAUDE, Some(Effort::Low), None, "not while it thinks"),
+        (OLDER_CLAUDE, Some(Effort::None), Some(1.0), "it does not think"),
+        (newer_api, None, None, "the newer version of the api refuses it"),
+        (CLAUDE, None, None, "the newer models refuse it"),
+        (OLDER_GEMINI, Some(Effort::Low), Some(1.5), "the scale ends at 2"),
+        (newer_gemini, None, None, "the newer models ignore it"),
+    ] {
+        let sent = Sent::to(model).await;
+        let scenario = Scenario { effort, temperature: Some(1.5), ..scenarios::one_call(&sent.asked) };
+        // A turn that began with a call and no thought cannot think on an older Claude; the user's words can be thought of.
+        let body = sent.request(&scenario, &scenario.messages[..1]).await.json();
+        let settings = body.get("generationConfig").unwrap_or(&body);
+        assert_eq!(settings.get("temperature").and_then(serde_json::Value::as_f64), expected, "{reason}");
+    }
 }

@@ -293,7 +293,9 @@ async fn play(replayed: &Replayed, case: &Case, how: &'static str) {
     let (_, frames) = replayed.say(&play, "And then?").await;
     assert_eq!(frames::text(&frames), GOOD, "{name}");
     let asked = replayed.asked(&play);
-    assert_eq!(sent_back(vendor, asked.last().unwrap()), *replay, "{name}: with the next message");
+    // Claude's thinking belongs to its own run: what stood before it has changed by the next.
+    let expected = if vendor == Vendor::Claude { json!([]) } else { replay.clone().into() };
+    assert_eq!(Value::Array(sent_back(vendor, asked.last().unwrap())), expected, "{name}: with the next message");
 }
 
 async fn play_all(folder: &str, vendor: Vendor) {

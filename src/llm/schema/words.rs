@@ -1,0 +1,99 @@
+//! Keywords in words, for the description of the place they stood at.
+
+use serde_json::{Map, Value};
+
+/// Stands where a schema is cut.
+pub(super) const TOO_LARGE: &str = "Any value: its schema is too large to be shown.";
+
+/// 400 characters of a keyword's value: enough for a pattern or a small schema.
+const MAX_CHARS: usize = 400;
+
+/// Keywords that say nothing about values.
+const SILENT: [&str; 9] =
+    ["$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "$vocabulary", "$dynamicAnchor", "deprecated"];
+
+/// Adds a sentence to the schema's description.
+pub(super) fn add(schema: &mut Map<String, Value>, sentence: &str) {
+    if sentence.is_empty() {
+        return;
+    }
+    match schema.get_mut("description") {
+        Some(Value::String(text)) if !text.trim().is_empty() => {
+            let end = text.trim_end().len();
+            text.truncate(end);
+            if !text.ends_with(['.', '!', '?', ':', ';']) {
+                text.push('.');
+            }
+            text.push(' ');
+            text.push_str(sentence);
+        }
+        Some(description) => *description = sentence.into(),
+        None => {
+            schema.insert("description".to_owned(), sentence.into());
+        }
+    }
+}
+
+/// What `keyword` with `value` demands, as a sentence; empty when it demands nothing.
+pub(super) fn of(keyword: &str, value: &Value) -> String {
+    let shown = shown(value);
+    match (keyword, value) {
+        (silent, _) if SILENT.contains(&silent) => String::new(),
+        ("additionalProperties" | "unevaluatedProperties" | "additionalItems" | "unevaluatedItems", Value::Bool(true))
+        | ("uniqueItems" | "nullable" | "readOnly" | "writeOnly", Value::Bool(false))
+        // As it is in old drafts, beside a bound that is told itself.
+        | ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(false)) => String::new(),
+        ("title", Value::String(title)) => format!("{}.", title.trim_end_matches('.')),
+        ("const", _) => format!("Must be {shown}."),
+        ("enum", Value::Array(values)) => format!("One of: {}.", list(values)),
+        ("default", _) => format!("Default: {shown}."),
+        ("example", _) => format!("Example: {shown}."),
+        ("examples", Value::Array(values)) => format!("Examples: {}.", list(values)),
+        ("format", _) => format!("Format: {shown}."),
+        ("pattern", Value::String(pattern)) => format!("Must match the pattern {}.", cut(pattern)),
+        ("minimum", _) => format!("At least {shown}."),
+        ("maximum", _) => format!("At most {shown}."),
+        ("exclusiveMinimum", Value::Bool(true)) => "The minimum itself is not allowed.".to_owned(),
+        ("exclusiveMaximum", Value::Bool(true)) => "The maximum itself is not allowed.".to_owned(),
+        ("exclusiveMinimum", _) => format!("Greater than {shown}."),
+        ("exclusiveMaximum", _) => format!("Less than {shown}."),
+        ("multipleOf", _) => format!("A multiple of {shown}."),
+        ("minLength", _) => format!("At least {shown} characters."),
+        ("maxLength", _) => format!("At most {shown} characters."),
+        ("minItems", _) => format!("At least {shown} items."),
+        ("maxItems", _) => format!("At most {shown} items."),
+        ("minProperties", _) => format!("At least {shown} properties."),
+        ("maxProperties", _) => format!("At most {shown} properties."),
+        ("uniqueItems", Value::Bool(true)) => "No item twice.".to_owned(),
+        ("nullable", Value::Bool(true)) => "May be null.".to_owned(),
+        ("additionalProperties" | "unevaluatedProperties", Value::Bool(false)) => "No other properties.".to_owned(),
+        ("additionalProperties", _) => format!("Other properties must match {shown}."),
+        ("prefixItems" | "items", Value::Array(_)) => format!("Items in this order: {shown}."),
+        ("not", _) => format!("Must not match {shown}."),
+        ("contains", _) => format!("At least one item must match {shown}."),
+        ("propertyNames", _) => format!("Property names must match {shown}."),
+        ("oneOf", _) => format!("Must match exactly one of {shown}."),
+        ("anyOf", _) => format!("Must match one of {shown}."),
+        ("required", Value::Array(names)) => format!("Also required: {}.", list(names)),
+        _ => format!("{}: {shown}.", cut(keyword)),
+    }
+}
+
+/// Values as JSON, strings without their quotes where nothing is lost by it.
+fn list(values: &[Value]) -> String {
+    cut(&values.iter().map(shown).collect::<Vec<_>>().join(", "))
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() && !text.contains([',', '"']) && text.trim() == text => cut(text),
+        other => cut(&other.to_string()),
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
