@@ -1,0 +1,48 @@
+//! What all targets check: whatever a server sends, reading it does not panic, ends exactly once and at the end, and gives
+//! the same however the bytes are cut.
+//!
+//! The first four bytes of an input are not the server's: they say how the rest is cut, see [`pieces`].
+
+#[path = "../../it/support/said.rs"]
+pub mod said;
+
+use said::Said;
+use switchboard::llm::{Vendor, recorded};
+
+/// How many bytes at the beginning of an input say how the rest is cut.
+const CUT_BYTES: usize = 4;
+
+/// An input's cut and its body; `None` when it is too short to have any.
+pub fn parts(input: &[u8]) -> Option<(&[u8], &[u8])> {
+    input.split_at_checked(CUT_BYTES)
+}
+
+/// `body` in pieces, whose sizes are the bytes of `cut` plus one, in turn.
+pub fn pieces<'a>(cut: &[u8], body: &'a [u8]) -> Vec<&'a [u8]> {
+    let mut rest = body;
+    let mut pieces = Vec::new();
+    for size in cut.iter().cycle().map(|byte| usize::from(*byte) + 1) {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, after) = rest.split_at(size.min(rest.len()));
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+/// What `body` says, read in one piece and in pieces.
+pub fn said(vendor: Vendor, cut: &[u8], body: &[u8]) -> Said {
+    let whole = Said::of(recorded::events(vendor, [body]));
+    let in_pieces = Said::of(recorded::events(vendor, pieces(cut, body)));
+    assert_eq!(in_pieces, whole);
+    whole
+}
+
+/// Reads an input as `vendor`'s answer.
+pub fn fold(vendor: Vendor, input: &[u8]) {
+    if let Some((cut, body)) = parts(input) {
+        said(vendor, cut, body);
+    }
+}
