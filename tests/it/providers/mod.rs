@@ -4,6 +4,7 @@
 mod caps;
 mod faults;
 mod http_errors;
+mod peer;
 mod properties;
 mod requests;
 mod transcripts;
