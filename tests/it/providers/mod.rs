@@ -6,6 +6,7 @@ mod compatible;
 mod faults;
 mod habits;
 mod http_errors;
+mod peer;
 mod properties;
 mod requests;
 mod resilience;

@@ -1,0 +1,262 @@
+//! A gateway that we did not write: a `LiteLLM` proxy, which translates one scripted model (`tests/peers/scripted.py`) to the
+//! wires of three vendors. The proxy at `SWITCHBOARD_TEST_LITELLM_URL` is used, or else the installed one is started, once
+//! for all tests. Where neither is there the tests say so and pass, unless `SWITCHBOARD_REQUIRE_SERVICES` is 1.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use serde_json::json;
+use switchboard::agent::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind, SystemPrompt};
+use switchboard::agent::turn::{Turn, TurnFold};
+use switchboard::chat::message::{AssistantPart, Message, UserMessage};
+use switchboard::chat::model::ModelChoice;
+use switchboard::chat::stream::FinishReason;
+use switchboard::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
+use switchboard::llm::{self, Vendor};
+use tokio::sync::OnceCell;
+
+use super::{connect, origin, report};
+use crate::support::app::TestApp;
+use crate::support::frames;
+
+/// The key that the proxy takes; the environment's proxy must be started with it too.
+const KEY: &str = "sk-switchboard-test";
+
+/// Python takes its time to load the proxy on a busy machine.
+const START: Duration = Duration::from_secs(120);
+
+/// The vendors whose wires the proxy serves.
+const WIRES: [Vendor; 3] = [Vendor::OpenAi, Vendor::Claude, Vendor::Gemini];
+
+/// The running proxy, or why there is none.
+static PEER: OnceCell<Result<Peer, String>> = OnceCell::const_new();
+
+struct Peer {
+    url: String,
+    /// Ends when this process does, however it does: then its standard input ends.
+    _process: Option<Child>,
+}
+
+/// The proxy's address; `None` when the tests go without it.
+async fn peer() -> Option<&'static str> {
+    match PEER.get_or_init(start).await {
+        Ok(peer) => Some(&peer.url),
+        Err(reason) => {
+            assert!(std::env::var("SWITCHBOARD_REQUIRE_SERVICES").as_deref() != Ok("1"), "{reason}");
+            println!("SKIPPED: {reason}");
+            None
+        }
+    }
+}
+
+async fn start() -> Result<Peer, String> {
+    if let Ok(url) = std::env::var("SWITCHBOARD_TEST_LITELLM_URL") {
+        return Ok(Peer { url, _process: None });
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = std::fs::read(root.join("tests/peers/litellm-requirements.txt")).unwrap();
+    if std::fs::read(root.join("target/peers/litellm/installed.txt")).is_ok_and(|installed| installed == list) {
+        return serve(root).await;
+    }
+    Err("LiteLLM is not installed: tests/peers/litellm install".to_owned())
+}
+
+async fn serve(root: &Path) -> Result<Peer, String> {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let log: PathBuf = root.join("target/peers/litellm.log");
+    let output = File::create(&log).unwrap();
+    let mut process = Command::new(root.join("tests/peers/litellm"))
+        .args(["attend", &port.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(output.try_clone().unwrap())
+        .stderr(output)
+        .spawn()
+        .unwrap();
+    let url = format!("http://127.0.0.1:{port}");
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answers = async {
+        while !http.get(format!("{url}/health/readiness")).send().await.is_ok_and(|answer| answer.status() == 200) {
+            assert!(process.try_wait().unwrap().is_none(), "the proxy ended, see {}", log.display());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    match tokio::time::timeout(START, answers).await {
+        Ok(()) => Ok(Peer { url, _process: Some(process) }),
+        Err(_) => Err(format!("LiteLLM did not answer within {START:?}, see {}", log.display())),
+    }
+}
+
+/// The name of the scripted model on `vendor`'s wire.
+fn model(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Gemini => "scripted-behind-openai",
+        Vendor::Claude | Vendor::OpenAi | Vendor::Ollama => "scripted",
+    }
+}
+
+/// `model` over `vendor`'s wire.
+fn config(url: &str, vendor: Vendor, model: &str, key: &str) -> llm::Config {
+    let mut config = super::config(url);
+    config.openai.base_url = format!("{url}/v1");
+    let (model, key) = (model.to_owned(), key.to_owned().into());
+    match vendor {
+        Vendor::OpenAi => (config.openai.model, config.openai.api_key) = (model, key),
+        Vendor::Claude => (config.claude.model, config.claude.api_key) = (model, key),
+        Vendor::Gemini => (config.gemini.model, config.gemini.api_key) = (model, key),
+        Vendor::Ollama => (config.ollama.model, config.ollama.api_key) = (model, key),
+    }
+    config
+}
+
+/// One turn with `messages`.
+async fn ask(vendor: Vendor, config: &llm::Config, messages: &[Message]) -> (Turn, Option<ProviderError>) {
+    let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
+    let input_schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let tools = [ToolDef { name: "get_weather".to_owned(), description: "The weather.".to_owned(), input_schema }];
+    let origin = origin(vendor, config);
+    let model = ModelChoice::of(origin.clone(), 100);
+    let request = ChatRequest { system: &system, messages, tools: &tools, model: &model, deadline: None };
+    let mut fold = TurnFold::new(Arc::new(origin), HashSet::new());
+    let mut failure = None;
+    match connect(vendor, config).stream_chat(request).await {
+        Ok(mut stream) => {
+            while let Some(item) = stream.events.next().await {
+                match item {
+                    Ok(event) => drop(fold.push(event)),
+                    Err(error) => failure = Some(error),
+                }
+            }
+        }
+        Err(error) => failure = Some(error),
+    }
+    (fold.finish(), failure)
+}
+
+async fn play(config: &llm::Config, vendor: Vendor, script: &str) -> (Turn, Option<ProviderError>) {
+    ask(vendor, config, &[Message::User(UserMessage::new(format!("play {script} please")))]).await
+}
+
+/// What a turn came to, in lines.
+fn lines(turn: &Turn) -> Vec<String> {
+    let line = |part: &AssistantPart| match part {
+        AssistantPart::Text { text, .. } => format!("text {text}"),
+        AssistantPart::Thinking { text, .. } => format!("thinking {text}"),
+        AssistantPart::ToolCall { call, .. } => {
+            let ToolInput::Object(input) = &call.input else { panic!("{:?}", call.input) };
+            let id = if call.id.is_minted() { "-" } else { call.id.as_str() };
+            format!("call {id} {} {}", call.name, json!(input))
+        }
+        AssistantPart::Opaque(data) => format!("opaque {}", data.raw()),
+    };
+    turn.message.parts.iter().map(line).collect()
+}
+
+#[tokio::test]
+async fn a_gateway_s_answers_are_understood_over_each_of_its_wires() {
+    let Some(url) = peer().await else { return };
+    let rows: [(&str, &[&str], &[Vendor]); 6] = [
+        ("text", &["text Grüße aus der Werkstatt — 世界."], &WIRES),
+        ("slow", &["text one two three"], &WIRES),
+        ("thinking", &["thinking First I think, then I speak.", "text Spoken."], &[Vendor::OpenAi, Vendor::Claude]),
+        // Its translation to Gemini's wire drops thoughts and ids.
+        ("thinking", &["text Spoken."], &[Vendor::Gemini]),
+        (
+            "tool",
+            &["text Let me look.", r#"call call_one get_weather {"city":"Paris"}"#],
+            &[Vendor::OpenAi, Vendor::Claude],
+        ),
+        ("tool", &["text Let me look.", r#"call - get_weather {"city":"Paris"}"#], &[Vendor::Gemini]),
+    ];
+    for (script, expected, wires) in rows {
+        for &vendor in wires {
+            let (turn, failure) = play(&config(url, vendor, model(vendor), KEY), vendor, script).await;
+            assert!(failure.is_none(), "{script} over {vendor:?}: {}", report(&failure.unwrap()));
+            assert_eq!(lines(&turn), expected, "{script} over {vendor:?}");
+            assert_eq!(turn.reason, Some(FinishReason::Stop), "{script} over {vendor:?}");
+            assert!(turn.usage.is_some(), "{script} over {vendor:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn results_of_parallel_calls_reach_the_model_behind_a_gateway() {
+    let Some(url) = peer().await else { return };
+    for vendor in WIRES {
+        let config = config(url, vendor, model(vendor), KEY);
+        let question = Message::User(UserMessage::new("play parallel please"));
+        let (turn, failure) = ask(vendor, &config, std::slice::from_ref(&question)).await;
+        assert!(failure.is_none(), "{vendor:?}: {failure:?}");
+        let result = |nth: usize, call: &ToolCall| ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            content: format!("{nth} degrees"),
+            is_error: false,
+        };
+        let results: Vec<_> = turn.message.calls().enumerate().map(|(nth, call)| result(nth, call)).collect();
+        assert_eq!(results.len(), 2, "{vendor:?}");
+        let messages = [question, Message::Assistant(turn.message), Message::ToolResults(results)];
+        let (turn, failure) = ask(vendor, &config, &messages).await;
+        assert!(failure.is_none(), "{vendor:?}: {failure:?}");
+        let expected = match vendor {
+            // Its translation makes ids of names, and keeps the order.
+            Vendor::Gemini => {
+                r#"[call_get_weather: {"output": "0 degrees"}][call_get_weather: {"output": "1 degrees"}]"#
+            }
+            Vendor::Claude | Vendor::OpenAi | Vendor::Ollama => "[call_one: 0 degrees][call_two: 1 degrees]",
+        };
+        assert_eq!(turn.message.text(), expected, "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_s_refusals_and_failures_are_named() {
+    let Some(url) = peer().await else { return };
+    let unavailable = ProviderErrorKind::Unavailable { retry_after: None };
+    for vendor in WIRES {
+        let (model, no_model) = (model(vendor), "unknown");
+        let rows = [
+            ("wrong key", "text", model, "sk-wrong", ProviderErrorKind::Unauthorized, "", "Authentication Error"),
+            // The proxy says 400, and which model only in words.
+            ("unknown model", "text", no_model, KEY, ProviderErrorKind::Rejected, "", "Invalid model name"),
+            ("before the first word", "fails-first", model, KEY, unavailable, "", "before its first word"),
+            ("later", "fails-later", model, KEY, unavailable, "Half a sentence, and", "after its first words"),
+        ];
+        for (why, script, model, key, kind, text, words) in rows {
+            let (turn, failure) = play(&config(url, vendor, model, key), vendor, script).await;
+            let failure = failure.unwrap_or_else(|| panic!("no error: {why} over {vendor:?}"));
+            assert_eq!((failure.kind, &*turn.message.text()), (kind, text), "{why} over {vendor:?}");
+            assert!(report(&failure).contains(words), "{why} over {vendor:?}: {}", report(&failure));
+            assert_eq!(turn.reason, None, "{why} over {vendor:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_product_answers_through_a_gateway() {
+    let Some(url) = peer().await else { return };
+    let base_url = format!("{url}/v1");
+    let app = TestApp::start(&[
+        ("LLM__PROVIDER", "openai"),
+        ("LLM__OPENAI__BASE_URL", &base_url),
+        ("LLM__OPENAI__MODEL", "scripted"),
+        ("LLM__OPENAI__API_KEY", KEY),
+        ("LLM__RETRY__ATTEMPTS", "1"),
+    ])
+    .await;
+    let rows = [
+        ("text", "Grüße aus der Werkstatt — 世界.", "message_complete"),
+        ("slow", "one two three", "message_complete"),
+        ("fails-later", "Half a sentence, and", "error"),
+        ("fails-first", "", "error"),
+    ];
+    for (script, text, end) in rows {
+        let frames = app.chat(&json!({"message": format!("play {script} please"), "context_type": "workflow"})).await;
+        assert_eq!(frames::text(&frames), text, "{script}");
+        assert_eq!(frames::names(&frames).last(), Some(&end), "{script}: {frames:#?}");
+    }
+}
