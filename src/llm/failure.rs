@@ -10,14 +10,18 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::causes::Causes;
 
 /// 500 characters of a vendor's words are enough to understand them.
 const MAX_MESSAGE_CHARS: usize = 500;
+
+/// 64 KiB for an error inside a stream, as for an error's body.
+const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// Headers that name a request: Anthropic's, everybody's, Azure's.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
@@ -32,9 +36,20 @@ enum Refusal {
 }
 
 /// An error object inside a stream: `{"message", "type", "code", …}` or a plain text.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug)]
 pub(crate) struct ErrorField(Value);
+
+impl<'de> Deserialize<'de> for ErrorField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        // What is longer than any error is not taken apart, only its beginning is kept.
+        let value = match json.get().len() {
+            0..=MAX_ERROR_BYTES => serde_json::from_str(json.get()).map_err(D::Error::custom)?,
+            _ => Value::String(shorten(json.get())),
+        };
+        Ok(Self(value))
+    }
+}
 
 impl ErrorField {
     /// The error that ends the stream.

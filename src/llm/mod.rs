@@ -13,6 +13,7 @@ mod breaker;
 pub mod claude;
 mod config;
 mod failure;
+mod few;
 pub mod gemini;
 mod history;
 mod http;

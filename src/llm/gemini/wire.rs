@@ -12,6 +12,7 @@ use crate::agent::ports::llm::ChatRequest;
 use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
+use crate::llm::few::Few;
 use crate::llm::history::{self, Answer, Arguments, Entry, Said};
 use crate::llm::schema;
 
@@ -246,7 +247,7 @@ fn declaration(tool: &ToolDef) -> FunctionDeclaration<'_> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]
-    pub(super) candidates: Option<Vec<Candidate<'a>>>,
+    pub(super) candidates: Option<Few<Candidate<'a>>>,
     pub(super) prompt_feedback: Option<PromptFeedback>,
     pub(super) usage_metadata: Option<UsageMetadata>,
     pub(super) error: Option<ErrorField>,
@@ -264,7 +265,7 @@ pub(super) struct Candidate<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct ModelContent<'a> {
     #[serde(borrow)]
-    pub(super) parts: Option<Vec<ModelPart<'a>>>,
+    pub(super) parts: Option<Few<ModelPart<'a>>>,
 }
 
 /// A part; kinds that are not listed here have none of these fields and are ignored.

@@ -12,6 +12,7 @@ use crate::chat::message::ModelOrigin;
 use crate::chat::model::Effort;
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
+use crate::llm::few::Few;
 use crate::llm::history::{self, Answer, Arguments, Entry, Said};
 use crate::llm::schema;
 
@@ -184,7 +185,7 @@ pub(super) struct LineMessage<'a> {
     pub(super) content: Option<String>,
     pub(super) thinking: Option<String>,
     #[serde(borrow)]
-    pub(super) tool_calls: Option<Vec<LineCall<'a>>>,
+    pub(super) tool_calls: Option<Few<LineCall<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]

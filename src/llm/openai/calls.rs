@@ -8,7 +8,10 @@ use super::chunk::CallDelta;
 use crate::agent::ports::llm::ProviderError;
 use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, ReplayOn, StreamEvent};
-use crate::llm::answer::arguments_text;
+use crate::llm::answer::{arguments_text, malformed};
+
+/// 10,000 calls in one answer, those without a name included, which no event tells of.
+const MAX_CALLS: usize = 10_000;
 
 /// The calls of one response so far.
 #[derive(Debug, Default)]
@@ -46,7 +49,7 @@ impl Calls {
             None => String::new(),
         };
         let at = self.find(delta.index, id.as_deref(), name.is_some());
-        let at = at.unwrap_or_else(|| self.add(delta.index));
+        let at = at.map_or_else(|| self.add(delta.index), Ok)?;
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         if let (Some(id), None) = (id, &call.id) {
             self.by_id.insert(id.clone(), at);
@@ -80,8 +83,11 @@ impl Calls {
         }
     }
 
-    fn add(&mut self, index: Option<i64>) -> usize {
+    fn add(&mut self, index: Option<i64>) -> Result<usize, ProviderError> {
         let at = self.calls.len();
+        if at == MAX_CALLS {
+            return Err(malformed(format!("the answer has more than {MAX_CALLS} calls")));
+        }
         self.calls.push(Call {
             slot: CallSlot(u32::try_from(at).unwrap_or(u32::MAX)),
             index,
@@ -94,7 +100,7 @@ impl Calls {
         if let Some(index) = index {
             self.by_index.insert(index, at);
         }
-        at
+        Ok(at)
     }
 }
 

@@ -1,17 +1,22 @@
 //! The JSON of chat completions' stream: chunks, of which any field may be missing, null or empty.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use serde::Deserialize;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::usage::Usage;
 use crate::llm::failure::ErrorField;
+use crate::llm::few::{Few, Items};
 
 /// One chunk of the stream. Legacy `function_call` beside or instead of `tool_calls` is not read: functions are never
 /// offered, only tools.
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
+    pub(super) choices: Option<Few<Choice<'a>>>,
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -59,28 +64,51 @@ pub(super) struct Delta<'a> {
     #[serde(borrow)]
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
+    pub(super) tool_calls: Option<Few<CallDelta<'a>>>,
 }
 
-/// Text, or typed parts.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+/// Text, or typed parts. Read by hand: an untagged enum would copy every piece of text before it looks at it.
+#[derive(Debug)]
 pub(super) enum Content {
     Text(String),
-    Parts(Vec<ContentPart>),
+    Parts(Few<ContentPart>),
 }
 
+/// A typed part; kinds that are not known here are ignored.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum ContentPart {
-    Text {
-        text: Option<String>,
-    },
-    Thinking {
-        thinking: Option<Content>,
-    },
-    #[serde(other)]
-    Other,
+pub(super) struct ContentPart {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) thinking: Option<Content>,
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of parts")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Text(text.to_owned()))
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Content, E> {
+        Ok(Content::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Content, A::Error> {
+        Items(PhantomData).visit_seq(list).map(Content::Parts)
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -170,17 +170,15 @@ impl Fold {
     }
 
     fn push_part(&mut self, part: ContentPart, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        match part {
-            ContentPart::Text { text } => self.push_text(text.unwrap_or_default(), events)?,
-            ContentPart::Thinking { thinking: Some(Content::Text(text)) } => self.push_thinking(text, events),
-            ContentPart::Thinking { thinking: Some(Content::Parts(parts)) } => {
-                let texts = parts.into_iter().filter_map(|part| match part {
-                    ContentPart::Text { text } => text,
-                    ContentPart::Thinking { .. } | ContentPart::Other => None,
-                });
-                texts.for_each(|text| self.push_thinking(text, events));
+        match (part.kind.as_deref(), part.thinking) {
+            (Some("text"), _) => self.push_text(part.text.unwrap_or_default(), events)?,
+            (Some("thinking"), Some(Content::Text(text))) => self.push_thinking(text, events),
+            (Some("thinking"), Some(Content::Parts(parts))) => {
+                let texts = parts.into_iter().filter(|part| part.kind.as_deref() == Some("text"));
+                texts.filter_map(|part| part.text).for_each(|text| self.push_thinking(text, events));
             }
-            ContentPart::Thinking { thinking: None } | ContentPart::Other => {}
+            // Kinds that say nothing to a user, and those that do not exist yet.
+            (Some(_) | None, _) => {}
         }
         Ok(())
     }

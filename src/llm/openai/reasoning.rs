@@ -14,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::agent::ports::llm::ProviderError;
 use crate::chat::message::{AssistantPart, Replay};
 use crate::llm::answer::{malformed, read};
+use crate::llm::few::Few;
 use crate::llm::history::Said;
 
 /// How reasoning came, and what must come back. As JSON the name of the field, or an object with the blocks.
@@ -107,7 +108,7 @@ impl Details {
     /// is no list of objects says nothing.
     pub(super) fn push(&mut self, list: &RawValue) -> Result<String, ProviderError> {
         let mut shown = String::new();
-        for fragment in serde_json::from_str::<Vec<Fragment<'_>>>(list.get()).unwrap_or_default() {
+        for fragment in serde_json::from_str::<Few<Fragment<'_>>>(list.get()).unwrap_or_default() {
             let at = self.find(&fragment);
             let Some(block) = self.blocks.get_mut(at) else { continue };
             for (name, value) in fragment {

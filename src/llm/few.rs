@@ -1,0 +1,71 @@
+//! A list in a vendor's JSON, bounded: one line of a few bytes per item could otherwise become a hundred times its size in
+//! memory.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+
+/// 10,000 items in one list; the longest real ones have a few dozen.
+const MAX_ITEMS: usize = 10_000;
+
+/// A list that is not too long.
+#[derive(Debug)]
+pub(super) struct Few<T>(Vec<T>);
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> IntoIterator for Few<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Items(PhantomData))
+    }
+}
+
+/// Reads the items of a list one by one.
+pub(super) struct Items<T>(pub(super) PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
+    type Value = Few<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            if items.len() == MAX_ITEMS {
+                return Err(A::Error::custom(format_args!("a list has more than {MAX_ITEMS} items")));
+            }
+            items.push(item);
+        }
+        Ok(Few(items))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_at_the_cap_is_read_and_one_item_more_is_an_error() {
+        for (items, is_read) in [(0, true), (MAX_ITEMS, true), (MAX_ITEMS + 1, false)] {
+            let json = format!("[{}]", vec!["7"; items].join(","));
+            let read: Result<Few<u8>, _> = serde_json::from_str(&json);
+            assert_eq!(read.map(|few| few.into_iter().count()).ok(), is_read.then_some(items));
+        }
+    }
+}
