@@ -173,7 +173,8 @@ impl App {
         let draining = async {
             shutdown.await;
             tracing::info!(drain_s = self.drain.as_secs(), "draining");
-            let deadline = Instant::now() + self.drain;
+            let now = Instant::now();
+            let deadline = now.checked_add(self.drain).unwrap_or(now + A_YEAR);
             runs.drain();
             tokio::select! {
                 () = runs.finished() => {}
@@ -223,6 +224,9 @@ async fn until(deadline: Instant, hurried: &CancellationToken) {
         () = hurried.cancelled() => {}
     }
 }
+
+/// Stands for times that no clock reaches.
+const A_YEAR: Duration = Duration::from_secs(31_536_000);
 
 /// What connections get for their last bytes when there is no time left.
 const LAST_BYTES: Duration = Duration::from_secs(2);
@@ -293,7 +297,9 @@ pub async fn probe(config: &llm::Config, mut choices: Vec<ModelChoice>, limit: D
         }
     }
     let probes = choices.iter().filter_map(|choice| choice.models.first().map(|origin| (origin, choice)));
-    let probes = probes.map(async |(origin, choice)| match llm::connect(origin, config) {
+    // Set up before the first is asked: that takes time, which is not the models'.
+    let probes: Vec<_> = probes.map(|(origin, choice)| (origin, choice, llm::connect(origin, config))).collect();
+    let probes = probes.into_iter().map(async |(origin, choice, provider)| match provider {
         Ok(provider) => probe::probe(&*provider, origin, choice, limit).await,
         Err(error) => Report::not_asked(origin, &Causes(&error).to_string()),
     });

@@ -249,7 +249,7 @@ fn tool() -> ToolDef {
 /// Our code and sentence, then the vendor's words.
 fn words(error: &ProviderError) -> String {
     let request = error.request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default();
-    format!("{}: {}{request}", error.kind.code(), Causes(error))
+    format!("{}: {}{request}", error.kind.code(), Causes(&*error.detail))
 }
 
 /// `text` as part of one line.

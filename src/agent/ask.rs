@@ -38,7 +38,7 @@ impl Turns<'_> {
                 }
                 Some(FinishReason::Stop) if may_ask_again => {
                     may_ask_again = false;
-                    tracing::warn!("the model gave an empty answer; asking once more");
+                    log_answer(transcript, "empty_answer", "the model gave an empty answer; asking once more");
                     continue;
                 }
                 Some(FinishReason::Stop) => {
@@ -56,6 +56,9 @@ impl Turns<'_> {
                     provider_failed(ProviderError::new(ProviderErrorKind::Truncated, detail))
                 }
             };
+            if let (Some(_), Ended::Failed(Failure { code, .. })) = (turn.reason, &failure) {
+                log_answer(transcript, code, "the model did not give a whole answer");
+            }
             transcript.keep_text(turn.message);
             if let Verdict::Shown(rest) = gate.close() {
                 self.emit_text(rest).await?;
@@ -97,6 +100,7 @@ impl Turns<'_> {
             };
             let mut stream = self.agent.llm.stream_chat(request).await.map_err(provider_failed)?;
             name_span(&stream.origin);
+            transcript.answered_by = Some((stream.origin.clone(), stream.request_id.take()));
             transcript.open =
                 Open::Streaming(TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids)));
             while let Some(event) = stream.events.next().await {
@@ -123,6 +127,18 @@ fn name_span(origin: &ModelOrigin) {
     let span = tracing::Span::current();
     span.record("gen_ai.provider.name", &origin.provider);
     span.record("gen_ai.request.model", &origin.model);
+}
+
+/// Notes an answer that came to its end and is still none.
+fn log_answer(transcript: &Transcript, code: &'static str, message: &'static str) {
+    let (origin, request_id) = transcript.answered_by.as_ref().map(|(origin, id)| (origin, id.as_deref())).unzip();
+    tracing::warn!(
+        error.code = code,
+        gen_ai.provider.name = origin.map(|origin| &*origin.provider),
+        gen_ai.request.model = origin.map(|origin| &*origin.model),
+        llm.request_id = request_id.flatten(),
+        "{message}"
+    );
 }
 
 /// The one place where a model's failure is logged, with the vendor's own words.

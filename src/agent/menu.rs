@@ -71,32 +71,32 @@ impl Menu {
     /// How the model is asked for a request with this wish.
     ///
     /// # Errors
-    /// The first part of the wish that is not offered.
-    pub fn choose(&self, wish: &ModelWish) -> Result<ModelChoice, NotOffered> {
+    /// Every part of the wish that is not offered.
+    pub fn choose(&self, wish: &ModelWish) -> Result<ModelChoice, Vec<NotOffered>> {
         let mut choice = self.choice.clone();
-        if let Some(name) = &wish.name {
-            choice.models.clone_from(&self.offer(name)?.models);
+        let mut refused = Vec::new();
+        match wish.name.as_ref().map(|name| self.offer(name)) {
+            Some(Ok(offer)) => choice.models.clone_from(&offer.models),
+            Some(Err(not_offered)) => refused.push(not_offered),
+            None => {}
         }
-        if let Some(max_tokens) = wish.max_tokens {
-            match self.max_tokens {
-                false => return Err(NotOffered::MaxTokens),
-                true if max_tokens > choice.max_tokens => return Err(NotOffered::MaxTokensAbove(choice.max_tokens)),
-                true => choice.max_tokens = max_tokens,
-            }
+        match wish.max_tokens {
+            Some(_) if !self.max_tokens => refused.push(NotOffered::MaxTokens),
+            Some(wished) if wished > choice.max_tokens => refused.push(NotOffered::MaxTokensAbove(choice.max_tokens)),
+            Some(wished) => choice.max_tokens = wished,
+            None => {}
         }
-        if wish.temperature.is_some() {
-            if !self.temperature {
-                return Err(NotOffered::Temperature);
-            }
-            choice.temperature = wish.temperature;
+        match wish.temperature {
+            Some(_) if !self.temperature => refused.push(NotOffered::Temperature),
+            Some(wished) => choice.temperature = Some(wished),
+            None => {}
         }
-        if wish.effort.is_some() {
-            if !self.effort {
-                return Err(NotOffered::Effort);
-            }
-            choice.effort = wish.effort;
+        match wish.effort {
+            Some(_) if !self.effort => refused.push(NotOffered::Effort),
+            Some(wished) => choice.effort = Some(wished),
+            None => {}
         }
-        Ok(choice)
+        if refused.is_empty() { Ok(choice) } else { Err(refused) }
     }
 
     /// Every model that may be asked.
@@ -142,9 +142,10 @@ mod tests {
         let wish = |change: fn(&mut ModelWish)| {
             let mut wish = ModelWish::default();
             change(&mut wish);
-            menu().choose(&wish).map_err(|error| (error.field(), error.to_string()))
+            let told = |refused: Vec<NotOffered>| refused.iter().map(|no| (no.field(), no.to_string())).collect();
+            menu().choose(&wish).map_err(told)
         };
-        let refused = |field, words: &str| Err((field, words.to_owned()));
+        let refused = |field, words: &str| Err(vec![(field, words.to_owned())]);
         assert_eq!(wish(|w| w.name = Some("big".to_owned())), refused("model.name", "must be one of: fast"));
         assert_eq!(wish(|w| w.max_tokens = Some(101)), refused("model.max_tokens", "must be at most 100"));
         assert_eq!(

@@ -26,7 +26,6 @@ use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::model::ModelChoice;
-use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
 
 /// What a run works with; one for the whole process.
@@ -126,7 +125,7 @@ impl Agent {
             if let Err(error) = self.store.finish_run(run.id, outcome, transcript.usage).await {
                 tracing::error!(error = %Causes(&error), "run outcome not recorded");
             }
-            log_end(code, transcript.usage, started.elapsed());
+            log_end(code, &transcript, started.elapsed());
             // The reader may be slow, and is waited for; but not when the server stops.
             let given_up = async {
                 cancel.cancelled().await;
@@ -285,9 +284,12 @@ fn store_failed(error: &StoreError) -> Ended {
     failed("store_unavailable", "The conversation could not be saved; please try again", true)
 }
 
-fn log_end(outcome: &'static str, usage: Usage, elapsed: Duration) {
+fn log_end(outcome: &'static str, transcript: &Transcript, elapsed: Duration) {
+    let (usage, origin) = (transcript.usage, transcript.answered_by.as_ref().map(|(origin, _)| origin));
     tracing::info!(
         outcome,
+        gen_ai.provider.name = origin.map(|origin| &*origin.provider),
+        gen_ai.request.model = origin.map(|origin| &*origin.model),
         gen_ai.usage.input_tokens = usage.input_tokens,
         gen_ai.usage.output_tokens = usage.output_tokens,
         duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),

@@ -1,9 +1,10 @@
 //! A run's growing transcript, and how an interrupted turn is settled so that the stored history stays valid for any model.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::turn::TurnFold;
-use crate::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
+use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolOutput, ToolResult};
 
@@ -17,6 +18,8 @@ pub(super) struct Transcript {
     own: usize,
     committed: usize,
     pub(super) usage: Usage,
+    /// Who gave the newest answer, and what the vendor calls that request.
+    pub(super) answered_by: Option<(Arc<ModelOrigin>, Option<String>)>,
     /// The call ids of the whole conversation.
     pub(super) used_ids: HashSet<String>,
     pub(super) open: Open,
@@ -39,7 +42,7 @@ impl Transcript {
         let own = messages.len();
         messages.push(Message::User(message));
         let committed = messages.len();
-        Self { messages, own, committed, usage: Usage::default(), used_ids, open: Open::Nothing }
+        Self { messages, own, committed, usage: Usage::default(), answered_by: None, used_ids, open: Open::Nothing }
     }
 
     /// Everything, for the model.

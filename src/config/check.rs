@@ -92,10 +92,13 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     if llm.retry.attempts == 0 {
         problems.push(Problem::new("llm.retry.attempts", "must be at least 1"));
     }
+    if llm.retry.budget_percent > 100 {
+        problems.push(Problem::new("llm.retry.budget_percent", "must be at most 100"));
+    }
     if llm.default_provider().is_none() && !llm.fallbacks.is_empty() {
         problems.push(Problem::new("llm.fallbacks", "needs a provider before it; the demo model never fails"));
     }
-    default_models(llm, problems);
+    asked_models(llm, problems);
     // By name: what is wrong with a section is found even when it has no model.
     let names = llm.default_provider().into_iter().chain(llm.fallbacks.iter().map(String::as_str));
     let mut providers: Vec<&str> = names.filter_map(|name| name.split(':').next()).map(str::trim).collect();
@@ -108,12 +111,15 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
 
 /// `[llm] provider` and its fallbacks, in order of trying, each once; what is no model is noted. Empty when the demo model
 /// answers.
-pub(super) fn default_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
+pub(super) fn asked_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
     let Some(provider) = llm.default_provider() else { return Vec::new() };
     let mut models = Vec::new();
     match llm.model(provider) {
         Ok(model) => models.push(model),
         Err(error @ UnknownModel::Provider(..)) => problems.push(Problem::new("llm.provider", error.to_string())),
+        Err(error @ UnknownModel::Model(_)) if provider.contains(':') => {
+            problems.push(Problem::new("llm.provider", error.to_string()));
+        }
         Err(UnknownModel::Model(_)) => {
             problems.push(Problem::new(format!("{}.model", llm::Config::section_path(provider)), "is required"));
         }

@@ -52,7 +52,7 @@ fn file_layer(sources: &Sources, problems: &mut Vec<Problem>) -> Table {
         }
     };
     text.parse().unwrap_or_else(|error: toml::de::Error| {
-        let line = error.span().map_or(0, |span| text[..span.start].lines().count().max(1));
+        let line = error.span().map_or(0, |span| 1 + text[..span.start].matches('\n').count());
         problems.push(Problem::new(name, format!("line {line}: {}", error.message())));
         Table::new()
     })

@@ -157,9 +157,9 @@ impl From<StartError> for Problem {
                 let field = FieldError { field: "context_type", reason: error.to_string() };
                 DecodeError::Fields(vec![field]).into()
             }
-            StartError::NotOffered(ref wish) => {
-                let field = FieldError { field: wish.field(), reason: error.to_string() };
-                DecodeError::Fields(vec![field]).into()
+            StartError::NotOffered(refused) => {
+                let fields = refused.iter().map(|no| FieldError { field: no.field(), reason: no.to_string() });
+                DecodeError::Fields(fields.collect()).into()
             }
             StartError::Draining => Self::unavailable("draining", error.to_string()),
             StartError::Store(cause) => {

@@ -75,9 +75,10 @@ impl Open {
     }
 
     async fn next_event(&mut self) -> Next {
-        let event = match self.keep_alive {
+        // A time that no clock reaches is no limit.
+        let event = match self.keep_alive.and_then(|silence| self.next_piece.checked_add(silence)) {
             None => self.attached.events.recv().await,
-            Some(silence) => match timeout_at(self.next_piece + silence, self.attached.events.recv()).await {
+            Some(until) => match timeout_at(until, self.attached.events.recv()).await {
                 Ok(event) => event,
                 Err(_) => return Next::Silence,
             },

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::config;
+use crate::agent::ports::llm::ProviderErrorKind;
+use crate::chat::message::ModelOrigin;
 
 /// A year stands for times that no clock reaches.
 const NEVER: Duration = Duration::from_secs(31_536_000);
@@ -14,9 +16,11 @@ const NEVER: Duration = Duration::from_secs(31_536_000);
 /// The breaker of one model.
 #[derive(Debug)]
 pub(super) struct Breaker {
+    /// Whose; for the log.
+    origin: Arc<ModelOrigin>,
     /// Failures in a row that open it; 0 is never.
     failures: u32,
-    /// How long it stays open.
+    /// How long it stays open at least.
     open: Duration,
     state: Mutex<State>,
 }
@@ -25,29 +29,34 @@ pub(super) struct Breaker {
 enum State {
     /// Calls go through; so many of the newest have failed in a row.
     Closed { failures: u32 },
-    /// No call goes through until then.
-    Open { until: Instant },
-    /// One call is finding out.
-    Probing,
+    /// No call goes through until then, because of this.
+    Open { until: Instant, kind: ProviderErrorKind },
+    /// One call is finding out. If it does not come to anything for as long as the breaker stays open, another one may.
+    Probing { until: Instant, kind: ProviderErrorKind },
 }
 
 /// Leave for one call. It tells the breaker how the call went; dropped without a word it tells nothing.
 #[derive(Debug)]
 pub(super) struct Permit {
     breaker: Arc<Breaker>,
-    /// Of the call that finds out: since when one might.
-    probe: Option<Instant>,
+    /// Of the call that finds out: the state before it.
+    probe: Option<State>,
 }
 
-/// No call goes through; after this time one may.
+/// No call goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Open(pub(super) Duration);
+pub(super) struct Open {
+    /// Until one may.
+    pub(super) left: Duration,
+    /// How the last call failed.
+    pub(super) kind: ProviderErrorKind,
+}
 
 impl Breaker {
     /// A closed breaker.
-    pub(super) fn new(config: config::Breaker) -> Arc<Self> {
+    pub(super) fn new(origin: Arc<ModelOrigin>, config: config::Breaker) -> Arc<Self> {
         let state = Mutex::new(State::Closed { failures: 0 });
-        Arc::new(Self { failures: config.failures, open: Duration::from_secs(config.open_s), state })
+        Arc::new(Self { origin, failures: config.failures, open: Duration::from_secs(config.open_s), state })
     }
 
     /// Leave for a call.
@@ -55,13 +64,14 @@ impl Breaker {
         let mut state = self.state();
         let probe = match *state {
             State::Closed { .. } => None,
-            State::Open { until } if now < until => return Err(Open(until.duration_since(now))),
-            State::Open { until } => Some(until),
-            State::Probing => return Err(Open(PROBING)),
+            State::Open { until, kind } | State::Probing { until, kind } => {
+                if now < until {
+                    return Err(Open { left: until.duration_since(now), kind });
+                }
+                let before = std::mem::replace(&mut *state, State::Probing { until: later(now, self.open), kind });
+                Some(before)
+            }
         };
-        if probe.is_some() {
-            *state = State::Probing;
-        }
         Ok(Permit { breaker: Arc::clone(self), probe })
     }
 
@@ -69,18 +79,34 @@ impl Breaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn opened(&self, now: Instant) -> State {
-        State::Open { until: now + self.open.min(NEVER) }
+    fn opened(&self, now: Instant, kind: ProviderErrorKind) -> State {
+        // A vendor that says when it can be asked again is not asked before.
+        let open = self.open.max(kind.retry_after().unwrap_or_default());
+        tracing::warn!(
+            gen_ai.provider.name = self.origin.provider,
+            gen_ai.request.model = self.origin.model,
+            error.code = kind.code(),
+            wait_ms = u64::try_from(open.as_millis()).unwrap_or(u64::MAX),
+            "the model keeps failing and is left alone"
+        );
+        State::Open { until: later(now, open), kind }
     }
 }
 
-/// 1 s is told to those who come while a probe is under way: by then it is mostly decided.
-const PROBING: Duration = Duration::from_secs(1);
+fn later(now: Instant, wait: Duration) -> Instant {
+    now + wait.min(NEVER)
+}
 
 impl Permit {
-    /// The model has begun to answer: it is there.
+    /// The model has begun to answer, or has refused the question: it is there.
     pub(super) fn answering(&mut self) {
         if self.probe.take().is_some() {
+            let Breaker { origin, .. } = &*self.breaker;
+            tracing::info!(
+                gen_ai.provider.name = origin.provider,
+                gen_ai.request.model = origin.model,
+                "the model answers again"
+            );
             *self.breaker.state() = State::Closed { failures: 0 };
         }
     }
@@ -94,29 +120,29 @@ impl Permit {
         }
     }
 
-    /// The model failed, before its answer or in the middle of it.
-    pub(super) fn failed(mut self, now: Instant) {
+    /// The model failed as `kind`, before its answer or in the middle of it.
+    pub(super) fn failed(mut self, now: Instant, kind: ProviderErrorKind) {
         let was_probe = self.probe.take().is_some();
         let mut state = self.breaker.state();
         match &mut *state {
             State::Closed { failures } => {
-                *failures += 1;
+                *failures = failures.saturating_add(1);
                 if self.breaker.failures != 0 && *failures >= self.breaker.failures {
-                    *state = self.breaker.opened(now);
+                    *state = self.breaker.opened(now, kind);
                 }
             }
-            State::Probing if was_probe => *state = self.breaker.opened(now),
+            State::Probing { .. } if was_probe => *state = self.breaker.opened(now, kind),
             // Somebody else's call decides.
-            State::Probing | State::Open { .. } => {}
+            State::Probing { .. } | State::Open { .. } => {}
         }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(until) = self.probe {
+        if let Some(before) = self.probe {
             // Whoever asked has gone: the next call finds out.
-            *self.breaker.state() = State::Open { until };
+            *self.breaker.state() = before;
         }
     }
 }
@@ -126,68 +152,90 @@ mod tests {
     use super::*;
 
     const OPEN: Duration = Duration::from_secs(30);
+    const DOWN: ProviderErrorKind = ProviderErrorKind::Unavailable { retry_after: None };
 
-    fn breaker() -> Arc<Breaker> {
-        Breaker::new(config::Breaker { failures: 2, open_s: 30 })
+    fn breaker(failures: u32) -> Arc<Breaker> {
+        let origin = ModelOrigin { provider: "p".to_owned(), model: "m".to_owned() };
+        Breaker::new(Arc::new(origin), config::Breaker { failures, open_s: 30 })
     }
 
     /// A breaker that has just opened, and the time when it lets a call through again.
     fn opened() -> (Arc<Breaker>, Instant) {
-        let (breaker, now) = (breaker(), Instant::now());
+        let (breaker, now) = (breaker(2), Instant::now());
         for _ in 0..2 {
-            breaker.admit(now).unwrap().failed(now);
+            breaker.admit(now).unwrap().failed(now, DOWN);
         }
         (breaker, now + OPEN)
     }
 
     #[test]
     fn it_opens_after_so_many_failures_in_a_row_and_no_others() {
-        let (breaker, now) = (breaker(), Instant::now());
-        breaker.admit(now).unwrap().failed(now);
+        let (breaker, now) = (breaker(2), Instant::now());
+        breaker.admit(now).unwrap().failed(now, DOWN);
         breaker.admit(now).unwrap().answered();
-        breaker.admit(now).unwrap().failed(now);
+        breaker.admit(now).unwrap().failed(now, DOWN);
         drop(breaker.admit(now).unwrap());
-        breaker.admit(now).unwrap().failed(now);
-        assert_eq!(breaker.admit(now).unwrap_err(), Open(OPEN));
+        breaker.admit(now).unwrap().failed(now, ProviderErrorKind::Unauthorized);
+        let open = Open { left: OPEN, kind: ProviderErrorKind::Unauthorized };
+        assert_eq!(breaker.admit(now).unwrap_err(), open, "with the reason of the last failure");
+    }
+
+    #[test]
+    fn a_vendor_that_asks_for_more_time_gets_it() {
+        let (breaker, now) = (breaker(1), Instant::now());
+        let limited = |seconds| ProviderErrorKind::RateLimited { retry_after: Some(Duration::from_secs(seconds)) };
+        breaker.admit(now).unwrap().failed(now, limited(100));
+        assert_eq!(breaker.admit(now).unwrap_err().left, Duration::from_secs(100));
+        breaker.admit(now + 4 * OPEN).unwrap().failed(now, limited(u64::MAX));
+        assert_eq!(breaker.admit(now).unwrap_err().left, NEVER);
     }
 
     #[test]
     fn one_call_finds_out_whether_the_model_is_back() {
         let (breaker, later) = opened();
         let mut probe = breaker.admit(later).unwrap();
-        assert_eq!(breaker.admit(later).unwrap_err(), Open(PROBING));
+        assert_eq!(breaker.admit(later).unwrap_err(), Open { left: OPEN, kind: DOWN });
         probe.answering();
         breaker.admit(later).unwrap().answered();
         // The probe's answer broke off later: that is one failure, not the second.
-        probe.failed(later);
+        probe.failed(later, DOWN);
         drop(breaker.admit(later).unwrap());
+    }
+
+    #[test]
+    fn a_call_that_hangs_does_not_find_out_for_ever() {
+        let (breaker, later) = opened();
+        let hanging = breaker.admit(later).unwrap();
+        breaker.admit(later + OPEN).unwrap().answered();
+        hanging.failed(later + OPEN, DOWN);
+        drop(breaker.admit(later + OPEN).unwrap());
     }
 
     #[test]
     fn a_probe_that_fails_opens_it_again_and_one_that_is_given_up_does_not() {
         let (breaker, later) = opened();
         drop(breaker.admit(later).unwrap());
-        breaker.admit(later).unwrap().failed(later);
-        assert_eq!(breaker.admit(later).unwrap_err(), Open(OPEN));
+        breaker.admit(later).unwrap().failed(later, DOWN);
+        assert_eq!(breaker.admit(later).unwrap_err().left, OPEN);
     }
 
     #[test]
     fn calls_from_before_it_opened_do_not_keep_it_open() {
-        let (breaker, now) = (breaker(), Instant::now());
+        let (breaker, now) = (breaker(2), Instant::now());
         let older = breaker.admit(now).unwrap();
         for _ in 0..2 {
-            breaker.admit(now).unwrap().failed(now);
+            breaker.admit(now).unwrap().failed(now, DOWN);
         }
-        older.failed(now + OPEN);
+        older.failed(now + OPEN, DOWN);
         breaker.admit(now + OPEN).unwrap().answered();
         breaker.admit(now + OPEN).unwrap().answered();
     }
 
     #[test]
     fn without_a_number_of_failures_it_never_opens() {
-        let (breaker, now) = (Breaker::new(config::Breaker { failures: 0, open_s: 30 }), Instant::now());
+        let (breaker, now) = (breaker(0), Instant::now());
         for _ in 0..100 {
-            breaker.admit(now).unwrap().failed(now);
+            breaker.admit(now).unwrap().failed(now, DOWN);
         }
     }
 }

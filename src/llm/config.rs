@@ -101,8 +101,15 @@ pub enum UnknownModel {
     #[error("{0:?} is not a provider; there are {1}")]
     Provider(String, String),
     /// The provider has no model of its own and none is given.
-    #[error("{0:?} names no model, and {path}.model is empty", path = Config::section_path(.0))]
+    #[error("{0:?} names no model{}", no_model_of_its_own(.0))]
     Model(String),
+}
+
+fn no_model_of_its_own(text: &str) -> String {
+    match text.contains(':') {
+        true => String::new(),
+        false => format!(", and {}.model is empty", Config::section_path(text)),
+    }
 }
 
 impl Default for Config {
@@ -194,25 +201,9 @@ impl Config {
             Section::Claude(_) | Section::Ollama(_) | Section::OpenAi(_) => model,
         };
         if model.is_empty() {
-            return Err(UnknownModel::Model(provider.to_owned()));
+            return Err(UnknownModel::Model(text.to_owned()));
         }
         Ok(ModelOrigin { provider: provider.to_owned(), model: model.to_owned() })
-    }
-
-    /// `[llm] provider` and its fallbacks, in order of trying, each once; empty when the demo model answers.
-    ///
-    /// # Errors
-    /// When one of them is no model.
-    pub fn default_models(&self) -> Result<Vec<ModelOrigin>, UnknownModel> {
-        let Some(first) = self.default_provider() else { return Ok(Vec::new()) };
-        let mut models = Vec::new();
-        for name in [first].into_iter().chain(self.fallbacks.iter().map(String::as_str)) {
-            let model = self.model(name)?;
-            if !models.contains(&model) {
-                models.push(model);
-            }
-        }
-        Ok(models)
     }
 
     pub(super) fn patience(&self) -> Patience {

@@ -71,11 +71,12 @@ impl Router {
 
     /// With one more model, which is not one of the vendors'.
     pub fn with(mut self, origin: ModelOrigin, provider: Arc<dyn LlmProvider>) -> Self {
-        let percent = f32::from(u16::try_from(self.retry.budget_percent.min(MAX_PERCENT)).unwrap_or(u16::MAX));
+        let percent = f32::from(u8::try_from(self.retry.budget_percent).unwrap_or(MAX_PERCENT).min(MAX_PERCENT));
+        let named = Arc::new(origin.clone());
         let model = Model {
-            origin: Arc::new(origin.clone()),
+            breaker: Breaker::new(Arc::clone(&named), self.breaker),
+            origin: named,
             provider,
-            breaker: Breaker::new(self.breaker),
             budget: TpsBudget::new(BUDGET_WINDOW, BUDGET_PER_SECOND, percent / 100.0),
         };
         self.models.insert(origin, model);
@@ -107,22 +108,28 @@ impl Router {
     }
 }
 
-/// 1000 per cent is the most that a budget can be.
-const MAX_PERCENT: u32 = 1000;
+/// 100 per cent: every call once more.
+const MAX_PERCENT: u8 = 100;
 
 #[async_trait]
 impl LlmProvider for Router {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let mut failure = None;
+        let mut failure: Option<ProviderError> = None;
         for model in request.model.models.iter().filter_map(|origin| self.models.get(origin)) {
-            if let Some(error) = failure.take() {
-                log(&error, "model call failed; asking the next model", 0, None);
-            }
-            match self.ask(model, request).await {
+            let error = match self.ask(model, request).await {
                 Ok(answer) => return Ok(answer),
                 // What one vendor refuses on safety grounds is not taken to another.
                 Err(error) if error.kind == ProviderErrorKind::ContentFiltered => return Err(error),
-                Err(error) => failure = Some(error),
+                Err(error) => error,
+            };
+            // Told in the end: one that may pass, if there is any, since then the whole request may succeed later.
+            let (told, other) = match failure {
+                Some(before) if before.retryable && !error.retryable => (before, Some(error)),
+                before => (error, before),
+            };
+            failure = Some(told);
+            if let Some(other) = other {
+                log(&other, "model call failed; another model was asked", 0, None);
             }
         }
         Err(failure.unwrap_or_else(nobody))
@@ -139,9 +146,7 @@ async fn open(
     let answer = match model.provider.stream_chat(request).await {
         Ok(answer) => answer,
         Err(error) => {
-            if watch::speaks_against(error.kind) {
-                permit.failed(Instant::now());
-            }
+            watch::settle(permit, error.kind);
             return Err(ProviderError { origin: Some(Arc::clone(&model.origin)), ..error });
         }
     };
@@ -150,9 +155,10 @@ async fn open(
     Ok(watched.into_stream())
 }
 
-fn left_alone(model: &Model, breaker::Open(left): breaker::Open) -> ProviderError {
-    let kind = ProviderErrorKind::Unavailable { retry_after: Some(left) };
-    let detail = format!("not asked: its last calls failed; next try in {:.0} s", left.as_secs_f64().ceil());
+/// The failure that opened the breaker, told again without asking.
+fn left_alone(model: &Model, open: breaker::Open) -> ProviderError {
+    let (kind, left) = (open.kind, open.left.as_secs_f64().ceil());
+    let detail = format!("not asked: its last calls failed with {}; next try in {left:.0} s at most", kind.code());
     ProviderError { origin: Some(Arc::clone(&model.origin)), ..ProviderError::new(kind, detail) }
 }
 

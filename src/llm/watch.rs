@@ -137,18 +137,25 @@ impl Watched {
     }
 
     fn failed(&mut self, error: ProviderError) -> ProviderError {
-        if let Some(permit) = self.permit.take()
-            && speaks_against(error.kind)
-        {
-            permit.failed(Instant::now());
+        if let Some(permit) = self.permit.take() {
+            settle(permit, error.kind);
         }
         let request_id = error.request_id.or_else(|| self.request_id.clone());
         ProviderError { origin: Some(Arc::clone(&self.origin)), request_id, ..error }
     }
 }
 
+/// Tells the breaker of a call that failed as `kind`.
+pub(super) fn settle(mut permit: Permit, kind: ProviderErrorKind) {
+    match speaks_against(kind) {
+        true => permit.failed(Instant::now(), kind),
+        // Whoever refuses a question is there.
+        false => permit.answering(),
+    }
+}
+
 /// Whether a failure is the model's or its server's own, so that other calls would meet it too.
-pub(super) fn speaks_against(kind: ProviderErrorKind) -> bool {
+fn speaks_against(kind: ProviderErrorKind) -> bool {
     match kind {
         ProviderErrorKind::Unauthorized
         | ProviderErrorKind::ModelNotFound

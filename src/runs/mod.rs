@@ -55,8 +55,8 @@ pub enum StartError {
     #[error("must be one of: {0}")]
     UnknownContextType(String),
     /// The request wants its model asked in a way that the profile does not allow.
-    #[error(transparent)]
-    NotOffered(#[from] NotOffered),
+    #[error("the request chooses what its context_type does not offer")]
+    NotOffered(Vec<NotOffered>),
     /// The server is about to stop.
     #[error("the server is shutting down")]
     Draining,
@@ -95,7 +95,7 @@ impl Runs {
             return Err(StartError::Draining);
         }
         let profile = self.profile(&input.context_type)?;
-        let model = profile.models.choose(&input.model)?;
+        let model = profile.models.choose(&input.model).map_err(StartError::NotOffered)?;
         let id = RunId::fresh();
         let conversation = input.conversation.unwrap_or_else(ConversationId::fresh);
         self.in_flight.settled(&caller.owner, &conversation).await;

@@ -148,6 +148,24 @@ impl ProviderErrorKind {
         }
     }
 
+    /// How long the vendor asks to wait, where it does.
+    pub fn retry_after(self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after } | Self::Unavailable { retry_after } => retry_after,
+            Self::Unauthorized
+            | Self::ModelNotFound
+            | Self::QuotaExceeded
+            | Self::ContextTooLong
+            | Self::ContentFiltered
+            | Self::Rejected
+            | Self::TimedOut
+            | Self::Truncated
+            | Self::Malformed
+            | Self::ModelFault
+            | Self::Paused => None,
+        }
+    }
+
     /// Whether the same request may succeed later.
     pub fn is_retryable(self) -> bool {
         match self {

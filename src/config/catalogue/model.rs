@@ -27,7 +27,7 @@ pub(super) struct Models<'a> {
 
 /// Who answers where a profile says nothing: the settings' provider and its fallbacks, else the demo model.
 pub fn default_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
-    let mut models = check::default_models(llm, problems);
+    let mut models = check::asked_models(llm, problems);
     if models.is_empty() {
         models.push(DemoModel::new().origin().clone());
     }

@@ -136,3 +136,34 @@ async fn every_refusal_has_its_own_code_message_and_line_in_the_log() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_log_says_who_answered_and_whose_answer_was_none() {
+    let answer = |reason: &str| {
+        let chunk = json!({"choices": [{"delta": {"content": if reason == "stop" { "" } else { "Half" }}, "finish_reason": reason}]});
+        Answer::ok("text/event-stream", format!("data: {chunk}\n\n")).header("x-request-id", &format!("req-{reason}"))
+    };
+    let upstream = Upstream::script([answer("stop"), answer("length")]).await;
+    let url = upstream.url();
+    let folder = Folder::new();
+    let settings =
+        [("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", url.as_str()), ("LLM__OPENAI__MODEL", "m-1")];
+    let mut serving = folder.serve(&settings);
+    let token = folder.token(&["--user", "u"]);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let body = json!({"message": "hi", "context_type": "workflow"});
+    let request = client.post(serving.url("/v1/agent/chat")).bearer_auth(&token).json(&body);
+    let text = request.send().await.unwrap().text().await.unwrap();
+    assert_eq!(frames::data(&frames::parse(&text), "error")["code"], "max_tokens");
+    serving.terminate();
+    assert_eq!(serving.ended().await, Some(0));
+    let log = folder.stderr();
+    for words in [
+        ["asking once more", "empty_answer", "openai", "m-1", "req-stop"],
+        ["did not give a whole answer", "max_tokens", "openai", "m-1", "req-length"],
+        ["run ended", "max_tokens", "openai", "m-1", ""],
+    ] {
+        let found = log.lines().any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found, "{words:?} in {log}");
+    }
+}

@@ -268,11 +268,19 @@ async fn a_refusal_on_safety_grounds_is_not_taken_elsewhere() {
 }
 
 #[tokio::test]
-async fn when_all_fail_the_last_failure_is_told() {
-    let two = Two::playing(vec![refusal(529), refusal(529)], vec![refusal(401)], &[]).await;
-    let frames = two.app.say("c", "Question").await;
-    assert_eq!(frames::names(&frames), ["message_start", "error"]);
-    assert_eq!(frames::data(&frames, "error")["code"], "provider_unauthorized");
+async fn when_all_fail_a_failure_that_may_pass_is_told_if_there_is_one() {
+    let rows = [
+        (529, 401, "provider_unavailable", true, "the first may come back"),
+        (401, 529, "provider_unavailable", true, "the second may come back"),
+        (401, 404, "model_not_found", false, "neither: the last word"),
+    ];
+    for (first, second, code, retryable, why) in rows {
+        let two = Two::playing(vec![refusal(first); 2], vec![refusal(second); 2], &[]).await;
+        let frames = two.app.say("c", "Question").await;
+        assert_eq!(frames::names(&frames), ["message_start", "error"], "{why}");
+        let error = frames::data(&frames, "error");
+        assert_eq!((&error["code"], &error["retryable"]), (&json!(code), &json!(retryable)), "{why}");
+    }
 }
 
 #[tokio::test]
@@ -309,10 +317,12 @@ async fn a_model_that_is_left_alone_is_asked_again_after_its_time() {
 #[tokio::test]
 async fn without_anybody_else_the_user_is_told_at_once() {
     let settings = [("LLM__BREAKER__FAILURES", "1"), ("LLM__BREAKER__OPEN_S", "3600"), ("LLM__RETRY__ATTEMPTS", "1")];
-    let s = Scripted::with(&settings, [refusal(500)]).await;
-    for _ in 0..2 {
-        let frames = s.app.say("c", "Question").await;
-        assert_eq!(frames::data(&frames, "error")["code"], "provider_unavailable");
+    for (status, code) in [(500, "provider_unavailable"), (401, "provider_unauthorized"), (404, "model_not_found")] {
+        let s = Scripted::with(&settings, [refusal(status)]).await;
+        for _ in 0..2 {
+            let frames = s.app.say("c", "Question").await;
+            assert_eq!(frames::data(&frames, "error")["code"], code, "the same reason without asking");
+        }
     }
 }
 

@@ -134,7 +134,7 @@ async fn every_mistake_of_a_profiles_models_is_reported_with_its_file() {
         "model.top_p: is not a known setting".to_owned(),
         format!("model.use: \"claud\" is not a provider; {providers}"),
         format!("model.fallbacks: \"demo\" is not a provider; {providers}"),
-        "model.fallbacks: \"gemini\" names no model, and llm.gemini.model is empty".to_owned(),
+        "model.fallbacks: \"gemini:\" names no model".to_owned(),
         "model.request.temperature: must be true or false".to_owned(),
         "model.request.length: is not a known setting".to_owned(),
         "model.request.models.a b: a name in requests is 1 to 64 of A-Z a-z 0-9 . _ : -".to_owned(),

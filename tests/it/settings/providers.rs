@@ -1,6 +1,7 @@
 //! `[llm.providers.NAME]`: providers by a name of the operator's choice, in a file and in the environment.
 
 use secrecy::ExposeSecret;
+use switchboard::config::catalogue;
 use switchboard::config::{Config, Sources};
 use switchboard::llm::{Config as Llm, Section, Vendor};
 
@@ -82,7 +83,7 @@ fn a_provider_has_its_vendors_settings_under_a_name_of_its_own() {
     assert_eq!(told(&llm, "my_vllm"), row(Vendor::OpenAi, "http://gpu:8000/v1", "", ""), "no model by default");
     assert!(matches!(llm.section("groq"), Some(Section::OpenAi(config)) if !config.stream_options));
     assert!(matches!(llm.section("desk"), Some(Section::Ollama(config)) if config.num_ctx == 4096));
-    let models = llm.default_models().unwrap();
+    let models = catalogue::default_models(&llm, &mut Vec::new());
     let models: Vec<_> = models.iter().map(|model| format!("{} {}", model.provider, model.model)).collect();
     assert_eq!(models, ["groq llama-3.3-70b-versatile", "desk qwen3:14b", "desk other", "claude-eu opus"]);
 }
@@ -230,7 +231,7 @@ fn the_documented_examples_are_right() {
     let example = format!("[llm]\n{}", example.split("```").next().unwrap());
     let (_dir, mut sources) = sources(&example, &[("CLAUDE__API_KEY", "k"), ("PROVIDERS__GROQ__API_KEY", "k")]);
     let llm = Config::load(&sources).unwrap().llm;
-    assert_eq!(llm.default_models().unwrap().len(), 4);
+    assert_eq!(catalogue::default_models(&llm, &mut Vec::new()).len(), 4);
     assert_eq!(llm.providers.len(), 10);
     for name in llm.providers.keys() {
         sources.env.insert("SWITCHBOARD__LLM__PROVIDER".to_owned(), name.clone());
