@@ -101,7 +101,7 @@ pub enum UnknownModel {
     #[error("{0:?} is not a provider; there are {1}")]
     Provider(String, String),
     /// The provider has no model of its own and none is given.
-    #[error("{0:?} names no model{}", no_model_of_its_own(.0))]
+    #[error("{0:?} names no model{own}", own = no_model_of_its_own(.0))]
     Model(String),
 }
 
