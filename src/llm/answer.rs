@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure;
-use super::http::Opened;
+use super::http::{self, Opened};
 use crate::agent::ports::llm::{EventStream, ProviderError, ProviderErrorKind};
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::StreamEvent;
@@ -119,14 +119,17 @@ pub(crate) fn truncated() -> ProviderError {
 
 /// The answer of `origin` that has begun as `opened`.
 pub(crate) fn stream(origin: &Arc<ModelOrigin>, opened: Opened, reader: (impl Frames, impl Fold)) -> EventStream {
-    let Opened { body, request_id, secrets } = opened;
-    let events = events(body, reader).map(move |event| event.map_err(|error| failure::scrubbed(error, &secrets)));
+    let Opened { body, media_type, request_id, secrets } = opened;
+    let events = events(body, media_type, reader);
+    let events = events.map(move |event| event.map_err(|error| failure::cleaned(error, &secrets)));
     EventStream { origin: Arc::clone(origin), request_id, events: events.boxed() }
 }
 
-/// The events in `bytes`. Ends after the first error or the terminal marker.
+/// The events in `bytes`, which say to be of `media_type` where that is not what was asked for. Ends after the first error
+/// or the terminal marker.
 pub(crate) fn events<B, R, F>(
     bytes: B,
+    media_type: Option<String>,
     (frames, fold): (R, F),
 ) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
 where
@@ -137,6 +140,8 @@ where
     let answer = Answer {
         source: Some((bytes, frames)),
         fold,
+        media_type,
+        has_frames: false,
         read_bytes: 0,
         pieces: Pieces::default(),
         ready: VecDeque::new(),
@@ -152,6 +157,8 @@ struct Answer<B, R, F> {
     /// `None` once the answer has ended, well or badly.
     source: Option<(B, R)>,
     fold: F,
+    media_type: Option<String>,
+    has_frames: bool,
     read_bytes: usize,
     pieces: Pieces,
     /// Events that are read but not yet taken; at most those of one piece of the body.
@@ -202,26 +209,39 @@ where
     /// Reads what the end of the body completes.
     fn end(&mut self, reader: R) {
         let mut events = Vec::new();
-        let ended = self.fold_ending(reader, &mut events);
+        let error = match reader.finish() {
+            Err(unreadable) => Some(cut_short(unreadable.into())),
+            Ok(ending) => match self.fold_ending(&ending, &mut events) {
+                Ok(()) => None,
+                Err(error) if self.has_frames => Some(cut_short(error)),
+                Err(error) => Some(self.no_stream(error, &ending.tail)),
+            },
+        };
         self.ready.extend(events.into_iter().map(Ok));
-        if let Err(mut error) = ended {
-            // The end may have come in the middle of what cannot be read: of an event, of a character.
-            if error.kind == ProviderErrorKind::Malformed {
-                error.kind = ProviderErrorKind::Truncated;
-            }
-            self.ready.push_back(Err(error));
-        }
+        self.ready.extend(error.map(Err));
     }
 
-    fn fold_ending(&mut self, reader: R, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        let ending = reader.finish()?;
+    fn fold_ending(&mut self, ending: &Ending, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         match self.fold_frames(&ending.frames, events)? {
             Flow::Done => Ok(()),
             Flow::More => self.fold.finish(&ending.tail, events),
         }
     }
 
+    /// The error of a body without one frame: it is something else, whatever `error` its end would be.
+    fn no_stream(&self, error: ProviderError, tail: &str) -> ProviderError {
+        if let Some(said) = failure::error_instead(tail) {
+            return said;
+        }
+        match self.media_type.as_deref() {
+            Some(media_type) => http::not_a_stream(media_type),
+            None if !tail.is_empty() => http::not_a_stream("json"),
+            None => error,
+        }
+    }
+
     fn fold_frames(&mut self, frames: &[String], events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
+        self.has_frames |= !frames.is_empty();
         for frame in frames {
             let known = events.len();
             let folded = self.fold.push(frame, events);
@@ -237,6 +257,12 @@ where
         }
         Ok(Flow::More)
     }
+}
+
+/// The error at the end of a body, which may have come in the middle of what cannot be read: of an event, of a character.
+fn cut_short(error: ProviderError) -> ProviderError {
+    let kind = if error.kind == ProviderErrorKind::Malformed { ProviderErrorKind::Truncated } else { error.kind };
+    ProviderError { kind, ..error }
 }
 
 /// How many pieces an answer has had, as a turn joins its events.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -30,7 +30,7 @@ const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// 30 s between two signs of life on a connection: less than what routers and proxies keep a silent one for.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// 8 bytes: a shorter value of a header is no secret, and would be found in any number.
+/// 8 bytes: a shorter key (`ollama`, `EMPTY`) or value of a header is no secret, and would be found in any sentence.
 const MIN_SECRET_BYTES: usize = 8;
 
 /// A body while it comes; dropping it closes the connection.
@@ -72,6 +72,8 @@ pub(crate) type Secrets = Arc<[SecretString]>;
 pub(crate) struct Opened {
     /// Its bytes.
     pub(crate) body: Body,
+    /// What they are, where that is not the media type that was asked for.
+    pub(crate) media_type: Option<String>,
     /// What the vendor calls the request.
     pub(crate) request_id: Option<String>,
     /// What must not appear in its errors either.
@@ -164,7 +166,8 @@ impl Endpoint {
         let mut value = value.map_err(|_| ConnectError::Header { section: section.to_owned(), key: "api_key" })?;
         value.set_sensitive(true);
         self.headers.insert(name, value);
-        self.secrets = self.secrets.iter().cloned().chain([SecretString::from(text)]).collect();
+        let secret = (text.len() >= MIN_SECRET_BYTES).then(|| SecretString::from(text));
+        self.secrets = self.secrets.iter().cloned().chain(secret).collect();
         Ok(self)
     }
 
@@ -178,7 +181,7 @@ impl Endpoint {
     /// # Errors
     /// When there is no connection, no answer in time, or another status.
     pub(crate) async fn post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
-        self.try_post(body).await.map_err(|error| failure::scrubbed(error, &self.secrets))
+        self.try_post(body).await.map_err(|error| failure::cleaned(error, &self.secrets))
     }
 
     async fn try_post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
@@ -191,19 +194,47 @@ impl Endpoint {
             None => request.send().await,
         };
         let response = sent.map_err(|error| {
-            let retry_after = None;
-            ProviderError::new(ProviderErrorKind::Unavailable { retry_after }, error.without_url())
+            // Whoever does not even answer the call has cost the user 10 s: that is not done again.
+            let kind = match error.is_connect() && error.is_timeout() {
+                true => ProviderErrorKind::TimedOut,
+                false => ProviderErrorKind::Unavailable { retry_after: None },
+            };
+            ProviderError::new(kind, error.without_url())
         })?;
         if !response.status().is_success() {
             return Err(refusal(response).await);
         }
-        let request_id = failure::request_id(response.headers());
+        let media_type = self.other_type(response.headers())?;
+        let request_id = failure::request_id(response.headers(), &self.secrets);
         Ok(Opened {
             body: body_of(response, deadline, self.patience.idle),
+            media_type,
             request_id,
             secrets: Arc::clone(&self.secrets),
         })
     }
+
+    /// The media type of a success with `headers`, where it is not the one that was asked for. Servers say anything of a
+    /// good stream, so only what cannot be one is refused: a page, and what this client cannot unpack.
+    fn other_type(&self, headers: &HeaderMap) -> Result<Option<String>, ProviderError> {
+        let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().trim();
+        let encoding = value(CONTENT_ENCODING);
+        if !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity") {
+            let detail = format!("the answer is encoded as {encoding}, which was not asked for");
+            return Err(ProviderError::new(ProviderErrorKind::Malformed, detail));
+        }
+        let media_type = value(CONTENT_TYPE).split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if media_type == "text/html" {
+            return Err(not_a_stream(&media_type));
+        }
+        let is_other = !media_type.is_empty() && self.headers.get(ACCEPT).is_none_or(|asked| *asked != *media_type);
+        Ok(is_other.then_some(media_type))
+    }
+}
+
+/// The error of a success whose body is something else, as `what` says.
+pub(crate) fn not_a_stream(what: &str) -> ProviderError {
+    ProviderError::new(ProviderErrorKind::Malformed, format!("the answer is {what}, not an event stream"))
 }
 
 /// `base` with `segments` behind its path; a trailing slash, a path prefix and a query of `base` stay right.
@@ -298,5 +329,5 @@ async fn refusal(mut response: Response) -> ProviderError {
         }
     })
     .await;
-    failure::of_status(response.status(), response.headers(), &body, Timestamp::now())
+    failure::of_status(response.status(), response.headers(), &body, response.url(), Timestamp::now())
 }

@@ -25,7 +25,7 @@ pub fn events<P: AsRef<[u8]>>(
 }
 
 fn read(pieces: Vec<Bytes>, reader: (impl Frames, impl Fold)) -> Vec<Result<StreamEvent, ProviderError>> {
-    let events = answer::events(stream::iter(pieces.into_iter().map(Ok)), reader);
+    let events = answer::events(stream::iter(pieces.into_iter().map(Ok)), None, reader);
     // Every piece is ready, so the whole answer is.
     events.collect().now_or_never().unwrap_or_default()
 }

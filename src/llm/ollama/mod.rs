@@ -59,8 +59,9 @@ impl Ollama {
         let url = http::join(section, &config.base_url, &["api", "chat"])?;
         let num_ctx = (config.num_ctx > 0).then_some(config.num_ctx);
         // A call comes whole: while the model writes its arguments nothing is sent, which is no reason to give up.
+        // Where either limit is off there is none.
         let patience = net.patience;
-        let idle = patience.idle.map(|idle| patience.first_byte.map_or(idle, |first_byte| idle.max(first_byte)));
+        let idle = patience.idle.zip(patience.first_byte).map(|(idle, first_byte)| idle.max(first_byte));
         let endpoint = Endpoint::new(net, url, "application/x-ndjson", HeaderMap::new())
             .with_patience(Patience { idle, ..patience })
             .with_key(section, AUTHORIZATION, "Bearer ", &config.api_key)?;

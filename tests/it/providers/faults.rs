@@ -121,6 +121,72 @@ async fn what_cannot_be_read_is_malformed_and_what_came_before_it_stays() {
 }
 
 #[tokio::test]
+async fn a_success_that_is_no_stream_says_what_it_is() {
+    use ProviderErrorKind as Kind;
+    let completion = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
+    let long = format!(r#"{{"choices":[{{"message":{{"content":"{}"}}}}]}}"#, "x".repeat(100_000));
+    let bare = r#"{"code":"InvalidApiKey","message":"No such key"}"#;
+    let json = "application/json";
+    let unavailable = Kind::Unavailable { retry_after: None };
+    let table = [
+        // Both are refused at once, whatever may still come.
+        (
+            Answer::ok("text/html; charset=utf-8", "<html>").ending(End::Hang),
+            Kind::Malformed,
+            "the answer is text/html, not an event stream",
+        ),
+        (
+            Answer::ok(SSE, "\u{1f}").header("content-encoding", "gzip").ending(End::Hang),
+            Kind::Malformed,
+            "the answer is encoded as gzip, which was not asked for",
+        ),
+        (Answer::ok(json, completion), Kind::Malformed, "the answer is application/json, not an event stream"),
+        (Answer::ok(json, long), Kind::Malformed, "the answer is application/json, not an event stream"),
+        (Answer::ok(SSE, completion), Kind::Malformed, "the answer is json, not an event stream"),
+        (
+            Answer::ok("text/plain", "no healthy upstream"),
+            Kind::Malformed,
+            "the answer is text/plain, not an event stream",
+        ),
+        (Answer::ok(json, bare), Kind::Unauthorized, "No such key"),
+        (Answer::ok(json, r#"{"detail":"Not Found"}"#), unavailable, "Not Found"),
+        (Answer::ok(json, r#"{"error":{"code":503,"message":"busy"}}"#), unavailable, "busy"),
+    ];
+    for vendor in [Vendor::OpenAi, Vendor::Claude, Vendor::Gemini] {
+        for (answer, kind, words) in &table {
+            let upstream = Upstream::script([answer.clone()]).await;
+            let (_, failure) = turn(&*provider(vendor, &upstream.url())).await;
+            let error = failure.unwrap();
+            assert_eq!((error.kind, error.detail.to_string().as_str()), (*kind, *words), "{vendor:?}");
+        }
+    }
+    // Servers say anything of a good stream.
+    for answer in
+        [Answer::ok(json, ""), Answer::ok("text/plain", ""), Answer::ok(SSE, "").header("content-encoding", "identity")]
+    {
+        let answer = answer.later(Duration::ZERO, format!("{HELLO}{STOP}"));
+        let upstream = Upstream::script([answer]).await;
+        let (turn, failure) = turn(&*provider(Vendor::OpenAi, &upstream.url())).await;
+        assert!(failure.is_none(), "{failure:?}");
+        assert_eq!(turn.message.text(), "hello");
+    }
+}
+
+#[tokio::test]
+async fn without_a_limit_for_its_first_byte_ollama_has_none_at_all() {
+    let line = |line: &str| format!("{line}\n");
+    let answer = Answer::ok("application/x-ndjson", line(r#"{"message":{"content":"he"}}"#));
+    let rest = line(r#"{"message":{"content":"llo"},"done":true}"#);
+    let upstream = Upstream::script([answer.later(Duration::from_millis(1500), rest)]).await;
+    let mut config = config(&upstream.url());
+    config.first_byte_timeout_s = 0;
+    config.idle_timeout_s = 1;
+    let (turn, failure) = turn(&*connect(Vendor::Ollama, &config)).await;
+    assert!(failure.is_none(), "{failure:?}");
+    assert_eq!(turn.message.text(), "hello");
+}
+
+#[tokio::test]
 async fn an_answer_without_end_is_cut_off_at_its_cap() {
     let comment = format!(": {}\n", "x".repeat(1 << 20));
     let upstream = Upstream::script([Answer::ok(SSE, comment.repeat(70)).cut(|| 1 << 20)]).await;

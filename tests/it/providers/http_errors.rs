@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 use switchboard::agent::ports::llm::ProviderErrorKind;
+use switchboard::llm::Vendor;
 
-use super::{VENDORS, fixture, provider, report, turn};
+use super::{VENDORS, config, connect, fixture, provider, report, turn};
 use crate::support::upstream::{Answer, Upstream};
 
 #[tokio::test]
@@ -58,6 +59,93 @@ async fn an_error_has_the_kind_that_tells_the_operator_what_to_do() {
         ("openai", 402, "", Kind::QuotaExceeded),
         ("openai", 422, r#"{"detail":[{"msg":"no"}]}"#, Kind::Rejected),
         ("openai", 302, "", Kind::Rejected),
+        // 400s that are something better known.
+        (
+            "anthropic",
+            400,
+            r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#,
+            Kind::QuotaExceeded,
+        ),
+        (
+            "anthropic",
+            400,
+            r#"{"error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000"}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"error":{"message":"The decoder prompt (length 9000) is longer than the maximum model length of 4096.","code":400}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"object":"error","message":"Input length (9000 tokens) exceeds the maximum allowed length (4096 tokens).","code":400}"#,
+            Kind::ContextTooLong,
+        ),
+        ("openai", 400, r#"{"message":"the name exceeds the maximum allowed length of 64"}"#, Kind::Rejected),
+        ("openai", 400, r#"{"error":{"code":"model_not_found"}}"#, Kind::ModelNotFound),
+        ("openai", 400, r#"{"message":"Invalid model: x","type":"invalid_model","code":"1500"}"#, Kind::ModelNotFound),
+        (
+            "openai",
+            400,
+            r#"{"error":{"message":"Model Not Exist","code":"invalid_request_error"}}"#,
+            Kind::ModelNotFound,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"error":{"message":"/chat/completions: Invalid model name passed in model=x.","code":"400"}}"#,
+            Kind::ModelNotFound,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***."}"#,
+            Kind::Unauthorized,
+        ),
+        // Other statuses that mislead.
+        (
+            "openai",
+            403,
+            r#"{"error":{"code":403,"message":"x requires moderation on Y. Your input was flagged for \"violence\"."}}"#,
+            Kind::ContentFiltered,
+        ),
+        ("openai", 429, r#"{"error":{"type":"exceeded_current_quota_error"}}"#, Kind::QuotaExceeded),
+        (
+            "openai",
+            429,
+            r#"{"error":{"code":429,"message":"Rate limit exceeded: free-models-per-day."}}"#,
+            Kind::QuotaExceeded,
+        ),
+        (
+            "openai",
+            429,
+            r#"{"error":{"message":"Request too large for gpt-x on tokens per min (TPM): Limit 30000, Requested 45000.","code":"rate_limit_exceeded"}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "openai",
+            429,
+            r#"{"error":{"message":"Rate limit reached for gpt-x on tokens per min (TPM): Limit 9, Used 8, Requested 2."}}"#,
+            Kind::RateLimited { retry_after: None },
+        ),
+        (
+            "openai",
+            500,
+            r#"{"error":{"code":500,"message":"the request exceeds the available context size. try increasing it"}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "openai",
+            500,
+            r#"{"error":"no memory for a context size of 131072"}"#,
+            Kind::Unavailable { retry_after: None },
+        ),
+        ("openai", 500, r#"{"error":"context deadline exceeded"}"#, Kind::Unavailable { retry_after: None }),
+        // A gateway whose servers are all busy.
+        ("openai", 503, r#"{"error":{"code":"model_not_found"}}"#, Kind::Unavailable { retry_after: None }),
         ("openai", 503, &huge, Kind::Unavailable { retry_after: None }),
         ("gemini", 400, r#"{"error":{"details":[{"reason":"API_KEY_INVALID"}]}}"#, Kind::Unauthorized),
         (
@@ -78,5 +166,53 @@ async fn an_error_has_the_kind_that_tells_the_operator_what_to_do() {
         let error = failure.unwrap();
         assert_eq!(error.kind, kind, "{name} {status} {body:.100}");
         assert!(report(&error).len() < 1000, "a vendor's words are shortened");
+    }
+}
+
+#[tokio::test]
+async fn a_vendor_s_words_reach_the_log_in_one_line_and_without_the_key() {
+    let key = "sk-0123456789abcdefghijklmnopqrstuvwxyz";
+    let inside = |message: &str| json!({"error": {"message": message}}).to_string();
+    let straddling = format!("{} {key}", "x".repeat(470));
+    let page = "<html>\r\n<body>\n\tBad gateway\u{1b}[0m\n</body>\n</html>";
+    let sse = |message: &str| Answer::ok("text/event-stream", format!("data: {}\n\n", inside(message)));
+    let cases = [
+        (Answer::status(400, "application/json", inside(&straddling)), key, "x [secret]", "it straddles the cut"),
+        (sse(&straddling), key, "x [secret]", "inside a stream"),
+        (
+            Answer::status(502, "text/html", page),
+            key,
+            ": http 502: <html> <body> Bad gateway [0m </body> </html>",
+            "a page",
+        ),
+        (Answer::status(500, "text/plain", "no ollama here"), "ollama", "no ollama here", "a word is no secret"),
+    ];
+    for (answer, key, words, why) in cases {
+        let upstream = Upstream::script([answer.header("x-request-id", &format!("req {key}"))]).await;
+        let mut config = config(&upstream.url());
+        config.openai.api_key = key.to_owned().into();
+        let (_, failure) = turn(&*connect(Vendor::OpenAi, &config)).await;
+        let error = failure.unwrap();
+        assert!(report(&error).ends_with(words), "{why}: {}", report(&error));
+        let id = if key == "ollama" { "req ollama" } else { "req [secret]" };
+        assert!(error.request_id.is_none_or(|found| found == id), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_says_where_to() {
+    let cases = [
+        ("https://api.example.com/v1/chat/completions?key=x", "https://api.example.com/v1/chat/completions"),
+        ("https://user:word@example.com:8443/#a", "https://example.com:8443/"),
+        ("/v2", "UPSTREAM/v2"),
+        ("//example.com/v2", "http://example.com/v2"),
+    ];
+    for (location, place) in cases {
+        let answer = Answer::status(308, "text/plain", "").header("location", location);
+        let upstream = Upstream::script([answer]).await;
+        let (_, failure) = turn(&*provider(Vendor::OpenAi, &upstream.url())).await;
+        let place = place.replace("UPSTREAM", &upstream.url());
+        let words = format!("http 308: redirected to {place}; set base_url to where the API is");
+        assert_eq!(failure.unwrap().detail.to_string(), words);
     }
 }

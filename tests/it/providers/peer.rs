@@ -222,7 +222,7 @@ async fn a_gateway_s_refusals_and_failures_are_named() {
         let rows = [
             ("wrong key", "text", model, "sk-wrong", ProviderErrorKind::Unauthorized, "", "Authentication Error"),
             // The proxy says 400, and which model only in words.
-            ("unknown model", "text", no_model, KEY, ProviderErrorKind::Rejected, "", "Invalid model name"),
+            ("unknown model", "text", no_model, KEY, ProviderErrorKind::ModelNotFound, "", "Invalid model name"),
             ("before the first word", "fails-first", model, KEY, unavailable, "", "before its first word"),
             ("later", "fails-later", model, KEY, unavailable, "Half a sentence, and", "after its first words"),
         ];
