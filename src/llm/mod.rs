@@ -15,6 +15,7 @@ mod config;
 mod failure;
 mod few;
 pub mod gemini;
+mod google;
 mod history;
 mod http;
 mod ndjson;

@@ -8,7 +8,8 @@ use super::usage::Usage;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::stream::{FinishReason, ReplayOn, StreamEvent};
 use crate::llm::answer::{self, Flow, read};
-use crate::llm::failure::{self, ErrorField};
+use crate::llm::failure::ErrorField;
+use crate::llm::google;
 use crate::llm::think::ThinkTags;
 
 /// An answer so far.
@@ -59,9 +60,7 @@ impl answer::Fold for Fold {
     fn finish(&mut self, tail: &str, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         // First of all, so that a bad end loses nothing that was said.
         self.tags.finish(events);
-        if let Some(error) = failure::error_in(tail) {
-            return Err(error);
-        }
+        answer::check_tail(tail)?;
         let Some(label) = self.finish_reason.as_deref() else {
             // `[DONE]` alone proves nothing: gateways say it behind a broken answer too.
             return Err(if self.has_chunks { answer::truncated() } else { nothing() });
@@ -80,25 +79,21 @@ impl answer::Fold for Fold {
     }
 }
 
-/// What a finish reason means. Google's layer for this protocol passes its own ones on, some behind a colon.
+/// What a finish reason means; Google's layer for this protocol passes its own ones on, some behind a colon.
 fn reason(label: &str) -> Result<FinishReason, ProviderError> {
+    let class = label.split_once(':').map_or(label, |(class, _)| class);
     let fault = |kind| Err(ProviderError::new(kind, format!("finish reason {label}")));
-    match label.split_once(':').map_or(label, |(class, _)| class) {
-        "length" | "model_length" | "max_tokens" | "MAX_TOKENS" => Ok(FinishReason::Length),
-        "content_filter" | "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
-            Ok(FinishReason::ContentFilter)
-        }
-        "function_call_filter"
-        | "MALFORMED_FUNCTION_CALL"
-        | "UNEXPECTED_TOOL_CALL"
-        | "TOO_MANY_TOOL_CALLS"
-        | "OTHER" => fault(ProviderErrorKind::ModelFault),
+    match class.to_ascii_lowercase().as_str() {
+        "length" | "model_length" => Ok(FinishReason::Length),
+        "content_filter" => Ok(FinishReason::ContentFilter),
+        "refusal" => Ok(FinishReason::Refusal),
+        "function_call_filter" => fault(ProviderErrorKind::ModelFault),
         // vLLM and SGLang abort an answer when they are told to or run out of room.
-        "error" | "network_error" | "insufficient_system_resource" | "abort" => {
+        "error" | "network_error" | "insufficient_system_resource" | "abort" | "timeout" | "failed" | "cancelled" => {
             fault(ProviderErrorKind::Unavailable { retry_after: None })
         }
         // `stop` with calls and `tool_calls` without any are both common: the calls themselves decide.
-        _ => Ok(FinishReason::Stop),
+        _ => google::google_finish(class),
     }
 }
 

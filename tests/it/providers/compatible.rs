@@ -327,6 +327,17 @@ async fn every_finish_reason_is_an_end_a_limit_a_filter_or_an_error() {
         ("content_filter: PROHIBITED_CONTENT", Ok(FinishReason::ContentFilter)),
         ("SAFETY", Ok(FinishReason::ContentFilter)),
         ("function_call_filter: MALFORMED_FUNCTION_CALL", Err(Kind::ModelFault)),
+        ("MALFORMED_RESPONSE", Err(Kind::ModelFault)),
+        ("malformed_function_call", Err(Kind::ModelFault)),
+        ("IMAGE_OTHER", Err(Kind::ModelFault)),
+        ("IMAGE_SAFETY", Ok(FinishReason::ContentFilter)),
+        ("MODEL_ARMOR", Ok(FinishReason::ContentFilter)),
+        ("safety", Ok(FinishReason::ContentFilter)),
+        ("MISSING_THOUGHT_SIGNATURE", Err(Kind::Rejected)),
+        ("refusal", Ok(FinishReason::Refusal)),
+        ("timeout", Err(unavailable)),
+        ("failed", Err(unavailable)),
+        ("cancelled", Err(unavailable)),
         ("insufficient_system_resource", Err(unavailable)),
         ("abort", Err(unavailable)),
     ];
@@ -391,6 +402,29 @@ async fn an_answer_without_its_end_is_an_error_that_says_what_came() {
         let (_, failure) = turn(&*connect(Vendor::OpenAi, &config(&upstream.url()))).await;
         let error = failure.unwrap();
         assert_eq!(error.kind, kind, "{why}");
+        assert!(report(&error).contains(words), "{why}: {}", report(&error));
+    }
+}
+
+#[tokio::test]
+async fn a_good_answer_with_raw_json_behind_it_is_an_error() {
+    use ProviderErrorKind as Kind;
+    let good = format!("data: {}\n\n", json!({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}));
+    let error = json!({"error": {"message": "it broke", "code": 500}}).to_string();
+    let unavailable = Kind::Unavailable { retry_after: None };
+    let table = [
+        (format!("{error}\n"), unavailable, "it broke", "one error"),
+        (error[..error.len() - 4].to_owned(), Kind::Truncated, "no event", "one that is cut"),
+        (format!("{error}\n{{\"error\":\"and again\"}}\n"), unavailable, "it broke", "two, in a line each"),
+        (json!({"error": "x".repeat(70_000)}).to_string(), Kind::Truncated, "no event", "one that is too long"),
+        (format!("{error}\n\ndata: [DONE]\n\n"), unavailable, "it broke", "one before [DONE]"),
+        (format!("{}\n\ndata: [DONE]\n\n", &error[..9]), Kind::Malformed, "EOF", "a cut one before [DONE]"),
+    ];
+    for (tail, kind, words, why) in table {
+        let upstream = Upstream::script([Answer::ok(SSE, format!("{good}{tail}")).cut(|| 7)]).await;
+        let (turn, failure) = turn(&*connect(Vendor::OpenAi, &config(&upstream.url()))).await;
+        let error = failure.unwrap();
+        assert_eq!((error.kind, turn.reason, turn.message.text().as_str()), (kind, None, "x"), "{why}");
         assert!(report(&error).contains(words), "{why}: {}", report(&error));
     }
 }
