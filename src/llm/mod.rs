@@ -18,6 +18,7 @@ pub mod gemini;
 mod google;
 mod history;
 mod http;
+mod lenient;
 mod ndjson;
 pub mod ollama;
 pub mod openai;

@@ -26,6 +26,7 @@ pub(super) struct Fold {
     /// Reasoning has come as plain text: the details only repeat it.
     has_plain_reasoning: bool,
     has_chunks: bool,
+    has_deltas: bool,
 }
 
 impl answer::Fold for Fold {
@@ -42,7 +43,10 @@ impl answer::Fold for Fold {
         }
         chunk.usages().for_each(|usage| self.usage.merge(usage));
         for choice in chunk.choices.into_iter().flatten() {
-            if let Some(delta) = choice.delta {
+            // A message behind deltas only repeats them.
+            let message = choice.message.filter(|_| !self.has_deltas);
+            self.has_deltas |= choice.delta.is_some();
+            if let Some(delta) = choice.delta.or(message) {
                 self.push_delta(delta, events)?;
             }
             // A later null or empty reason does not take an earlier one back.
@@ -50,7 +54,7 @@ impl answer::Fold for Fold {
         }
         match error {
             Some(error) => {
-                self.tags.finish(events);
+                self.tags.close(events);
                 Err(error.into_error())
             }
             None => Ok(Flow::More),
@@ -59,7 +63,7 @@ impl answer::Fold for Fold {
 
     fn finish(&mut self, tail: &str, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         // First of all, so that a bad end loses nothing that was said.
-        self.tags.finish(events);
+        self.tags.close(events);
         answer::check_tail(tail)?;
         let Some(label) = self.finish_reason.as_deref() else {
             // `[DONE]` alone proves nothing: gateways say it behind a broken answer too.
@@ -69,6 +73,7 @@ impl answer::Fold for Fold {
         if reason == FinishReason::Stop && self.calls.has_nameless() {
             return Err(ProviderError::new(ProviderErrorKind::ModelFault, "a tool call without a name"));
         }
+        self.calls.finish(events);
         self.mark_reasoning(events)?;
         // Signatures may come behind the text they sign, so only now the details are whole.
         if let Some(data) = self.details.take()? {
@@ -119,7 +124,7 @@ impl Fold {
         // A refusal is what the user gets to read.
         self.push_text(delta.refusal.unwrap_or_default(), events)?;
         for call in delta.tool_calls.into_iter().flatten() {
-            self.tags.interrupt(events);
+            self.tags.close(events);
             self.mark_reasoning(events)?;
             self.calls.push(call, events)?;
         }
@@ -166,14 +171,14 @@ impl Fold {
 
     fn push_part(&mut self, part: ContentPart, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         match (part.kind.as_deref(), part.thinking) {
-            (Some("text"), _) => self.push_text(part.text.unwrap_or_default(), events)?,
-            (Some("thinking"), Some(Content::Text(text))) => self.push_thinking(text, events),
-            (Some("thinking"), Some(Content::Parts(parts))) => {
-                let texts = parts.into_iter().filter(|part| part.kind.as_deref() == Some("text"));
+            (Some("thinking") | None, Some(Content::Text(text))) => self.push_thinking(text, events),
+            (Some("thinking") | None, Some(Content::Parts(parts))) => {
+                let texts = parts.into_iter().filter(|part| matches!(part.kind.as_deref(), Some("text") | None));
                 texts.filter_map(|part| part.text).for_each(|text| self.push_thinking(text, events));
             }
+            (Some("text") | None, _) => self.push_text(part.text.unwrap_or_default(), events)?,
             // Kinds that say nothing to a user, and those that do not exist yet.
-            (Some(_) | None, _) => {}
+            (Some(_), _) => {}
         }
         Ok(())
     }

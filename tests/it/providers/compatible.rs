@@ -120,6 +120,55 @@ async fn a_think_tag_behind_reasoning_or_a_call_is_text() {
 }
 
 #[tokio::test]
+async fn a_call_ends_reasoning_that_is_left_open_in_the_text() {
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{}"}}]});
+    let answer = [json!({"content": "<think>Hm."}), call, json!({"content": "Yes."})];
+    for (vendor, body) in [(Vendor::OpenAi, deltas(&answer)), (Vendor::Ollama, ndjson(&answer))] {
+        let turn = answered(vendor, body).await;
+        assert_eq!((thinking(&turn).as_str(), turn.message.text().as_str()), ("Hm.", "Yes."), "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_odd_field_does_not_lose_an_answer() {
+    let choice = |choice: Value| json!({"choices": [choice]});
+    let whole = |said: Value| choice(json!({"delta": said, "finish_reason": "stop"}));
+    let beside = |field: &str, value: Value| {
+        let mut chunk = whole(json!({"content": "Yes."}));
+        chunk[field] = value;
+        chunk
+    };
+    let table = [
+        (vec![whole(json!({"content": [{"text": "Yes."}]}))], "a part without a type"),
+        (vec![whole(json!({"content": {"type": "text", "text": "Yes."}}))], "a part in place of the list"),
+        (vec![whole(json!({"content": "Yes.", "tool_calls": {}}))], "no list of calls"),
+        (vec![whole(json!({"content": "Yes.", "reasoning": {"text": "Hm."}, "refusal": false}))], "no texts"),
+        (vec![beside("error", json!(""))], "an empty error"),
+        (vec![beside("error", json!(false))], "no error"),
+        (vec![beside("x_groq", json!({"error": {}}))], "an error without content"),
+        (
+            vec![choice(json!({"message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}))],
+            "the whole answer at once",
+        ),
+        (
+            vec![
+                whole(json!({"content": "Yes."})),
+                choice(json!({"message": {"content": "Yes."}, "finish_reason": "stop"})),
+            ],
+            "the whole answer once more",
+        ),
+    ];
+    for (chunks, why) in table {
+        let turn = answered(Vendor::OpenAi, sse(&chunks)).await;
+        assert_eq!((turn.message.text().as_str(), turn.reason), ("Yes.", Some(FinishReason::Stop)), "{why}");
+    }
+    let message = json!({"tool_calls": [{"id": "a", "function": {"name": "find", "arguments": "{}"}}]});
+    let turn =
+        answered(Vendor::OpenAi, sse(&[choice(json!({"message": message, "finish_reason": "tool_calls"}))])).await;
+    assert_eq!(turn.message.calls().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a"], "a call in it");
+}
+
+#[tokio::test]
 async fn what_was_held_back_for_a_tag_is_said_before_an_error() {
     let sse = |end: &str| format!("data: {}\n\n{end}", json!({"choices": [{"delta": {"content": "<th"}}]}));
     let line = |end: &str| format!("{}\n{end}", json!({"message": {"content": "<th"}}));
@@ -301,6 +350,19 @@ async fn token_counts_are_read_from_every_shape() {
             ],
             counts(1, 2, 0, 0),
         ),
+        (
+            "details that a later chunk leaves out",
+            vec![
+                json!({"choices": stop, "usage": openai}),
+                json!({"choices": [], "usage": {"completion_tokens_details": {}, "prompt_tokens_details": {}}}),
+            ],
+            counts(10, 7, 4, 5),
+        ),
+        (
+            "a total with more in it than anybody explains",
+            vec![json!({"choices": stop, "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 112}})],
+            counts(9, 103, 0, 0),
+        ),
         ("counts that are none", vec![json!({"choices": stop, "usage": {"prompt_tokens": -1}})], None),
         ("llama-cpp-python, older LM Studio: none", vec![json!({"choices": stop})], None),
     ];
@@ -309,6 +371,8 @@ async fn token_counts_are_read_from_every_shape() {
     }
     let ollama = r#"{"message":{"content":"x"},"done":true,"prompt_eval_count":10,"eval_count":7}"#;
     assert_eq!(answered(Vendor::Ollama, ollama).await.usage, counts(10, 7, 0, 0));
+    let odd = r#"{"message":{"content":"x","thinking":false},"error":"","done":true,"prompt_eval_count":10,"eval_count":1.5}"#;
+    assert_eq!(answered(Vendor::Ollama, odd).await.usage, counts(10, 0, 0, 0), "what is no count says nothing");
     let from_cache = r#"{"message":{"content":"x"},"done":true,"eval_count":7}"#;
     assert_eq!(answered(Vendor::Ollama, from_cache).await.usage, counts(0, 7, 0, 0), "zeros are left out");
 }
