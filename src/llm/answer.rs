@@ -104,6 +104,16 @@ pub(crate) fn malformed(detail: impl Into<Box<dyn std::error::Error + Send + Syn
     ProviderError::new(ProviderErrorKind::Malformed, detail)
 }
 
+/// What is left over when an answer has ended well: nothing, or else an error, whether it can be read or not.
+pub(crate) fn check_tail(tail: &str) -> Result<(), ProviderError> {
+    // An error may come in several lines, or several of them in a line each.
+    match failure::error_in(tail).or_else(|| tail.lines().find_map(failure::error_in)) {
+        Some(error) => Err(error),
+        None if tail.is_empty() => Ok(()),
+        None => Err(malformed("the stream ended with json that is no event")),
+    }
+}
+
 /// The JSON text of a call's arguments: servers write them as a string of JSON or as the JSON itself.
 pub(crate) fn arguments_text(raw: &RawValue) -> Result<String, ProviderError> {
     if raw.get().starts_with('"') {

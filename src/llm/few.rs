@@ -4,12 +4,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// 10,000 items in one list; the longest real ones have a few dozen.
 const MAX_ITEMS: usize = 10_000;
 
-/// A list that is not too long.
+/// A list that is not too long; an object in its place is a list of one.
 #[derive(Debug)]
 pub(super) struct Few<T>(Vec<T>);
 
@@ -30,7 +31,7 @@ impl<T> IntoIterator for Few<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Items(PhantomData))
+        deserializer.deserialize_any(Items(PhantomData))
     }
 }
 
@@ -53,6 +54,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
             items.push(item);
         }
         Ok(Few(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(object)).map(|item| Few(vec![item]))
     }
 }
 

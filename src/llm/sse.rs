@@ -12,13 +12,14 @@ use super::answer::{Ending, Frames, Unreadable};
 /// 16 MiB for one event: whole tool arguments may come in one line.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// 64 KiB of text that is no event: a vendor's error object is far smaller.
+/// 64 KiB of text that is no event: a vendor's error object is far smaller. Of more than that the beginning is kept, which
+/// is no JSON any more and so never taken for nothing.
 const MAX_TAIL_BYTES: usize = 64 << 10;
 
 /// The fields that the grammar knows; any other line is no field.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
-/// Reads an event stream piece by piece; a frame is the data of one event.
+/// Reads an event stream piece by piece; a frame is the data of one event, or raw JSON that stands before one.
 #[derive(Debug, Default)]
 pub(crate) struct Sse {
     /// The line that is still coming.
@@ -29,7 +30,7 @@ pub(crate) struct Sse {
     started: bool,
     /// The field lines of the event that is still coming, each ended by one LF.
     event: Vec<u8>,
-    /// What looks like raw JSON between the events: some vendors report an error that way.
+    /// What looks like raw JSON since the newest event: some vendors report an error that way.
     tail: Vec<u8>,
 }
 
@@ -86,9 +87,9 @@ impl Sse {
         } else if !name.is_empty() {
             // Lines before the JSON are fields of some extension and say nothing.
             let is_json = !self.tail.is_empty() || matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
-            if is_json && self.tail.len() + line.len() < MAX_TAIL_BYTES {
-                self.tail.extend_from_slice(line);
-                self.tail.push(b'\n');
+            if is_json {
+                let room = MAX_TAIL_BYTES - self.tail.len();
+                self.tail.extend(line.iter().chain(b"\n").take(room));
             }
         }
         self.line.clear();
@@ -107,6 +108,10 @@ impl Sse {
         while let Some(Some(event)) = events.next().now_or_never() {
             let event = event.map_err(|source| Unreadable::NotSse { source: Box::new(source) })?;
             if !event.data.is_empty() {
+                // Raw JSON with an event behind it is no tail, and as much to be understood as the event.
+                if !self.tail.is_empty() {
+                    frames.push(String::from_utf8_lossy(&std::mem::take(&mut self.tail)).into_owned());
+                }
                 frames.push(event.data);
             }
         }
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn events_are_read_the_same_however_the_bytes_are_cut() {
-        let cases: [(&str, &[&str], &str, &str); 12] = [
+        let cases: [(&str, &[&str], &str, &str); 13] = [
             ("data: a\n\ndata:b\n\n", &["a", "b"], "", "one optional space"),
             ("data:  a \n\n", &[" a "], "", "only one space is taken"),
             ("data: a\ndata: b\n\n", &["a\nb"], "", "several lines are one text"),
@@ -144,6 +149,7 @@ mod tests {
             ("data\n\ndata:\n\ndata: \n\n", &[], "", "empty data"),
             ("unknown: x\nfoo\ndata: a\n\n", &["a"], "", "unknown fields"),
             ("data: a\n\n{\n \"error\": {}\n}\n", &["a"], "{\n \"error\": {}\n}\n", "raw JSON is kept"),
+            ("{\n1}\n\nid: 7\n\ndata: a\n\n[2]\n", &["{\n1}\n", "a"], "[2]\n", "before an event it is a frame"),
             ("", &[], "", "nothing"),
         ];
         for (body, frames, tail, why) in cases {
@@ -186,7 +192,10 @@ mod tests {
     fn json_between_the_events_is_kept_up_to_its_cap() {
         let line = |bytes: usize| format!("{{{}\n", "x".repeat(bytes - 2));
         assert_eq!(read(line(MAX_TAIL_BYTES).as_bytes(), 4096).unwrap().1.len(), MAX_TAIL_BYTES);
-        assert_eq!(read(line(MAX_TAIL_BYTES + 1).as_bytes(), 4096).unwrap().1, "");
+        assert_eq!(
+            read(line(MAX_TAIL_BYTES + 1).as_bytes(), 4096).unwrap().1,
+            line(MAX_TAIL_BYTES + 1)[..MAX_TAIL_BYTES]
+        );
         assert_eq!(read(line(MAX_TAIL_BYTES / 4).repeat(1000).as_bytes(), 4096).unwrap().1.len(), MAX_TAIL_BYTES);
     }
 

@@ -81,7 +81,7 @@ impl ThinkTags {
         }
     }
 
-    /// Something else than text begins: what was held back at the start is text, and no tag can come any more. Reasoning
+    /// Reasoning in a field of its own begins: what was held back at the start is text, and no tag can come any more. Reasoning
     /// that has begun goes on behind it.
     pub(super) fn interrupt(&mut self, events: &mut Vec<StreamEvent>) {
         if let State::Start { blank, matched } = &mut self.0 {
@@ -91,11 +91,13 @@ impl ThinkTags {
         }
     }
 
-    /// The answer is over: adds what was held back. Without a closing tag all of it was reasoning.
-    pub(super) fn finish(&mut self, events: &mut Vec<StreamEvent>) {
+    /// A call begins, or the answer is over: adds what was held back. Without a closing tag all of it was reasoning; what
+    /// comes behind a call is text.
+    pub(super) fn close(&mut self, events: &mut Vec<StreamEvent>) {
         self.interrupt(events);
-        if let State::Inside { matched } = &mut self.0 {
-            say(StreamEvent::Thinking, CLOSE[..std::mem::take(matched)].to_owned(), events);
+        if let State::Inside { matched } = self.0 {
+            self.0 = State::Text;
+            say(StreamEvent::Thinking, CLOSE[..matched].to_owned(), events);
         }
     }
 }
@@ -166,7 +168,7 @@ mod tests {
             tags.push(piece.to_owned(), &mut events);
             rest = after;
         }
-        tags.finish(&mut events);
+        tags.close(&mut events);
         let (mut thinking, mut text) = (String::new(), String::new());
         for event in events {
             match event {
@@ -217,12 +219,29 @@ mod tests {
     }
 
     #[test]
+    fn a_call_ends_reasoning_that_is_open() {
+        for (before, thinking) in [("<think>Hm.</th", "Hm.</th"), ("<think>Hm.</think>\n", "Hm.")] {
+            let (mut tags, mut events) = (ThinkTags::default(), Vec::new());
+            tags.push(before.to_owned(), &mut events);
+            tags.close(&mut events);
+            tags.push("Yes.".to_owned(), &mut events);
+            let said = |event: &StreamEvent| match event {
+                StreamEvent::Thinking(text) => (text.clone(), String::new()),
+                StreamEvent::Text(text) => (String::new(), text.clone()),
+                other => panic!("{other:?}"),
+            };
+            let (thoughts, texts): (Vec<_>, Vec<_>) = events.iter().map(said).unzip();
+            assert_eq!((thoughts.concat().as_str(), texts.concat().as_str()), (thinking, "Yes."));
+        }
+    }
+
+    #[test]
     fn a_tag_behind_something_else_is_text() {
         let (mut tags, mut events) = (ThinkTags::default(), Vec::new());
         tags.push("\n".to_owned(), &mut events);
         tags.interrupt(&mut events);
         tags.push("<think>x".to_owned(), &mut events);
-        tags.finish(&mut events);
+        tags.close(&mut events);
         let texts: Vec<_> = events.iter().map(|event| format!("{event:?}")).collect();
         assert_eq!(texts, [r#"Text("\n")"#, r#"Text("<think>x")"#]);
     }

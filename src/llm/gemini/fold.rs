@@ -9,6 +9,7 @@ use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, FinishReason, ReplayOn, StreamEvent, Usage};
 use crate::llm::answer::{self, Flow, arguments_text, malformed, read};
 use crate::llm::failure;
+use crate::llm::google::google_finish;
 
 /// An answer so far.
 #[derive(Debug, Default)]
@@ -106,18 +107,8 @@ fn sign(on: ReplayOn, signature: Option<&RawValue>, events: &mut Vec<StreamEvent
     }
 }
 
+/// What a finish reason means, with the vendor's own words where it is an error.
 fn reason(label: &str, message: Option<String>) -> Result<FinishReason, ProviderError> {
-    match label {
-        "MAX_TOKENS" => Ok(FinishReason::Length),
-        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
-            Ok(FinishReason::ContentFilter)
-        }
-        image if image.starts_with("IMAGE_") => Ok(FinishReason::ContentFilter),
-        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "OTHER" => {
-            let detail = format!("finish reason {label}: {}", message.unwrap_or_default());
-            Err(ProviderError::new(ProviderErrorKind::ModelFault, detail))
-        }
-        // STOP, with or without calls, and what does not exist yet.
-        _ => Ok(FinishReason::Stop),
-    }
+    google_finish(label)
+        .map_err(|error| ProviderError::new(error.kind, format!("{}: {}", error.detail, message.unwrap_or_default())))
 }

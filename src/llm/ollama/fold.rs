@@ -18,7 +18,7 @@ impl answer::Fold for Fold {
     fn push(&mut self, frame: &str, events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
         let line: wire::Line<'_> = read(frame)?;
         if let Some(error) = line.error {
-            self.tags.finish(events);
+            self.tags.close(events);
             return Err(error.into_error());
         }
         if let Some(message) = line.message {
@@ -34,7 +34,7 @@ impl answer::Fold for Fold {
         if line.done != Some(true) {
             return Ok(Flow::More);
         }
-        self.tags.finish(events);
+        self.tags.close(events);
         let reason = match line.done_reason.as_deref() {
             Some("length") => FinishReason::Length,
             Some(_) | None => FinishReason::Stop,
@@ -51,7 +51,7 @@ impl answer::Fold for Fold {
     }
 
     fn finish(&mut self, _tail: &str, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        self.tags.finish(events);
+        self.tags.close(events);
         Err(answer::truncated())
     }
 }
@@ -62,7 +62,7 @@ impl Fold {
         let Some(name) = function.name.filter(|name| !name.is_empty()) else {
             return Err(ProviderError::new(ProviderErrorKind::ModelFault, "a tool call without a name"));
         };
-        self.tags.interrupt(events);
+        self.tags.close(events);
         let slot = CallSlot(self.next_slot);
         self.next_slot += 1;
         events.push(StreamEvent::ToolCallStarted { slot, id: call.id, name });

@@ -14,6 +14,7 @@ use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
 use crate::llm::few::Few;
 use crate::llm::history::{self, Answer, Arguments, Entry, Said};
+use crate::llm::lenient;
 use crate::llm::schema;
 
 /// The body of `POST /api/chat`.
@@ -175,14 +176,18 @@ pub(super) struct Line<'a> {
     pub(super) message: Option<LineMessage<'a>>,
     pub(super) done: Option<bool>,
     pub(super) done_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient::or_nothing")]
     pub(super) prompt_eval_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::or_nothing")]
     pub(super) eval_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::error")]
     pub(super) error: Option<ErrorField>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct LineMessage<'a> {
     pub(super) content: Option<String>,
+    #[serde(default, deserialize_with = "lenient::or_nothing")]
     pub(super) thinking: Option<String>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Few<LineCall<'a>>>,
@@ -190,6 +195,7 @@ pub(super) struct LineMessage<'a> {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct LineCall<'a> {
+    #[serde(default, deserialize_with = "lenient::name")]
     pub(super) id: Option<String>,
     #[serde(borrow)]
     pub(super) function: Option<LineFunction<'a>>,

@@ -4,11 +4,13 @@
 
 use std::collections::HashMap;
 
+use serde_json::value::RawValue;
+
 use super::chunk::CallDelta;
 use crate::agent::ports::llm::ProviderError;
 use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, ReplayOn, StreamEvent};
-use crate::llm::answer::{arguments_text, malformed};
+use crate::llm::answer::{malformed, read};
 
 /// 10,000 calls in one answer, those without a name included, which no event tells of.
 const MAX_CALLS: usize = 10_000;
@@ -27,9 +29,11 @@ struct Call {
     slot: CallSlot,
     index: Option<i64>,
     id: Option<String>,
-    /// Whether the name is known and the call has been announced.
-    is_started: bool,
+    /// Once it is known the call has been announced.
+    name: Option<String>,
     has_input: bool,
+    /// Arguments that came as an object; a stream of them, if any, says the same again.
+    whole_input: Option<String>,
     /// Arguments that came before the name.
     early_input: String,
     /// Opaque data that came before the name.
@@ -44,43 +48,55 @@ impl Calls {
             Some(function) => (function.name.filter(|name| !name.is_empty()), function.arguments),
             None => (None, None),
         };
-        let json = match arguments {
-            Some(raw) => arguments_text(raw)?,
-            None => String::new(),
-        };
-        let at = self.find(delta.index, id.as_deref(), name.is_some());
+        let at = self.find(delta.index, id.as_deref(), name.as_deref());
         let at = at.map_or_else(|| self.add(delta.index), Ok)?;
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         if let (Some(id), None) = (id, &call.id) {
             self.by_id.insert(id.clone(), at);
             call.id = Some(id);
         }
-        call.push(name, json, delta.extra_content.map(|raw| Replay::new(raw.to_owned())), events);
-        Ok(())
+        call.push(name, arguments, delta.extra_content.map(|raw| Replay::new(raw.to_owned())), events)
+    }
+
+    /// The answer has ended well: adds the arguments that came as whole objects.
+    pub(super) fn finish(&mut self, events: &mut Vec<StreamEvent>) {
+        for call in self.calls.iter_mut().filter(|call| call.name.is_some()) {
+            if let Some(json) = call.whole_input.take() {
+                events.push(StreamEvent::ToolCallInput { slot: call.slot, json });
+            }
+        }
     }
 
     /// Whether a call has arguments but never got a name.
     pub(super) fn has_nameless(&self) -> bool {
-        self.calls.iter().any(|call| !call.is_started && call.has_input)
+        self.calls.iter().any(|call| call.name.is_none() && call.has_input)
     }
 
-    fn find(&self, index: Option<i64>, id: Option<&str>, is_named: bool) -> Option<usize> {
+    fn find(&self, index: Option<i64>, id: Option<&str>, name: Option<&str>) -> Option<usize> {
         let with_index = index.and_then(|index| self.by_index.get(&index).copied());
-        match (index, id) {
+        let found = match (index, id) {
             (_, Some(id)) => {
                 let same_id = self.by_id.get(id).copied();
                 let same_id = same_id.filter(|&at| index.is_none() || self.calls[at].index == index);
                 // An id may come after its call has begun; another id at the same index is another call.
-                same_id.or_else(|| with_index.filter(|&at| self.calls[at].id.is_none()))
+                let begun = with_index.or_else(|| self.newest(name).filter(|_| index.is_none()));
+                same_id.or_else(|| begun.filter(|&at| self.calls[at].id.is_none()))
             }
             (Some(_), None) => with_index,
-            // Without either it goes on with the last call, unless that one is whole and this one has a name.
-            (None, None) => {
-                let last = self.calls.last()?;
-                let is_next = is_named && last.is_started && last.has_input;
-                (!is_next).then_some(self.calls.len() - 1)
-            }
-        }
+            (None, None) => self.newest(name),
+        };
+        // Servers repeat a call's name; another one begins another call.
+        found.filter(|&at| match (&self.calls[at].name, name) {
+            (Some(known), Some(name)) => known == name,
+            (None, _) | (_, None) => true,
+        })
+    }
+
+    /// The last call, for a delta that does not say which; unless that one is whole and this one has a name.
+    fn newest(&self, name: Option<&str>) -> Option<usize> {
+        let last = self.calls.last()?;
+        let is_next = name.is_some() && last.name.is_some() && last.has_input;
+        (!is_next).then_some(self.calls.len() - 1)
     }
 
     fn add(&mut self, index: Option<i64>) -> Result<usize, ProviderError> {
@@ -92,8 +108,9 @@ impl Calls {
             slot: CallSlot(u32::try_from(at).unwrap_or(u32::MAX)),
             index,
             id: None,
-            is_started: false,
+            name: None,
             has_input: false,
+            whole_input: None,
             early_input: String::new(),
             early_replay: None,
         });
@@ -105,16 +122,35 @@ impl Calls {
 }
 
 impl Call {
-    fn push(&mut self, name: Option<String>, json: String, replay: Option<Replay>, events: &mut Vec<StreamEvent>) {
-        self.has_input |= !json.is_empty();
-        self.early_input.push_str(&json);
+    fn push(
+        &mut self,
+        name: Option<String>,
+        arguments: Option<&RawValue>,
+        replay: Option<Replay>,
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), ProviderError> {
+        match arguments {
+            Some(text) if text.get().starts_with('"') => {
+                let piece: String = read(text.get())?;
+                if !piece.is_empty() {
+                    self.has_input = true;
+                    self.whole_input = None;
+                }
+                self.early_input.push_str(&piece);
+            }
+            Some(whole) if !self.has_input || self.whole_input.is_some() => {
+                self.has_input = true;
+                self.whole_input = Some(whole.get().to_owned());
+            }
+            Some(_) | None => {}
+        }
         self.early_replay = replay.or(self.early_replay.take());
-        if let (Some(name), false) = (name, self.is_started) {
-            self.is_started = true;
+        if let (Some(name), None) = (name, &self.name) {
+            self.name = Some(name.clone());
             events.push(StreamEvent::ToolCallStarted { slot: self.slot, id: self.id.clone(), name });
         }
-        if !self.is_started {
-            return;
+        if self.name.is_none() {
+            return Ok(());
         }
         if !self.early_input.is_empty() {
             let json = std::mem::take(&mut self.early_input);
@@ -123,6 +159,7 @@ impl Call {
         if let Some(data) = self.early_replay.take() {
             events.push(StreamEvent::Replay { on: ReplayOn::ToolCall(self.slot), data });
         }
+        Ok(())
     }
 }
 
@@ -137,6 +174,7 @@ mod tests {
         for delta in deltas {
             calls.push(serde_json::from_str(delta).unwrap(), &mut events).unwrap();
         }
+        calls.finish(&mut events);
         let mut folded: Vec<(u32, Option<String>, String, String)> = Vec::new();
         for event in events {
             match event {
@@ -155,7 +193,7 @@ mod tests {
         let one = |slot, id: &str, name: &str, json: &str| {
             (slot, (!id.is_empty()).then(|| id.to_owned()), name.to_owned(), json.to_owned())
         };
-        let table: [(&str, &[&str], Vec<_>); 6] = [
+        let table: [(&str, &[&str], Vec<_>); 11] = [
             (
                 "interleaved, sparse indexes",
                 &[
@@ -190,12 +228,48 @@ mod tests {
             ),
             (
                 "neither index nor id, whole calls",
+                &[r#"{"function":{"name":"f","arguments":{"x":1}}}"#, r#"{"function":{"name":"f","arguments":null}}"#],
+                vec![one(0, "", "f", r#"{"x":1}"#), one(1, "", "f", "")],
+            ),
+            (
+                "index 0 for all, no ids, whole calls",
                 &[
-                    r#"{"function":{"name":"f","arguments":{"x":1}}}"#,
-                    r#"{"function":{"arguments":" "}}"#,
-                    r#"{"function":{"name":"f","arguments":null}}"#,
+                    r#"{"index":0,"function":{"name":"f","arguments":"1"}}"#,
+                    r#"{"index":0,"function":{"name":"g","arguments":"2"}}"#,
                 ],
-                vec![one(0, "", "f", r#"{"x":1} "#), one(1, "", "f", "")],
+                vec![one(0, "", "f", "1"), one(1, "", "g", "2")],
+            ),
+            (
+                "llama-cpp-python: the name in every delta",
+                &[
+                    r#"{"index":0,"function":{"name":"f","arguments":"1"}}"#,
+                    r#"{"index":0,"function":{"name":"f","arguments":"2"}}"#,
+                ],
+                vec![one(0, "", "f", "12")],
+            ),
+            (
+                "no index, the id behind the name",
+                &[r#"{"function":{"name":"f"}}"#, r#"{"id":"a","function":{"arguments":"1"}}"#],
+                vec![one(0, "", "f", "1")],
+            ),
+            (
+                "an object, then the stream of it",
+                &[
+                    r#"{"index":0,"id":"a","function":{"name":"f","arguments":{}}}"#,
+                    r#"{"index":0,"function":{"arguments":""}}"#,
+                    r#"{"index":0,"function":{"arguments":"{\"x\""}}"#,
+                    r#"{"index":0,"function":{"arguments":":1}"}}"#,
+                ],
+                vec![one(0, "a", "f", r#"{"x":1}"#)],
+            ),
+            (
+                "an index in quotes, an id that is a number",
+                &[
+                    r#"{"index":"1","id":7,"function":{"name":"f","arguments":"1"}}"#,
+                    r#"{"index":1,"id":"8","function":{"name":"f","arguments":"2"}}"#,
+                    r#"{"index":{},"id":true}"#,
+                ],
+                vec![one(0, "7", "f", "1"), one(1, "8", "f", "2")],
             ),
             ("nothing at all", &["{}", r#"{"index":0,"id":null,"function":null}"#], vec![]),
         ];

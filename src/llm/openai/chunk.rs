@@ -4,12 +4,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::usage::Usage;
 use crate::llm::failure::ErrorField;
 use crate::llm::few::{Few, Items};
+use crate::llm::lenient;
 
 /// One chunk of the stream. Legacy `function_call` beside or instead of `tool_calls` is not read: functions are never
 /// offered, only tools.
@@ -21,6 +22,7 @@ pub(super) struct Chunk<'a> {
     usage: Option<&'a RawValue>,
     #[serde(borrow)]
     x_groq: Option<Groq<'a>>,
+    #[serde(default, deserialize_with = "lenient::error")]
     error: Option<ErrorField>,
     /// `error` when the chunk itself is an error object.
     pub(super) object: Option<String>,
@@ -31,6 +33,7 @@ pub(super) struct Chunk<'a> {
 struct Groq<'a> {
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "lenient::error")]
     error: Option<ErrorField>,
 }
 
@@ -52,14 +55,20 @@ impl<'a> Chunk<'a> {
 pub(super) struct Choice<'a> {
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
+    /// The whole answer, of a server that does not stream.
+    #[serde(borrow)]
+    pub(super) message: Option<Delta<'a>>,
     pub(super) finish_reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta<'a> {
     pub(super) content: Option<Content>,
+    #[serde(default, deserialize_with = "lenient::or_nothing")]
     pub(super) refusal: Option<String>,
+    #[serde(default, deserialize_with = "lenient::or_nothing")]
     pub(super) reasoning_content: Option<String>,
+    #[serde(default, deserialize_with = "lenient::or_nothing")]
     pub(super) reasoning: Option<String>,
     #[serde(borrow)]
     pub(super) reasoning_details: Option<&'a RawValue>,
@@ -109,11 +118,17 @@ impl<'de> Visitor<'de> for ContentVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Content, A::Error> {
         Items(PhantomData).visit_seq(list).map(Content::Parts)
     }
+
+    fn visit_map<A: MapAccess<'de>>(self, part: A) -> Result<Content, A::Error> {
+        Items(PhantomData).visit_map(part).map(Content::Parts)
+    }
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct CallDelta<'a> {
+    #[serde(default, deserialize_with = "lenient::number")]
     pub(super) index: Option<i64>,
+    #[serde(default, deserialize_with = "lenient::name")]
     pub(super) id: Option<String>,
     #[serde(borrow)]
     pub(super) function: Option<FunctionDelta<'a>>,

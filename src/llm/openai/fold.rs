@@ -8,7 +8,8 @@ use super::usage::Usage;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::stream::{FinishReason, ReplayOn, StreamEvent};
 use crate::llm::answer::{self, Flow, read};
-use crate::llm::failure::{self, ErrorField};
+use crate::llm::failure::ErrorField;
+use crate::llm::google;
 use crate::llm::think::ThinkTags;
 
 /// An answer so far.
@@ -25,6 +26,7 @@ pub(super) struct Fold {
     /// Reasoning has come as plain text: the details only repeat it.
     has_plain_reasoning: bool,
     has_chunks: bool,
+    has_deltas: bool,
 }
 
 impl answer::Fold for Fold {
@@ -41,7 +43,10 @@ impl answer::Fold for Fold {
         }
         chunk.usages().for_each(|usage| self.usage.merge(usage));
         for choice in chunk.choices.into_iter().flatten() {
-            if let Some(delta) = choice.delta {
+            // A message behind deltas only repeats them.
+            let message = choice.message.filter(|_| !self.has_deltas);
+            self.has_deltas |= choice.delta.is_some();
+            if let Some(delta) = choice.delta.or(message) {
                 self.push_delta(delta, events)?;
             }
             // A later null or empty reason does not take an earlier one back.
@@ -49,7 +54,7 @@ impl answer::Fold for Fold {
         }
         match error {
             Some(error) => {
-                self.tags.finish(events);
+                self.tags.close(events);
                 Err(error.into_error())
             }
             None => Ok(Flow::More),
@@ -58,10 +63,8 @@ impl answer::Fold for Fold {
 
     fn finish(&mut self, tail: &str, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         // First of all, so that a bad end loses nothing that was said.
-        self.tags.finish(events);
-        if let Some(error) = failure::error_in(tail) {
-            return Err(error);
-        }
+        self.tags.close(events);
+        answer::check_tail(tail)?;
         let Some(label) = self.finish_reason.as_deref() else {
             // `[DONE]` alone proves nothing: gateways say it behind a broken answer too.
             return Err(if self.has_chunks { answer::truncated() } else { nothing() });
@@ -70,6 +73,7 @@ impl answer::Fold for Fold {
         if reason == FinishReason::Stop && self.calls.has_nameless() {
             return Err(ProviderError::new(ProviderErrorKind::ModelFault, "a tool call without a name"));
         }
+        self.calls.finish(events);
         self.mark_reasoning(events)?;
         // Signatures may come behind the text they sign, so only now the details are whole.
         if let Some(data) = self.details.take()? {
@@ -80,25 +84,21 @@ impl answer::Fold for Fold {
     }
 }
 
-/// What a finish reason means. Google's layer for this protocol passes its own ones on, some behind a colon.
+/// What a finish reason means; Google's layer for this protocol passes its own ones on, some behind a colon.
 fn reason(label: &str) -> Result<FinishReason, ProviderError> {
+    let class = label.split_once(':').map_or(label, |(class, _)| class);
     let fault = |kind| Err(ProviderError::new(kind, format!("finish reason {label}")));
-    match label.split_once(':').map_or(label, |(class, _)| class) {
-        "length" | "model_length" | "max_tokens" | "MAX_TOKENS" => Ok(FinishReason::Length),
-        "content_filter" | "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
-            Ok(FinishReason::ContentFilter)
-        }
-        "function_call_filter"
-        | "MALFORMED_FUNCTION_CALL"
-        | "UNEXPECTED_TOOL_CALL"
-        | "TOO_MANY_TOOL_CALLS"
-        | "OTHER" => fault(ProviderErrorKind::ModelFault),
+    match class.to_ascii_lowercase().as_str() {
+        "length" | "model_length" => Ok(FinishReason::Length),
+        "content_filter" => Ok(FinishReason::ContentFilter),
+        "refusal" => Ok(FinishReason::Refusal),
+        "function_call_filter" => fault(ProviderErrorKind::ModelFault),
         // vLLM and SGLang abort an answer when they are told to or run out of room.
-        "error" | "network_error" | "insufficient_system_resource" | "abort" => {
+        "error" | "network_error" | "insufficient_system_resource" | "abort" | "timeout" | "failed" | "cancelled" => {
             fault(ProviderErrorKind::Unavailable { retry_after: None })
         }
         // `stop` with calls and `tool_calls` without any are both common: the calls themselves decide.
-        _ => Ok(FinishReason::Stop),
+        _ => google::google_finish(class),
     }
 }
 
@@ -124,7 +124,7 @@ impl Fold {
         // A refusal is what the user gets to read.
         self.push_text(delta.refusal.unwrap_or_default(), events)?;
         for call in delta.tool_calls.into_iter().flatten() {
-            self.tags.interrupt(events);
+            self.tags.close(events);
             self.mark_reasoning(events)?;
             self.calls.push(call, events)?;
         }
@@ -171,14 +171,14 @@ impl Fold {
 
     fn push_part(&mut self, part: ContentPart, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         match (part.kind.as_deref(), part.thinking) {
-            (Some("text"), _) => self.push_text(part.text.unwrap_or_default(), events)?,
-            (Some("thinking"), Some(Content::Text(text))) => self.push_thinking(text, events),
-            (Some("thinking"), Some(Content::Parts(parts))) => {
-                let texts = parts.into_iter().filter(|part| part.kind.as_deref() == Some("text"));
+            (Some("thinking") | None, Some(Content::Text(text))) => self.push_thinking(text, events),
+            (Some("thinking") | None, Some(Content::Parts(parts))) => {
+                let texts = parts.into_iter().filter(|part| matches!(part.kind.as_deref(), Some("text") | None));
                 texts.filter_map(|part| part.text).for_each(|text| self.push_thinking(text, events));
             }
+            (Some("text") | None, _) => self.push_text(part.text.unwrap_or_default(), events)?,
             // Kinds that say nothing to a user, and those that do not exist yet.
-            (Some(_) | None, _) => {}
+            (Some(_), _) => {}
         }
         Ok(())
     }

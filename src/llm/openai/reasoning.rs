@@ -56,7 +56,8 @@ impl<'a> Mark<'a> {
     }
 }
 
-/// The reasoning of one assistant message, in the fields of the request; at most one of them.
+/// The reasoning of one assistant message, in the fields of the request: in the one it came in, and besides
+/// empty in `reasoning_content` where every message must have that.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Echo<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,9 +85,15 @@ impl<'a> Echo<'a> {
     }
 }
 
+/// 10,000 blocks and fields of blocks in one answer: each costs far more memory than bytes, and real answers have a few
+/// hundred.
+const MAX_FIELDS: usize = 10_000;
+
 /// The blocks of one answer so far.
 #[derive(Debug, Default)]
 pub(super) struct Details {
+    /// How many there are, their fields counted besides.
+    count: usize,
     blocks: Vec<Block>,
     /// The newest block of each index and type.
     places: HashMap<(String, String), usize>,
@@ -108,9 +115,17 @@ impl Details {
     /// is no list of objects says nothing.
     pub(super) fn push(&mut self, list: &RawValue) -> Result<String, ProviderError> {
         let mut shown = String::new();
-        for fragment in serde_json::from_str::<Few<Fragment<'_>>>(list.get()).unwrap_or_default() {
+        let fragments = serde_json::from_str::<Few<Fragment<'_>>>(list.get()).unwrap_or_default();
+        for fragment in fragments.into_iter().filter(|fragment| !fragment.is_empty()) {
+            let known = self.blocks.len();
             let at = self.find(&fragment);
+            let added = self.blocks.len() - known;
             let Some(block) = self.blocks.get_mut(at) else { continue };
+            let is_new = |name: &&String| text_field(name).is_none() && !block.fields.contains_key(*name);
+            self.count += added + fragment.keys().filter(is_new).count();
+            if self.count > MAX_FIELDS {
+                return Err(malformed(format!("the answer has more than {MAX_FIELDS} blocks and fields of reasoning")));
+            }
             for (name, value) in fragment {
                 match text_field(&name) {
                     Some(name) if value.get().starts_with('"') => {

@@ -32,8 +32,10 @@ impl Usage {
         self.prompt_tokens = newer.prompt_tokens.or(self.prompt_tokens);
         self.completion_tokens = newer.completion_tokens.or(self.completion_tokens);
         self.total_tokens = newer.total_tokens.or(self.total_tokens);
-        self.prompt_tokens_details = newer.prompt_tokens_details.or(self.prompt_tokens_details.take());
-        self.completion_tokens_details = newer.completion_tokens_details.or(self.completion_tokens_details.take());
+        let cached_tokens = newer.cached().or(self.cached());
+        self.prompt_tokens_details = Some(PromptDetails { cached_tokens });
+        let reasoning_tokens = newer.reasoning().or(self.reasoning());
+        self.completion_tokens_details = Some(CompletionDetails { reasoning_tokens });
         self.prompt_cache_hit_tokens = newer.prompt_cache_hit_tokens.or(self.prompt_cache_hit_tokens);
     }
 
@@ -44,16 +46,21 @@ impl Usage {
         }
         let prompt = self.prompt_tokens.unwrap_or(0);
         let completion = self.completion_tokens.unwrap_or(0);
-        let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        let reasoning = self.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
-        let reasoning = reasoning.unwrap_or(0);
         // xAI counts reasoning in the total, but not in the completion as everybody else does.
-        let is_apart = self.total_tokens.is_some_and(|total| prompt.saturating_add(completion) < total);
+        let beside_prompt = self.total_tokens.zip(self.prompt_tokens).map_or(0, |(total, p)| total.saturating_sub(p));
         Some(stream::Usage {
             input_tokens: prompt,
-            output_tokens: if is_apart { completion.saturating_add(reasoning) } else { completion },
-            cached_input_tokens: cached.or(self.prompt_cache_hit_tokens).unwrap_or(0),
-            reasoning_tokens: reasoning,
+            output_tokens: completion.max(beside_prompt),
+            cached_input_tokens: self.cached().or(self.prompt_cache_hit_tokens).unwrap_or(0),
+            reasoning_tokens: self.reasoning().unwrap_or(0),
         })
+    }
+
+    fn cached(&self) -> Option<u64> {
+        self.prompt_tokens_details.as_ref()?.cached_tokens
+    }
+
+    fn reasoning(&self) -> Option<u64> {
+        self.completion_tokens_details.as_ref()?.reasoning_tokens
     }
 }

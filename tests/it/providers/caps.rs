@@ -108,6 +108,21 @@ fn an_answer_whose_kinds_alternate_has_as_many_pieces_and_no_more() {
 }
 
 #[test]
+fn an_answer_at_its_cap_of_reasoning_blocks_is_read_and_one_block_more_is_an_error() {
+    // Each block counts, and so does its one field.
+    for (blocks, is_read) in [(5_000, true), (5_001, false)] {
+        let detail = |_| r#"{"choices":[{"delta":{"reasoning_details":[{"data":1}]}}]}"#.to_owned();
+        assert_eq!(
+            is_whole(&said(Vendor::OpenAi, &framed(Vendor::OpenAi, blocks, detail))),
+            is_read,
+            "{blocks} blocks"
+        );
+    }
+    let fragment = |_| r#"{"choices":[{"delta":{"reasoning_details":[{"index":0,"text":"x"}]}}]}"#.to_owned();
+    assert!(is_whole(&said(Vendor::OpenAi, &framed(Vendor::OpenAi, 20_000, fragment))), "fragments of one block");
+}
+
+#[test]
 fn a_long_text_in_the_smallest_events_is_one_piece() {
     for vendor in Vendor::ALL {
         let said = said(vendor, &framed(vendor, 20_000, |nth| text(vendor, if nth % 2 == 0 { "" } else { "a" })));

@@ -120,6 +120,55 @@ async fn a_think_tag_behind_reasoning_or_a_call_is_text() {
 }
 
 #[tokio::test]
+async fn a_call_ends_reasoning_that_is_left_open_in_the_text() {
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{}"}}]});
+    let answer = [json!({"content": "<think>Hm."}), call, json!({"content": "Yes."})];
+    for (vendor, body) in [(Vendor::OpenAi, deltas(&answer)), (Vendor::Ollama, ndjson(&answer))] {
+        let turn = answered(vendor, body).await;
+        assert_eq!((thinking(&turn).as_str(), turn.message.text().as_str()), ("Hm.", "Yes."), "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_odd_field_does_not_lose_an_answer() {
+    let choice = |choice: Value| json!({"choices": [choice]});
+    let whole = |said: Value| choice(json!({"delta": said, "finish_reason": "stop"}));
+    let beside = |field: &str, value: Value| {
+        let mut chunk = whole(json!({"content": "Yes."}));
+        chunk[field] = value;
+        chunk
+    };
+    let table = [
+        (vec![whole(json!({"content": [{"text": "Yes."}]}))], "a part without a type"),
+        (vec![whole(json!({"content": {"type": "text", "text": "Yes."}}))], "a part in place of the list"),
+        (vec![whole(json!({"content": "Yes.", "tool_calls": {}}))], "no list of calls"),
+        (vec![whole(json!({"content": "Yes.", "reasoning": {"text": "Hm."}, "refusal": false}))], "no texts"),
+        (vec![beside("error", json!(""))], "an empty error"),
+        (vec![beside("error", json!(false))], "no error"),
+        (vec![beside("x_groq", json!({"error": {}}))], "an error without content"),
+        (
+            vec![choice(json!({"message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}))],
+            "the whole answer at once",
+        ),
+        (
+            vec![
+                whole(json!({"content": "Yes."})),
+                choice(json!({"message": {"content": "Yes."}, "finish_reason": "stop"})),
+            ],
+            "the whole answer once more",
+        ),
+    ];
+    for (chunks, why) in table {
+        let turn = answered(Vendor::OpenAi, sse(&chunks)).await;
+        assert_eq!((turn.message.text().as_str(), turn.reason), ("Yes.", Some(FinishReason::Stop)), "{why}");
+    }
+    let message = json!({"tool_calls": [{"id": "a", "function": {"name": "find", "arguments": "{}"}}]});
+    let turn =
+        answered(Vendor::OpenAi, sse(&[choice(json!({"message": message, "finish_reason": "tool_calls"}))])).await;
+    assert_eq!(turn.message.calls().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a"], "a call in it");
+}
+
+#[tokio::test]
 async fn what_was_held_back_for_a_tag_is_said_before_an_error() {
     let sse = |end: &str| format!("data: {}\n\n{end}", json!({"choices": [{"delta": {"content": "<th"}}]}));
     let line = |end: &str| format!("{}\n{end}", json!({"message": {"content": "<th"}}));
@@ -301,6 +350,19 @@ async fn token_counts_are_read_from_every_shape() {
             ],
             counts(1, 2, 0, 0),
         ),
+        (
+            "details that a later chunk leaves out",
+            vec![
+                json!({"choices": stop, "usage": openai}),
+                json!({"choices": [], "usage": {"completion_tokens_details": {}, "prompt_tokens_details": {}}}),
+            ],
+            counts(10, 7, 4, 5),
+        ),
+        (
+            "a total with more in it than anybody explains",
+            vec![json!({"choices": stop, "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 112}})],
+            counts(9, 103, 0, 0),
+        ),
         ("counts that are none", vec![json!({"choices": stop, "usage": {"prompt_tokens": -1}})], None),
         ("llama-cpp-python, older LM Studio: none", vec![json!({"choices": stop})], None),
     ];
@@ -309,6 +371,8 @@ async fn token_counts_are_read_from_every_shape() {
     }
     let ollama = r#"{"message":{"content":"x"},"done":true,"prompt_eval_count":10,"eval_count":7}"#;
     assert_eq!(answered(Vendor::Ollama, ollama).await.usage, counts(10, 7, 0, 0));
+    let odd = r#"{"message":{"content":"x","thinking":false},"error":"","done":true,"prompt_eval_count":10,"eval_count":1.5}"#;
+    assert_eq!(answered(Vendor::Ollama, odd).await.usage, counts(10, 0, 0, 0), "what is no count says nothing");
     let from_cache = r#"{"message":{"content":"x"},"done":true,"eval_count":7}"#;
     assert_eq!(answered(Vendor::Ollama, from_cache).await.usage, counts(0, 7, 0, 0), "zeros are left out");
 }
@@ -327,6 +391,17 @@ async fn every_finish_reason_is_an_end_a_limit_a_filter_or_an_error() {
         ("content_filter: PROHIBITED_CONTENT", Ok(FinishReason::ContentFilter)),
         ("SAFETY", Ok(FinishReason::ContentFilter)),
         ("function_call_filter: MALFORMED_FUNCTION_CALL", Err(Kind::ModelFault)),
+        ("MALFORMED_RESPONSE", Err(Kind::ModelFault)),
+        ("malformed_function_call", Err(Kind::ModelFault)),
+        ("IMAGE_OTHER", Err(Kind::ModelFault)),
+        ("IMAGE_SAFETY", Ok(FinishReason::ContentFilter)),
+        ("MODEL_ARMOR", Ok(FinishReason::ContentFilter)),
+        ("safety", Ok(FinishReason::ContentFilter)),
+        ("MISSING_THOUGHT_SIGNATURE", Err(Kind::Rejected)),
+        ("refusal", Ok(FinishReason::Refusal)),
+        ("timeout", Err(unavailable)),
+        ("failed", Err(unavailable)),
+        ("cancelled", Err(unavailable)),
         ("insufficient_system_resource", Err(unavailable)),
         ("abort", Err(unavailable)),
     ];
@@ -391,6 +466,29 @@ async fn an_answer_without_its_end_is_an_error_that_says_what_came() {
         let (_, failure) = turn(&*connect(Vendor::OpenAi, &config(&upstream.url()))).await;
         let error = failure.unwrap();
         assert_eq!(error.kind, kind, "{why}");
+        assert!(report(&error).contains(words), "{why}: {}", report(&error));
+    }
+}
+
+#[tokio::test]
+async fn a_good_answer_with_raw_json_behind_it_is_an_error() {
+    use ProviderErrorKind as Kind;
+    let good = format!("data: {}\n\n", json!({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}));
+    let error = json!({"error": {"message": "it broke", "code": 500}}).to_string();
+    let unavailable = Kind::Unavailable { retry_after: None };
+    let table = [
+        (format!("{error}\n"), unavailable, "it broke", "one error"),
+        (error[..error.len() - 4].to_owned(), Kind::Truncated, "no event", "one that is cut"),
+        (format!("{error}\n{{\"error\":\"and again\"}}\n"), unavailable, "it broke", "two, in a line each"),
+        (json!({"error": "x".repeat(70_000)}).to_string(), Kind::Truncated, "no event", "one that is too long"),
+        (format!("{error}\n\ndata: [DONE]\n\n"), unavailable, "it broke", "one before [DONE]"),
+        (format!("{}\n\ndata: [DONE]\n\n", &error[..9]), Kind::Malformed, "EOF", "a cut one before [DONE]"),
+    ];
+    for (tail, kind, words, why) in table {
+        let upstream = Upstream::script([Answer::ok(SSE, format!("{good}{tail}")).cut(|| 7)]).await;
+        let (turn, failure) = turn(&*connect(Vendor::OpenAi, &config(&upstream.url()))).await;
+        let error = failure.unwrap();
+        assert_eq!((error.kind, turn.reason, turn.message.text().as_str()), (kind, None, "x"), "{why}");
         assert!(report(&error).contains(words), "{why}: {}", report(&error));
     }
 }
