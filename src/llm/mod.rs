@@ -17,6 +17,7 @@ mod few;
 pub mod gemini;
 mod history;
 mod http;
+mod lenient;
 mod ndjson;
 pub mod ollama;
 pub mod openai;

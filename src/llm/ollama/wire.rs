@@ -13,7 +13,7 @@ use crate::chat::model::Effort;
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
 use crate::llm::few::Few;
-use crate::llm::history::{self, Answer, Arguments, Entry, Said};
+use crate::llm::history::{self, Arguments, CallResult, Entry, Said};
 use crate::llm::schema;
 
 /// The body of `POST /api/chat`.
@@ -154,7 +154,7 @@ fn call(call: &ToolCall) -> Call<'_> {
     Call { id: id(&call.id), function: Function { name: &call.name, arguments: Arguments(&call.input) } }
 }
 
-fn result<'a>(answer: &Answer<'a>) -> Message<'a> {
+fn result<'a>(answer: &CallResult<'a>) -> Message<'a> {
     Message::Tool { tool_name: &answer.call.name, tool_call_id: id(&answer.call.id), content: answer.text() }
 }
 
