@@ -63,7 +63,7 @@ const OTHER_OPENAI: Model = Model {
 type Case = (&'static str, Model, fn(&Asked) -> Scenario);
 
 /// Every golden file, with the request it is.
-const CASES: [Case; 34] = [
+const CASES: [Case; 36] = [
     ("claude/text", CLAUDE, scenarios::first_words),
     ("claude/tools", CLAUDE, scenarios::one_call),
     ("claude/parallel-tools", CLAUDE, scenarios::parallel_calls),
@@ -71,6 +71,7 @@ const CASES: [Case; 34] = [
     ("claude/fallback", CLAUDE, scenarios::fallback),
     ("claude/everything", CLAUDE, scenarios::everything),
     ("claude/schemas", CLAUDE, scenarios::schemas),
+    ("claude/text-around-a-call", CLAUDE, scenarios::text_around_a_call),
     ("claude/text-of-an-older-model", OLDER_CLAUDE, scenarios::first_words),
     ("claude/thinking-with-tools-of-an-older-model", OLDER_CLAUDE, scenarios::thinking),
     ("claude/fallback-to-an-older-model", OLDER_CLAUDE, scenarios::fallback),
@@ -79,6 +80,7 @@ const CASES: [Case; 34] = [
     ("gemini/parallel-tools", GEMINI, scenarios::parallel_calls),
     ("gemini/thinking-with-tools", GEMINI, scenarios::thinking),
     ("gemini/fallback", GEMINI, scenarios::fallback),
+    ("gemini/text-around-a-call", GEMINI, scenarios::text_around_a_call),
     ("gemini/everything", GEMINI, scenarios::everything),
     ("gemini/schemas", GEMINI, scenarios::schemas),
     ("gemini/thinking-with-tools-of-an-older-model", OLDER_GEMINI, scenarios::thinking),
@@ -304,5 +306,27 @@ async fn a_temperature_goes_where_it_is_no_error() {
         let body = sent.request(&scenario, &scenario.messages[..1]).await.json();
         let settings = body.get("generationConfig").unwrap_or(&body);
         assert_eq!(settings.get("temperature").and_then(serde_json::Value::as_f64), expected, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn an_older_claude_thinks_in_a_turn_that_began_with_a_thought_of_its_own() {
+    const SMALL: Model =
+        Model { vendor: Vendor::Claude, change: |config, _| config.claude.model = "claude-opus-4-1".to_owned() };
+    for (scenario, messages, expected, reason) in [
+        (scenarios::thinking as fn(&Asked) -> Scenario, 3, Some(8192), "a turn begins"),
+        (scenarios::thinking, 5, Some(8192), "it goes on"),
+        (scenarios::stopped, 8, None, "the stopped run's results belong to the turn, and its thoughts are gone"),
+        (scenarios::interrupted, 3, Some(2048), "nobody else has answered"),
+        (scenarios::interrupted, 5, None, "another model has"),
+        (scenarios::interrupted, 7, None, "and had before the last answer"),
+        (scenarios::fallback, 5, None, "another model began it"),
+        (scenarios::fallback, 3, Some(2048), "its words are no turn that goes on"),
+    ] {
+        let sent = Sent::to(SMALL).await;
+        let scenario = scenario(&sent.asked);
+        let body = sent.request(&scenario, &scenario.messages[..messages]).await.json();
+        assert_eq!(body["thinking"]["budget_tokens"].as_u64(), expected, "{reason}");
+        assert_eq!(body["max_tokens"], 1000 + expected.unwrap_or(0), "{reason}");
     }
 }
