@@ -1,16 +1,19 @@
 //! What is sent: each scenario as each vendor must get it, compared whole with `tests/fixtures/requests/<vendor>/*.json`
 //! (`UPDATE_GOLDEN=1` writes them); the headers and the addresses; and what stays the same from turn to turn.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use serde_json::json;
 use serde_json::value::RawValue;
 use switchboard::agent::ports::llm::ChatRequest;
+use switchboard::agent::turn::TurnFold;
 use switchboard::chat::message::{Message, ModelOrigin};
 use switchboard::chat::model::{Effort, ModelChoice};
 use switchboard::llm::openai::MaxTokensField;
-use switchboard::llm::{self, Vendor};
+use switchboard::llm::{self, Vendor, recorded};
 
 use super::scenarios::{self, Asked, Scenario};
 use super::{config, fixture, origin};
@@ -329,4 +332,27 @@ async fn an_older_claude_thinks_in_a_turn_that_began_with_a_thought_of_its_own()
         assert_eq!(body["thinking"]["budget_tokens"].as_u64(), expected, "{reason}");
         assert_eq!(body["max_tokens"], 1000 + expected.unwrap_or(0), "{reason}");
     }
+}
+
+#[tokio::test]
+async fn signed_text_of_gemini_goes_back_in_the_parts_it_came_in() {
+    let sent = Sent::to(GEMINI).await;
+    let parts = [
+        json!({"text": "a"}),
+        json!({"text": "b", "thoughtSignature": "S1"}),
+        json!({"text": "c"}),
+        json!({"text": "", "thoughtSignature": "S2"}),
+    ];
+    let chunk =
+        |part: &serde_json::Value| json!({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]});
+    let counts = json!({"usageMetadata": {"promptTokenCount": -1}});
+    let body: String = parts.iter().map(chunk).chain([counts]).map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let mut turn = TurnFold::new(Arc::clone(&sent.asked.ours), HashSet::new());
+    for event in recorded::events(Vendor::Gemini, [body.as_bytes()]) {
+        turn.push(event.unwrap());
+    }
+    let mut scenario = scenarios::first_words(&sent.asked);
+    scenario.messages.push(Message::Assistant(turn.finish().message));
+    let body = sent.request(&scenario, &scenario.messages).await.json();
+    assert_eq!(body["contents"][1]["parts"], json!(parts));
 }
