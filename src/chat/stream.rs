@@ -48,7 +48,7 @@ pub enum StreamEvent {
 /// The piece that replay data belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayOn {
-    /// The newest piece if it is unsealed text, else a new empty text piece.
+    /// The newest delta of text alone, also an empty one, where nothing came after it; else a new empty text piece.
     Text,
     /// The newest piece if it is unsealed thinking, else a new empty thinking piece.
     Thinking,

@@ -34,12 +34,12 @@ pub(crate) struct Said<'a> {
     /// Whether the same vendor and model said it: only then its replay data means anything.
     pub(crate) is_ours: bool,
     /// One per call, in call order; empty when there are no calls.
-    pub(crate) answers: Vec<Answer<'a>>,
+    pub(crate) answers: Vec<CallResult<'a>>,
 }
 
 /// A call's result.
 #[derive(Debug)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct CallResult<'a> {
     /// The call.
     pub(crate) call: &'a ToolCall,
     /// For the model.
@@ -48,7 +48,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) is_error: bool,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> CallResult<'a> {
     /// The content for a vendor that has no field for failure: a failure says so in its text.
     pub(crate) fn text(&self) -> Cow<'a, str> {
         if self.is_error && !self.content.contains("error") {
@@ -126,12 +126,16 @@ pub(crate) fn entries<'a>(messages: &'a [Message], origin: &ModelOrigin) -> Vec<
     entries
 }
 
-fn answers<'a>(said: &'a AssistantMessage, results: &'a [ToolResult]) -> Vec<Answer<'a>> {
-    let answer = |call: &'a ToolCall| match results.iter().find(|result| result.id == call.id) {
-        Some(result) => Answer { call, content: &result.content, is_error: result.is_error },
-        None => Answer { call, content: LOST_RESULT, is_error: true },
+fn answers<'a>(said: &'a AssistantMessage, results: &'a [ToolResult]) -> Vec<CallResult<'a>> {
+    let answer = |(at, call): (usize, &'a ToolCall)| {
+        // Where they should be, so that many of them need no search.
+        let in_order = results.get(at).filter(|result| result.id == call.id);
+        match in_order.or_else(|| results.iter().find(|result| result.id == call.id)) {
+            Some(result) => CallResult { call, content: &result.content, is_error: result.is_error },
+            None => CallResult { call, content: LOST_RESULT, is_error: true },
+        }
     };
-    said.calls().map(answer).collect()
+    said.calls().enumerate().map(answer).collect()
 }
 
 /// A call's arguments as an object; what was no object is sent as an empty one, since vendors take nothing else.

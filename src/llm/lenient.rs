@@ -1,14 +1,23 @@
-//! Fields that some servers write in a shape of their own. None of them is worth an answer: what cannot be read says
-//! nothing, or is read for what it means.
+//! Fields that some servers write in a shape of their own. None of them is worth an answer: what cannot be read counts as
+//! absent, or is read for what it means.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
 use super::failure::ErrorField;
 
-/// A field that is as good as missing when it has another type.
-pub(super) fn or_nothing<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
-    Ok(serde_json::from_str(<&RawValue>::deserialize(from)?.get()).ok())
+/// A field that may be of another shape than promised: absent then. For token counts, which some gateways write as
+/// fractions or below zero.
+///
+/// # Errors
+/// When it is no JSON at all.
+pub(super) fn or_absent<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(raw.get()).ok())
 }
 
 /// A whole number, in quotes or not.
@@ -31,5 +40,41 @@ pub(super) fn error<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ErrorFi
     match <&RawValue>::deserialize(from)?.get() {
         "null" | "false" | r#""""# | "{}" | "[]" | "0" => Ok(None),
         json => serde_json::from_str(json).map(Some).map_err(D::Error::custom),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Counts {
+        #[serde(default, deserialize_with = "or_absent")]
+        read: Option<u64>,
+        #[serde(default, deserialize_with = "or_absent")]
+        inner: Option<Inner>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Inner {
+        #[serde(default, deserialize_with = "or_absent")]
+        count: Option<u64>,
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_absent_and_the_rest_stays() {
+        for (json, read, inner) in [
+            (r#"{"read":3,"inner":{"count":4}}"#, Some(3), Some(Some(4))),
+            (r#"{}"#, None, None),
+            (r#"{"read":null,"inner":null}"#, None, None),
+            (r#"{"read":3.5,"inner":{"count":4}}"#, None, Some(Some(4))),
+            (r#"{"read":-1,"inner":{"count":"many"}}"#, None, Some(None)),
+            (r#"{"read":3,"inner":"none"}"#, Some(3), None),
+        ] {
+            let expected = Counts { read, inner: inner.map(|count| Inner { count }) };
+            assert_eq!(serde_json::from_str::<Counts>(json).unwrap(), expected, "{json}");
+        }
     }
 }

@@ -23,6 +23,8 @@ const OVERSIZED_KEPT_BYTES: usize = 1 << 10;
 pub struct TurnFold {
     origin: Arc<ModelOrigin>,
     parts: Vec<Part>,
+    /// Where in the text of the newest part its newest delta begins; in bytes.
+    newest_delta: usize,
     /// Where in `parts` each call is.
     calls: HashMap<CallSlot, usize>,
     /// Taken by this turn's calls or earlier ones.
@@ -83,7 +85,15 @@ fn callable(mut name: String) -> String {
 impl TurnFold {
     /// An empty turn of `origin`. `used_ids` are the call ids that the conversation has had: no call gets one of them again.
     pub fn new(origin: Arc<ModelOrigin>, used_ids: HashSet<String>) -> Self {
-        Self { origin, parts: Vec::new(), calls: HashMap::new(), ids: used_ids, reason: None, usage: None }
+        Self {
+            origin,
+            parts: Vec::new(),
+            newest_delta: 0,
+            calls: HashMap::new(),
+            ids: used_ids,
+            reason: None,
+            usage: None,
+        }
     }
 
     /// Folds one event; what the run reports of it (text, reasoning, a call's name), if anything.
@@ -141,12 +151,17 @@ impl TurnFold {
     }
 
     fn push_text(&mut self, delta: String) -> Option<AgentEvent> {
+        let grows = match self.parts.last_mut() {
+            Some(Part::Text { text, replay: None }) => Some(text),
+            _ => None,
+        };
+        self.newest_delta = grows.as_ref().map_or(0, |text| text.len());
         if delta.is_empty() {
             return None;
         }
-        match self.parts.last_mut() {
-            Some(Part::Text { text, replay: None }) => text.push_str(&delta),
-            _ => self.parts.push(Part::Text { text: delta.clone(), replay: None }),
+        match grows {
+            Some(text) => text.push_str(&delta),
+            None => self.parts.push(Part::Text { text: delta.clone(), replay: None }),
         }
         Some(AgentEvent::TextDelta { text: delta })
     }
@@ -186,8 +201,13 @@ impl TurnFold {
 
     fn attach(&mut self, on: ReplayOn, data: Replay) {
         match on {
+            // Signed text must not be joined with other text.
             ReplayOn::Text => match self.parts.last_mut() {
-                Some(Part::Text { replay: replay @ None, .. }) => *replay = Some(data),
+                Some(Part::Text { replay: replay @ None, .. }) if self.newest_delta == 0 => *replay = Some(data),
+                Some(Part::Text { text, replay: None }) => {
+                    let signed = text.split_off(text.floor_char_boundary(self.newest_delta));
+                    self.parts.push(Part::Text { text: signed, replay: Some(data) });
+                }
                 _ => self.parts.push(Part::Text { text: String::new(), replay: Some(data) }),
             },
             ReplayOn::Thinking => match self.parts.last_mut() {

@@ -138,6 +138,24 @@ fn replay_data_seals_the_piece_it_belongs_to() {
 }
 
 #[test]
+fn signed_text_is_the_delta_it_came_with() {
+    let turn = folded(vec![
+        text("a"),
+        text("é"),
+        replay(ReplayOn::Text, "s1"),
+        text("c"),
+        text("d"),
+        text(""),
+        replay(ReplayOn::Text, "s2"),
+        text("e"),
+        replay(ReplayOn::Text, "s3"),
+    ])
+    .finish();
+    let expected = [r#"text "a""#, r#"text "é" "s1""#, r#"text "cd""#, r#"text "" "s2""#, r#"text "e" "s3""#];
+    assert_eq!(lines(&turn.message), expected);
+}
+
+#[test]
 fn arguments_are_judged_at_the_end_by_why_the_model_stopped() {
     let cases = [
         ("", FinishReason::Stop, &["call a t {}"][..], "no arguments are an empty object"),

@@ -1,7 +1,7 @@
 //! The Messages API's events, folded. Blocks are told apart by their index, so the arguments of parallel calls may
 //! interleave; `message_stop` ends the answer.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde_json::value::to_raw_value;
 
@@ -9,7 +9,7 @@ use super::wire;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, FinishReason, ReplayOn, StreamEvent, Usage};
-use crate::llm::answer::{self, Flow, malformed, read};
+use crate::llm::answer::{self, Flow, arguments_text, malformed, read};
 use crate::llm::failure;
 
 /// An answer so far.
@@ -17,7 +17,9 @@ use crate::llm::failure;
 pub(super) struct Fold {
     message_id: Option<String>,
     /// The blocks that are open, by index.
-    blocks: HashMap<u64, Block>,
+    blocks: BTreeMap<u64, Block>,
+    /// The index of the block that began last.
+    newest: u64,
     next_slot: u32,
     stop_reason: Option<String>,
     usage: wire::Usage,
@@ -28,9 +30,8 @@ pub(super) struct Fold {
 enum Block {
     /// Of a kind that has nothing to remember.
     Plain,
-    Thinking {
-        signature: String,
-    },
+    /// Only the newest block: a signature belongs to the thought that came just before it.
+    Thinking { signature: String },
     Call {
         slot: CallSlot,
         /// Arguments that came with the block's beginning; a stream of them, if any, says the same again.
@@ -45,11 +46,14 @@ impl answer::Fold for Fold {
             Some("message_start") => self.start(read(frame)?)?,
             Some("content_block_start") => self.start_block(read(frame)?, events)?,
             Some("content_block_delta") => self.extend_block(read(frame)?, events),
-            Some("content_block_stop") => self.stop_block(read(frame)?, events)?,
+            Some("content_block_stop") => self.stop_block(&read(frame)?, events)?,
             Some("message_delta") => self.update(read(frame)?),
             Some("message_stop") => {
                 let finished = self.finished()?;
-                self.close_calls(events);
+                // Gateways may leave out the ends of blocks.
+                for block in std::mem::take(&mut self.blocks).into_values() {
+                    close(block, events)?;
+                }
                 events.push(finished);
                 return Ok(Flow::Done);
             }
@@ -88,6 +92,9 @@ impl Fold {
 
     fn start_block(&mut self, event: wire::BlockStart<'_>, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         let Some(block) = event.content_block else { return Ok(()) };
+        for open in self.blocks.values_mut().filter(|open| matches!(open, Block::Thinking { .. })) {
+            close(std::mem::replace(open, Block::Plain), events)?;
+        }
         let open = match block.kind.as_deref() {
             Some("text") => {
                 events.extend(block.text.map(StreamEvent::Text));
@@ -112,57 +119,42 @@ impl Fold {
                     return Err(malformed("a tool call without a name"));
                 };
                 events.push(StreamEvent::ToolCallStarted { slot, id: block.id, name });
-                let whole_input = block.input.map(|input| input.get().to_owned()).filter(|input| input != "{}");
+                let whole_input = block.input.map(arguments_text).transpose()?.filter(|input| input != "{}");
                 Block::Call { slot, whole_input }
             }
             // The server's own tools and kinds that do not exist yet.
             Some(_) | None => Block::Plain,
         };
-        self.blocks.insert(event.index, open);
+        let after_all = || self.blocks.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+        self.newest = event.index.unwrap_or_else(after_all);
+        if let Some(before) = self.blocks.insert(self.newest, open) {
+            close(before, events)?;
+        }
         Ok(())
     }
 
     fn extend_block(&mut self, event: wire::BlockDelta, events: &mut Vec<StreamEvent>) {
         let Some(delta) = event.delta else { return };
-        match (delta, self.blocks.get_mut(&event.index)) {
-            (wire::Delta::Text { text }, _) => events.extend(text.map(StreamEvent::Text)),
-            (wire::Delta::Thinking { thinking }, _) => events.extend(thinking.map(StreamEvent::Thinking)),
-            (wire::Delta::Signature { signature: Some(piece) }, Some(Block::Thinking { signature })) => {
-                signature.push_str(&piece);
+        let is = |kind: &str| delta.kind.as_deref().is_none_or(|known| known == kind);
+        events.extend(delta.text.filter(|_| is("text_delta")).map(StreamEvent::Text));
+        events.extend(delta.thinking.filter(|_| is("thinking_delta")).map(StreamEvent::Thinking));
+        match self.blocks.get_mut(&event.index.unwrap_or(self.newest)) {
+            Some(Block::Thinking { signature }) => {
+                signature.extend(delta.signature.filter(|_| is("signature_delta")));
             }
-            (wire::Delta::InputJson { partial_json: Some(json) }, Some(Block::Call { slot, whole_input })) => {
-                if !json.is_empty() {
+            Some(Block::Call { slot, whole_input }) => {
+                if let Some(json) = delta.partial_json.filter(|json| !json.is_empty() && is("input_json_delta")) {
                     *whole_input = None;
                     events.push(StreamEvent::ToolCallInput { slot: *slot, json });
                 }
             }
-            (wire::Delta::Signature { .. } | wire::Delta::InputJson { .. } | wire::Delta::Other, _) => {}
+            Some(Block::Plain) | None => {}
         }
     }
 
-    fn stop_block(&mut self, event: wire::BlockStop, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        match self.blocks.remove(&event.index) {
-            Some(Block::Thinking { signature }) if !signature.is_empty() => {
-                let data = Replay::new(to_raw_value(&signature).map_err(malformed)?);
-                events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data });
-            }
-            Some(Block::Call { slot, whole_input: Some(json) }) => {
-                events.push(StreamEvent::ToolCallInput { slot, json });
-            }
-            Some(Block::Plain | Block::Thinking { .. } | Block::Call { .. }) | None => {}
-        }
-        Ok(())
-    }
-
-    /// Gateways that send a call's input with its beginning may leave out its end.
-    fn close_calls(&mut self, events: &mut Vec<StreamEvent>) {
-        for block in self.blocks.values_mut() {
-            if let Block::Call { slot, whole_input } = block
-                && let Some(json) = whole_input.take()
-            {
-                events.push(StreamEvent::ToolCallInput { slot: *slot, json });
-            }
-        }
+    fn stop_block(&mut self, event: &wire::BlockStop, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+        let block = self.blocks.remove(&event.index.unwrap_or(self.newest));
+        block.map_or(Ok(()), |block| close(block, events))
     }
 
     fn update(&mut self, event: wire::MessageDelta) {
@@ -179,7 +171,9 @@ impl Fold {
         usage.cache_creation_input_tokens = newer.cache_creation_input_tokens.or(usage.cache_creation_input_tokens);
         usage.cache_read_input_tokens = newer.cache_read_input_tokens.or(usage.cache_read_input_tokens);
         usage.output_tokens = newer.output_tokens.or(usage.output_tokens);
-        usage.output_tokens_details = newer.output_tokens_details.or(usage.output_tokens_details.take());
+        let details = newer.output_tokens_details.unwrap_or_default();
+        let known = usage.output_tokens_details.get_or_insert_default();
+        known.thinking_tokens = details.thinking_tokens.or(known.thinking_tokens);
     }
 
     fn finished(&self) -> Result<StreamEvent, ProviderError> {
@@ -207,6 +201,19 @@ impl Fold {
             reasoning_tokens: wire.output_tokens_details.as_ref().and_then(|d| d.thinking_tokens).unwrap_or(0),
         })
     }
+}
+
+/// Says what only a block's end makes certain.
+fn close(block: Block, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+    match block {
+        Block::Thinking { signature } if !signature.is_empty() => {
+            let data = Replay::new(to_raw_value(&signature).map_err(malformed)?);
+            events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data });
+        }
+        Block::Call { slot, whole_input: Some(json) } => events.push(StreamEvent::ToolCallInput { slot, json }),
+        Block::Plain | Block::Thinking { .. } | Block::Call { .. } => {}
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -287,5 +294,78 @@ mod tests {
         let expected =
             ["thinking ", "replay Thinking \"S\"", "call 0 Some(\"a\") f", "input 0 {\"q\":1}", "finished Stop"];
         assert_eq!(said(&frames), expected);
+    }
+
+    #[test]
+    fn a_signature_stays_with_its_thought_whenever_the_block_ends() {
+        let thought = |signed: bool| {
+            let thinking = delta(0, json!({"type": "thinking_delta", "thinking": "hm"}));
+            let signature = signed.then(|| delta(0, json!({"type": "signature_delta", "signature": "S"})));
+            [start(0, json!({"type": "thinking"})), thinking].into_iter().chain(signature).collect::<Vec<_>>()
+        };
+        let call = |index: u64| start(index, json!({"type": "tool_use", "id": "a", "name": "f"}));
+        let late = delta(0, json!({"type": "signature_delta", "signature": "S"}));
+        let end = || json!({"type": "message_stop"});
+        let (signed, calls) = (["thinking hm", "replay Thinking \"S\""], ["call 0 Some(\"a\") f"]);
+        for (frames, expected, reason) in [
+            (
+                [thought(true), vec![call(1), stop(0), stop(1), end()]].concat(),
+                [&signed[..], &calls].concat(),
+                "a late end",
+            ),
+            ([thought(true), vec![call(1), end()]].concat(), [&signed[..], &calls].concat(), "no end"),
+            ([thought(true), vec![end()]].concat(), signed.to_vec(), "no end and nothing after it"),
+            ([thought(true), vec![call(0), end()]].concat(), [&signed[..], &calls].concat(), "an index twice"),
+            (
+                [thought(false), vec![call(1), late, stop(0), end()]].concat(),
+                [&signed[..1], &calls].concat(),
+                "too late",
+            ),
+        ] {
+            assert_eq!(said(&frames), [expected, vec!["finished Stop"]].concat(), "{reason}");
+        }
+    }
+
+    #[test]
+    fn calls_whose_ends_are_missing_have_their_inputs_in_order() {
+        let call = |index: u64, input: Value| start(index, json!({"type": "tool_use", "name": "f", "input": input}));
+        let mut frames: Vec<Value> = (0..9).map(|index| call(index, json!({"q": index}))).collect();
+        frames.push(call(9, json!("{\"q\":9}")));
+        frames.push(json!({"type": "message_stop"}));
+        let calls = (0..10).map(|slot| format!("call {slot} None f"));
+        let inputs = (0..10).map(|slot| format!("input {slot} {{\"q\":{slot}}}"));
+        let expected: Vec<String> = calls.chain(inputs).chain(["finished Stop".to_owned()]).collect();
+        assert_eq!(said(&frames), expected);
+    }
+
+    #[test]
+    fn no_odd_field_loses_the_answer() {
+        let frames = [
+            json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 3.5, "output_tokens": 1}}}),
+            json!({"type": "content_block_start", "index": null, "content_block": {"type": "text", "text": "a"}}),
+            json!({"type": "content_block_delta", "index": null, "delta": {"text": "b"}}),
+            json!({"type": "content_block_start", "content_block": {"type": "tool_use", "name": "f"}}),
+            json!({"type": "content_block_delta", "delta": {"partial_json": "{}"}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "other_delta", "text": "no"}}),
+            json!({"type": "content_block_stop", "index": null}),
+            json!({"type": "message_delta", "usage": "many"}),
+            json!({"type": "message_stop"}),
+        ];
+        assert_eq!(said(&frames), ["text a", "text b", "call 0 None f", "input 0 {}", "finished Stop"]);
+    }
+
+    #[test]
+    fn absent_counts_erase_nothing() {
+        let usage = |usage: Value| json!({"type": "message_delta", "usage": usage});
+        let mut fold = Fold::default();
+        for frame in [
+            usage(json!({"input_tokens": 9, "output_tokens": 5, "output_tokens_details": {"thinking_tokens": 4}})),
+            usage(json!({"output_tokens": 6, "output_tokens_details": {}})),
+            usage(json!({"input_tokens": -1, "output_tokens_details": null})),
+        ] {
+            fold.push(&frame.to_string(), &mut Vec::new()).unwrap();
+        }
+        let expected = Usage { input_tokens: 9, output_tokens: 6, cached_input_tokens: 0, reasoning_tokens: 4 };
+        assert_eq!(fold.usage(), Some(expected));
     }
 }

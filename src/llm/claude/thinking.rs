@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use crate::chat::model::Effort;
 
+/// 1024 tokens: a smaller budget is refused.
+const MIN_BUDGET: u32 = 1024;
+
 /// `thinking`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -29,7 +32,10 @@ pub(super) enum Generation {
     /// Before 3.7: does not think.
     Unthinking,
     /// 3.7 to 4.5: thinks within a budget.
-    Budgeted,
+    Budgeted {
+        /// What the model can write, thoughts included.
+        most_tokens: u32,
+    },
     /// 4.6: decides itself how much it thinks, and still takes a temperature.
     Adaptive,
     /// Since 4.7, and whatever has no version in its name: also refuses a temperature.
@@ -54,7 +60,8 @@ impl Generation {
         let minor = numbers.next().and_then(Result::ok).unwrap_or(0);
         match (major, minor) {
             (0..=2, _) | (3, 0..=6) => Self::Unthinking,
-            (3, _) | (4, 0..=5) => Self::Budgeted,
+            (4, 0..=1) if name.contains("opus") => Self::Budgeted { most_tokens: 32_000 },
+            (3, _) | (4, 0..=5) => Self::Budgeted { most_tokens: 64_000 },
             (4, 6) => Self::Adaptive,
             _ => Self::Newest,
         }
@@ -63,24 +70,26 @@ impl Generation {
     /// Whether the model takes a temperature while it does not think.
     pub(super) fn takes_temperature(self) -> bool {
         match self {
-            Self::Unthinking | Self::Budgeted | Self::Adaptive | Self::Foreign => true,
+            Self::Unthinking | Self::Budgeted { .. } | Self::Adaptive | Self::Foreign => true,
             Self::Newest => false,
         }
     }
 
-    /// How the model is told to think with `effort`; `None` leaves it to its own way.
-    pub(super) fn thinking(self, effort: Option<Effort>) -> Option<Thinking> {
+    /// How the model is told to think with `effort` before an answer of `max_tokens`; `None` leaves it to its own way.
+    pub(super) fn thinking(self, effort: Option<Effort>, max_tokens: u32) -> Option<Thinking> {
         let budget_tokens = match effort? {
             Effort::None => return None,
             Effort::Low => 2048,
             Effort::Medium => 8192,
             Effort::High => 16_384,
-            // With a usual answer on top still within the 32 000 tokens that the smallest of these models can write.
             Effort::Max => 24_576,
         };
         match self {
             Self::Unthinking => None,
-            Self::Budgeted => Some(Thinking::Enabled { budget_tokens }),
+            Self::Budgeted { most_tokens } => {
+                let budget_tokens = budget_tokens.min(most_tokens.saturating_sub(max_tokens));
+                (budget_tokens >= MIN_BUDGET).then_some(Thinking::Enabled { budget_tokens })
+            }
             Self::Adaptive | Self::Newest | Self::Foreign => Some(Thinking::Adaptive { display: Display::Summarized }),
         }
     }
@@ -94,17 +103,22 @@ fn is_version(word: &str) -> bool {
 mod tests {
     use super::*;
 
+    const SMALL: Generation = Generation::Budgeted { most_tokens: 32_000 };
+    const LARGE: Generation = Generation::Budgeted { most_tokens: 64_000 };
+
     #[test]
     fn a_models_name_tells_what_it_can_do() {
         for (model, generation, reason) in [
             ("claude-2.1", Generation::Unthinking, "before thinking"),
             ("claude-3-opus-20240229", Generation::Unthinking, "a date is no minor version"),
             ("claude-3-5-haiku-latest", Generation::Unthinking, "3.5"),
-            ("claude-3-7-sonnet-20250219", Generation::Budgeted, "the first that thinks"),
-            ("claude-opus-4-20250514", Generation::Budgeted, "4.0"),
-            ("anthropic/claude-sonnet-4.5", Generation::Budgeted, "a router's name"),
-            ("us.anthropic.claude-haiku-4-5-20251001-v1:0", Generation::Budgeted, "a cloud's name"),
-            ("claude-opus-4-5@20251101", Generation::Budgeted, "another cloud's name"),
+            ("claude-3-7-sonnet-20250219", LARGE, "the first that thinks"),
+            ("claude-opus-4-20250514", SMALL, "4.0"),
+            ("anthropic/claude-sonnet-4.5", LARGE, "a router's name"),
+            ("us.anthropic.claude-haiku-4-5-20251001-v1:0", LARGE, "a cloud's name"),
+            ("claude-opus-4-1", SMALL, "4.1"),
+            ("claude-sonnet-4-20250514", LARGE, "writes more"),
+            ("claude-opus-4-5@20251101", LARGE, "another cloud's name"),
             ("claude-sonnet-4-6", Generation::Adaptive, "the first that decides itself"),
             ("claude-opus-4-7", Generation::Newest, "the first without a temperature"),
             ("claude-sonnet-5-5", Generation::Newest, "the default"),
@@ -119,14 +133,28 @@ mod tests {
     #[test]
     fn effort_is_a_budget_or_a_word() {
         let adaptive = Some(Thinking::Adaptive { display: Display::Summarized });
-        assert_eq!(Generation::Newest.thinking(Some(Effort::Low)), adaptive);
-        let budgets = Effort::ALL.map(|effort| Generation::Budgeted.thinking(Some(effort)));
+        assert_eq!(Generation::Newest.thinking(Some(Effort::Low), 1000), adaptive);
+        let budgets = Effort::ALL.map(|effort| LARGE.thinking(Some(effort), 1000));
         let budget = |budget_tokens| Some(Thinking::Enabled { budget_tokens });
         assert_eq!(budgets, [None, budget(2048), budget(8192), budget(16_384), budget(24_576)]);
-        for generation in [Generation::Budgeted, Generation::Newest, Generation::Foreign] {
-            assert_eq!(generation.thinking(None), None);
-            assert_eq!(generation.thinking(Some(Effort::None)), None);
+        for generation in [LARGE, Generation::Newest, Generation::Foreign] {
+            assert_eq!(generation.thinking(None, 1000), None);
+            assert_eq!(generation.thinking(Some(Effort::None), 1000), None);
         }
-        assert_eq!(Generation::Unthinking.thinking(Some(Effort::Max)), None);
+        assert_eq!(Generation::Unthinking.thinking(Some(Effort::Max), 1000), None);
+    }
+
+    #[test]
+    fn a_budget_leaves_room_for_the_answer() {
+        for (generation, max_tokens, expected, reason) in [
+            (LARGE, 16_384, Some(24_576), "both fit"),
+            (SMALL, 16_384, Some(15_616), "the budget shrinks"),
+            (SMALL, 30_976, Some(1024), "to the smallest there is"),
+            (SMALL, 30_977, None, "and no further"),
+            (SMALL, 40_000, None, "nothing is left"),
+        ] {
+            let expected = expected.map(|budget_tokens| Thinking::Enabled { budget_tokens });
+            assert_eq!(generation.thinking(Some(Effort::Max), max_tokens), expected, "{reason}");
+        }
     }
 }

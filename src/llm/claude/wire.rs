@@ -15,7 +15,7 @@ use crate::chat::model::Effort;
 use crate::chat::tool::ToolDef;
 use crate::llm::failure::ErrorField;
 use crate::llm::history::{self, Arguments, Entry, Said};
-use crate::llm::schema;
+use crate::llm::{lenient, schema};
 
 /// The only version of the API that still takes sampling parameters.
 const VERSION_WITH_SAMPLING: &str = "2023-06-01";
@@ -101,36 +101,44 @@ impl<'a> Request<'a> {
         let entries = history::entries(chat.messages, origin);
         let loop_begins = entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
         let mut messages: Vec<Message<'a>> = Vec::new();
-        // Where in `messages` the first answer to the user's last message is.
-        let mut first_answer = None;
+        // Whether the model may think on in the turn so far; `None` before its first answer.
+        let mut goes_on = None;
         for (at, entry) in entries.into_iter().enumerate() {
             match entry {
                 Entry::User(text) => {
                     let block = Block::Text { text, cache_control: None };
                     match messages.last_mut() {
                         // Results and what the user says next are one message, the results first.
+                        // To the vendor, the turn of those results goes on.
                         Some(Message { role: "user", content }) => content.push(block),
-                        _ => messages.push(Message { role: "user", content: vec![block] }),
+                        _ => {
+                            goes_on = None;
+                            messages.push(Message { role: "user", content: vec![block] });
+                        }
                     }
                 }
                 Entry::Assistant(said) => {
                     let is_of_this_run = loop_begins.is_none_or(|begin| at > begin);
-                    if is_of_this_run {
-                        first_answer.get_or_insert(messages.len());
-                    }
-                    messages.push(Message { role: "assistant", content: assistant(&said, is_of_this_run) });
+                    let message = Message { role: "assistant", content: assistant(&said, is_of_this_run) };
+                    // These models think at a turn's beginning only, so its later answers need no thought; but those of
+                    // another model may have begun a thought that is not here.
+                    goes_on = Some(match goes_on {
+                        None => message.begins_with_a_thought(),
+                        Some(before) => before && (said.is_ours || message.begins_with_a_thought()),
+                    });
+                    messages.push(message);
                     if !said.answers.is_empty() {
                         messages.push(Message { role: "user", content: results(&said) });
                     }
                 }
             }
         }
-        let first_answer = first_answer.and_then(|at| messages.get(at));
         let (generation, effort) = (Generation::of(&origin.model), chat.model.effort);
-        let thinking = generation.thinking(effort).filter(|thinking| match thinking {
+        let thinking = generation.thinking(effort, chat.model.max_tokens).filter(|thinking| match thinking {
             Thinking::Adaptive { .. } => true,
-            // Refused when the turn it would go on with began without a thought: another model may have begun it.
-            Thinking::Enabled { .. } => first_answer.is_none_or(Message::begins_with_a_thought),
+            // Refused when the turn it would go on with began without a thought: another model may have begun it, or a
+            // run that stopped before its answer.
+            Thinking::Enabled { .. } => goes_on.unwrap_or(true),
         });
         // The next turn of the loop sends all of this again; and the turn before ended with the other mark, which is found
         // again however many results have come since.
@@ -210,12 +218,18 @@ fn system<'a>(chat: &ChatRequest<'a>) -> Vec<Block<'a>> {
     parts.map(|(text, cache_control)| Block::Text { text: text.into(), cache_control }).collect()
 }
 
-/// The message's blocks: exactly as they came when its thinking goes back, since this is checked; else text, then calls.
+/// The message's blocks: exactly as they came when a thought of it goes back, since this is checked; else text, then
+/// calls.
 ///
 /// Thinking goes back with the results of its own run. The API binds it to all that stood before it, and by the next run
 /// the screen state in `system` is another: it would be refused. Without any it is not missed.
 fn assistant<'a>(said: &Said<'a>, is_of_this_run: bool) -> Vec<Block<'a>> {
-    let goes_back = said.is_ours && is_of_this_run;
+    let is_thought = |part: &AssistantPart| match part {
+        AssistantPart::Thinking { replay, .. } => replay.is_some(),
+        AssistantPart::Opaque(_) => true,
+        AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } => false,
+    };
+    let goes_back = said.is_ours && is_of_this_run && said.parts.iter().any(is_thought);
     let (mut blocks, mut calls) = (Vec::with_capacity(said.parts.len()), Vec::new());
     for part in said.parts {
         match part {
@@ -239,7 +253,7 @@ fn assistant<'a>(said: &Said<'a>, is_of_this_run: bool) -> Vec<Block<'a>> {
 }
 
 fn results<'a>(said: &Said<'a>) -> Vec<Block<'a>> {
-    let result = |answer: &history::Answer<'a>| Block::ToolResult {
+    let result = |answer: &history::CallResult<'a>| Block::ToolResult {
         tool_use_id: id(&answer.call.id),
         content: answer.content,
         is_error: answer.is_error,
@@ -286,14 +300,14 @@ pub(super) struct MessageStart {
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageHead {
     pub(super) id: Option<String>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) usage: Option<Usage>,
 }
 
 /// `content_block_start`.
 #[derive(Debug, Deserialize)]
 pub(super) struct BlockStart<'a> {
-    #[serde(default)]
-    pub(super) index: u64,
+    pub(super) index: Option<u64>,
     #[serde(borrow)]
     pub(super) content_block: Option<ContentBlock<'a>>,
 }
@@ -316,37 +330,32 @@ pub(super) struct ContentBlock<'a> {
 /// `content_block_delta`.
 #[derive(Debug, Deserialize)]
 pub(super) struct BlockDelta {
-    #[serde(default)]
-    pub(super) index: u64,
+    pub(super) index: Option<u64>,
     pub(super) delta: Option<Delta>,
 }
 
+/// A piece of a block: which fields there are depends on `kind`; where it is missing, on the fields.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type")]
-pub(super) enum Delta {
-    #[serde(rename = "text_delta")]
-    Text { text: Option<String> },
-    #[serde(rename = "input_json_delta")]
-    InputJson { partial_json: Option<String> },
-    #[serde(rename = "thinking_delta")]
-    Thinking { thinking: Option<String> },
-    #[serde(rename = "signature_delta")]
-    Signature { signature: Option<String> },
-    #[serde(other)]
-    Other,
+pub(super) struct Delta {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) partial_json: Option<String>,
+    pub(super) thinking: Option<String>,
+    pub(super) signature: Option<String>,
 }
 
 /// `content_block_stop`.
 #[derive(Debug, Deserialize)]
 pub(super) struct BlockStop {
-    #[serde(default)]
-    pub(super) index: u64,
+    pub(super) index: Option<u64>,
 }
 
 /// `message_delta`.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageDelta {
     pub(super) delta: Option<StopInfo>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) usage: Option<Usage>,
 }
 
@@ -364,15 +373,21 @@ pub(super) struct ErrorEvent {
 /// Counters; a later event overrides what it repeats.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Usage {
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct OutputDetails {
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) thinking_tokens: Option<u64>,
 }
 

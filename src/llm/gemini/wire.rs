@@ -13,10 +13,11 @@ use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
 use crate::llm::few::Few;
-use crate::llm::history::{self, Answer, Arguments, Entry, Said};
-use crate::llm::schema;
+use crate::llm::history::{self, Arguments, CallResult, Entry, Said};
+use crate::llm::{lenient, schema};
 
 /// What the vendor documents for calls of a history that another model made: Gemini 3 refuses a call without a signature.
+/// It also stands on a call whose own signature came with another part.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// The body of `POST …:streamGenerateContent`.
@@ -193,7 +194,6 @@ fn text_part(text: Cow<'_, str>) -> Part<'_> {
 /// The message's parts in stream order, each with its own signature.
 fn model_parts<'a>(said: &Said<'a>, generation: Generation) -> Vec<Part<'a>> {
     let mut parts = Vec::with_capacity(said.parts.len());
-    let is_signed = said.is_ours && said.parts.iter().any(AssistantPart::has_replay);
     let mut has_call = false;
     for part in said.parts {
         let (kind, thought, replay) = match part {
@@ -206,7 +206,7 @@ fn model_parts<'a>(said: &Said<'a>, generation: Generation) -> Vec<Part<'a>> {
         let thought_signature = match replay {
             Some(replay) if said.is_ours => Some(Signature::Theirs(replay)),
             // Of parallel calls only the first is signed.
-            _ if is_first_call && !is_signed && generation.wants_signatures() => Some(Signature::Foreign),
+            _ if is_first_call && generation.wants_signatures() => Some(Signature::Foreign),
             _ => None,
         };
         let is_blank = matches!(&kind, PartKind::Text(text) if thought || text.trim().is_empty());
@@ -221,7 +221,7 @@ fn function_call(call: &ToolCall, is_ours: bool) -> PartKind<'_> {
     PartKind::FunctionCall(FunctionCall { name: &call.name, args: Arguments(&call.input), id: id(call, is_ours) })
 }
 
-fn response_part<'a>(answer: &Answer<'a>, is_ours: bool) -> Part<'a> {
+fn response_part<'a>(answer: &CallResult<'a>, is_ours: bool) -> Part<'a> {
     let result = serde_json::from_str(answer.content).map_or(Told::Text(answer.content), Told::Json);
     let response = if answer.is_error { Response::Error(result) } else { Response::Output(result) };
     let kind = PartKind::FunctionResponse(FunctionResponse {
@@ -249,6 +249,7 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub(super) candidates: Option<Few<Candidate<'a>>>,
     pub(super) prompt_feedback: Option<PromptFeedback>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) usage_metadata: Option<UsageMetadata>,
     pub(super) error: Option<ErrorField>,
 }
@@ -298,9 +299,14 @@ pub(super) struct PromptFeedback {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) prompt_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) tool_use_prompt_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) candidates_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) thoughts_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) cached_content_token_count: Option<u64>,
 }

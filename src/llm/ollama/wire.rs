@@ -13,7 +13,7 @@ use crate::chat::model::Effort;
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
 use crate::llm::few::Few;
-use crate::llm::history::{self, Answer, Arguments, Entry, Said};
+use crate::llm::history::{self, Arguments, CallResult, Entry, Said};
 use crate::llm::lenient;
 use crate::llm::schema;
 
@@ -155,7 +155,7 @@ fn call(call: &ToolCall) -> Call<'_> {
     Call { id: id(&call.id), function: Function { name: &call.name, arguments: Arguments(&call.input) } }
 }
 
-fn result<'a>(answer: &Answer<'a>) -> Message<'a> {
+fn result<'a>(answer: &CallResult<'a>) -> Message<'a> {
     Message::Tool { tool_name: &answer.call.name, tool_call_id: id(&answer.call.id), content: answer.text() }
 }
 
@@ -176,9 +176,9 @@ pub(super) struct Line<'a> {
     pub(super) message: Option<LineMessage<'a>>,
     pub(super) done: Option<bool>,
     pub(super) done_reason: Option<String>,
-    #[serde(default, deserialize_with = "lenient::or_nothing")]
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) prompt_eval_count: Option<u64>,
-    #[serde(default, deserialize_with = "lenient::or_nothing")]
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) eval_count: Option<u64>,
     #[serde(default, deserialize_with = "lenient::error")]
     pub(super) error: Option<ErrorField>,
@@ -187,7 +187,7 @@ pub(super) struct Line<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct LineMessage<'a> {
     pub(super) content: Option<String>,
-    #[serde(default, deserialize_with = "lenient::or_nothing")]
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) thinking: Option<String>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Few<LineCall<'a>>>,

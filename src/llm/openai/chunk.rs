@@ -64,11 +64,11 @@ pub(super) struct Choice<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta<'a> {
     pub(super) content: Option<Content>,
-    #[serde(default, deserialize_with = "lenient::or_nothing")]
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) refusal: Option<String>,
-    #[serde(default, deserialize_with = "lenient::or_nothing")]
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) reasoning_content: Option<String>,
-    #[serde(default, deserialize_with = "lenient::or_nothing")]
+    #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) reasoning: Option<String>,
     #[serde(borrow)]
     pub(super) reasoning_details: Option<&'a RawValue>,

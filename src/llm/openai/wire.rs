@@ -13,7 +13,7 @@ use super::reasoning::{Echo, Mark};
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::message::{self, AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
-use crate::llm::history::{self, Answer, Arguments, Entry, Said};
+use crate::llm::history::{self, Arguments, CallResult, Entry, Said};
 use crate::llm::schema;
 
 /// Stands between tool results and the user's next message when a run failed in between: some servers and many chat
@@ -230,7 +230,7 @@ fn call<'a>(call: &'a ToolCall, ids: &CallIds<'a>, replay: Option<&'a Replay>) -
     Call { id: ids.of(call.id.as_str()), function, extra_content: replay.map(Replay::raw) }
 }
 
-fn result<'a>(answer: &Answer<'a>, ids: &CallIds<'a>) -> Message<'a> {
+fn result<'a>(answer: &CallResult<'a>, ids: &CallIds<'a>) -> Message<'a> {
     Message::Tool { tool_call_id: ids.of(answer.call.id.as_str()), content: answer.text() }
 }
 

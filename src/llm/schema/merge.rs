@@ -42,6 +42,7 @@ fn merge(root: &Value, mut schema: Map<String, Value>, steps: &mut usize) -> Map
 
 /// Adds to `schema` what `other` demands besides.
 pub(super) fn combine(schema: &mut Map<String, Value>, other: Map<String, Value>) {
+    let closed: Vec<String> = [closed_to(schema, &other), closed_to(&other, schema)].into_iter().flatten().collect();
     for (key, theirs) in other {
         let Some(ours) = schema.get_mut(&key) else {
             schema.insert(key, theirs);
@@ -83,4 +84,15 @@ pub(super) fn combine(schema: &mut Map<String, Value>, other: Map<String, Value>
             }
         }
     }
+    closed.iter().for_each(|sentence| words::add(schema, sentence));
+}
+
+/// That `part` does not allow all properties of `other`, in words: together they could be read as if it did.
+fn closed_to(part: &Map<String, Value>, other: &Map<String, Value>) -> Option<String> {
+    let none = Map::new();
+    let is_closed = part.get("additionalProperties") == Some(&Value::Bool(false));
+    let own = part.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let theirs = other.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let is_told = is_closed && theirs.keys().any(|name| !own.contains_key(name));
+    is_told.then(|| words::closed(own.keys()))
 }

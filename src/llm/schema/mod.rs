@@ -6,11 +6,12 @@
 //! | Claude | everything, but the top must be an object without alternatives |
 //! | Gemini | the keywords that its API documents for JSON Schema; references to `$defs` |
 //! | Ollama | what its server's own types have fields for; no references |
-//! | chat completions | everything; `properties` must be there |
+//! | chat completions | everything, but the top must be an object without alternatives, and lists must have `items` |
 //!
 //! **Invariant:** pure and bounded. Whatever the schema is, the result is an object schema of bounded size. A schema that
 //! a vendor takes as it is costs one walk and no copy.
 
+mod lists;
 mod merge;
 mod refs;
 mod rewrite;
@@ -28,6 +29,9 @@ const MAX_LEVELS: usize = 64;
 
 /// 20 000 JSON values in one schema: a hundred times the largest real one.
 const MAX_VALUES: usize = 20_000;
+
+/// 256 KiB of names, texts and values in one schema: more than many a model can read.
+const MAX_BYTES: usize = 256 << 10;
 
 /// `schema` for Claude.
 pub(crate) fn for_claude(schema: &Value) -> Cow<'_, Value> {
@@ -66,10 +70,12 @@ pub(crate) fn for_ollama<'a>(description: &'a str, schema: &'a Value) -> (Cow<'a
 
 /// `schema` for what speaks chat completions.
 pub(crate) fn for_openai(schema: &Value) -> Cow<'_, Value> {
-    if top::is_object(schema) && fits(schema) {
+    if top::is_plain(schema) && fits(schema) && lists::have_items(schema) {
         return Cow::Borrowed(schema);
     }
-    Cow::Owned(Value::Object(sound(schema).map_or_else(too_large, |schema| top::object(&schema))))
+    let mut schema = sound(schema).map_or_else(too_large, |schema| top::flat(&schema));
+    lists::give_items(&mut schema);
+    Cow::Owned(Value::Object(schema))
 }
 
 fn for_subset<'a>(schema: &'a Value, subset: Subset) -> Cow<'a, Value> {
@@ -115,7 +121,7 @@ fn fits(schema: &Value) -> bool {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
         }
     }
-    walk(schema, MAX_LEVELS, &mut { MAX_VALUES })
+    walk(schema, MAX_LEVELS, &mut { MAX_VALUES }) && words::bytes(schema) <= MAX_BYTES
 }
 
 #[cfg(test)]

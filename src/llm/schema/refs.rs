@@ -1,5 +1,7 @@
 //! References inside a schema: what they name, and where they lead.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// What the reference names inside `root`; `None` for other documents and for what is not there.
@@ -10,20 +12,32 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value>
     }
 }
 
-/// The name under `$defs` that `reference` has for Gemini.
-pub(super) fn definition_name<'r>(root: &Value, reference: &'r str) -> Option<&'r str> {
-    ["$defs", "definitions"].into_iter().find_map(|key| {
+/// A definition of the document: under which of the two keys, and its name there.
+pub(super) type Definition<'r> = (&'static str, &'r str);
+
+/// The keys that definitions stand under, the older first.
+pub(super) const KEYS: [&str; 2] = ["definitions", "$defs"];
+
+/// The definition that `reference` names.
+pub(super) fn definition<'r>(root: &Value, reference: &'r str) -> Option<Definition<'r>> {
+    KEYS.into_iter().find_map(|key| {
         let name = reference.strip_prefix("#/")?.strip_prefix(key)?.strip_prefix('/')?;
-        root.get(key)?.get(name).map(|_| name)
+        root.get(key)?.get(name).map(|_| (key, name))
     })
+}
+
+/// The name that the definition has under `$defs`, where both kinds are put together.
+pub(super) fn name_in_defs<'r>(root: &Value, (key, name): Definition<'r>) -> Cow<'r, str> {
+    let is_taken = key != "$defs" && root.get("$defs").is_some_and(|defs| defs.get(name).is_some());
+    if is_taken { format!("{key}.{name}").into() } else { name.into() }
 }
 
 /// Whether something in `from` refers to `definition`, directly or through other definitions. Gives up after `steps`.
 pub(super) fn leads_to<'r>(
     root: &'r Value,
     from: &'r Value,
-    definition: &str,
-    seen: &mut Vec<&'r str>,
+    definition: Definition<'_>,
+    seen: &mut Vec<Definition<'r>>,
     steps: &mut usize,
 ) -> bool {
     let Some(left) = steps.checked_sub(1) else { return false };
@@ -33,10 +47,10 @@ pub(super) fn leads_to<'r>(
             let Some(reference) = value.as_str().filter(|_| key == "$ref") else {
                 return leads_to(root, value, definition, seen, steps);
             };
-            match definition_name(root, reference) {
-                Some(name) if name == definition => true,
-                Some(name) if !seen.contains(&name) => {
-                    seen.push(name);
+            match self::definition(root, reference) {
+                Some(found) if found == definition => true,
+                Some(found) if !seen.contains(&found) => {
+                    seen.push(found);
                     let target = resolve(root, reference);
                     target.is_some_and(|target| leads_to(root, target, definition, seen, steps))
                 }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{merge, refs, words};
 
-/// 40 000 JSON values in the result: references that are written out could multiply without end.
-const MAX_RESULT: usize = 40_000;
+/// 256 KiB of names, texts and values in the result: references that are written out could multiply without end.
+const MAX_RESULT: usize = 256 << 10;
 
 /// 100 000 steps in search of circles.
 const MAX_STEPS: usize = 100_000;
@@ -71,7 +71,7 @@ fn is_property(schema: &Map<String, Value>, name: &Value) -> bool {
 pub(super) struct Rewriter<'a> {
     root: &'a Value,
     subset: Subset,
-    /// How many more values there may be.
+    /// How many more bytes may be written.
     left: usize,
     /// How many more steps a search may take.
     steps: usize,
@@ -79,7 +79,7 @@ pub(super) struct Rewriter<'a> {
     /// The references that are being written out.
     open: Vec<String>,
     /// The definition that is being rewritten.
-    definition: Option<String>,
+    definition: Option<refs::Definition<'a>>,
 }
 
 impl<'a> Rewriter<'a> {
@@ -94,12 +94,13 @@ impl<'a> Rewriter<'a> {
         let mut document = self.object(&root);
         if self.subset == Subset::Gemini {
             let mut definitions = Map::new();
-            for (name, definition) in
-                ["definitions", "$defs"].iter().filter_map(|key| root.get(*key)?.as_object()).flatten()
-            {
-                self.definition = Some(name.clone());
-                let definition = self.schema(definition);
-                definitions.insert(name.clone(), definition);
+            let root: &'a Value = self.root;
+            for key in refs::KEYS {
+                for (name, definition) in root.get(key).and_then(Value::as_object).into_iter().flatten() {
+                    self.definition = Some((key, name));
+                    let definition = self.schema(definition);
+                    definitions.insert(refs::name_in_defs(root, (key, name)).into_owned(), definition);
+                }
             }
             if !definitions.is_empty() {
                 document.insert("$defs".to_owned(), Value::Object(definitions));
@@ -110,6 +111,8 @@ impl<'a> Rewriter<'a> {
 
     fn schema(&mut self, schema: &Value) -> Value {
         match schema {
+            // The schema that it is in says so, once.
+            Value::Object(_) if self.left == 0 => json!({}),
             Value::Object(schema) => Value::Object(self.object(schema)),
             Value::Bool(false) => json!({"description": "Nothing is allowed here."}),
             // `true` allows everything, and what is no schema says nothing.
@@ -136,23 +139,21 @@ impl<'a> Rewriter<'a> {
 
     fn reference(&mut self, schema: &Map<String, Value>, reference: &str) -> Map<String, Value> {
         if self.subset == Subset::Gemini
-            && let Some(name) = refs::definition_name(self.root, reference)
+            && let Some(definition) = refs::definition(self.root, reference)
         {
+            let name = refs::name_in_defs(self.root, definition);
             let kept = json!({"$ref": format!("#/$defs/{name}")});
             let mut beside = schema.clone();
             beside.shift_remove("$ref");
-            // Nothing may stand beside a reference.
-            return match self.object(&beside) {
-                beside if beside.is_empty() => kept.as_object().cloned().unwrap_or_default(),
-                mut beside if !beside.contains_key("anyOf") => {
-                    beside.insert("anyOf".to_owned(), json!([kept]));
-                    beside
-                }
-                mut beside => {
-                    words::add(&mut beside, &words::of("$ref", &json!(name)));
-                    beside
-                }
-            };
+            // Nothing may stand beside a reference. Where alternatives do, there is no place for it: it is written out.
+            let mut beside = self.object(&beside);
+            if beside.is_empty() {
+                return kept.as_object().cloned().unwrap_or_default();
+            }
+            if !beside.contains_key("anyOf") {
+                beside.insert("anyOf".to_owned(), json!([kept]));
+                return beside;
+            }
         }
         if self.open.iter().any(|open| open == reference) {
             let mut again = Map::new();
@@ -171,12 +172,13 @@ impl<'a> Rewriter<'a> {
     /// The schema with its reference and its `allOf` written out, which costs what it copies.
     fn merged(&mut self, schema: &Map<String, Value>) -> Map<String, Value> {
         let merged = merge::merged(self.root, schema);
-        self.left = self.left.saturating_sub(merged.values().map(size).sum());
+        self.left = self.left.saturating_sub(merged.values().map(words::bytes).sum());
         self.object(&merged)
     }
 
     fn keywords(&mut self, schema: &Map<String, Value>, rewritten: &mut Map<String, Value>) {
         let mut sentences: Vec<String> = Vec::new();
+        self.left = self.left.saturating_sub(schema.iter().map(own_bytes).sum());
         for (keyword, value) in schema {
             match (keyword.as_str(), value) {
                 ("properties", Value::Object(properties)) => {
@@ -243,6 +245,9 @@ impl<'a> Rewriter<'a> {
         {
             rewritten.insert("type".to_owned(), kind);
         }
+        if self.left == 0 {
+            sentences.push(words::CUT.to_owned());
+        }
         sentences.iter().for_each(|sentence| words::add(rewritten, sentence));
     }
 
@@ -262,6 +267,12 @@ impl<'a> Rewriter<'a> {
             }
             rewritten.insert("anyOf".to_owned(), json!([some, {"type": "null"}]));
         } else {
+            let has_null = others.as_array().is_some_and(|others| others.len() < values.len());
+            let some = Map::from_iter([("enum".to_owned(), others)]);
+            if let Some(kind) = kind_of(&some) {
+                let kind = if has_null { json!([kind, "null"]) } else { kind };
+                rewritten.entry("type").or_insert(kind);
+            }
             sentences.push(words::of("enum", &as_enum));
         }
     }
@@ -270,7 +281,7 @@ impl<'a> Rewriter<'a> {
     /// can do so only where they may end.
     fn is_circle(&mut self, schema: &Map<String, Value>, name: &Value) -> bool {
         let property = name.as_str().and_then(|name| schema.get("properties")?.get(name));
-        match (&self.definition, property) {
+        match (self.definition, property) {
             (Some(definition), Some(property)) => {
                 refs::leads_to(self.root, property, definition, &mut Vec::new(), &mut self.steps)
             }
@@ -279,12 +290,14 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
-    }
+/// What a keyword writes, without the schemas in it.
+fn own_bytes((keyword, value): (&String, &Value)) -> usize {
+    let own = match value {
+        Value::Array(values) => values.iter().filter(|value| !value.is_object()).map(words::bytes).sum(),
+        Value::Object(map) => map.keys().map(String::len).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => words::bytes(value),
+    };
+    keyword.len() + own
 }
 
 /// An exclusive bound of whole numbers as an inclusive one, no wider than the inclusive one beside it.

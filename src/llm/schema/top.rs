@@ -19,11 +19,11 @@ pub(super) fn is_object(schema: &Value) -> bool {
 
 /// Whether it also has nothing that [`flat`] would change.
 pub(super) fn is_plain(schema: &Value) -> bool {
-    is_object(schema) && ["$ref", "allOf", "anyOf", "oneOf"].iter().all(|key| schema.get(key).is_none())
+    is_object(schema) && ["$ref", "allOf", "anyOf", "oneOf", "enum", "not"].iter().all(|key| schema.get(key).is_none())
 }
 
 /// `schema` as an object with `properties`.
-pub(super) fn object(schema: &Map<String, Value>) -> Map<String, Value> {
+fn object(schema: &Map<String, Value>) -> Map<String, Value> {
     let mut schema = schema.clone();
     if schema.get("type").is_none_or(|kind| kind != "object") {
         match schema.insert("type".to_owned(), json!("object")) {
@@ -39,13 +39,18 @@ pub(super) fn object(schema: &Map<String, Value>) -> Map<String, Value> {
     schema
 }
 
-/// `schema` as one object: references and `allOf` of the top merged, alternatives united.
+/// `schema` as one object: references and `allOf` of the top merged, alternatives united, what else is refused there told.
 pub(super) fn flat(schema: &Map<String, Value>) -> Map<String, Value> {
     let root = Value::Object(schema.clone());
     let mut flat = merge::merged(&root, schema);
     for keyword in ["oneOf", "anyOf"] {
         if let Some(alternatives) = flat.shift_remove(keyword) {
             unite(&root, &mut flat, keyword, &alternatives);
+        }
+    }
+    for keyword in ["enum", "not"] {
+        if let Some(value) = flat.shift_remove(keyword) {
+            words::add(&mut flat, &words::of(keyword, &value));
         }
     }
     object(&flat)

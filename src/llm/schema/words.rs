@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 /// Stands where a schema is cut.
 pub(super) const TOO_LARGE: &str = "Any value: its schema is too large to be shown.";
 
+/// Stands where the schemas inside a schema are cut.
+pub(super) const CUT: &str = "The schemas inside are too large to be shown.";
+
 /// 400 characters of a keyword's value: enough for a pattern or a small schema.
 const MAX_CHARS: usize = 400;
 
@@ -76,6 +79,25 @@ pub(super) fn of(keyword: &str, value: &Value) -> String {
         ("anyOf", _) => format!("Must match one of {shown}."),
         ("required", Value::Array(names)) => format!("Also required: {}.", list(names)),
         _ => format!("{}: {shown}.", cut(keyword)),
+    }
+}
+
+/// That one of the parts that were put together has only the properties `names`.
+pub(super) fn closed<'n>(names: impl Iterator<Item = &'n String>) -> String {
+    let names: Vec<Value> = names.map(|name| name.as_str().into()).collect();
+    match names.is_empty() {
+        true => "One part of it allows no properties.".to_owned(),
+        false => format!("One part of it allows no properties but {}.", list(&names)),
+    }
+}
+
+/// How large `value` is written, about: its names and texts, and 8 bytes for anything else.
+pub(super) fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 8 + items.iter().map(bytes).sum::<usize>(),
+        Value::Object(map) => 8 + map.iter().map(|(key, value)| key.len() + bytes(value)).sum::<usize>(),
+        Value::String(text) => 8 + text.len(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
     }
 }
 

@@ -1,16 +1,19 @@
 //! What is sent: each scenario as each vendor must get it, compared whole with `tests/fixtures/requests/<vendor>/*.json`
 //! (`UPDATE_GOLDEN=1` writes them); the headers and the addresses; and what stays the same from turn to turn.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use serde_json::json;
 use serde_json::value::RawValue;
 use switchboard::agent::ports::llm::ChatRequest;
+use switchboard::agent::turn::TurnFold;
 use switchboard::chat::message::{Message, ModelOrigin};
 use switchboard::chat::model::{Effort, ModelChoice};
 use switchboard::llm::openai::MaxTokensField;
-use switchboard::llm::{self, Vendor};
+use switchboard::llm::{self, Vendor, recorded};
 
 use super::scenarios::{self, Asked, Scenario};
 use super::{config, fixture, origin};
@@ -63,7 +66,7 @@ const OTHER_OPENAI: Model = Model {
 type Case = (&'static str, Model, fn(&Asked) -> Scenario);
 
 /// Every golden file, with the request it is.
-const CASES: [Case; 34] = [
+const CASES: [Case; 36] = [
     ("claude/text", CLAUDE, scenarios::first_words),
     ("claude/tools", CLAUDE, scenarios::one_call),
     ("claude/parallel-tools", CLAUDE, scenarios::parallel_calls),
@@ -71,6 +74,7 @@ const CASES: [Case; 34] = [
     ("claude/fallback", CLAUDE, scenarios::fallback),
     ("claude/everything", CLAUDE, scenarios::everything),
     ("claude/schemas", CLAUDE, scenarios::schemas),
+    ("claude/text-around-a-call", CLAUDE, scenarios::text_around_a_call),
     ("claude/text-of-an-older-model", OLDER_CLAUDE, scenarios::first_words),
     ("claude/thinking-with-tools-of-an-older-model", OLDER_CLAUDE, scenarios::thinking),
     ("claude/fallback-to-an-older-model", OLDER_CLAUDE, scenarios::fallback),
@@ -79,6 +83,7 @@ const CASES: [Case; 34] = [
     ("gemini/parallel-tools", GEMINI, scenarios::parallel_calls),
     ("gemini/thinking-with-tools", GEMINI, scenarios::thinking),
     ("gemini/fallback", GEMINI, scenarios::fallback),
+    ("gemini/text-around-a-call", GEMINI, scenarios::text_around_a_call),
     ("gemini/everything", GEMINI, scenarios::everything),
     ("gemini/schemas", GEMINI, scenarios::schemas),
     ("gemini/thinking-with-tools-of-an-older-model", OLDER_GEMINI, scenarios::thinking),
@@ -305,4 +310,49 @@ async fn a_temperature_goes_where_it_is_no_error() {
         let settings = body.get("generationConfig").unwrap_or(&body);
         assert_eq!(settings.get("temperature").and_then(serde_json::Value::as_f64), expected, "{reason}");
     }
+}
+
+#[tokio::test]
+async fn an_older_claude_thinks_in_a_turn_that_began_with_a_thought_of_its_own() {
+    const SMALL: Model =
+        Model { vendor: Vendor::Claude, change: |config, _| config.claude.model = "claude-opus-4-1".to_owned() };
+    for (scenario, messages, expected, reason) in [
+        (scenarios::thinking as fn(&Asked) -> Scenario, 3, Some(8192), "a turn begins"),
+        (scenarios::thinking, 5, Some(8192), "it goes on"),
+        (scenarios::stopped, 8, None, "the stopped run's results belong to the turn, and its thoughts are gone"),
+        (scenarios::interrupted, 3, Some(2048), "nobody else has answered"),
+        (scenarios::interrupted, 5, None, "another model has"),
+        (scenarios::interrupted, 7, None, "and had before the last answer"),
+        (scenarios::fallback, 5, None, "another model began it"),
+        (scenarios::fallback, 3, Some(2048), "its words are no turn that goes on"),
+    ] {
+        let sent = Sent::to(SMALL).await;
+        let scenario = scenario(&sent.asked);
+        let body = sent.request(&scenario, &scenario.messages[..messages]).await.json();
+        assert_eq!(body["thinking"]["budget_tokens"].as_u64(), expected, "{reason}");
+        assert_eq!(body["max_tokens"], 1000 + expected.unwrap_or(0), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn signed_text_of_gemini_goes_back_in_the_parts_it_came_in() {
+    let sent = Sent::to(GEMINI).await;
+    let parts = [
+        json!({"text": "a"}),
+        json!({"text": "b", "thoughtSignature": "S1"}),
+        json!({"text": "c"}),
+        json!({"text": "", "thoughtSignature": "S2"}),
+    ];
+    let chunk =
+        |part: &serde_json::Value| json!({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]});
+    let counts = json!({"usageMetadata": {"promptTokenCount": -1}});
+    let body: String = parts.iter().map(chunk).chain([counts]).map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let mut turn = TurnFold::new(Arc::clone(&sent.asked.ours), HashSet::new());
+    for event in recorded::events(Vendor::Gemini, [body.as_bytes()]) {
+        turn.push(event.unwrap());
+    }
+    let mut scenario = scenarios::first_words(&sent.asked);
+    scenario.messages.push(Message::Assistant(turn.finish().message));
+    let body = sent.request(&scenario, &scenario.messages).await.json();
+    assert_eq!(body["contents"][1]["parts"], json!(parts));
 }

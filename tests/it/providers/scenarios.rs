@@ -176,6 +176,42 @@ pub(super) fn fallback(_: &Asked) -> Scenario {
     Scenario { effort: Some(Effort::Low), ..scenario(messages) }
 }
 
+/// A run that thought and stopped with results, before this run's words.
+pub(super) fn stopped(asked: &Asked) -> Scenario {
+    let Scenario { mut messages, .. } = thinking(asked);
+    messages.push(user("Go on."));
+    Scenario { effort: Some(Effort::Max), ..scenario(messages) }
+}
+
+/// A turn that this model began with a thought, and goes on with after another model's answer.
+pub(super) fn interrupted(asked: &Asked) -> Scenario {
+    let ids = ["a", "b", "c"].map(ToolCallId::from_model);
+    let [a, b, c] = &ids;
+    let results = |id: &ToolCallId| Message::ToolResults(vec![result(id, "list_all", "[]")]);
+    let step = |id: &ToolCallId| call(id, "list_all", "{}", asked.on_call.clone());
+    let messages = vec![
+        user("Who is there?"),
+        asked.says(vec![asked.thought("Look."), step(a)]),
+        results(a),
+        other_says(vec![call(b, "list_all", "{}", None)]),
+        results(b),
+        asked.says(vec![step(c)]),
+        results(c),
+    ];
+    Scenario { effort: Some(Effort::Low), ..scenario(messages) }
+}
+
+/// Text before and after a call, and a signature that came alone at the end.
+pub(super) fn text_around_a_call(asked: &Asked) -> Scenario {
+    let id = ToolCallId::from_model("toolu_1");
+    let signature = AssistantPart::Text { text: String::new(), replay: asked.on_call.clone() };
+    scenario(vec![
+        user("Who is Jane?"),
+        asked.says(vec![text("One moment."), call(&id, "find", "{}", None), text("Here."), signature]),
+        Message::ToolResults(vec![result(&id, "find", "[]")]),
+    ])
+}
+
 /// Everything at once: arguments that are no JSON, an error that is no JSON, a lost result, another model's turns, and a
 /// run that failed before its answer.
 pub(super) fn everything(asked: &Asked) -> Scenario {
