@@ -7,8 +7,7 @@ use super::wire;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, FinishReason, ReplayOn, StreamEvent, Usage};
-use crate::llm::answer::{self, Flow, arguments_text, malformed, read};
-use crate::llm::failure;
+use crate::llm::answer::{self, Flow, arguments_text, read};
 use crate::llm::google::google_finish;
 
 /// An answer so far.
@@ -44,12 +43,7 @@ impl answer::Fold for Fold {
     }
 
     fn finish(&mut self, tail: &str, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        if let Some(error) = failure::error_in(tail) {
-            return Err(error);
-        }
-        if !tail.is_empty() {
-            return Err(malformed("the stream ended with json that is no event"));
-        }
+        answer::check_tail(tail)?;
         let Some(reason) = self.reason else { return Err(answer::truncated()) };
         events.push(StreamEvent::Finished { reason, usage: self.usage() });
         Ok(())

@@ -49,7 +49,8 @@ pub enum MaxTokensField {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCallIds {
-    /// As [`Self::Mistral`] at Mistral, as [`Self::Any`] elsewhere.
+    /// As [`Self::Mistral`] at Mistral, up to 40 characters at OpenAI, Azure and OpenRouter, which refuse longer ones of
+    /// other models, as [`Self::Any`] elsewhere.
     Auto,
     /// Whatever a model gave, or we made up.
     Any,

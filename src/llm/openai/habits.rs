@@ -3,6 +3,7 @@
 use reqwest::Url;
 use serde_json::{Map, Value};
 
+use super::call_ids::Accepts;
 use super::config::{Config, MaxTokensField, ToolCallIds};
 use super::wire;
 use crate::chat::model::Effort;
@@ -14,7 +15,7 @@ pub(super) struct Habits {
     pub(super) max_completion_tokens: bool,
     pub(super) stream_options: bool,
     pub(super) echo_reasoning: bool,
-    pub(super) mistral_call_ids: bool,
+    pub(super) call_ids: Accepts,
     pub(super) extra_body: Map<String, Value>,
     /// The server's word for as much thinking as there is.
     max_effort: &'static str,
@@ -38,10 +39,10 @@ impl Habits {
             },
             stream_options: config.stream_options,
             echo_reasoning: config.echo_reasoning,
-            mistral_call_ids: match config.tool_call_ids {
-                ToolCallIds::Auto => host == Host::Mistral,
-                ToolCallIds::Any => false,
-                ToolCallIds::Mistral => true,
+            call_ids: match (config.tool_call_ids, host) {
+                (ToolCallIds::Mistral, _) | (ToolCallIds::Auto, Host::Mistral) => Accepts::Mistral,
+                (ToolCallIds::Auto, Host::OpenAi | Host::Azure | Host::OpenRouter) => Accepts::Short,
+                (ToolCallIds::Any, _) | (ToolCallIds::Auto, Host::Other) => Accepts::Any,
             },
             extra_body: config.extra_body.clone(),
             max_effort: match host {
@@ -97,17 +98,17 @@ mod tests {
     #[test]
     fn the_address_says_what_the_configuration_leaves_open() {
         let table = [
-            ("https://api.openai.com/v1", true, false, "xhigh"),
-            ("https://r.openai.azure.com/openai/deployments/d", true, false, "xhigh"),
-            ("https://openrouter.ai/api/v1", false, false, "xhigh"),
-            ("https://api.mistral.ai/v1", false, true, "high"),
-            ("https://api.openai.com.example.org/v1", false, false, "high"),
-            ("http://127.0.0.1:8000/v1", false, false, "high"),
+            ("https://api.openai.com/v1", true, Accepts::Short, "xhigh"),
+            ("https://r.openai.azure.com/openai/deployments/d", true, Accepts::Short, "xhigh"),
+            ("https://openrouter.ai/api/v1", false, Accepts::Short, "xhigh"),
+            ("https://api.mistral.ai/v1", false, Accepts::Mistral, "high"),
+            ("https://api.openai.com.example.org/v1", false, Accepts::Any, "high"),
+            ("http://127.0.0.1:8000/v1", false, Accepts::Any, "high"),
         ];
-        for (url, max_completion_tokens, mistral_call_ids, max) in table {
+        for (url, max_completion_tokens, call_ids, max) in table {
             let habits = Habits::new("llm.x", &Config::default(), Host::of(&Url::parse(url).unwrap())).unwrap();
-            let observed = (habits.max_completion_tokens, habits.mistral_call_ids, habits.effort(Effort::Max));
-            assert_eq!(observed, (max_completion_tokens, mistral_call_ids, max), "{url}");
+            let observed = (habits.max_completion_tokens, habits.call_ids, habits.effort(Effort::Max));
+            assert_eq!(observed, (max_completion_tokens, call_ids, max), "{url}");
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::ser::{Error as _, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::call_ids::CallIds;
+use super::call_ids::{CallIds, Known};
 use super::habits::Habits;
 use super::reasoning::{Echo, Mark};
 use crate::agent::ports::llm::ChatRequest;
@@ -129,10 +129,7 @@ impl<'a> Request<'a> {
             true if entries.iter().any(wants_content) => Echoing::Everywhere,
             true => Echoing::WhereItWas,
         };
-        let ids = match habits.mistral_call_ids {
-            true => CallIds::mistral(calls(chat.messages)),
-            false => CallIds::default(),
-        };
+        let ids = CallIds::new(habits.call_ids, &calls(chat.messages, origin).collect::<Vec<_>>());
         let mut messages = Vec::with_capacity(entries.len() + 1);
         let system = chat.system.text();
         if !system.trim().is_empty() {
@@ -170,18 +167,15 @@ impl<'a> Request<'a> {
 }
 
 /// The ids of all calls, in order.
-fn calls(messages: &[message::Message]) -> impl Iterator<Item = &str> + Clone {
-    messages
-        .iter()
-        .filter_map(|message| match message {
-            message::Message::Assistant(said) => Some(said),
-            message::Message::User(_) | message::Message::ToolResults(_) => None,
-        })
-        .flat_map(|said| said.parts.iter())
-        .filter_map(|part| match part {
-            AssistantPart::ToolCall { call, .. } => Some(call.id.as_str()),
-            AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => None,
-        })
+fn calls<'a>(messages: &'a [message::Message], origin: &'a ModelOrigin) -> impl Iterator<Item = Known<'a>> {
+    let said = messages.iter().filter_map(|message| match message {
+        message::Message::Assistant(said) => Some(said),
+        message::Message::User(_) | message::Message::ToolResults(_) => None,
+    });
+    said.flat_map(move |said| {
+        let is_ours = *said.origin == *origin;
+        said.calls().map(move |call| Known { id: call.id.as_str(), is_ours })
+    })
 }
 
 /// Which messages of the assistant say their reasoning again.
