@@ -145,8 +145,10 @@ impl Endpoint {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let client = if is_loopback(&url) { net.direct.clone() } else { net.proxied.clone() };
         let values = headers.values().filter(|value| value.is_sensitive());
-        let texts = values.filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= MIN_SECRET_BYTES);
-        let secrets = texts.map(SecretString::from).collect();
+        // Behind a scheme (`Bearer …`) stands what a vendor would repeat alone.
+        let texts = values.filter_map(|value| value.to_str().ok());
+        let texts = texts.flat_map(|text| [text, text.rsplit(' ').next().unwrap_or(text)]);
+        let secrets = texts.filter(|text| text.len() >= MIN_SECRET_BYTES).map(SecretString::from).collect();
         Self { client, url, headers, secrets, patience: net.patience }
     }
 

@@ -197,6 +197,11 @@ async fn a_vendor_s_words_reach_the_log_in_one_line_and_without_the_key() {
         let id = if key == "ollama" { "req ollama" } else { "req [secret]" };
         assert!(error.request_id.is_none_or(|found| found == id), "{why}");
     }
+    // A key may also come as an own header, with its scheme before it.
+    let upstream = Upstream::script([Answer::status(400, "text/plain", format!("wrong key {key}"))]).await;
+    let toml = format!("[openai]\nbase_url = '{}'\nextra_headers.Authorization = 'Bearer {key}'", upstream.url());
+    let (_, failure) = turn(&*connect(Vendor::OpenAi, &toml::from_str(&toml).unwrap())).await;
+    assert_eq!(failure.unwrap().detail.to_string(), "http 400: wrong key [secret]");
 }
 
 #[tokio::test]
