@@ -80,7 +80,14 @@ pub(super) enum Host {
 impl Host {
     /// The server at `url`.
     pub(super) fn of(url: &Url) -> Self {
-        let azure = [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
+        let azure = [
+            ".openai.azure.com",
+            ".services.ai.azure.com",
+            ".cognitiveservices.azure.com",
+            // The United States government's and China's clouds.
+            ".openai.azure.us",
+            ".openai.azure.cn",
+        ];
         match url.host_str() {
             Some("api.openai.com") => Self::OpenAi,
             Some("openrouter.ai") => Self::OpenRouter,
