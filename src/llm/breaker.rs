@@ -140,9 +140,11 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(before) = self.probe {
-            // Whoever asked has gone: the next call finds out.
-            *self.breaker.state() = before;
+        let Some(before) = self.probe else { return };
+        let mut state = self.breaker.state();
+        // Whoever asked has gone: the next call finds out, unless another one has meanwhile.
+        if let State::Probing { .. } = *state {
+            *state = before;
         }
     }
 }
@@ -209,6 +211,15 @@ mod tests {
         breaker.admit(later + OPEN).unwrap().answered();
         hanging.failed(later + OPEN, DOWN);
         drop(breaker.admit(later + OPEN).unwrap());
+    }
+
+    #[test]
+    fn a_probe_that_is_given_up_late_does_not_undo_what_another_found_out() {
+        let (breaker, later) = opened();
+        let hanging = breaker.admit(later).unwrap();
+        breaker.admit(later + OPEN).unwrap().answered();
+        drop(hanging);
+        let (_one, _other) = (breaker.admit(later + OPEN).unwrap(), breaker.admit(later + OPEN).unwrap());
     }
 
     #[test]
