@@ -3,7 +3,8 @@
 use super::artifact::Artifact;
 use super::stream::Usage;
 
-/// One step of a run. The last of a run is always [`Self::Finished`], [`Self::Failed`] or [`Self::Cancelled`], and only the last.
+/// One step of a run. The last of a run is always [`Self::Finished`], [`Self::Failed`], [`Self::Cancelled`] or [`Self::Interrupted`], and only the
+/// last.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
     /// A model call begins; counted from 0.
@@ -48,13 +49,15 @@ pub enum AgentEvent {
     Failed(Failure),
     /// Whoever asked went away or asked to stop.
     Cancelled,
+    /// The server that ran it stopped; what was said until then is kept.
+    Interrupted,
 }
 
 impl AgentEvent {
     /// Whether nothing follows.
     pub fn is_terminal(&self) -> bool {
         match self {
-            Self::Finished { .. } | Self::Failed(_) | Self::Cancelled => true,
+            Self::Finished { .. } | Self::Failed(_) | Self::Cancelled | Self::Interrupted => true,
             Self::TurnStarted { .. }
             | Self::TextDelta { .. }
             | Self::ThinkingDelta { .. }

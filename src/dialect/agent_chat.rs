@@ -172,6 +172,12 @@ struct Error<'a> {
 #[derive(Serialize)]
 struct MessageComplete {}
 
+impl AgentChatEncoder {
+    fn ended(&self, out: &mut BytesMut, code: &str, message: &str) {
+        frame::write(out, "error", &Error { message, code, retryable: true, request_id: &self.request_id });
+    }
+}
+
 impl Encoder for AgentChatEncoder {
     fn encode(&mut self, event: &AgentEvent, out: &mut BytesMut) {
         match event {
@@ -194,14 +200,9 @@ impl Encoder for AgentChatEncoder {
                 let data = Error { message, code, retryable: *retryable, request_id: &self.request_id };
                 frame::write(out, "error", &data);
             }
-            AgentEvent::Cancelled => {
-                let data = Error {
-                    message: "The run was cancelled",
-                    code: "cancelled",
-                    retryable: true,
-                    request_id: &self.request_id,
-                };
-                frame::write(out, "error", &data);
+            AgentEvent::Cancelled => self.ended(out, "cancelled", "The run was cancelled"),
+            AgentEvent::Interrupted => {
+                self.ended(out, "interrupted", "The server stopped while answering; please continue")
             }
         }
     }

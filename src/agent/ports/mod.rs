@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod drafts;
+pub mod events;
 pub mod identity;
 pub mod llm;
 pub mod previews;

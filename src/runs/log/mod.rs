@@ -1,0 +1,55 @@
+//! The numbered events of runs while somebody may want them: in this process, or in Redis for all replicas.
+//!
+//! Events of a run are numbered 0, 1, 2 … and kept in a bounded [`Ring`](ring::Ring), oldest out first. A run's owner appends
+//! through a [`Writer`]; readers of any replica follow a ring with a [`ring::Reader`]. The log is a cache: what a run has said is in the
+//! store, and who loses their place in a log is told so.
+
+pub mod local;
+pub mod redis;
+pub mod ring;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::agent::ports::events::EventSink;
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::RunId;
+use ring::Ring;
+
+/// Keeps the events of runs.
+#[async_trait]
+pub trait EventLog: Send + Sync {
+    /// Opens the log of a run that begins in this process.
+    ///
+    /// # Errors
+    /// When events could not be shared now; then the run must not begin.
+    async fn open(&self, run: RunId) -> Result<Arc<dyn Writer>, LogError>;
+
+    /// The log of a run, wherever it is written, as far as it is kept; `None` when nothing of it is.
+    ///
+    /// # Errors
+    /// When nobody can tell now.
+    async fn find(&self, run: RunId) -> Result<Option<Arc<Ring>>, LogError>;
+
+    /// Ends the log of a run whose owner is gone with `end`, a terminal event; afterwards that owner's appends are refused.
+    /// A log that has its end keeps it; a log that is not kept stays so.
+    ///
+    /// # Errors
+    /// When it could not be done now; it can be repeated.
+    async fn seal(&self, run: RunId, end: AgentEvent) -> Result<(), LogError>;
+
+    /// Forgets a log at once; its readers are told that they lost their place.
+    async fn forget(&self, run: RunId);
+}
+
+/// The writing end of a run's log; there is one. A terminal event ends the log, and what comes after it is dropped.
+pub trait Writer: EventSink {
+    /// What is written so far.
+    fn ring(&self) -> &Arc<Ring>;
+}
+
+/// A log that could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the event log is unavailable")]
+pub struct LogError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
