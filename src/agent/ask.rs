@@ -1,5 +1,7 @@
 //! One model call of a run: streamed to the client, folded, and judged by how it ended.
 
+use std::borrow::Cow;
+
 use futures::StreamExt;
 use tracing::Instrument;
 use tracing::field::Empty;
@@ -7,7 +9,7 @@ use tracing::field::Empty;
 use super::language::{LanguageGate, Verdict};
 use super::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
 use super::run::{Ended, Turns, failed};
-use super::state::{Open, Transcript};
+use super::state::{Open, Times, Transcript};
 use super::turn::{Turn, TurnFold};
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
@@ -16,7 +18,7 @@ use crate::chat::stream::FinishReason;
 
 impl From<ProviderError> for Ended {
     fn from(error: ProviderError) -> Self {
-        let failure = Failure { code: error.kind.code(), message: error.to_string(), retryable: error.retryable };
+        let failure = Failure { code: error.kind.code().into(), message: error.to_string(), retryable: error.retryable };
         Self::Failed(failure)
     }
 }
@@ -31,7 +33,11 @@ impl Turns<'_> {
     ) -> Result<(Turn, LanguageGate), Ended> {
         let mut may_ask_again = true;
         loop {
+            let since_ms = self.now_ms();
             let (turn, mut gate) = self.answer(transcript, hold_ideographs).await?;
+            let times = Times { since_ms, now_ms: self.now_ms() };
+            let finish = turn.reason.map_or("truncated", FinishReason::name);
+            transcript.note_turn(Some(&turn.message), finish, turn.usage, times);
             let failure = match turn.reason {
                 Some(FinishReason::Stop) if turn.message.parts.iter().any(AssistantPart::is_visible) => {
                     return Ok((turn, gate));
@@ -56,12 +62,13 @@ impl Turns<'_> {
                     provider_failed(ProviderError::new(ProviderErrorKind::Truncated, detail))
                 }
             };
-            if let (Some(_), Ended::Failed(Failure { code, .. })) = (turn.reason, &failure) {
+            if let (Some(_), Ended::Failed(Failure { code: Cow::Borrowed(code), .. })) = (turn.reason, &failure) {
                 log_answer(transcript, code, "the model did not give a whole answer");
             }
             transcript.keep_text(turn.message);
+            transcript.end_turn();
             if let Verdict::Shown(rest) = gate.close() {
-                self.emit_text(rest).await?;
+                self.emit_text(rest);
             }
             return Err(failure);
         }
@@ -74,12 +81,12 @@ impl Turns<'_> {
         if let Err(ended) = streamed {
             // Nothing was decided about withheld text; show it with the rest of what was said, unless it would be rejected.
             if let (Ended::Failed(_), Verdict::Shown(rest)) = (&ended, gate.close()) {
-                self.emit_text(rest).await?;
+                self.emit_text(rest);
             }
             return Err(ended);
         }
-        let Open::Streaming(fold) = std::mem::replace(&mut transcript.open, Open::Nothing) else {
-            return Err(failed("internal", "The server failed while answering; please try again", true));
+        let Open::Streaming { fold, .. } = std::mem::replace(&mut transcript.open, Open::Nothing) else {
+            return Err(Ended::Failed(Failure::internal()));
         };
         let mut turn = fold.finish();
         transcript.used_ids = std::mem::take(&mut turn.used_ids);
@@ -91,6 +98,9 @@ impl Turns<'_> {
         // Who answers is known when somebody does.
         let span = tracing::info_span!("llm.chat", gen_ai.provider.name = Empty, gen_ai.request.model = Empty);
         async {
+            let since_ms = self.now_ms();
+            transcript.answered_by = None;
+            transcript.open = Open::Asking { since_ms };
             let request = ChatRequest {
                 system: self.system,
                 messages: transcript.messages(),
@@ -101,19 +111,19 @@ impl Turns<'_> {
             let mut stream = self.agent.llm.stream_chat(request).await.map_err(provider_failed)?;
             name_span(&stream.origin);
             transcript.answered_by = Some((stream.origin.clone(), stream.request_id.take()));
-            transcript.open =
-                Open::Streaming(TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids)));
+            let fold = TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids));
+            transcript.open = Open::Streaming { fold, since_ms };
             while let Some(event) = stream.events.next().await {
                 let event = event.map_err(provider_failed)?;
-                let Open::Streaming(fold) = &mut transcript.open else { break };
+                let Open::Streaming { fold, .. } = &mut transcript.open else { break };
                 let Some(event) = fold.push(event) else { continue };
                 match event {
-                    AgentEvent::TextDelta { text } => self.emit_text(gate.push(text)).await?,
+                    AgentEvent::TextDelta { text } => self.emit_text(gate.push(text)),
                     AgentEvent::ToolCallStarted { .. } => {
-                        self.emit_text(gate.open()).await?;
-                        self.emit(event).await?;
+                        self.emit_text(gate.open());
+                        self.emit(event);
                     }
-                    other => self.emit(other).await?,
+                    other => self.emit(other),
                 }
             }
             Ok(())

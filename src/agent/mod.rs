@@ -18,4 +18,5 @@ pub mod profile;
 pub mod prompt;
 pub mod run;
 mod state;
+pub mod stop;
 pub mod turn;

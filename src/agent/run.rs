@@ -9,24 +9,27 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
+use super::ports::clock::Clock;
+use super::ports::events::EventSink;
 use super::ports::llm::{LlmProvider, SystemPrompt};
-use super::ports::store::{ConversationStore, RunOutcome, RunStart, StoreError};
+use super::ports::store::{RunEnd, RunStart, RunStore, StoreError};
 use super::ports::tools::{ToolContext, ToolExecutor};
 use super::profile::Profile;
-use super::state::{Open, Transcript};
+use super::state::{Open, Times, Transcript};
+use super::stop::{Stop, StopReason};
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::model::ModelChoice;
-use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
+use crate::chat::run::RunState;
+use crate::chat::tool::{Effect, ToolCall, ToolOutput, ToolResult};
+use crate::chat::unfinished::Unfinished;
 
 /// What a run works with; one for the whole process.
 pub struct Agent {
@@ -35,7 +38,9 @@ pub struct Agent {
     /// The tools.
     pub tools: Arc<dyn ToolExecutor>,
     /// Where the transcript is kept.
-    pub store: Arc<dyn ConversationStore>,
+    pub store: Arc<dyn RunStore>,
+    /// Tells the time for the trail.
+    pub clock: Arc<dyn Clock>,
     /// The bounds.
     pub limits: Limits,
 }
@@ -51,8 +56,9 @@ pub struct Limits {
     pub wall: Duration,
 }
 
-/// How long a reader that does not read holds up a run that was cancelled.
-const LAST_EVENT: Duration = Duration::from_secs(1);
+/// The pauses between tries to record how a run ended, while the store does not answer: together shorter than a lease, at the end
+/// of which any other process records it.
+const RECORD_AGAIN: [Duration; 3] = [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// One run, its user message already committed.
 pub struct Run {
@@ -77,13 +83,13 @@ pub struct Run {
 /// Why a run ended without an answer.
 pub(super) enum Ended {
     Failed(Failure),
-    Cancelled,
+    Stopped(StopReason),
 }
 
 impl Agent {
-    /// Drives `run` to its end and sends every event of it, exactly one terminal event last. A cancelled token, or a
-    /// receiver that is gone, drops the model call and the tool at once; what was said until then is kept.
-    pub async fn drive(&self, run: Run, events: &mpsc::Sender<AgentEvent>, cancel: &CancellationToken) {
+    /// Drives `run` to its end and emits every event of it, exactly one terminal event last. A stop drops the model call and
+    /// the tool at once; what was said until then is kept.
+    pub async fn drive(&self, run: Run, events: &dyn EventSink, stop: &Stop) {
         let span = tracing::info_span!(
             "agent.run",
             run.id = %run.id,
@@ -92,11 +98,11 @@ impl Agent {
         );
         let started = std::time::Instant::now();
         async {
-            let RunStart { history, message } = run.start;
             let cx = ToolContext {
                 caller: &run.caller,
                 conversation: &run.conversation,
                 run: run.id,
+                call: None,
                 context: run.context.as_ref(),
             };
             let wall = self.limits.wall;
@@ -110,56 +116,72 @@ impl Agent {
                 cx,
                 events,
             };
-            let mut transcript = Transcript::new(history, message);
-            let ended = turns.until_ended(&mut transcript, cancel).await;
-            let ended = self.keep_what_was_said(run.id, &mut transcript, ended).await;
-
-            let (event, outcome, code) = match ended {
-                Ok(()) => (AgentEvent::Finished { usage: transcript.usage }, RunOutcome::Completed, "completed"),
-                Err(Ended::Failed(failure)) => {
-                    let code = failure.code;
-                    (AgentEvent::Failed(failure), RunOutcome::Failed(code), code)
-                }
-                Err(Ended::Cancelled) => (AgentEvent::Cancelled, RunOutcome::Cancelled, "cancelled"),
-            };
-            if let Err(error) = self.store.finish_run(run.id, outcome, transcript.usage).await {
-                tracing::error!(error = %Causes(&error), "run outcome not recorded");
-            }
-            log_end(code, &transcript, started.elapsed());
-            // The reader may be slow, and is waited for; but not when the server stops.
-            let given_up = async {
-                cancel.cancelled().await;
-                tokio::time::sleep(LAST_EVENT).await;
-            };
-            tokio::select! {
-                biased;
-                // A receiver that is gone has no use for the event.
-                _ = events.send(event) => {}
-                () = given_up => {}
-            }
+            let mut transcript = Transcript::new(run.id, run.start);
+            let ended = turns.until_ended(&mut transcript, stop).await;
+            self.end(run.id, &mut transcript, ended, events, started).await;
         }
         .instrument(span)
         .await;
     }
 
-    /// Settles the open turn and commits; a store that fails turns a success into a failure.
-    async fn keep_what_was_said(
+    /// Settles the open turn, records the end and tells it. A store that fails turns a success into a failure; it is asked again
+    /// after the client has been told.
+    async fn end(
         &self,
         run: RunId,
         transcript: &mut Transcript,
         ended: Result<(), Ended>,
-    ) -> Result<(), Ended> {
-        transcript.settle();
-        let committed = self.commit(run, transcript).await;
-        ended.and(committed)
+        events: &dyn EventSink,
+        started: std::time::Instant,
+    ) {
+        let (state, mut event) = match ended {
+            Ok(()) => (RunState::Completed, AgentEvent::Finished { usage: transcript.usage }),
+            Err(Ended::Failed(failure)) => (RunState::Failed, AgentEvent::Failed(failure)),
+            Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
+            Err(Ended::Stopped(StopReason::Interrupted)) => (RunState::Interrupted, AgentEvent::Interrupted),
+        };
+        transcript.settle(code_of(&event), self.clock.now_ms());
+        let mut error = failure_of(&event).cloned();
+        transcript.note_end(self.clock.now_ms(), state, error.as_ref());
+        let last_event_id = events.next_id();
+        let mut recorded = self.record(run, transcript, RunEnd { state, error: error.as_ref(), last_event_id }).await;
+        match &recorded {
+            Ok(()) => {}
+            // Somebody else ended it, and has told its readers wherever they can see.
+            Err(StoreError::RunEnded) => {
+                tracing::warn!("the run was ended by somebody else");
+                if state != RunState::Cancelled {
+                    event = AgentEvent::Interrupted;
+                }
+            }
+            Err(failed @ (StoreError::Unavailable(_) | StoreError::Damaged(_))) => {
+                tracing::error!(error = %Causes(failed), "run outcome not recorded");
+                if state == RunState::Completed {
+                    let failure = store_failure();
+                    transcript.note_end_instead(self.clock.now_ms(), RunState::Failed, Some(&failure));
+                    error = Some(failure.clone());
+                    event = AgentEvent::Failed(failure);
+                }
+            }
+        }
+        log_end(code_of(&event), transcript, started.elapsed());
+        let state = if error.is_some() { RunState::Failed } else { state };
+        events.emit(event);
+        for pause in RECORD_AGAIN {
+            if !matches!(recorded, Err(StoreError::Unavailable(_))) {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            recorded = self.record(run, transcript, RunEnd { state, error: error.as_ref(), last_event_id }).await;
+        }
+    }
+
+    async fn record(&self, run: RunId, transcript: &Transcript, end: RunEnd<'_>) -> Result<(), StoreError> {
+        self.store.finish_run(run, transcript.uncommitted(), end).await
     }
 
     async fn commit(&self, run: RunId, transcript: &mut Transcript) -> Result<(), Ended> {
-        let (first, messages) = transcript.uncommitted();
-        if messages.is_empty() {
-            return Ok(());
-        }
-        self.store.append(run, first, messages).await.map_err(|error| store_failed(&error))?;
+        self.store.append(run, transcript.uncommitted()).await.map_err(store_failed)?;
         transcript.mark_committed();
         Ok(())
     }
@@ -173,11 +195,11 @@ pub(super) struct Turns<'a> {
     pub(super) system: &'a SystemPrompt,
     pub(super) deadline: Option<Instant>,
     cx: ToolContext<'a>,
-    events: &'a mpsc::Sender<AgentEvent>,
+    events: &'a dyn EventSink,
 }
 
 impl Turns<'_> {
-    async fn until_ended(&self, transcript: &mut Transcript, cancel: &CancellationToken) -> Result<(), Ended> {
+    async fn until_ended(&self, transcript: &mut Transcript, stop: &Stop) -> Result<(), Ended> {
         let out_of_time = async {
             match self.deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -188,11 +210,8 @@ impl Turns<'_> {
         let turns = AssertUnwindSafe(self.all(transcript)).catch_unwind();
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(Ended::Cancelled),
-            () = self.events.closed() => Err(Ended::Cancelled),
-            ended = turns => ended.unwrap_or_else(|_| {
-                Err(failed("internal", "The server failed while answering; please try again", true))
-            }),
+            reason = stop.stopped() => Err(Ended::Stopped(reason)),
+            ended = turns => ended.unwrap_or_else(|_| Err(Ended::Failed(Failure::internal()))),
             () = out_of_time => Err(failed("run_timeout", "The run took too long and was ended", true)),
         }
     }
@@ -201,56 +220,81 @@ impl Turns<'_> {
         let limits = &self.agent.limits;
         let mut may_retry_language = self.profile.reply_language.is_some();
         let mut calls_made = 0;
-        let mut turn = 0;
-        while limits.max_turns == 0 || turn < limits.max_turns {
-            self.emit(AgentEvent::TurnStarted { turn }).await?;
+        while limits.max_turns == 0 || transcript.turn() < limits.max_turns {
+            let turn = transcript.turn();
+            self.emit(AgentEvent::TurnStarted { turn });
             let span = tracing::info_span!("agent.turn", turn);
             let (answer, mut gate) = self.ask_model(transcript, may_retry_language).instrument(span.clone()).await?;
 
             if answer.message.calls().next().is_some() {
                 calls_made += answer.message.calls().count();
-                transcript.open = Open::Calling { message: answer.message, results: Vec::new() };
+                let turn = Unfinished { message: answer.message, results: Vec::new(), dispatched: None };
+                transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
                 if limits.max_tool_calls != 0 && calls_made > limits.max_tool_calls as usize {
                     return Err(failed("tool_call_limit", "Maximum number of tool calls exceeded", false));
                 }
                 self.run_tools(transcript).instrument(span).await?;
-                transcript.settle();
+                transcript.settle("stop", self.now_ms());
             } else {
                 let message = Message::Assistant(answer.message);
+                transcript.end_turn();
                 match gate.close() {
                     Verdict::Shown(rest) => {
                         transcript.push(message);
-                        self.emit_text(rest).await?;
+                        self.emit_text(rest);
                         return Ok(());
                     }
                     Verdict::Rejected => {
                         may_retry_language = false;
                         transcript.push(message);
                         transcript.push(Message::User(UserMessage::new(RETRY_REQUEST)));
-                        self.emit_text(RETRY_NOTICE.to_owned()).await?;
+                        self.emit_text(RETRY_NOTICE.to_owned());
                     }
                 }
             }
             self.agent.commit(self.cx.run, transcript).await?;
-            turn += 1;
         }
         Err(failed("max_turns", "Maximum tool-call rounds exceeded", false))
     }
 
     /// Runs the open turn's calls one after the other: later calls of a turn may build on earlier ones (drafts do).
     async fn run_tools(&self, transcript: &mut Transcript) -> Result<(), Ended> {
-        let Open::Calling { message, .. } = &transcript.open else { return Ok(()) };
-        let calls: Vec<ToolCall> = message.calls().cloned().collect();
+        let Open::Calling { turn, .. } = &transcript.open else { return Ok(()) };
+        let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
         for call in calls {
+            let since_ms = self.now_ms();
+            self.note_dispatch(&call, transcript).await?;
             let output = self.run_tool(&call).await;
+            let times = Times { since_ms, now_ms: self.now_ms() };
             let ToolOutput { content, artifacts, is_error } = output;
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-            transcript.add_result(ToolResult { id: call.id, name: call.name, content, is_error });
-            self.emit(AgentEvent::ToolCallFinished { id, name, is_error }).await?;
+            let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
+            transcript.note_call(call, &result, times);
+            if let Open::Calling { turn, .. } = &mut transcript.open {
+                turn.results.push(result);
+                turn.dispatched = None;
+            }
+            self.emit(AgentEvent::ToolCallFinished { id, name, is_error });
             for artifact in artifacts {
-                self.emit(AgentEvent::Artifact(artifact)).await?;
+                self.emit(AgentEvent::Artifact(artifact));
             }
         }
+        Ok(())
+    }
+
+    /// Notes in the store that a write is about to be sent; without the note it is not.
+    async fn note_dispatch(&self, call: &ToolCall, transcript: &mut Transcript) -> Result<(), Ended> {
+        let is_write = match self.agent.tools.effect(&call.name) {
+            Effect::Read => false,
+            Effect::Write => self.profile.allows(&call.name),
+        };
+        let Open::Calling { turn, .. } = &mut transcript.open else { return Ok(()) };
+        if !is_write {
+            return Ok(());
+        }
+        let noted = Unfinished { dispatched: Some(call.id.clone()), ..turn.clone() };
+        self.agent.store.dispatch(self.cx.run, &call.id, &noted).await.map_err(store_failed)?;
+        *turn = noted;
         Ok(())
     }
 
@@ -263,28 +307,70 @@ impl Turns<'_> {
         self.agent.tools.execute(call, &self.cx).instrument(span).await
     }
 
-    pub(super) async fn emit_text(&self, text: String) -> Result<(), Ended> {
-        if text.is_empty() {
-            return Ok(());
+    pub(super) fn emit_text(&self, text: String) {
+        if !text.is_empty() {
+            self.emit(AgentEvent::TextDelta { text });
         }
-        self.emit(AgentEvent::TextDelta { text }).await
     }
 
-    pub(super) async fn emit(&self, event: AgentEvent) -> Result<(), Ended> {
-        self.events.send(event).await.map_err(|_| Ended::Cancelled)
+    pub(super) fn emit(&self, event: AgentEvent) {
+        self.events.emit(event);
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.agent.clock.now_ms()
     }
 }
 
 pub(super) fn failed(code: &'static str, message: &str, retryable: bool) -> Ended {
-    Ended::Failed(Failure { code, message: message.to_owned(), retryable })
+    Ended::Failed(Failure { code: code.into(), message: message.to_owned(), retryable })
 }
 
-fn store_failed(error: &StoreError) -> Ended {
-    tracing::error!(error = %Causes(error), "transcript not committed");
-    failed("store_unavailable", "The conversation could not be saved; please try again", true)
+fn store_failed(error: StoreError) -> Ended {
+    match error {
+        // It is not ours any more.
+        StoreError::RunEnded => Ended::Stopped(StopReason::Interrupted),
+        StoreError::Unavailable(_) | StoreError::Damaged(_) => {
+            tracing::error!(error = %Causes(&error), "transcript not committed");
+            Ended::Failed(store_failure())
+        }
+    }
 }
 
-fn log_end(outcome: &'static str, transcript: &Transcript, elapsed: Duration) {
+fn store_failure() -> Failure {
+    Failure {
+        code: "store_unavailable".into(),
+        message: "The conversation could not be saved; please try again".to_owned(),
+        retryable: true,
+    }
+}
+
+fn failure_of(event: &AgentEvent) -> Option<&Failure> {
+    match event {
+        AgentEvent::Failed(failure) => Some(failure),
+        AgentEvent::TurnStarted { .. }
+        | AgentEvent::TextDelta { .. }
+        | AgentEvent::ThinkingDelta { .. }
+        | AgentEvent::ToolCallStarted { .. }
+        | AgentEvent::ToolCallFinished { .. }
+        | AgentEvent::Artifact(_)
+        | AgentEvent::Finished { .. }
+        | AgentEvent::Cancelled
+        | AgentEvent::Interrupted => None,
+    }
+}
+
+/// How a run ended, in one word for the log and the trail.
+fn code_of(end: &AgentEvent) -> &str {
+    match (end, failure_of(end)) {
+        (_, Some(failure)) => &failure.code,
+        (AgentEvent::Cancelled, None) => RunState::Cancelled.name(),
+        (AgentEvent::Interrupted, None) => RunState::Interrupted.name(),
+        (_, None) => RunState::Completed.name(),
+    }
+}
+
+fn log_end(outcome: &str, transcript: &Transcript, elapsed: Duration) {
     let (usage, origin) = (transcript.usage, transcript.answered_by.as_ref().map(|(origin, _)| origin));
     tracing::info!(
         outcome,

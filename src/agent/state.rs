@@ -1,24 +1,35 @@
-//! A run's growing transcript, and how an interrupted turn is settled so that the stored history stays valid for any model.
+//! A run's growing transcript and trail, and how an interrupted turn is settled so that the stored history stays valid for any model.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::ports::store::{Commit, RunStart};
 use super::turn::TurnFold;
+use crate::chat::event::Failure;
+use crate::chat::ids::RunId;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
+use crate::chat::run::RunState;
 use crate::chat::stream::Usage;
-use crate::chat::tool::{ToolOutput, ToolResult};
+use crate::chat::tool::{ToolCall, ToolResult};
+use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::unfinished::{Unfinished, fate};
 
-/// What a model reads as the result of a call that the run's end prevented.
-const NOT_RUN: &str = "this call was not completed because the run ended";
+/// What stands before a summary, for the model.
+const SUMMARY_HEAD: &str = "[Summary of the earlier part of this conversation, which is not shown in full:]";
 
 /// The transcript of a run while it grows. It outlives the turn's future, so that dropping that loses nothing.
 pub(super) struct Transcript {
+    run: RunId,
     messages: Vec<Message>,
     /// Where this run's own messages begin; the first is its user message.
     own: usize,
     committed: usize,
+    trail: Vec<TrailEntry>,
+    /// How many entries of this run's trail the store has; the first is its user message.
+    entries_committed: u32,
+    turns: u32,
     pub(super) usage: Usage,
-    /// Who gave the newest answer, and what the vendor calls that request.
+    /// Who gives the newest answer, and what the vendor calls that request.
     pub(super) answered_by: Option<(Arc<ModelOrigin>, Option<String>)>,
     /// The call ids of the whole conversation.
     pub(super) used_ids: HashSet<String>,
@@ -29,20 +40,38 @@ pub(super) struct Transcript {
 pub(super) enum Open {
     /// There is none.
     Nothing,
+    /// A model is asked, since this time in milliseconds; nobody answers yet.
+    Asking { since_ms: i64 },
     /// The model is still streaming.
-    Streaming(TurnFold),
+    Streaming { fold: TurnFold, since_ms: i64 },
     /// The model has called tools; some may have run.
-    Calling { message: AssistantMessage, results: Vec<ToolResult> },
+    Calling { turn: Unfinished, since_ms: i64 },
 }
 
 impl Transcript {
-    pub(super) fn new(history: Vec<Message>, message: UserMessage) -> Self {
+    pub(super) fn new(run: RunId, start: RunStart) -> Self {
+        let RunStart { summary, history, message } = start;
         let mut messages = history;
+        if let Some(summary) = summary {
+            messages.insert(0, Message::User(UserMessage::new(format!("{SUMMARY_HEAD}\n{summary}"))));
+        }
         let used_ids = messages.iter().flat_map(call_ids).collect();
         let own = messages.len();
         messages.push(Message::User(message));
         let committed = messages.len();
-        Self { messages, own, committed, usage: Usage::default(), answered_by: None, used_ids, open: Open::Nothing }
+        Self {
+            run,
+            messages,
+            own,
+            committed,
+            trail: Vec::new(),
+            entries_committed: 1,
+            turns: 0,
+            usage: Usage::default(),
+            answered_by: None,
+            used_ids,
+            open: Open::Nothing,
+        }
     }
 
     /// Everything, for the model.
@@ -50,39 +79,128 @@ impl Transcript {
         &self.messages
     }
 
-    /// What the store has not got yet, and the number of its first message within the run.
-    pub(super) fn uncommitted(&self) -> (u32, &[Message]) {
-        let first = u32::try_from(self.committed - self.own).unwrap_or(u32::MAX);
-        (first, &self.messages[self.committed..])
+    /// The number of the turn that is open or comes next.
+    pub(super) fn turn(&self) -> u32 {
+        self.turns
+    }
+
+    /// What the store has not got yet.
+    pub(super) fn uncommitted(&self) -> Commit<'_> {
+        Commit {
+            first: u32::try_from(self.committed - self.own).unwrap_or(u32::MAX),
+            messages: &self.messages[self.committed..],
+            first_entry: self.entries_committed,
+            trail: &self.trail,
+            turns: self.turns,
+            usage: self.usage,
+        }
     }
 
     pub(super) fn mark_committed(&mut self) {
         self.committed = self.messages.len();
+        self.entries_committed += u32::try_from(self.trail.len()).unwrap_or(u32::MAX);
+        self.trail.clear();
     }
 
     pub(super) fn push(&mut self, message: Message) {
         self.messages.push(message);
     }
 
-    pub(super) fn add_result(&mut self, result: ToolResult) {
-        if let Open::Calling { results, .. } = &mut self.open {
-            results.push(result);
+    /// Notes what happened.
+    pub(super) fn note(&mut self, at_ms: i64, what: Happened) {
+        self.trail.push(TrailEntry { at_ms, run: Some(self.run), what });
+    }
+
+    /// Notes a model call that has come to its end, with what there was of an answer.
+    pub(super) fn note_turn(
+        &mut self,
+        answer: Option<&AssistantMessage>,
+        finish: &str,
+        usage: Option<Usage>,
+        times: Times,
+    ) {
+        let parts = answer.map(|message| message.parts.as_slice()).unwrap_or_default();
+        let (mut said, mut thinking, mut calls) = (String::new(), String::new(), Vec::new());
+        for part in parts {
+            match part {
+                AssistantPart::Text { text, .. } => said.push_str(text),
+                AssistantPart::Thinking { text, .. } => thinking.push_str(text),
+                AssistantPart::ToolCall { call, .. } => calls.push(call.name.clone()),
+                AssistantPart::Opaque(_) => {}
+            }
         }
+        let answered_by = self.answered_by.clone();
+        let what = Happened::ModelTurn {
+            turn: self.turns,
+            origin: answered_by.as_ref().map(|(origin, _)| (**origin).clone()),
+            request_id: answered_by.and_then(|(_, request_id)| request_id),
+            text: said,
+            thinking,
+            calls,
+            finish: finish.to_owned(),
+            usage,
+            duration_ms: times.elapsed_ms(),
+        };
+        self.note(times.now_ms, what);
+    }
+
+    /// Notes a call and its result.
+    pub(super) fn note_call(&mut self, call: ToolCall, result: &ToolResult, times: Times) {
+        let what = Happened::ToolCall {
+            turn: self.turns,
+            id: call.id,
+            name: call.name,
+            arguments: call.input,
+            result: result.content.clone(),
+            fate: fate(result),
+            duration_ms: times.elapsed_ms(),
+        };
+        self.note(times.now_ms, what);
+    }
+
+    /// Notes how the run ended.
+    pub(super) fn note_end(&mut self, at_ms: i64, state: RunState, error: Option<&Failure>) {
+        let error = error.map(|failure| (failure.code.to_string(), failure.message.clone()));
+        self.note(at_ms, Happened::RunEnded { state, error, usage: self.usage });
+    }
+
+    /// Notes another end in place of the one that could not be recorded.
+    pub(super) fn note_end_instead(&mut self, at_ms: i64, state: RunState, error: Option<&Failure>) {
+        self.trail.pop();
+        self.note_end(at_ms, state, error);
+    }
+
+    /// Ends the open turn: the next one has the next number.
+    pub(super) fn end_turn(&mut self) {
+        self.turns += 1;
     }
 
     /// Moves the open turn into the transcript: the text of a stream that broke off, or the calls with a result for each.
-    pub(super) fn settle(&mut self) {
+    /// `finish` says in the trail why it did not end by itself.
+    pub(super) fn settle(&mut self, finish: &str, now_ms: i64) {
         match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Nothing => {}
-            Open::Streaming(fold) => self.messages.extend(fold.partial().map(Message::Assistant)),
-            Open::Calling { message, mut results } => {
-                let missing: Vec<_> = message.calls().skip(results.len()).cloned().collect();
-                for call in missing {
-                    let content = ToolOutput::error(NOT_RUN).content;
-                    results.push(ToolResult { id: call.id, name: call.name, content, is_error: true });
+            Open::Asking { since_ms } => {
+                self.note_turn(None, finish, None, Times { since_ms, now_ms });
+                self.end_turn();
+            }
+            Open::Streaming { fold, since_ms } => {
+                let partial = fold.partial();
+                self.note_turn(partial.as_ref(), finish, None, Times { since_ms, now_ms });
+                self.messages.extend(partial.map(Message::Assistant));
+                self.end_turn();
+            }
+            Open::Calling { turn, since_ms } => {
+                let calls: Vec<ToolCall> = turn.message.calls().skip(turn.results.len()).cloned().collect();
+                let answered = turn.results.len();
+                let [message, results] = turn.settle();
+                if let Message::ToolResults(results) = &results {
+                    for (call, result) in calls.into_iter().zip(&results[answered..]) {
+                        self.note_call(call, result, Times { since_ms, now_ms });
+                    }
                 }
-                self.messages.push(Message::Assistant(message));
-                self.messages.push(Message::ToolResults(results));
+                self.messages.extend([message, results]);
+                self.end_turn();
             }
         }
     }
@@ -94,6 +212,19 @@ impl Transcript {
         if !parts.is_empty() {
             self.messages.push(Message::Assistant(AssistantMessage { origin, parts }));
         }
+    }
+}
+
+/// When something began, and what time it is now; in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) since_ms: i64,
+    pub(super) now_ms: i64,
+}
+
+impl Times {
+    fn elapsed_ms(self) -> u64 {
+        u64::try_from(self.now_ms.saturating_sub(self.since_ms)).unwrap_or(0)
     }
 }
 

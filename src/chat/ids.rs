@@ -82,6 +82,36 @@ uuid_id!(
     /// A draft that is being built over several messages.
     DraftId, Uuid::new_v4());
 
+/// A message of a conversation: the run that brought it and its number there, written `<run>.<number>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MessageId {
+    /// The run.
+    pub run: RunId,
+    /// Its number in the run; 0 is the user's message.
+    pub seq: u32,
+}
+
+impl MessageId {
+    /// The id in `text`.
+    ///
+    /// # Errors
+    /// When `text` is not a UUID, a dot and a number.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let wrong = || InvalidId("must be the id of a message");
+        let (run, seq) = text.split_once('.').ok_or_else(wrong)?;
+        if seq.len() > 1 && seq.starts_with('0') || !seq.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        Ok(Self { run: RunId::parse(run).map_err(|_| wrong())?, seq: seq.parse().map_err(|_| wrong())? })
+    }
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.run, self.seq)
+    }
+}
+
 /// A tool call's id within its turn: the model's own, or one of ours where the vendor sends none.
 ///
 /// Adapters ask [`Self::is_minted`], since some vendors refuse an id that they did not give.

@@ -2,20 +2,81 @@
 
 use serde_json::{Map, Value};
 
-use super::ids::ConversationId;
+use super::ids::{ConversationId, MessageId};
 use super::model::ModelWish;
 
 /// One chat turn as the client asked for it, already validated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunInput {
-    /// The user's message, not empty.
-    pub message: String,
+    /// What is to be answered.
+    pub ask: Ask,
     /// Which profile answers (`context_type` of the native protocol).
     pub context_type: String,
-    /// The state of the user's screen; untrusted.
-    pub context: Option<Map<String, Value>>,
     /// The conversation to continue; `None` begins a new one.
     pub conversation: Option<ConversationId>,
+    /// The message to go on from, where that is not the newest one.
+    pub parent: Option<Parent>,
+    /// How to run it.
+    pub manner: Manner,
+}
+
+/// What is to be answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// A new message, not empty.
+    Message(String),
+    /// The last user message, or the one that is named as parent, again.
+    Again,
+}
+
+/// Where a branch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parent {
+    /// Before the first message.
+    Root,
+    /// After that message.
+    Message(MessageId),
+}
+
+/// How a run is to be carried out, whatever it answers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Manner {
+    /// The state of the user's screen; untrusted.
+    pub context: Option<Map<String, Value>>,
     /// How the client wants the model asked, where it does not leave that to the profile.
     pub model: ModelWish,
+    /// Whether it goes on when its client goes away; the profile says where the request does not.
+    pub background: Option<bool>,
+    /// What happens when the conversation has a run already; the configuration says where the request does not.
+    pub on_busy: Option<OnBusy>,
+}
+
+/// What happens to a request whose conversation has a run already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnBusy {
+    /// It is refused.
+    Reject,
+    /// It waits for its turn.
+    Enqueue,
+    /// The other one is cancelled first.
+    Interrupt,
+}
+
+impl OnBusy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Reject, Self::Enqueue, Self::Interrupt];
+
+    /// Its name in requests and settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reject => "reject",
+            Self::Enqueue => "enqueue",
+            Self::Interrupt => "interrupt",
+        }
+    }
+
+    /// The policy of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
 }

@@ -12,5 +12,8 @@ pub mod input;
 pub mod message;
 pub mod model;
 pub mod preview;
+pub mod run;
 pub mod stream;
 pub mod tool;
+pub mod trail;
+pub mod unfinished;

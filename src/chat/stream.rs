@@ -71,6 +71,18 @@ pub enum FinishReason {
     Refusal,
 }
 
+impl FinishReason {
+    /// Its name in the trail.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Refusal => "refusal",
+        }
+    }
+}
+
 /// Token counts of one turn. Cumulative counters of a vendor: the last value wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {

@@ -1,51 +1,78 @@
-//! A run's life apart from its connection: started, attached to, cancelled when its reader goes away, drained at the end.
+//! A run's life apart from its connection: begun, read by whoever may, stopped, drained at the end; and what is done about the runs
+//! of processes that died.
+//!
+//! A run belongs to the process that was asked for it, which alone has its user's token. It writes a numbered [`log`] that readers
+//! follow, here or in another replica; what it says is in the store besides. While it lives its process renews its lease; when
+//! that ends, any process ends the run ([`keeper`]).
 
-mod registry;
+mod begin;
+pub mod config;
+mod keeper;
+mod live;
+pub mod log;
+mod reading;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::Instrument;
-
-use registry::Registry;
 
 use crate::agent::menu::NotOffered;
-use crate::agent::ports::store::{ConversationStore, NewRun, StoreError};
-use crate::agent::profile::{Profile, Profiles};
-use crate::agent::prompt::system_prompt;
-use crate::agent::run::{Agent, Run};
-use crate::chat::caller::Caller;
-use crate::chat::event::AgentEvent;
+use crate::agent::ports::leases::Leases;
+use crate::agent::ports::store::{BeginError, RunStore, StoreError};
+use crate::agent::profile::Profiles;
+use crate::agent::run::Agent;
+use crate::agent::stop::StopReason;
+use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::input::RunInput;
+use crate::chat::run::RunRecord;
 
-/// Events between the loop and its reader: enough that a burst of a model's chunks does not wait for the socket, few enough
-/// that a slow reader holds back the model instead of filling memory.
-const EVENT_QUEUE: usize = 64;
+pub use begin::Request;
+pub use reading::Attached;
+
+use config::Settings;
+use live::{Live, LiveRuns};
+use log::ring::{Reader, Sees};
+use log::{EventLog, LogError};
+use reading::{Hold, Of};
+
+/// How long a reader waits for a log that lags behind the one where it got its cursor.
+const LAG: Duration = Duration::from_secs(1);
+
+/// How long a request to cancel waits for the run to settle; then it answers with the run as it is.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// Starts runs and owns their tasks.
 pub struct Runs {
     agent: Arc<Agent>,
-    store: Arc<dyn ConversationStore>,
+    store: Arc<dyn RunStore>,
+    leases: Arc<dyn Leases>,
+    log: Arc<dyn EventLog>,
     profiles: Profiles,
-    history_bytes: usize,
-    in_flight: Registry,
+    settings: Settings,
+    /// This process's name among the replicas.
+    replica: String,
+    live: Arc<LiveRuns>,
+    /// The runs' own tasks, which are waited for before the process ends.
     tasks: TaskTracker,
     draining: CancellationToken,
-    stopped: CancellationToken,
 }
 
-/// A run with its one reader. Dropping it cancels the run.
-pub struct Attached {
-    /// The run.
-    pub run: RunId,
-    /// The conversation, which may be new.
-    pub conversation: ConversationId,
-    /// The run's events; the channel closes after the terminal one.
-    pub events: mpsc::Receiver<AgentEvent>,
-    _cancel_when_dropped: DropGuard,
+/// What [`Runs`] works with.
+pub struct Parts {
+    /// The loop.
+    pub agent: Arc<Agent>,
+    /// Where runs are kept.
+    pub store: Arc<dyn RunStore>,
+    /// Who is alive.
+    pub leases: Arc<dyn Leases>,
+    /// Where their events are kept.
+    pub log: Arc<dyn EventLog>,
+    /// Who may answer.
+    pub profiles: Profiles,
+    /// The rules.
+    pub settings: Settings,
 }
 
 /// Why a run did not start; then nothing was stored.
@@ -60,82 +87,145 @@ pub enum StartError {
     /// The server is about to stop.
     #[error("the server is shutting down")]
     Draining,
-    /// The user's message could not be committed.
+    /// The run to continue is none of the caller's.
+    #[error("there is no such run")]
+    NoSuchRun,
+    /// The store refused it.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Begin(#[from] BeginError),
+    /// Its events could not be kept.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The run that the same request began before cannot be read any more.
+    #[error("this request was made before")]
+    Joined {
+        /// That run.
+        run: RunId,
+        /// Why not.
+        #[source]
+        why: AttachError,
+    },
     /// Its task ended before it began.
     #[error("the run could not be started")]
     Failed,
 }
 
+/// Why a run cannot be read from there on.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// No such run of this owner.
+    #[error("there is no such run")]
+    NoSuchRun,
+    /// No event has the id that the reader says it has seen.
+    #[error("the run has no event with this id")]
+    BeyondEnd,
+    /// The events after the cursor are not kept any more.
+    #[error("the events after this one are not kept any more; read the run and its conversation instead")]
+    Evicted,
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 impl Runs {
-    /// A registry for runs of `agent`. `history_bytes` bounds the history a run begins with.
-    pub fn new(agent: Arc<Agent>, profiles: Profiles, history_bytes: usize) -> Self {
-        Self {
-            store: agent.store.clone(),
+    /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
+    pub fn new(parts: Parts, replica: String) -> Arc<Self> {
+        let Parts { agent, store, leases, log, profiles, settings } = parts;
+        let runs = Arc::new(Self {
             agent,
+            store,
+            leases,
+            log,
             profiles,
-            history_bytes,
-            in_flight: Registry::default(),
+            settings,
+            replica,
+            live: Arc::default(),
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
-            stopped: CancellationToken::new(),
-        }
+        });
+        keeper::spawn(&runs);
+        runs
     }
 
-    /// Starts a run and attaches to it. The user's message is committed when this returns. Dropping this future cancels a run
-    /// that has begun, like any reader that goes away: it is settled, not forgotten.
+    /// The owner's run of that id.
     ///
     /// # Errors
-    /// See [`StartError`].
-    pub async fn start(&self, caller: Caller, input: RunInput) -> Result<Attached, StartError> {
-        // Counted before the question is asked, so that the drain waits for a run that was let in just before it.
-        let _admitted = self.tasks.token();
-        if self.draining.is_cancelled() {
-            return Err(StartError::Draining);
+    /// When the store failed.
+    pub async fn find(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        let Some(mut record) = self.store.find_run(owner, run).await? else { return Ok(None) };
+        if let Some(live) = self.live.get(run).filter(|_| record.state.is_live()) {
+            record.last_event_id = live.log().ring().next_id().checked_sub(1);
         }
-        let profile = self.profile(&input.context_type)?;
-        let model = profile.models.choose(&input.model).map_err(StartError::NotOffered)?;
-        let id = RunId::fresh();
-        let conversation = input.conversation.unwrap_or_else(ConversationId::fresh);
-        self.in_flight.settled(&caller.owner, &conversation).await;
-
-        let cancel = self.stopped.child_token();
-        let place = self.in_flight.enter(&caller.owner, &conversation, cancel.clone());
-        let (sender, events) = mpsc::channel(EVENT_QUEUE);
-        let guard = cancel.clone().drop_guard();
-        let (begun, has_begun) = oneshot::channel();
-        let (agent, store, history_bytes) = (self.agent.clone(), self.store.clone(), self.history_bytes);
-        let attached_to = conversation.clone();
-        let running = async move {
-            let new = NewRun {
-                id,
-                owner: &caller.owner,
-                conversation: &conversation,
-                profile: &profile.id,
-                text: &input.message,
-                history_bytes,
-            };
-            let start = match store.begin_run(new).await {
-                Ok(start) => start,
-                Err(error) => return drop(begun.send(Err(error))),
-            };
-            // Whoever asked may be gone; their guard has cancelled the run then, and driving it settles it.
-            let _ = begun.send(Ok(()));
-            let system = system_prompt(&profile, input.context.as_ref());
-            let run = Run { id, caller, conversation, profile, model, context: input.context, system, start };
-            agent.drive(run, &sender, &cancel).await;
-            drop(place);
-        };
-        self.tasks.spawn(running.in_current_span());
-        has_begun.await.map_err(|_| StartError::Failed)??;
-        Ok(Attached { run: id, conversation: attached_to, events, _cancel_when_dropped: guard })
+        Ok(Some(record))
     }
 
-    fn profile(&self, context_type: &str) -> Result<Arc<Profile>, StartError> {
-        self.profiles
-            .select(context_type)
-            .ok_or_else(|| StartError::UnknownContextType(self.profiles.context_types().join(", ")))
+    /// Reads a run after the event with the id `after`, or from its first event.
+    ///
+    /// # Errors
+    /// See [`AttachError`].
+    pub async fn attach(&self, owner: &Owner, run: RunId, after: Option<u64>) -> Result<Attached, AttachError> {
+        let record = self.store.find_run(owner, run).await?.ok_or(AttachError::NoSuchRun)?;
+        self.attach_to(record, after).await
+    }
+
+    async fn attach_to(&self, record: RunRecord, after: Option<u64>) -> Result<Attached, AttachError> {
+        let run = record.id;
+        // Held before its log is looked for, so that the run cannot be given up in between.
+        let hold = self.live.get(run).map(|live| self.hold(live));
+        let ring = self.log.find(run).await?.ok_or(AttachError::Evicted)?;
+        let next = match after {
+            None => 0,
+            Some(id) => id.checked_add(1).ok_or(AttachError::BeyondEnd)?,
+        };
+        if ring.next_id() < next && ring.end().is_none() {
+            let _ = tokio::time::timeout(LAG, ring.reaches(next)).await;
+        }
+        if ring.next_id() < next {
+            return Err(AttachError::BeyondEnd);
+        }
+        if next < ring.first_kept() {
+            return Err(AttachError::Evicted);
+        }
+        let of = Of {
+            run,
+            conversation: record.conversation,
+            request_id: record.request_id,
+            background: record.background,
+        };
+        Ok(Attached::new(of, Reader::new(ring, next, Sees::Kept), hold))
+    }
+
+    /// Cancels a run wherever it runs, and returns it as it is after that; `None` when the owner has no such run. A run that has ended
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        let Some(record) = self.store.request_cancel(owner, run).await? else { return Ok(None) };
+        let Some(live) = self.live.get(run) else { return Ok(Some(record)) };
+        live.stop.stop(StopReason::Cancelled);
+        if tokio::time::timeout(SETTLING, live.settled.cancelled()).await.is_err() {
+            tracing::warn!(run.id = %run, "a cancelled run takes long to settle");
+        }
+        self.find(owner, run).await
+    }
+
+    /// Stops runs that were deleted with their conversation, as far as they live here, and forgets what they said.
+    pub async fn deleted(&self, conversation: &ConversationId, runs: &[RunId]) {
+        for run in runs {
+            if let Some(live) = self.live.get(*run) {
+                tracing::info!(run.id = %run, conversation.id = %conversation, "run deleted while it ran");
+                live.stop.stop(StopReason::Cancelled);
+            }
+            self.log.forget(*run).await;
+        }
+    }
+
+    fn hold(&self, live: Arc<Live>) -> Hold {
+        Hold::new(live, self.settings.grace, self.tasks.clone())
     }
 
     /// Refuses new runs from now on.
@@ -144,9 +234,9 @@ impl Runs {
         self.tasks.close();
     }
 
-    /// Whether new runs are refused.
-    pub fn is_draining(&self) -> bool {
-        self.draining.is_cancelled()
+    /// Cancelled when new runs are refused.
+    pub fn draining(&self) -> &CancellationToken {
+        &self.draining
     }
 
     /// Returns when no run is left. Only after [`Self::drain`].
@@ -154,8 +244,10 @@ impl Runs {
         self.tasks.wait().await;
     }
 
-    /// Cancels whatever still runs.
-    pub fn cancel_all(&self) {
-        self.stopped.cancel();
+    /// Ends whatever still runs as interrupted: the process has no time left for it.
+    pub fn interrupt_all(&self) {
+        for live in self.live.all() {
+            live.stop.stop(StopReason::Interrupted);
+        }
     }
 }

@@ -6,4 +6,7 @@ use crate::chat::event::AgentEvent;
 pub trait EventSink: Send + Sync {
     /// Takes the next event.
     fn emit(&self, event: AgentEvent);
+
+    /// The id that the next event gets.
+    fn next_id(&self) -> u64;
 }

@@ -1,9 +1,11 @@
 //! The seams of the product: what the loop, and the floors beside each other, ask of the outside. One small trait each.
 
 pub mod clock;
+pub mod conversations;
 pub mod drafts;
 pub mod events;
 pub mod identity;
+pub mod leases;
 pub mod llm;
 pub mod previews;
 pub mod store;

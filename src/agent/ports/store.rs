@@ -1,37 +1,79 @@
-//! The conversations' port: what was said, durable, scoped by owner.
+//! The runs' port: a run's life in the store, from its question to its end. What was said is durable and scoped by owner.
+//!
+//! Runs of a conversation form a tree: each run goes on from a message of another one, or from the beginning. The messages on
+//! the way from the root to a run are its history.
 
 use async_trait::async_trait;
 
 use crate::chat::caller::Owner;
-use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::event::Failure;
+use crate::chat::ids::{ConversationId, RunId, ToolCallId};
+use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Message, UserMessage};
+use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
+use crate::chat::trail::TrailEntry;
+use crate::chat::unfinished::Unfinished;
 
-/// Keeps conversations.
+/// What the server writes in the user's place when an interrupted answer is continued.
+pub const CONTINUE_REQUEST: &str = "[Your previous answer was interrupted. Go on from where it stopped, without repeating what was \
+                                    said. A call whose state is unknown must not be repeated before you have checked.]";
+
+/// Keeps runs and what was said in them.
 ///
-/// Runs of one conversation are ordered by their start and each run's messages stay together, so that the transcript is
-/// valid for a model whatever happened: an assistant message with calls is only ever appended together with all its results.
+/// Each run's messages stay together, so that the transcript is valid for a model whatever happened: an assistant message
+/// with calls is only ever kept together with all its results.
+///
+/// **Invariant:** only a live run changes. A run that has ended, or is gone, refuses everything with [`StoreError::RunEnded`]:
+/// whoever was paused beyond the lease, and comes back, can do nothing any more.
 #[async_trait]
-pub trait ConversationStore: Send + Sync {
+pub trait RunStore: Send + Sync {
     /// Begins a run: makes the conversation if the owner has none of that id, and commits the user's message together
-    /// with the decisions that the model has not been told yet, which are thereby told.
+    /// with the decisions that the model has not been told yet, which are thereby told, and the trail of both.
     ///
     /// # Errors
-    /// When nothing could be committed; then nothing was.
-    async fn begin_run(&self, run: NewRun<'_>) -> Result<RunStart, StoreError>;
+    /// See [`BeginError`]; then nothing was committed.
+    async fn begin_run(&self, run: NewRun<'_>) -> Result<Begun, BeginError>;
 
-    /// Appends messages of a running run, all or none. They are numbered from `first` on, where 0 is the user's message; a
-    /// message whose number is taken is already kept, so a commit of unknown fate can be repeated.
+    /// Makes a queued run the running one, if its turn has come: none of its conversation is running, and none that was
+    /// queued before it waits. `None` while it has to wait.
+    ///
+    /// # Errors
+    /// When it has ended meanwhile, or the store failed.
+    async fn promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, StoreError>;
+
+    /// Notes, before it is sent, a write that a tool is about to do, with the turn as it stands: should nobody come back
+    /// from it, the turn is settled from this note.
+    ///
+    /// # Errors
+    /// When it was dispatched before, the run has ended, or it could not be committed: then it must not be sent.
+    async fn dispatch(&self, run: RunId, call: &ToolCallId, turn: &Unfinished) -> Result<(), StoreError>;
+
+    /// Appends messages of a running run with their part of the trail, all or none. Both are numbered, so a commit of
+    /// unknown fate can be repeated: what has its number already is kept as it is.
     ///
     /// # Errors
     /// When they could not be committed.
-    async fn append(&self, run: RunId, first: u32, messages: &[Message]) -> Result<(), StoreError>;
+    async fn append(&self, run: RunId, commit: Commit<'_>) -> Result<(), StoreError>;
 
-    /// Records how a run ended.
+    /// Appends the rest and records how the run ended, in one step.
     ///
     /// # Errors
     /// When it could not be committed.
-    async fn finish_run(&self, run: RunId, outcome: RunOutcome, usage: Usage) -> Result<(), StoreError>;
+    async fn finish_run(&self, run: RunId, commit: Commit<'_>, end: RunEnd<'_>) -> Result<(), StoreError>;
+
+    /// The owner's run of that id.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn find_run(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Asks whoever runs it to cancel a run, and ends one that nobody has begun. Returns the run as it is then; one that has
+    /// ended stays as it is.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
 }
 
 /// A run about to begin.
@@ -41,19 +83,69 @@ pub struct NewRun<'a> {
     pub id: RunId,
     /// Whose conversation it is.
     pub owner: &'a Owner,
-    /// The conversation to continue or begin.
+    /// The conversation to go on with or begin.
     pub conversation: &'a ConversationId,
-    /// The profile that answers.
-    pub profile: &'a str,
-    /// The user's words.
-    pub text: &'a str,
-    /// How much history to load, newest first, in bytes of stored messages.
+    /// The `context_type` that selected the profile.
+    pub context_type: &'a str,
+    /// What it answers.
+    pub question: Question<'a>,
+    /// Makes a repeated request find this run.
+    pub key: Option<RequestKey<'a>>,
+    /// Whether it may wait behind a run that is there already, and how many may wait in a conversation at most; `None`:
+    /// it is refused.
+    pub queue: Option<u32>,
+    /// Whether it goes on when nobody reads.
+    pub background: bool,
+    /// The HTTP request that asks for it.
+    pub request_id: &'a str,
+    /// The process that runs it.
+    pub replica: &'a str,
+    /// How long it counts as alive without a beat, in milliseconds.
+    pub lease_ms: i64,
+    /// How much history to load, newest first, in bytes of stored messages; 0 means all.
     pub history_bytes: usize,
+}
+
+/// What a run answers.
+#[derive(Debug, Clone, Copy)]
+pub enum Question<'a> {
+    /// A new message or an earlier one again, after `parent`; `None` goes on from the newest run.
+    Ask {
+        /// The message.
+        ask: &'a Ask,
+        /// The message it follows. With [`Ask::Again`]: the user message to answer again, or an answer whose question is meant.
+        parent: Option<Parent>,
+    },
+    /// An earlier run of this conversation that did not end well goes on: from what it said, or, if it said nothing, by answering its
+    /// question again.
+    Continue(RunId),
+}
+
+/// A client's name for a request, and what it asked: `Idempotency-Key`.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestKey<'a> {
+    /// The client's key, unique for its owner for a day.
+    pub key: &'a str,
+    /// A digest of the request.
+    pub digest: &'a [u8],
+}
+
+/// How a run has begun.
+#[derive(Debug, Clone)]
+pub enum Begun {
+    /// It is the conversation's running one.
+    Running(RunStart),
+    /// It waits; its message is committed.
+    Queued,
+    /// The same request was made before: this is its run.
+    Joined(Box<RunRecord>),
 }
 
 /// What a run begins with.
 #[derive(Debug, Clone)]
 pub struct RunStart {
+    /// The summary of what lies before the history, where that was left out.
+    pub summary: Option<String>,
     /// The newest earlier messages that fit, oldest first; begins with a user message and holds no half of a tool pair. Of a
     /// run that fits only in part its question is there, and its newest turns.
     pub history: Vec<Message>,
@@ -61,15 +153,61 @@ pub struct RunStart {
     pub message: UserMessage,
 }
 
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunOutcome {
-    /// With an answer.
-    Completed,
-    /// With this failure code.
-    Failed(&'static str),
-    /// Its client went away.
-    Cancelled,
+/// Why a run did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// The conversation has a run already.
+    #[error("the conversation has a run already")]
+    Busy {
+        /// That run.
+        running: RunId,
+    },
+    /// As many runs wait as may.
+    #[error("too many runs wait in this conversation")]
+    QueueFull,
+    /// The key was used for another request.
+    #[error("the idempotency key was used for another request")]
+    KeyMismatch,
+    /// The message to go on from is not in this conversation.
+    #[error("the conversation has no such message")]
+    NoSuchMessage,
+    /// There is nothing to answer again.
+    #[error("the conversation has no user message to answer again")]
+    NothingToRepeat,
+    /// The run to continue is still live or has its answer.
+    #[error("the run is {}, and only one that failed, was cancelled or interrupted can be continued", _0.name())]
+    NotContinuable(RunState),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a run has to say since its last commit.
+#[derive(Debug, Clone, Copy)]
+pub struct Commit<'a> {
+    /// The number of the first of `messages` in the run; 0 is the user's message.
+    pub first: u32,
+    /// Messages; calls and their results together.
+    pub messages: &'a [Message],
+    /// The number of the first of `trail` in the run; 0 is the user's message, which `begin_run` writes.
+    pub first_entry: u32,
+    /// What happened.
+    pub trail: &'a [TrailEntry],
+    /// Model calls that have ended, in all.
+    pub turns: u32,
+    /// What they cost, in all.
+    pub usage: Usage,
+}
+
+/// How a run ends.
+#[derive(Debug, Clone, Copy)]
+pub struct RunEnd<'a> {
+    /// A state that is not live.
+    pub state: RunState,
+    /// Why it failed.
+    pub error: Option<&'a Failure>,
+    /// The id of its terminal event.
+    pub last_event_id: u64,
 }
 
 /// A store that failed.
@@ -81,4 +219,7 @@ pub enum StoreError {
     /// A row does not read back as what was written.
     #[error("a stored record is damaged")]
     Damaged(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The run has ended, or is gone: somebody else ended it, and nothing of it changes any more.
+    #[error("the run has ended")]
+    RunEnded,
 }

@@ -39,6 +39,12 @@ pub trait EventLog: Send + Sync {
     /// When it could not be done now; it can be repeated.
     async fn seal(&self, run: RunId, end: AgentEvent) -> Result<(), LogError>;
 
+    /// The runs of other processes that are read here and have no end in their logs yet.
+    async fn followed(&self) -> Vec<RunId>;
+
+    /// Removes what is kept longer than it has to be; its owner calls it every second.
+    async fn sweep(&self);
+
     /// Forgets a log at once; its readers are told that they lost their place.
     async fn forget(&self, run: RunId);
 }

@@ -1,0 +1,229 @@
+//! The conversations' port: what users see of their conversations, and the summaries that stand for their older parts.
+
+use async_trait::async_trait;
+use serde_json::value::RawValue;
+
+use super::store::StoreError;
+use crate::chat::caller::Owner;
+use crate::chat::ids::{ConversationId, MessageId, RunId};
+use crate::chat::message::Message;
+use crate::chat::run::RunRecord;
+use crate::chat::trail::CallFate;
+
+/// Reads and changes conversations as their owners see them.
+#[async_trait]
+pub trait ConversationStore: Send + Sync {
+    /// The owner's conversations, newest change first, from `cursor` on.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn conversations(&self, owner: &Owner, page: Page) -> Result<Paged<ConversationHead>, PageError>;
+
+    /// The conversation with the messages of its newest branch, oldest first.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn conversation(&self, owner: &Owner, id: &ConversationId) -> Result<Option<ConversationView>, StoreError>;
+
+    /// Gives the conversation a title; what it is then, `None` when there is none.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn rename(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        title: &str,
+    ) -> Result<Option<ConversationHead>, StoreError>;
+
+    /// Deletes the conversation with its runs, messages, summaries, trail, drafts and previews. The runs that were live, whose
+    /// owners find them gone; `None` when there was no such conversation.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn delete(&self, owner: &Owner, id: &ConversationId) -> Result<Option<Vec<RunId>>, StoreError>;
+
+    /// Everything of the conversation: all branches, runs and the trail.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn export(&self, owner: &Owner, id: &ConversationId) -> Result<Option<ConversationExport>, StoreError>;
+
+    /// The conversation's trail, oldest first, from `cursor` on; `None` when there is no such conversation.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn trail(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        page: Page,
+    ) -> Result<Option<Paged<TrailItem>>, PageError>;
+}
+
+/// Keeps summaries of what no longer fits.
+#[async_trait]
+pub trait SummaryStore: Send + Sync {
+    /// What the next run after `run` would leave out of its history with `history_bytes` of room and is not covered by a summary
+    /// yet, with the summary it goes on from; `None` when everything fits or is covered. Leaves the newer half of the room out of it, so
+    /// that one summary serves several runs.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn unsummarised(&self, run: RunId, history_bytes: usize) -> Result<Option<Unsummarised>, StoreError>;
+
+    /// Keeps a summary of everything up to and including the run `upto`, on its branch.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn keep_summary(&self, upto: RunId, text: &str) -> Result<(), StoreError>;
+}
+
+/// Which part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// At most so many.
+    pub limit: u32,
+    /// Where the part before ended, as [`Paged::next`] said; `None` begins.
+    pub cursor: Option<String>,
+}
+
+/// Why a part of a list could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The cursor is none of this list's.
+    #[error("the cursor is not one that this list gave")]
+    BadCursor,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paged<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Where the next part begins; `None` when there is none.
+    pub next: Option<String>,
+}
+
+/// A conversation in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationHead {
+    /// Its id.
+    pub id: ConversationId,
+    /// The title it was given, or the beginning of its first message.
+    pub title: String,
+    /// The `context_type` of its newest run.
+    pub context_type: String,
+    /// When it began, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+    /// When its newest run began, or it was renamed.
+    pub updated_at_ms: i64,
+    /// Messages that a user sees on its newest branch.
+    pub message_count: u64,
+}
+
+/// A conversation with its messages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConversationView {
+    /// Its head.
+    pub head: ConversationHead,
+    /// The newest branch.
+    pub messages: Vec<MessageView>,
+}
+
+/// A message as a user sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageView {
+    /// Its id.
+    pub id: MessageId,
+    /// Who said it.
+    pub role: Role,
+    /// The words; may be empty where the assistant only called tools.
+    pub text: String,
+    /// The tools it called and what became of them.
+    pub calls: Vec<CallView>,
+    /// When it was kept, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+}
+
+/// Who said a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The user.
+    User,
+    /// The assistant.
+    Assistant,
+}
+
+/// A tool call as a user sees it: never its arguments or result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallView {
+    /// The call's id.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// What became of it.
+    pub fate: CallFate,
+}
+
+/// All of a conversation.
+#[derive(Debug, Clone)]
+pub struct ConversationExport {
+    /// Its head.
+    pub head: ConversationHead,
+    /// All its runs, in the order of their start.
+    pub runs: Vec<RunExport>,
+    /// All of its trail.
+    pub trail: Vec<TrailItem>,
+}
+
+/// A run with what was said in it.
+#[derive(Debug, Clone)]
+pub struct RunExport {
+    /// The run.
+    pub run: RunRecord,
+    /// The message it goes on from; `None` at the beginning.
+    pub parent: Option<MessageId>,
+    /// Its messages as the model sees them.
+    pub messages: Vec<MessageExport>,
+}
+
+/// A message as it is kept for the model.
+#[derive(Debug, Clone)]
+pub struct MessageExport {
+    /// Its id.
+    pub id: MessageId,
+    /// `user`, `assistant` or `tool_results`.
+    pub kind: String,
+    /// When it was kept, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+    /// The message in the store's own JSON.
+    pub body: Box<RawValue>,
+}
+
+/// An entry of the trail as it was kept.
+#[derive(Debug, Clone)]
+pub struct TrailItem {
+    /// When it happened, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// What kind of thing.
+    pub kind: String,
+    /// In which run.
+    pub run: Option<RunId>,
+    /// A JSON object of the rest; secret-looking values are left out.
+    pub body: Box<RawValue>,
+}
+
+/// What a summary has to cover.
+#[derive(Debug, Clone)]
+pub struct Unsummarised {
+    /// The summary so far.
+    pub before: Option<String>,
+    /// The messages after it, oldest first.
+    pub messages: Vec<Message>,
+    /// The run that ends them.
+    pub upto: RunId,
+}

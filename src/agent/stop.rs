@@ -1,0 +1,41 @@
+//! How a run is told to stop, and why.
+
+use std::sync::{Arc, OnceLock};
+
+use tokio_util::sync::CancellationToken;
+
+/// Why a run has to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// Nobody wants its answer any more.
+    Cancelled,
+    /// Its process stops, or has lost its lease.
+    Interrupted,
+}
+
+/// Tells one run to stop. The first reason counts.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    token: CancellationToken,
+    reason: Arc<OnceLock<StopReason>>,
+}
+
+impl Stop {
+    /// Tells the run to stop.
+    pub fn stop(&self, reason: StopReason) {
+        // Whoever was first has said why.
+        let _ = self.reason.set(reason);
+        self.token.cancel();
+    }
+
+    /// Why the run has to stop, if it has.
+    pub fn reason(&self) -> Option<StopReason> {
+        self.reason.get().copied()
+    }
+
+    /// Done when the run has to stop.
+    pub async fn stopped(&self) -> StopReason {
+        self.token.cancelled().await;
+        self.reason().unwrap_or(StopReason::Cancelled)
+    }
+}

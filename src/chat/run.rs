@@ -1,0 +1,107 @@
+//! A run as its owner sees it from outside: its state, what it cost, how it ended.
+
+use super::event::{AgentEvent, Failure};
+use super::ids::{ConversationId, RunId};
+use super::stream::Usage;
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunState {
+    /// It waits until the runs before it in its conversation have ended.
+    Queued,
+    /// It runs.
+    Running,
+    /// It ended with a call that its user has to approve.
+    AwaitingApproval,
+    /// It ended with an answer.
+    Completed,
+    /// It ended with an error.
+    Failed,
+    /// Whoever asked went away, or asked to stop.
+    Cancelled,
+    /// The server that ran it stopped.
+    Interrupted,
+}
+
+impl RunState {
+    /// All states.
+    pub const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Running,
+        Self::AwaitingApproval,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Interrupted,
+    ];
+
+    /// Its name on every wire and in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::AwaitingApproval => "awaiting_approval",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// The state of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Whether somebody still works on it or will.
+    pub fn is_live(self) -> bool {
+        match self {
+            Self::Queued | Self::Running => true,
+            Self::AwaitingApproval | Self::Completed | Self::Failed | Self::Cancelled | Self::Interrupted => false,
+        }
+    }
+}
+
+/// A run as the store knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    /// Its id.
+    pub id: RunId,
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// Where it stands.
+    pub state: RunState,
+    /// The profile that answers, by the `context_type` that selects it.
+    pub context_type: String,
+    /// Model calls that have ended.
+    pub turns: u32,
+    /// What they cost together.
+    pub usage: Usage,
+    /// Why it failed.
+    pub error: Option<Failure>,
+    /// When it was asked for, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+    /// When it ended.
+    pub finished_at_ms: Option<i64>,
+    /// The id of its newest event that the store knows of; `None` before the first.
+    pub last_event_id: Option<u64>,
+    /// The HTTP request that asked for it; errors in its stream name it.
+    pub request_id: String,
+    /// Whether it goes on when nobody reads.
+    pub background: bool,
+    /// The run that it continues.
+    pub continues: Option<RunId>,
+}
+
+impl RunRecord {
+    /// The terminal event of a run that has ended; `None` while it has not.
+    pub fn end(&self) -> Option<AgentEvent> {
+        match self.state {
+            RunState::Queued | RunState::Running => None,
+            RunState::Completed | RunState::AwaitingApproval => Some(AgentEvent::Finished { usage: self.usage }),
+            RunState::Failed => Some(AgentEvent::Failed(self.error.clone().unwrap_or_else(Failure::internal))),
+            RunState::Cancelled => Some(AgentEvent::Cancelled),
+            RunState::Interrupted => Some(AgentEvent::Interrupted),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The trail: what happened in a conversation, for people who look into it later. Written with what it tells of, never changed.
+
+use super::ids::{RunId, ToolCallId};
+use super::message::ModelOrigin;
+use super::preview::Decided;
+use super::run::RunState;
+use super::stream::Usage;
+use super::tool::ToolInput;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrailEntry {
+    /// When, in milliseconds since the Unix epoch; of a thing that took time, when it ended.
+    pub at_ms: i64,
+    /// In which run; a decision belongs to none.
+    pub run: Option<RunId>,
+    /// What.
+    pub what: Happened,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Happened {
+    /// A run began with a message.
+    UserMessage {
+        /// The user's words; what the server wrote for a run that continues another.
+        text: String,
+        /// Decisions that the model was told with it.
+        decisions: Vec<Decided>,
+    },
+    /// A model was asked.
+    ModelTurn {
+        /// The turn's number in its run.
+        turn: u32,
+        /// Who answered; `None` when nobody did.
+        origin: Option<ModelOrigin>,
+        /// What the vendor calls the request.
+        request_id: Option<String>,
+        /// What it said.
+        text: String,
+        /// Its reasoning.
+        thinking: String,
+        /// The tools it called, by name.
+        calls: Vec<String>,
+        /// How it ended: `stop`, `length`, …, or the code of an error.
+        finish: String,
+        /// Token counts, where the vendor gave any.
+        usage: Option<Usage>,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// A tool was called.
+    ToolCall {
+        /// The turn that called it.
+        turn: u32,
+        /// The call.
+        id: ToolCallId,
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        arguments: ToolInput,
+        /// What the model was told.
+        result: String,
+        /// How it went.
+        fate: CallFate,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// A user decided a preview.
+    PreviewDecided(Decided),
+    /// A run ended.
+    RunEnded {
+        /// How.
+        state: RunState,
+        /// The code and message of its error.
+        error: Option<(String, String)>,
+        /// What it cost.
+        usage: Usage,
+    },
+}
+
+impl Happened {
+    /// The entry's kind on the wire.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::UserMessage { .. } => "user_message",
+            Self::ModelTurn { .. } => "model_turn",
+            Self::ToolCall { .. } => "tool_call",
+            Self::PreviewDecided(_) => "preview_decided",
+            Self::RunEnded { .. } => "run_ended",
+        }
+    }
+}
+
+/// What became of a tool call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallFate {
+    /// It ran and succeeded.
+    Done,
+    /// It ran or was refused, and the model got an error.
+    Failed,
+    /// The run ended before it.
+    NotRun,
+    /// It was sent off and nobody knows whether it took effect.
+    Unknown,
+}
+
+impl CallFate {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::NotRun => "not_run",
+            Self::Unknown => "unknown",
+        }
+    }
+}

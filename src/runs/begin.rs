@@ -1,0 +1,334 @@
+//! How a run begins: its message is committed, then its task drives it. A conversation has one running run; what happens to a second
+//! one is its request's choice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::Instrument;
+
+use super::live::Live;
+use super::log::EventLog;
+use super::log::ring::{Reader, Sees};
+use super::reading::{Attached, Of};
+use super::{Runs, StartError};
+use crate::agent::ports::events::EventSink;
+use crate::agent::ports::store::{BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError};
+use crate::agent::profile::Profile;
+use crate::agent::prompt::system_prompt;
+use crate::agent::run::{Agent, Run};
+use crate::agent::stop::StopReason;
+use crate::chat::caller::{Caller, Owner};
+use crate::chat::causes::Causes;
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput};
+use crate::chat::model::ModelChoice;
+use crate::chat::run::{RunRecord, RunState};
+use crate::chat::stream::Usage;
+
+/// How long a request waits for a run that was told to make way, or is about to end by itself.
+const MAKING_WAY: Duration = Duration::from_secs(5);
+
+/// How long a request waits for a run whose client may just be leaving: a user who stops an answer and asks the next thing at once
+/// must not be told that the conversation is busy.
+const LEAVING: Duration = Duration::from_millis(500);
+
+/// The pause between two looks at a run that somebody else ends.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The pause between two tries of a queued run to take its turn.
+const TURN_AGAIN: Duration = Duration::from_millis(250);
+
+/// The request that asks for a run, as far as the run needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Its id.
+    pub id: String,
+    /// The client's own name for it and a digest of what it asks: a second request with both finds the first one's run.
+    pub key: Option<(String, Vec<u8>)>,
+}
+
+/// A run as it was asked for.
+struct Asked {
+    conversation: ConversationId,
+    question: Asking,
+    manner: Manner,
+    profile: Arc<Profile>,
+    model: ModelChoice,
+    request: Request,
+}
+
+/// An owned [`Question`].
+enum Asking {
+    Ask { ask: Ask, parent: Option<Parent> },
+    Continue(RunId),
+}
+
+impl Runs {
+    /// Starts a run and attaches to it, or attaches to the one that the same request began before. The user's message is committed when
+    /// this returns. Dropping this future cancels a run that has begun, like any reader that goes away: it is settled, not forgotten.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(&self, caller: Caller, input: RunInput, request: Request) -> Result<Attached, StartError> {
+        let RunInput { ask, context_type, conversation, parent, manner } = input;
+        let (profile, model) = self.answering(&context_type, &manner)?;
+        let conversation = conversation.unwrap_or_else(ConversationId::fresh);
+        let question = Asking::Ask { ask, parent };
+        self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await
+    }
+
+    /// Goes on with a run that was interrupted, cancelled or failed, in a new one.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn go_on(
+        &self,
+        caller: Caller,
+        run: RunId,
+        manner: Manner,
+        request: Request,
+    ) -> Result<Attached, StartError> {
+        let found = self.store.find_run(&caller.owner, run).await.map_err(BeginError::from)?;
+        let RunRecord { conversation, context_type, .. } = found.ok_or(StartError::NoSuchRun)?;
+        let (profile, model) = self.answering(&context_type, &manner)?;
+        let question = Asking::Continue(run);
+        self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await
+    }
+
+    fn answering(&self, context_type: &str, manner: &Manner) -> Result<(Arc<Profile>, ModelChoice), StartError> {
+        let unknown = || StartError::UnknownContextType(self.profiles.context_types().join(", "));
+        let profile = self.profiles.select(context_type).ok_or_else(unknown)?;
+        let model = profile.models.choose(&manner.model).map_err(StartError::NotOffered)?;
+        Ok((profile, model))
+    }
+
+    async fn begin(&self, caller: Caller, asked: Asked) -> Result<Attached, StartError> {
+        // Counted before the question is asked, so that the drain waits for a run that was let in just before it.
+        let _admitted = self.tasks.token();
+        let owner = caller.owner.clone();
+        let on_busy = asked.manner.on_busy.unwrap_or(self.settings.on_busy);
+        let asked = Arc::new(asked);
+        let mut patience = None;
+        loop {
+            if self.draining.is_cancelled() {
+                return Err(StartError::Draining);
+            }
+            match self.try_begin(caller.clone(), &asked, on_busy).await {
+                Err(StartError::Begin(BeginError::Busy { running })) => {
+                    let until = *patience.get_or_insert(Instant::now() + self.patience(on_busy, running));
+                    if on_busy == OnBusy::Interrupt {
+                        self.cancel(&owner, running).await.map_err(BeginError::from)?;
+                    }
+                    if !self.ends_before(&owner, running, until).await {
+                        return Err(BeginError::Busy { running }.into());
+                    }
+                }
+                begun => return begun,
+            }
+        }
+    }
+
+    /// How long a request waits for the run that is there already.
+    fn patience(&self, on_busy: OnBusy, running: RunId) -> Duration {
+        let live = self.live.get(running);
+        let is_ending = live.as_ref().is_some_and(|live| live.stop.reason().is_some());
+        match on_busy {
+            OnBusy::Interrupt => MAKING_WAY,
+            OnBusy::Reject | OnBusy::Enqueue if is_ending => MAKING_WAY,
+            OnBusy::Reject | OnBusy::Enqueue if live.is_some_and(|live| !live.background) => LEAVING,
+            OnBusy::Reject | OnBusy::Enqueue => Duration::ZERO,
+        }
+    }
+
+    /// Whether the run ends before `until`.
+    async fn ends_before(&self, owner: &Owner, run: RunId, until: Instant) -> bool {
+        loop {
+            if let Some(live) = self.live.get(run) {
+                if timeout(until.saturating_duration_since(Instant::now()), live.settled.cancelled()).await.is_err() {
+                    return false;
+                }
+            }
+            match self.store.find_run(owner, run).await {
+                Ok(Some(record)) if record.state.is_live() => {}
+                Ok(_) | Err(_) => return true,
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    async fn try_begin(&self, caller: Caller, asked: &Arc<Asked>, on_busy: OnBusy) -> Result<Attached, StartError> {
+        let id = RunId::fresh();
+        let background = asked.manner.background.unwrap_or(asked.profile.background);
+        let writer = self.log.open(id).await?;
+        let live = Live::new(id, background, writer, self.settings.lease);
+        let hold = self.hold(live.clone());
+        let (begun, has_begun) = oneshot::channel();
+        let task = Task {
+            agent: self.agent.clone(),
+            store: self.store.clone(),
+            log: self.log.clone(),
+            live: live.clone(),
+            caller,
+            asked: asked.clone(),
+            replica: self.replica.clone(),
+            lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
+            queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
+            history_bytes: self.settings.history_bytes,
+        };
+        let place = self.live.enter(live.clone());
+        let running = async move {
+            task.run(begun).await;
+            drop(place);
+        };
+        self.tasks.spawn(running.in_current_span());
+        let joined = match has_begun.await {
+            Ok(Ok(None)) => None,
+            Ok(Ok(Some(record))) => Some(record),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => return Err(StartError::Failed),
+        };
+        let Some(record) = joined else {
+            let of = Of {
+                run: id,
+                conversation: asked.conversation.clone(),
+                request_id: asked.request.id.clone(),
+                background,
+            };
+            let sees = if background { Sees::Kept } else { Sees::Everything };
+            return Ok(Attached::new(of, Reader::new(live.log().ring().clone(), 0, sees), Some(hold)));
+        };
+        let run = record.id;
+        let attached = self.attach_to(*record, None).await;
+        attached.map_err(|why| StartError::Joined { run, why })
+    }
+}
+
+/// A run's task.
+struct Task {
+    agent: Arc<Agent>,
+    store: Arc<dyn RunStore>,
+    log: Arc<dyn EventLog>,
+    live: Arc<Live>,
+    caller: Caller,
+    asked: Arc<Asked>,
+    replica: String,
+    lease_ms: i64,
+    queue: Option<u32>,
+    history_bytes: usize,
+}
+
+/// Tells whoever asked how it began: the record of the run that the same request began before, if there is one.
+type TellBegun = oneshot::Sender<Result<Option<Box<RunRecord>>, BeginError>>;
+
+impl Task {
+    async fn run(self, begun: TellBegun) {
+        let Asked { conversation, question, request, profile, .. } = &*self.asked;
+        let new = NewRun {
+            id: self.live.id,
+            owner: &self.caller.owner,
+            conversation,
+            context_type: &profile.context_type,
+            question: match question {
+                Asking::Ask { ask, parent } => Question::Ask { ask, parent: *parent },
+                Asking::Continue(run) => Question::Continue(*run),
+            },
+            key: request.key.as_ref().map(|(key, digest)| RequestKey { key, digest }),
+            queue: self.queue,
+            background: self.live.background,
+            request_id: &request.id,
+            replica: &self.replica,
+            lease_ms: self.lease_ms,
+            history_bytes: self.history_bytes,
+        };
+        let since = std::time::Instant::now();
+        let answer = self.store.begin_run(new).await;
+        self.live.renewed(since);
+        // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
+        let start = match answer {
+            Err(error) => {
+                self.log.forget(self.live.id).await;
+                return drop(begun.send(Err(error)));
+            }
+            Ok(Begun::Joined(record)) => {
+                self.log.forget(self.live.id).await;
+                return drop(begun.send(Ok(Some(record))));
+            }
+            Ok(Begun::Running(start)) => {
+                let _ = begun.send(Ok(None));
+                start
+            }
+            Ok(Begun::Queued) => {
+                let _ = begun.send(Ok(None));
+                match self.turn().await {
+                    Ok(start) => start,
+                    Err(end) => return self.live.emit(end),
+                }
+            }
+        };
+        let Self { agent, live, caller, asked, .. } = self;
+        let context = asked.manner.context.clone();
+        let system = system_prompt(&asked.profile, context.as_ref());
+        let run = Run {
+            id: live.id,
+            caller,
+            conversation: asked.conversation.clone(),
+            profile: asked.profile.clone(),
+            model: asked.model.clone(),
+            context,
+            system,
+            start,
+        };
+        agent.drive(run, &*live, &live.stop).await;
+    }
+
+    /// Waits until the runs before this one have ended; the terminal event when this one ends first.
+    async fn turn(&self) -> Result<RunStart, AgentEvent> {
+        loop {
+            match self.store.promote(self.live.id, self.history_bytes).await {
+                Ok(Some(start)) => return Ok(start),
+                Ok(None) => {}
+                Err(StoreError::RunEnded) => return Err(self.ended_elsewhere().await),
+                Err(error @ (StoreError::Unavailable(_) | StoreError::Damaged(_))) => {
+                    // The lease ends it when this lasts.
+                    tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "a queued run could not be looked at");
+                }
+            }
+            tokio::select! {
+                () = sleep(TURN_AGAIN) => {}
+                reason = self.live.stop.stopped() => return Err(self.give_up(reason).await),
+            }
+        }
+    }
+
+    async fn give_up(&self, reason: StopReason) -> AgentEvent {
+        let (state, event) = match reason {
+            StopReason::Cancelled => (RunState::Cancelled, AgentEvent::Cancelled),
+            StopReason::Interrupted => (RunState::Interrupted, AgentEvent::Interrupted),
+        };
+        let nothing =
+            Commit { first: 1, messages: &[], first_entry: 1, trail: &[], turns: 0, usage: Usage::default() };
+        let end = RunEnd { state, error: None, last_event_id: self.live.next_id() };
+        if let Err(error) = self.store.finish_run(self.live.id, nothing, end).await {
+            tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "the end of a queued run was not recorded");
+        }
+        event
+    }
+
+    /// How a run ended that somebody else has ended.
+    async fn ended_elsewhere(&self) -> AgentEvent {
+        let found = self.store.find_run(&self.caller.owner, self.live.id).await;
+        found.ok().flatten().and_then(|record| record.end()).unwrap_or(AgentEvent::Interrupted)
+    }
+}
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        Self::Begin(error.into())
+    }
+}

@@ -1,0 +1,62 @@
+//! The rules of runs, as the configuration gives them.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::chat::input::OnBusy;
+
+/// `[runs]`: the bounds of a run, and what becomes of it when nobody reads.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Model calls; 0 means no limit.
+    pub max_turns: u32,
+    /// Tool calls; 0 means no limit.
+    pub max_tool_calls: u32,
+    /// Seconds in all; 0 means no limit.
+    pub wall_s: u64,
+    /// Seconds that a run waits for a reader after the last one went away; 0 cancels it at once.
+    pub grace_s: u64,
+    /// What happens to a request whose conversation has a run already: `reject`, `enqueue` or `interrupt`.
+    pub on_busy: String,
+    /// Runs that may wait in one conversation.
+    pub queue: u32,
+    /// Seconds after which a process that says nothing counts as dead.
+    pub lease_s: u64,
+    /// Seconds that the events of a run are kept after its end.
+    pub retention_s: u64,
+    /// Days that the trail is kept; 0 means for ever.
+    pub trail_days: u32,
+}
+
+/// The same as the engine uses it.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How long a run waits for a reader after the last one went away.
+    pub grace: Duration,
+    /// What happens to a request whose conversation has a run already, where it does not say.
+    pub on_busy: OnBusy,
+    /// Runs that may wait in one conversation.
+    pub queue: u32,
+    /// How long a process lives without a beat.
+    pub lease: Duration,
+    /// How long the trail is kept; `None` means for ever.
+    pub trail: Option<Duration>,
+    /// How much history a run begins with, in bytes; 0 means all.
+    pub history_bytes: usize,
+}
+
+impl Config {
+    /// The engine's settings; `history_bytes` is a limit of requests.
+    pub fn settings(&self, history_bytes: usize) -> Settings {
+        Settings {
+            grace: Duration::from_secs(self.grace_s),
+            on_busy: OnBusy::parse(&self.on_busy).unwrap_or(OnBusy::Reject),
+            queue: self.queue,
+            lease: Duration::from_secs(self.lease_s),
+            trail: (self.trail_days != 0).then(|| Duration::from_secs(u64::from(self.trail_days) * 86_400)),
+            history_bytes,
+        }
+    }
+}

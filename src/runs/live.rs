@@ -1,0 +1,186 @@
+//! The runs that live in this process: how each is stopped, who reads it, what it has said since its last commit.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::log::Writer;
+use crate::agent::ports::events::EventSink;
+use crate::agent::ports::leases::Progress;
+use crate::agent::stop::{Stop, StopReason};
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::RunId;
+
+/// A run of this process.
+pub(super) struct Live {
+    pub(super) id: RunId,
+    /// Ends it early.
+    pub(super) stop: Stop,
+    /// Cancelled when nothing of it is left to commit.
+    pub(super) settled: CancellationToken,
+    /// Whether it goes on when nobody reads.
+    pub(super) background: bool,
+    /// How many read it here.
+    pub(super) readers: AtomicUsize,
+    /// Whether somebody reads it through another replica, as far as this one was told.
+    pub(super) watched: AtomicBool,
+    writer: Arc<dyn Writer>,
+    said: Mutex<Said>,
+    lease: Lease,
+}
+
+/// The text of the turn that streams.
+#[derive(Default)]
+struct Said {
+    turn: u32,
+    text: String,
+    /// Whether the text has grown since it was last kept.
+    grown: bool,
+}
+
+/// How long the run is certainly this process's: a lease that may be over is not used.
+struct Lease {
+    life: Duration,
+    began: Instant,
+    /// When it was last renewed, in milliseconds after `began`.
+    renewed_ms: AtomicU64,
+}
+
+impl Live {
+    pub(super) fn new(id: RunId, background: bool, writer: Arc<dyn Writer>, lease: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            stop: Stop::default(),
+            settled: CancellationToken::new(),
+            background,
+            readers: AtomicUsize::new(0),
+            watched: AtomicBool::new(false),
+            writer,
+            said: Mutex::default(),
+            lease: Lease { life: lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
+        })
+    }
+
+    /// The run's log.
+    pub(super) fn log(&self) -> &Arc<dyn Writer> {
+        &self.writer
+    }
+
+    /// What it has said since its last commit, for a beat. Text that has not grown is left out.
+    pub(super) fn progress(&self) -> Progress {
+        let mut said = self.said();
+        let text = std::mem::take(&mut said.grown).then(|| said.text.clone());
+        let last_event_id = self.writer.ring().next_id().checked_sub(1);
+        Progress { run: self.id, turn: said.turn, text, last_event_id }
+    }
+
+    /// Notes that what [`Self::progress`] gave was not kept.
+    pub(super) fn progress_lost(&self) {
+        self.said().grown = true;
+    }
+
+    /// Notes that the lease was renewed by a beat that began at `since`.
+    pub(super) fn renewed(&self, since: Instant) {
+        let ms = u64::try_from(since.saturating_duration_since(self.lease.began).as_millis()).unwrap_or(u64::MAX);
+        self.lease.renewed_ms.fetch_max(ms, Ordering::Relaxed);
+    }
+
+    fn lease_is_over(&self) -> bool {
+        let renewed = Duration::from_millis(self.lease.renewed_ms.load(Ordering::Relaxed));
+        self.lease.began.elapsed().saturating_sub(renewed) > self.lease.life
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventSink for Live {
+    /// Passes the event on to the log. A process that was paused finds its lease over, and that somebody else may have ended the
+    /// run: it says nothing more, but that.
+    fn emit(&self, event: AgentEvent) {
+        match &event {
+            AgentEvent::TurnStarted { turn } => *self.said() = Said { turn: *turn, ..Said::default() },
+            AgentEvent::TextDelta { text } => {
+                let mut said = self.said();
+                said.text.push_str(text);
+                said.grown = true;
+            }
+            AgentEvent::ThinkingDelta { .. }
+            | AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallFinished { .. }
+            | AgentEvent::Artifact(_)
+            | AgentEvent::Finished { .. }
+            | AgentEvent::Failed(_)
+            | AgentEvent::Cancelled
+            | AgentEvent::Interrupted => {}
+        }
+        if !event.is_terminal() && self.lease_is_over() {
+            self.stop.stop(StopReason::Interrupted);
+            return;
+        }
+        self.writer.emit(event);
+    }
+
+    fn next_id(&self) -> u64 {
+        self.writer.next_id()
+    }
+}
+
+/// All runs of this process.
+#[derive(Default)]
+pub(super) struct LiveRuns {
+    runs: Mutex<HashMap<RunId, Arc<Live>>>,
+    /// Told when a run has given its place back.
+    left: Notify,
+}
+
+/// A run's place among them, given back when nothing of it is left to commit.
+pub(super) struct Place {
+    runs: Arc<LiveRuns>,
+    live: Arc<Live>,
+}
+
+impl LiveRuns {
+    /// Takes a run in.
+    pub(super) fn enter(self: &Arc<Self>, live: Arc<Live>) -> Place {
+        self.lock().insert(live.id, live.clone());
+        Place { runs: self.clone(), live }
+    }
+
+    /// The run of that id, if it lives here.
+    pub(super) fn get(&self, run: RunId) -> Option<Arc<Live>> {
+        self.lock().get(&run).cloned()
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<Arc<Live>> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Returns when there is none.
+    pub(super) async fn emptied(&self) {
+        let mut left = pin!(self.left.notified());
+        while !self.lock().is_empty() {
+            left.as_mut().await;
+            left.set(self.left.notified());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.runs.lock().remove(&self.live.id);
+        self.live.settled.cancel();
+        self.runs.left.notify_one();
+    }
+}
