@@ -16,7 +16,8 @@ use crate::chat::stream::FinishReason;
 
 impl From<ProviderError> for Ended {
     fn from(error: ProviderError) -> Self {
-        let failure = Failure { code: error.kind.code(), message: error.to_string(), retryable: error.retryable };
+        let failure =
+            Failure { code: error.kind.code().into(), message: error.to_string(), retryable: error.retryable };
         Self::Failed(failure)
     }
 }
@@ -130,7 +131,7 @@ fn name_span(origin: &ModelOrigin) {
 }
 
 /// Notes an answer that came to its end and is still none.
-fn log_answer(transcript: &Transcript, code: &'static str, message: &'static str) {
+fn log_answer(transcript: &Transcript, code: &str, message: &'static str) {
     let (origin, request_id) = transcript.answered_by.as_ref().map(|(origin, id)| (origin, id.as_deref())).unzip();
     tracing::warn!(
         error.code = code,

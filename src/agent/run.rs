@@ -115,17 +115,17 @@ impl Agent {
             let ended = self.keep_what_was_said(run.id, &mut transcript, ended).await;
 
             let (event, outcome, code) = match ended {
-                Ok(()) => (AgentEvent::Finished { usage: transcript.usage }, RunOutcome::Completed, "completed"),
+                Ok(()) => (AgentEvent::Finished { usage: transcript.usage }, RunOutcome::Completed, "completed".into()),
                 Err(Ended::Failed(failure)) => {
-                    let code = failure.code;
-                    (AgentEvent::Failed(failure), RunOutcome::Failed(code), code)
+                    let code = failure.code.clone();
+                    (AgentEvent::Failed(failure), RunOutcome::Failed(code.clone()), code)
                 }
-                Err(Ended::Cancelled) => (AgentEvent::Cancelled, RunOutcome::Cancelled, "cancelled"),
+                Err(Ended::Cancelled) => (AgentEvent::Cancelled, RunOutcome::Cancelled, "cancelled".into()),
             };
             if let Err(error) = self.store.finish_run(run.id, outcome, transcript.usage).await {
                 tracing::error!(error = %Causes(&error), "run outcome not recorded");
             }
-            log_end(code, &transcript, started.elapsed());
+            log_end(&code, &transcript, started.elapsed());
             // The reader may be slow, and is waited for; but not when the server stops.
             let given_up = async {
                 cancel.cancelled().await;
@@ -276,7 +276,7 @@ impl Turns<'_> {
 }
 
 pub(super) fn failed(code: &'static str, message: &str, retryable: bool) -> Ended {
-    Ended::Failed(Failure { code, message: message.to_owned(), retryable })
+    Ended::Failed(Failure { code: code.into(), message: message.to_owned(), retryable })
 }
 
 fn store_failed(error: &StoreError) -> Ended {
@@ -284,7 +284,7 @@ fn store_failed(error: &StoreError) -> Ended {
     failed("store_unavailable", "The conversation could not be saved; please try again", true)
 }
 
-fn log_end(outcome: &'static str, transcript: &Transcript, elapsed: Duration) {
+fn log_end(outcome: &str, transcript: &Transcript, elapsed: Duration) {
     let (usage, origin) = (transcript.usage, transcript.answered_by.as_ref().map(|(origin, _)| origin));
     tracing::info!(
         outcome,

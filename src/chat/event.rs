@@ -1,5 +1,7 @@
 //! What the loop reports while it runs. Dialects turn these into frames; nothing here names an SSE event.
 
+use std::borrow::Cow;
+
 use super::artifact::Artifact;
 use super::stream::Usage;
 
@@ -72,7 +74,7 @@ impl AgentEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Machine-readable, stable: `docs/protocol/agent-chat.md` lists them.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// For the user; never a vendor's own words, an address or a key.
     pub message: String,
     /// Whether the same request may succeed later.

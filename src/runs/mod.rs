@@ -1,5 +1,6 @@
 //! A run's life apart from its connection: started, attached to, cancelled when its reader goes away, drained at the end.
 
+pub mod log;
 mod registry;
 
 use std::sync::Arc;

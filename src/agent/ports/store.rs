@@ -1,5 +1,7 @@
 //! The conversations' port: what was said, durable, scoped by owner.
 
+use std::borrow::Cow;
+
 use async_trait::async_trait;
 
 use crate::chat::caller::Owner;
@@ -67,7 +69,7 @@ pub enum RunOutcome {
     /// With an answer.
     Completed,
     /// With this failure code.
-    Failed(&'static str),
+    Failed(Cow<'static, str>),
     /// Its client went away.
     Cancelled,
 }
