@@ -86,7 +86,7 @@ impl Open {
         Next::Event(event.unwrap_or_else(|| {
             // The run's task is gone without a terminal event; its client must not take the silence for an answer.
             AgentEvent::Failed(Failure {
-                code: "internal",
+                code: "internal".into(),
                 message: "The server failed while answering; please try again".to_owned(),
                 retryable: true,
             })

@@ -9,6 +9,8 @@ mod demo_backend;
 #[cfg(test)]
 mod demo_walk;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod protocol;

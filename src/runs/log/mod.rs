@@ -5,7 +5,6 @@
 //! store, and who loses their place in a log is told so.
 
 pub mod local;
-pub mod redis;
 pub mod ring;
 
 use std::sync::Arc;

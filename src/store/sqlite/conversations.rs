@@ -73,7 +73,7 @@ impl SqliteStore {
     async fn try_finish_run(&self, run: RunId, outcome: &RunOutcome, usage: Usage) -> Result<(), Fault> {
         let (outcome, failure_code) = match outcome {
             RunOutcome::Completed => ("completed", None),
-            RunOutcome::Failed(code) => ("failed", Some(*code)),
+            RunOutcome::Failed(code) => ("failed", Some(&**code)),
             RunOutcome::Cancelled => ("cancelled", None),
         };
         let mut transaction = self.write().await?;

@@ -224,7 +224,7 @@ pub async fn a_run_ends_once(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "go").await;
     let usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
-    for outcome in [RunOutcome::Failed("provider_unavailable"), RunOutcome::Cancelled, RunOutcome::Completed] {
+    for outcome in [RunOutcome::Failed("provider_unavailable".into()), RunOutcome::Cancelled, RunOutcome::Completed] {
         store.finish_run(run, outcome, usage).await.unwrap();
     }
 }

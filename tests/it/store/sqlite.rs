@@ -131,7 +131,7 @@ async fn the_first_outcome_of_a_run_is_the_one_recorded() {
     let store = database.sqlite().await;
     let (run, _) = room().say(&*store, "go").await;
     let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 };
-    store.finish_run(run, RunOutcome::Failed("provider_unavailable"), usage).await.unwrap();
+    store.finish_run(run, RunOutcome::Failed("provider_unavailable".into()), usage).await.unwrap();
     store.finish_run(run, RunOutcome::Cancelled, Usage::default()).await.unwrap();
     let row = sqlx::query(
         "SELECT outcome, failure_code, input_tokens, output_tokens, cached_input_tokens, reasoning_tokens FROM runs",

@@ -1,0 +1,350 @@
+//! The events of one run, numbered and bounded, and the readers that follow them.
+//!
+//! A ring has two marks. Everything before its head was appended; everything before `kept` could also be had from another
+//! replica. In the local log both are the same; in a shared one `kept` follows.
+//!
+//! **Invariant:** an event's number never changes, and a reader is given numbers without a gap, or is told that it is lost.
+//! **Invariant:** there is one terminal event at most; it is the last, and every reader that is not lost gets it once.
+//! **Invariant:** a reader that sees what is kept never gets an event whose number the log does not know, except while the
+//! log has been out of reach for so long that its writer goes on without it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::chat::event::AgentEvent;
+
+/// Events that a reader takes at a time: enough that a replay seldom locks, few enough that a slow reader keeps little alive.
+const BATCH: usize = 64;
+
+/// Bytes that an event takes besides its texts: itself, its count and its place in the list.
+const EVENT_BYTES: usize = size_of::<AgentEvent>() + 4 * size_of::<usize>();
+
+/// The events of one run that are in memory, oldest out first.
+///
+/// **Invariant:** it never holds more than its bound, except that the newest event always stays, however large.
+pub struct Ring {
+    max_bytes: usize,
+    /// What all rings of one log hold.
+    shared_bytes: Arc<AtomicUsize>,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+struct State {
+    /// The number of `events[0]`, or the next one's where nothing is held.
+    first: u64,
+    events: VecDeque<Arc<AgentEvent>>,
+    /// What is numbered less can be had elsewhere too.
+    kept: u64,
+    bytes: usize,
+    /// The terminal event's number.
+    end: Option<u64>,
+    lost: bool,
+}
+
+impl State {
+    fn next_id(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    fn get(&self, id: u64) -> Option<&Arc<AgentEvent>> {
+        self.events.get(usize::try_from(id.checked_sub(self.first)?).ok()?)
+    }
+}
+
+impl Ring {
+    /// An empty ring for about `max_bytes` of events, numbered from 0; 0 is no bound.
+    pub fn new(max_bytes: usize) -> Arc<Self> {
+        Self::starting_at(0, max_bytes, Arc::default())
+    }
+
+    /// An empty ring whose first event will have the number `first`; `shared_bytes` counts what it holds with all others.
+    pub(super) fn starting_at(first: u64, max_bytes: usize, shared_bytes: Arc<AtomicUsize>) -> Arc<Self> {
+        let state = State { first, events: VecDeque::new(), kept: first, bytes: 0, end: None, lost: false };
+        Arc::new(Self { max_bytes, shared_bytes, state: Mutex::new(state), changed: Notify::new() })
+    }
+
+    /// The number that the next event will get, which is how many there have been.
+    pub fn next_id(&self) -> u64 {
+        self.lock().next_id()
+    }
+
+    /// The number of the oldest event that is still held; the next one's where none is.
+    pub fn first_kept(&self) -> u64 {
+        self.lock().first
+    }
+
+    /// The terminal event, when there is one.
+    pub fn end(&self) -> Option<Arc<AgentEvent>> {
+        let state = self.lock();
+        state.get(state.end?).cloned()
+    }
+
+    /// About how many bytes its events take.
+    pub fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// Whether its readers were told to look elsewhere.
+    pub fn is_lost(&self) -> bool {
+        self.lock().lost
+    }
+
+    /// Waits until every event numbered less than `next_id` was appended, or until the ring has ended or is lost, after which
+    /// nothing comes.
+    pub async fn reaches(&self, next_id: u64) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let state = self.lock();
+                if state.next_id() >= next_id || state.end.is_some() || state.lost {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Appends the next event, which is kept elsewhere later; gives its number. `None`, and nothing happens, after the end.
+    pub(super) fn append(&self, event: AgentEvent) -> Option<(u64, Arc<AgentEvent>)> {
+        self.push(event, false)
+    }
+
+    /// Appends the next event, which is as safe as it gets; gives its number. `None`, and nothing happens, after the end.
+    pub(super) fn append_kept(&self, event: AgentEvent) -> Option<(u64, Arc<AgentEvent>)> {
+        self.push(event, true)
+    }
+
+    fn push(&self, event: AgentEvent, kept: bool) -> Option<(u64, Arc<AgentEvent>)> {
+        let pushed = {
+            let mut state = self.lock();
+            self.push_into(&mut state, event, kept)?
+        };
+        self.changed.notify_waiters();
+        Some(pushed)
+    }
+
+    fn push_into(&self, state: &mut State, event: AgentEvent, kept: bool) -> Option<(u64, Arc<AgentEvent>)> {
+        if state.end.is_some() || state.lost {
+            return None;
+        }
+        let (id, bytes) = (state.next_id(), size(&event));
+        let event = Arc::new(event);
+        state.events.push_back(event.clone());
+        state.bytes += bytes;
+        self.shared_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if event.is_terminal() {
+            state.end = Some(id);
+        }
+        if kept {
+            state.kept = id + 1;
+        }
+        self.evict(state);
+        Some((id, event))
+    }
+
+    fn evict(&self, state: &mut State) {
+        while self.max_bytes > 0 && state.bytes > self.max_bytes && state.events.len() > 1 {
+            let Some(oldest) = state.events.pop_front() else { break };
+            state.first += 1;
+            self.forget_bytes(state, &oldest);
+        }
+    }
+
+    fn forget_bytes(&self, state: &mut State, event: &AgentEvent) {
+        let bytes = size(event);
+        state.bytes -= bytes;
+        self.shared_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Every event numbered less than `next_id` can be had elsewhere now.
+    pub(super) fn keep(&self, next_id: u64) {
+        {
+            let mut state = self.lock();
+            state.kept = state.kept.max(next_id.min(state.next_id()));
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Ends the ring with what somebody else has put at `id`: own events from there on, which nobody else will ever see, are
+    /// taken back as far as no reader can have their numbers. Nothing happens after the end.
+    pub(super) fn end_elsewhere(&self, id: u64, end: AgentEvent) {
+        {
+            let mut state = self.lock();
+            if state.end.is_some() || state.lost {
+                return;
+            }
+            let stays = id.max(state.kept).max(state.first);
+            while state.next_id() > stays {
+                let Some(newest) = state.events.pop_back() else { break };
+                self.forget_bytes(&mut state, &newest);
+            }
+            self.push_into(&mut state, end, true);
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Tells all readers, now and later, that they have lost their place. What was appended before is given up.
+    pub(super) fn lose(&self) {
+        self.lock().lost = true;
+        self.changed.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that could panic happens while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let bytes = self.lock().bytes;
+        self.shared_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What a reader may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sees {
+    /// Every event at once: for readers that never come back with a number.
+    Everything,
+    /// What could be had from another replica too: for readers that may go on there after the last number they got.
+    Kept,
+}
+
+/// What a reader gets.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// The next event.
+    Event {
+        /// Its number.
+        id: u64,
+        /// It.
+        event: Arc<AgentEvent>,
+    },
+    /// What comes next is not held any more, or never came here: begin anew from what is stored. Nothing follows.
+    Lost,
+    /// The terminal event was given. Nothing follows.
+    Ended,
+}
+
+/// Follows a ring from some event on.
+pub struct Reader {
+    ring: Arc<Ring>,
+    sees: Sees,
+    next: u64,
+    taken: VecDeque<Arc<AgentEvent>>,
+    /// Whether it began among events that were there, none of them the end: then the end is still to be given.
+    awaits_end: bool,
+    lost: bool,
+}
+
+impl Reader {
+    /// A reader that is first given the event numbered `next`. It may not have come yet.
+    pub fn new(ring: Arc<Ring>, next: u64, sees: Sees) -> Self {
+        let awaits_end = {
+            let state = ring.lock();
+            state.end.map_or(next <= state.next_id(), |end| next <= end)
+        };
+        Self { ring, sees, next, taken: VecDeque::new(), awaits_end, lost: false }
+    }
+
+    /// What comes next, if it is there.
+    pub fn try_next(&mut self) -> Option<Next> {
+        if self.taken.is_empty()
+            && let Some(last) = self.take()
+        {
+            return Some(last);
+        }
+        let event = self.taken.pop_front()?;
+        let id = self.next;
+        self.next += 1;
+        if event.is_terminal() {
+            self.awaits_end = false;
+        }
+        Some(Next::Event { id, event })
+    }
+
+    /// Fills `taken` with what may be seen, or tells that nothing more will come.
+    fn take(&mut self) -> Option<Next> {
+        if self.lost {
+            return Some(Next::Lost);
+        }
+        let state = self.ring.lock();
+        if let Some(end) = state.end
+            && self.next > end
+        {
+            if !self.awaits_end {
+                // A number beyond the end is none that this log has given.
+                self.lost = self.next > end + 1;
+                return Some(if self.lost { Next::Lost } else { Next::Ended });
+            }
+            // Its last events were taken back, since the run had been ended elsewhere; they had no numbers for it.
+            self.next = end;
+        }
+        if state.lost || self.next < state.first {
+            self.lost = true;
+            return Some(Next::Lost);
+        }
+        let seen = match self.sees {
+            Sees::Everything => state.next_id(),
+            Sees::Kept => state.kept,
+        };
+        let from = usize::try_from(self.next - state.first).unwrap_or(usize::MAX);
+        let to =
+            usize::try_from(seen.saturating_sub(state.first)).unwrap_or(usize::MAX).min(from.saturating_add(BATCH));
+        if from < to {
+            self.taken.extend(state.events.range(from..to).cloned());
+        }
+        None
+    }
+
+    /// Waits for what comes next. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Next {
+        loop {
+            if let Some(next) = self.try_next() {
+                return next;
+            }
+            let ring = self.ring.clone();
+            let changed = ring.changed.notified();
+            // What was appended before this point is found now; what comes after it wakes us.
+            if let Some(next) = self.try_next() {
+                return next;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// About how many bytes an event takes in memory.
+pub(super) fn size(event: &AgentEvent) -> usize {
+    let texts = match event {
+        AgentEvent::TextDelta { text } | AgentEvent::ThinkingDelta { text } => text.len(),
+        AgentEvent::ToolCallStarted { id, name } | AgentEvent::ToolCallFinished { id, name, .. } => {
+            id.len() + name.len()
+        }
+        AgentEvent::Artifact(artifact) => artifact.kind.len() + json_size(&artifact.payload),
+        AgentEvent::Failed(failure) => failure.code.len() + failure.message.len(),
+        AgentEvent::TurnStarted { .. }
+        | AgentEvent::Finished { .. }
+        | AgentEvent::Cancelled
+        | AgentEvent::Interrupted => 0,
+    };
+    EVENT_BYTES + texts
+}
+
+fn json_size(value: &Value) -> usize {
+    let inner: usize = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(json_size).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + size_of::<String>() + json_size(value)).sum()
+        }
+    };
+    size_of::<Value>() + inner
+}

@@ -1,0 +1,5 @@
+//! The event log of runs: one contract for all kinds, and what each kind adds to it.
+
+mod contract;
+mod local;
+mod stories;
