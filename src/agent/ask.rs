@@ -18,7 +18,8 @@ use crate::chat::stream::FinishReason;
 
 impl From<ProviderError> for Ended {
     fn from(error: ProviderError) -> Self {
-        let failure = Failure { code: error.kind.code().into(), message: error.to_string(), retryable: error.retryable };
+        let failure =
+            Failure { code: error.kind.code().into(), message: error.to_string(), retryable: error.retryable };
         Self::Failed(failure)
     }
 }

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
 use crate::chat::event::{AgentEvent, Failure};
-use crate::chat::ids::ConversationId;
-use crate::chat::input::RunInput;
+use crate::chat::ids::{ConversationId, MessageId};
+use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput};
 use crate::chat::model::{Effort, ModelWish};
 
 /// The native protocol, with the limits of its request fields.
@@ -29,12 +29,25 @@ struct Body<'a> {
     #[serde(borrow)]
     context_type: Option<&'a RawValue>,
     #[serde(borrow)]
+    conversation_id: Option<&'a RawValue>,
+    /// The rest are extensions of ours.
+    #[serde(borrow)]
+    regenerate: Option<&'a RawValue>,
+    #[serde(borrow)]
+    parent_message_id: Option<&'a RawValue>,
+}
+
+/// What every request may say about how it is carried out; unknown keys are ignored.
+#[derive(Default, Deserialize)]
+struct MannerBody<'a> {
+    #[serde(borrow)]
     context: Option<&'a RawValue>,
     #[serde(borrow)]
-    conversation_id: Option<&'a RawValue>,
-    /// An extension of ours.
-    #[serde(borrow)]
     model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    background: Option<&'a RawValue>,
+    #[serde(borrow)]
+    on_busy: Option<&'a RawValue>,
 }
 
 /// `model` of the body. Not a key more: a misspelt wish must not be ignored.
@@ -53,17 +66,22 @@ struct Wish<'a> {
 
 impl Dialect for AgentChat {
     fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError> {
-        let text = json::text(body)?;
-        if !text.trim_start().starts_with('{') {
-            return Err(DecodeError::NotJson("must be a JSON object".to_owned()));
-        }
-        let body: Body<'_> = serde_json::from_str(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
-        check_size("context", body.context, self.max_context_bytes)?;
-
+        let text = json::object(body)?;
+        let parse_error = |error: serde_json::Error| DecodeError::NotJson(error.to_string());
+        let body: Body<'_> = serde_json::from_str(text).map_err(parse_error)?;
         let mut errors = Vec::new();
-        let message = json::required_text(body.message, "message", &mut errors);
+        let again = json::optional(body.regenerate, "regenerate", "true or false", &mut errors).unwrap_or(false);
+        let message = match again {
+            true => json::optional(body.message, "message", "a string", &mut errors)
+                .filter(|text: &String| !text.is_empty()),
+            false => json::required_text(body.message, "message", &mut errors),
+        };
+        if again && message.is_some() {
+            let reason = "must be left out with regenerate, which answers an earlier message again".to_owned();
+            errors.push(FieldError { field: "message", reason });
+        }
         let context_type = json::required_text(body.context_type, "context_type", &mut errors);
-        let context = json::optional(body.context, "context", "an object", &mut errors);
+        let manner = self.manner(text, &mut errors)?;
         let conversation: Option<String> =
             json::optional(body.conversation_id, "conversation_id", "a string", &mut errors);
         let conversation = conversation.filter(|id| !id.is_empty()).and_then(|id| {
@@ -71,18 +89,70 @@ impl Dialect for AgentChat {
                 .map_err(|error| errors.push(FieldError { field: "conversation_id", reason: error.to_string() }))
                 .ok()
         });
-        let model = wish(body.model, &mut errors);
-        let (Some(message), Some(context_type), true) = (message, context_type, errors.is_empty()) else {
+        let parent = parent(body.parent_message_id, &mut errors);
+        if conversation.is_none() && errors.is_empty() && (again || parent.is_some()) {
+            let reason = "is required with regenerate and parent_message_id".to_owned();
+            errors.push(FieldError { field: "conversation_id", reason });
+        }
+        let (Some(context_type), true) = (context_type, errors.is_empty()) else {
             return Err(DecodeError::Fields(errors));
         };
-        if self.max_message_bytes != 0 && message.len() > self.max_message_bytes {
-            return Err(DecodeError::TooLarge { field: "message", max_bytes: self.max_message_bytes });
+        let ask = match message {
+            Some(message) if self.max_message_bytes != 0 && message.len() > self.max_message_bytes => {
+                return Err(DecodeError::TooLarge { field: "message", max_bytes: self.max_message_bytes });
+            }
+            Some(message) => Ask::Message(message),
+            None => Ask::Again,
+        };
+        Ok(RunInput { ask, context_type, conversation, parent, manner })
+    }
+
+    fn decode_manner(&self, body: &[u8]) -> Result<Manner, DecodeError> {
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Manner::default());
         }
-        Ok(RunInput { message, context_type, context, conversation, model })
+        let text = json::object(body)?;
+        let mut errors = Vec::new();
+        let manner = self.manner(text, &mut errors)?;
+        if errors.is_empty() { Ok(manner) } else { Err(DecodeError::Fields(errors)) }
     }
 
     fn encoder(&self, of: RunIds) -> Box<dyn Encoder> {
         Box::new(AgentChatEncoder { request_id: of.request })
+    }
+}
+
+impl AgentChat {
+    fn manner(&self, text: &str, errors: &mut Vec<FieldError>) -> Result<Manner, DecodeError> {
+        let body: MannerBody<'_> =
+            serde_json::from_str(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+        check_size("context", body.context, self.max_context_bytes)?;
+        let context = json::optional(body.context, "context", "an object", errors);
+        let model = wish(body.model, errors);
+        let background = json::optional(body.background, "background", "true or false", errors);
+        let on_busy: Option<String> = json::optional(body.on_busy, "on_busy", "a string", errors);
+        let policy = on_busy.as_deref().and_then(OnBusy::parse);
+        if on_busy.is_some() && policy.is_none() {
+            let reason = format!("must be one of: {}", OnBusy::ALL.map(OnBusy::name).join(", "));
+            errors.push(FieldError { field: "on_busy", reason });
+        }
+        Ok(Manner { context, model, background, on_busy: policy })
+    }
+}
+
+/// The message to go on from: its id, or `root` for a branch before the first one.
+fn parent(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Parent> {
+    let id: String = json::optional(raw, "parent_message_id", "a string", errors)?;
+    match id.as_str() {
+        "" => None,
+        "root" => Some(Parent::Root),
+        id => MessageId::parse(id)
+            .map(Parent::Message)
+            .map_err(|error| {
+                let reason = format!("{error}, or \"root\"");
+                errors.push(FieldError { field: "parent_message_id", reason });
+            })
+            .ok(),
     }
 }
 
@@ -114,6 +184,9 @@ fn wish(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> ModelWish {
     }
     ModelWish { name: name.filter(|name| !name.is_empty()), temperature, max_tokens, effort: known }
 }
+
+/// How soon a client whose stream ends with the server may ask another one.
+const RETRY_MS: u32 = 500;
 
 const TEMPERATURE: &str = "a number from 0 to 2";
 const MAX_TOKENS: &str = "a whole number of at least 1";
@@ -173,37 +246,48 @@ struct Error<'a> {
 struct MessageComplete {}
 
 impl AgentChatEncoder {
-    fn ended(&self, out: &mut BytesMut, code: &str, message: &str) {
-        frame::write(out, "error", &Error { message, code, retryable: true, request_id: &self.request_id });
+    fn ended(&self, id: Option<u64>, out: &mut BytesMut, code: &str, message: &str) {
+        frame::write(out, id, "error", &Error { message, code, retryable: true, request_id: &self.request_id });
     }
 }
 
 impl Encoder for AgentChatEncoder {
-    fn encode(&mut self, event: &AgentEvent, out: &mut BytesMut) {
+    fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
         match event {
-            AgentEvent::TurnStarted { turn } => frame::write(out, "message_start", &MessageStart { turn: *turn }),
-            AgentEvent::TextDelta { text } => frame::write(out, "content_chunk", &ContentChunk { chunk: text }),
+            AgentEvent::TurnStarted { turn } => frame::write(out, id, "message_start", &MessageStart { turn: *turn }),
+            AgentEvent::TextDelta { text } => frame::write(out, id, "content_chunk", &ContentChunk { chunk: text }),
             AgentEvent::ThinkingDelta { .. } => {}
-            AgentEvent::ToolCallStarted { id, name } => {
-                frame::write(out, "tool_call_start", &ToolCallStart { tool_use_id: id, name });
+            AgentEvent::ToolCallStarted { id: call, name } => {
+                frame::write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call, name });
             }
-            AgentEvent::ToolCallFinished { id, name, is_error } => {
-                let data = ToolCallResult { tool_use_id: id, name, is_error: *is_error };
-                frame::write(out, "tool_call_result", &data);
+            AgentEvent::ToolCallFinished { id: call, name, is_error } => {
+                let data = ToolCallResult { tool_use_id: call, name, is_error: *is_error };
+                frame::write(out, id, "tool_call_result", &data);
             }
             AgentEvent::Artifact(artifact) => match artifact_event(&artifact.kind) {
-                Some(event) => frame::write(out, event, &artifact.payload),
+                Some(event) => frame::write(out, id, event, &artifact.payload),
                 None => tracing::debug!(artifact.kind = &*artifact.kind, "artifact without an event in this dialect"),
             },
-            AgentEvent::Finished { .. } => frame::write(out, "message_complete", &MessageComplete {}),
+            AgentEvent::Finished { .. } => frame::write(out, id, "message_complete", &MessageComplete {}),
             AgentEvent::Failed(Failure { code, message, retryable }) => {
                 let data = Error { message, code, retryable: *retryable, request_id: &self.request_id };
-                frame::write(out, "error", &data);
+                frame::write(out, id, "error", &data);
             }
-            AgentEvent::Cancelled => self.ended(out, "cancelled", "The run was cancelled"),
+            AgentEvent::Cancelled => self.ended(id, out, "cancelled", "The run was cancelled"),
             AgentEvent::Interrupted => {
-                self.ended(out, "interrupted", "The server stopped while answering; please continue")
+                self.ended(id, out, "interrupted", "The server stopped while answering; please continue")
             }
+        }
+    }
+
+    fn lost(&mut self, out: &mut BytesMut) {
+        self.ended(None, out, "resync", "Part of this stream is not kept any more; read the run and its conversation");
+    }
+
+    fn draining(&mut self, retry: bool, out: &mut BytesMut) {
+        frame::write_comment(out, "draining");
+        if retry {
+            frame::write_retry(out, RETRY_MS);
         }
     }
 

@@ -12,12 +12,24 @@ const MAX_DEPTH: usize = 64;
 ///
 /// # Errors
 /// [`DecodeError::NotJson`] when it is not UTF-8 or nested deeper than 64 levels.
-pub(super) fn text(body: &[u8]) -> Result<&str, DecodeError> {
+fn text(body: &[u8]) -> Result<&str, DecodeError> {
     let text = std::str::from_utf8(body)
         .map_err(|error| DecodeError::NotJson(format!("invalid UTF-8 at byte {}", error.valid_up_to())))?;
     match depth(text) > MAX_DEPTH {
         true => Err(DecodeError::NotJson(format!("nested deeper than {MAX_DEPTH} levels"))),
         false => Ok(text),
+    }
+}
+
+/// The body as the text of a JSON object.
+///
+/// # Errors
+/// [`DecodeError::NotJson`] when it is something else.
+pub(super) fn object(body: &[u8]) -> Result<&str, DecodeError> {
+    let text = text(body)?;
+    match text.trim_start().starts_with('{') {
+        true => Ok(text),
+        false => Err(DecodeError::NotJson("must be a JSON object".to_owned())),
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::BytesMut;
 
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::input::RunInput;
+use crate::chat::input::{Manner, RunInput};
 
 /// One wire protocol.
 pub trait Dialect: Send + Sync {
@@ -19,6 +19,12 @@ pub trait Dialect: Send + Sync {
     /// # Errors
     /// What is wrong with the body, in words for its sender.
     fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError>;
+
+    /// How a request wants an earlier run to be continued; an empty body leaves everything as usual.
+    ///
+    /// # Errors
+    /// What is wrong with the body, in words for its sender.
+    fn decode_manner(&self, body: &[u8]) -> Result<Manner, DecodeError>;
 
     /// A fresh encoder for one run.
     fn encoder(&self, of: RunIds) -> Box<dyn Encoder>;
@@ -31,17 +37,24 @@ pub struct RunIds {
     pub run: RunId,
     /// Its conversation.
     pub conversation: ConversationId,
-    /// The HTTP request that reads it.
+    /// The HTTP request that asked for it.
     pub request: String,
 }
 
 /// Turns one run's events into frames. Whatever brackets a protocol needs around segments is the encoder's state.
 pub trait Encoder: Send {
-    /// Appends the frames of `event`, possibly none, to `out`.
-    fn encode(&mut self, event: &AgentEvent, out: &mut BytesMut);
+    /// Appends the frames of `event`, possibly none, to `out`. Where the stream can be continued later, `id` is the event's
+    /// number, which the last of the frames carries.
+    fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut);
+
+    /// Appends the frames that tell a reader that events are missing here, after which its stream ends.
+    fn lost(&mut self, out: &mut BytesMut);
 
     /// Appends a frame that clients ignore, to keep the connection open while nothing flows.
     fn keep_alive(&mut self, out: &mut BytesMut);
+
+    /// Appends what tells a reader that this server is about to stop; with `retry`, that its stream ends here and goes on elsewhere.
+    fn draining(&mut self, retry: bool, out: &mut BytesMut);
 }
 
 /// A request body that cannot be run.

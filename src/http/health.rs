@@ -13,7 +13,7 @@ pub(super) async fn live() -> &'static str {
 
 /// 200 when a run could be served now, 503 with the reason otherwise.
 pub(super) async fn ready(State(services): State<Services>) -> Result<&'static str, Problem> {
-    if services.runs.is_draining() {
+    if services.runs.draining().is_cancelled() {
         return Err(Problem::unavailable("draining", "the server is shutting down"));
     }
     services.readiness.check().await.map_err(|error| {

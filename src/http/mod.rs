@@ -2,14 +2,18 @@
 //!
 //! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error body.
 
+mod accept;
+mod answer;
 pub mod auth;
 mod chat;
 mod health;
 mod previews;
 pub mod problem;
 mod request_id;
+mod runs;
 pub mod server;
 mod sse;
+mod views;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +97,10 @@ pub fn router(config: &Config, services: Services) -> Router {
     };
     Router::new()
         .route("/v1/agent/chat", post(chat::post))
+        .route("/v1/agent/runs/{run_id}", get(runs::get))
+        .route("/v1/agent/runs/{run_id}/events", get(runs::events))
+        .route("/v1/agent/runs/{run_id}/cancel", post(runs::cancel))
+        .route("/v1/agent/runs/{run_id}/continue", post(runs::go_on))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
@@ -120,7 +128,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     };
     let layer = CorsLayer::new()
         .allow_origin(allowed)
-        .allow_methods([Method::GET, Method::POST, Method::OPTIONS])
+        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::OPTIONS])
         .allow_headers([
             header::ACCEPT,
             header::AUTHORIZATION,
@@ -133,6 +141,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             request_id,
             HeaderName::from_static("x-run-id"),
             HeaderName::from_static("x-conversation-id"),
+            header::LOCATION,
             header::RETRY_AFTER,
             header::WWW_AUTHENTICATE,
         ])

@@ -8,10 +8,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::agent::ports::identity::AuthError;
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store::{BeginError, StoreError};
 use crate::chat::causes::Causes;
 use crate::dialect::{DecodeError, FieldError};
 use crate::runs::StartError;
+use crate::runs::log::LogError;
 
 /// An error answer, not yet written.
 #[derive(Debug, Clone)]
@@ -32,6 +33,26 @@ impl Problem {
     /// 404: no such thing, or not the caller's.
     pub fn not_found(detail: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// 404: no such run, or another's.
+    pub fn no_such_run() -> Self {
+        Self::not_found("there is no such run")
+    }
+
+    /// 400: the request makes no sense, whatever the state of things.
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", detail)
+    }
+
+    /// 400: a cursor that this list or stream has not given.
+    pub fn cursor_invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "cursor_invalid", detail)
+    }
+
+    /// 410: what comes after the cursor is not kept any more.
+    pub fn cursor_evicted(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "cursor_evicted", detail)
     }
 
     /// 405.
@@ -162,12 +183,46 @@ impl From<StartError> for Problem {
                 DecodeError::Fields(fields.collect()).into()
             }
             StartError::Draining => Self::unavailable("draining", error.to_string()),
-            StartError::Store(cause) => {
+            StartError::NoSuchRun => Self::no_such_run(),
+            StartError::Begin(cause) => cause.into(),
+            StartError::Log(cause) => {
                 tracing::error!(error = %Causes(&cause), "run not started");
                 cause.into()
             }
+            StartError::Joined { run, why } => {
+                let problem = Self::from(why);
+                Self { detail: format!("this request began the run {run}: {}", problem.detail), ..problem }
+            }
             StartError::Failed => Self::internal(),
         }
+    }
+}
+
+impl From<BeginError> for Problem {
+    fn from(error: BeginError) -> Self {
+        let detail = error.to_string();
+        match error {
+            BeginError::Busy { .. } | BeginError::QueueFull => Self::conflict("conversation_busy", detail),
+            BeginError::KeyMismatch => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch", detail),
+            BeginError::NoSuchMessage => {
+                let reason = "is no message of this conversation".to_owned();
+                DecodeError::Fields(vec![FieldError { field: "parent_message_id", reason }]).into()
+            }
+            BeginError::NothingToRepeat => {
+                DecodeError::Fields(vec![FieldError { field: "regenerate", reason: detail }]).into()
+            }
+            BeginError::NotContinuable(_) => Self::conflict("not_continuable", detail),
+            BeginError::Store(cause) => {
+                tracing::error!(error = %Causes(&cause), "run not started");
+                cause.into()
+            }
+        }
+    }
+}
+
+impl From<LogError> for Problem {
+    fn from(_: LogError) -> Self {
+        Self::unavailable("events_unavailable", "the server could not keep the events of a run; please try again")
     }
 }
 
@@ -178,7 +233,7 @@ impl From<StoreError> for Problem {
                 Self::unavailable("store_unavailable", "the server could not save this; please try again")
             }
             // The same request would meet the same record again.
-            StoreError::Damaged(_) => Self::internal(),
+            StoreError::Damaged(_) | StoreError::RunEnded => Self::internal(),
         }
     }
 }

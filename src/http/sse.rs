@@ -1,5 +1,5 @@
 //! A run's events as a response body. Whatever is ready goes out in one piece, so that a burst costs one write, and a
-//! comment goes out when nothing flows. Dropping the body, as hyper does when the client is gone, cancels the run.
+//! comment goes out when nothing flows. Dropping the body, as hyper does when the client is gone, lets go of the run.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -9,10 +9,11 @@ use axum::http::{HeaderName, HeaderValue, header};
 use bytes::{Bytes, BytesMut};
 use futures::stream;
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
 
-use crate::chat::event::{AgentEvent, Failure};
 use crate::dialect::Encoder;
 use crate::runs::Attached;
+use crate::runs::log::ring::Next;
 
 /// The headers of an event stream (protocol section 8).
 pub(super) const HEADERS: [(HeaderName, HeaderValue); 4] = [
@@ -29,21 +30,33 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// not is never delayed, since its last piece is longer ago.
 const PIECE_PAUSE: Duration = Duration::from_millis(1);
 
+/// How a run is shown to one reader.
+pub(super) struct View {
+    /// The protocol.
+    pub(super) encoder: Box<dyn Encoder>,
+    /// Whether frames carry the events' numbers, so that the reader can go on after one.
+    pub(super) numbered: bool,
+    /// Silence before a comment is sent.
+    pub(super) keep_alive: Option<Duration>,
+    /// Cancelled when the server is about to stop.
+    pub(super) draining: CancellationToken,
+}
+
 struct Open {
     attached: Attached,
-    encoder: Box<dyn Encoder>,
-    keep_alive: Option<Duration>,
+    view: View,
     buffer: BytesMut,
     /// When the next piece may go out, soon after the last one; silence is measured from here. Events that a protocol does not
     /// show do not count: a proxy would not see them either.
     next_piece: Instant,
+    told_draining: bool,
     ended: bool,
 }
 
-/// The body: frames until the run's terminal event, which it always has.
-pub(super) fn body(attached: Attached, encoder: Box<dyn Encoder>, keep_alive: Option<Duration>) -> Body {
-    let open =
-        Open { attached, encoder, keep_alive, buffer: BytesMut::new(), next_piece: Instant::now(), ended: false };
+/// The body: frames until the run's terminal event, or until its reader has to go on elsewhere.
+pub(super) fn body(attached: Attached, view: View) -> Body {
+    let buffer = BytesMut::new();
+    let open = Open { attached, view, buffer, next_piece: Instant::now(), told_draining: false, ended: false };
     Body::from_stream(stream::unfold(open, |mut open| async move {
         let piece = open.next_piece().await?;
         Some((Ok::<_, Infallible>(piece), open))
@@ -53,9 +66,10 @@ pub(super) fn body(attached: Attached, encoder: Box<dyn Encoder>, keep_alive: Op
 impl Open {
     async fn next_piece(&mut self) -> Option<Bytes> {
         while !self.ended && self.buffer.is_empty() {
-            match self.next_event().await {
-                Next::Event(event) => self.encode(&event),
-                Next::Silence => self.encoder.keep_alive(&mut self.buffer),
+            match self.happens().await {
+                Happens::Next(next) => self.encode(next),
+                Happens::Silence => self.view.encoder.keep_alive(&mut self.buffer),
+                Happens::Draining => self.tell_draining(),
             }
             self.encode_ready();
         }
@@ -69,37 +83,61 @@ impl Open {
 
     fn encode_ready(&mut self) {
         while !self.ended && self.buffer.len() < PIECE_BYTES {
-            let Ok(event) = self.attached.events.try_recv() else { break };
-            self.encode(&event);
+            let Some(next) = self.attached.try_next() else { break };
+            self.encode(next);
         }
     }
 
-    async fn next_event(&mut self) -> Next {
+    async fn happens(&mut self) -> Happens {
+        if let Some(next) = self.attached.try_next() {
+            return Happens::Next(next);
+        }
         // A time that no clock reaches is no limit.
-        let event = match self.keep_alive.and_then(|silence| self.next_piece.checked_add(silence)) {
-            None => self.attached.events.recv().await,
-            Some(until) => match timeout_at(until, self.attached.events.recv()).await {
-                Ok(event) => event,
-                Err(_) => return Next::Silence,
-            },
+        let silence = self.view.keep_alive.and_then(|silence| self.next_piece.checked_add(silence));
+        let next = async {
+            match silence {
+                None => Happens::Next(self.attached.next().await),
+                Some(until) => match timeout_at(until, self.attached.next()).await {
+                    Ok(next) => Happens::Next(next),
+                    Err(_) => Happens::Silence,
+                },
+            }
         };
-        Next::Event(event.unwrap_or_else(|| {
-            // The run's task is gone without a terminal event; its client must not take the silence for an answer.
-            AgentEvent::Failed(Failure {
-                code: "internal".into(),
-                message: "The server failed while answering; please try again".to_owned(),
-                retryable: true,
-            })
-        }))
+        if self.told_draining {
+            return next.await;
+        }
+        tokio::select! {
+            biased;
+            next = next => next,
+            () = self.view.draining.cancelled() => Happens::Draining,
+        }
     }
 
-    fn encode(&mut self, event: &AgentEvent) {
-        self.encoder.encode(event, &mut self.buffer);
-        self.ended = event.is_terminal();
+    fn encode(&mut self, next: Next) {
+        match next {
+            Next::Event { id, event } => {
+                self.view.encoder.encode(self.view.numbered.then_some(id), &event, &mut self.buffer);
+                self.ended = event.is_terminal();
+            }
+            Next::Lost => {
+                self.view.encoder.lost(&mut self.buffer);
+                self.ended = true;
+            }
+            Next::Ended => self.ended = true,
+        }
+    }
+
+    /// A run of this process ends with it, and its readers are told how; one of another goes on there.
+    fn tell_draining(&mut self) {
+        self.told_draining = true;
+        let goes_on_elsewhere = !self.attached.is_local;
+        self.view.encoder.draining(goes_on_elsewhere, &mut self.buffer);
+        self.ended = goes_on_elsewhere;
     }
 }
 
-enum Next {
-    Event(AgentEvent),
+enum Happens {
+    Next(Next),
     Silence,
+    Draining,
 }

@@ -14,7 +14,9 @@ use super::log::ring::{Reader, Sees};
 use super::reading::{Attached, Of};
 use super::{Runs, StartError};
 use crate::agent::ports::events::EventSink;
-use crate::agent::ports::store::{BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError};
+use crate::agent::ports::store::{
+    BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError,
+};
 use crate::agent::profile::Profile;
 use crate::agent::prompt::system_prompt;
 use crate::agent::run::{Agent, Run};
@@ -201,7 +203,7 @@ impl Runs {
                 background,
             };
             let sees = if background { Sees::Kept } else { Sees::Everything };
-            return Ok(Attached::new(of, Reader::new(live.log().ring().clone(), 0, sees), Some(hold)));
+            return Ok(Attached::new(of, Reader::new(live.log().ring().clone(), 0, sees), Some(hold), false));
         };
         let run = record.id;
         let attached = self.attach_to(*record, None).await;
@@ -311,8 +313,7 @@ impl Task {
             StopReason::Cancelled => (RunState::Cancelled, AgentEvent::Cancelled),
             StopReason::Interrupted => (RunState::Interrupted, AgentEvent::Interrupted),
         };
-        let nothing =
-            Commit { first: 1, messages: &[], first_entry: 1, trail: &[], turns: 0, usage: Usage::default() };
+        let nothing = Commit { first: 1, messages: &[], first_entry: 1, trail: &[], turns: 0, usage: Usage::default() };
         let end = RunEnd { state, error: None, last_event_id: self.live.next_id() };
         if let Err(error) = self.store.finish_run(self.live.id, nothing, end).await {
             tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "the end of a queued run was not recorded");

@@ -189,13 +189,10 @@ impl Runs {
         if next < ring.first_kept() {
             return Err(AttachError::Evicted);
         }
-        let of = Of {
-            run,
-            conversation: record.conversation,
-            request_id: record.request_id,
-            background: record.background,
-        };
-        Ok(Attached::new(of, Reader::new(ring, next, Sees::Kept), hold))
+        let of =
+            Of { run, conversation: record.conversation, request_id: record.request_id, background: record.background };
+        let is_over = ring.end().is_some() && next == ring.next_id();
+        Ok(Attached::new(of, Reader::new(ring, next, Sees::Kept), hold, is_over))
     }
 
     /// Cancels a run wherever it runs, and returns it as it is after that; `None` when the owner has no such run. A run that has ended

@@ -23,14 +23,20 @@ pub struct Attached {
     pub background: bool,
     /// Whether it runs in this process. One that does not can be read elsewhere as well.
     pub is_local: bool,
+    is_over: bool,
     reader: Reader,
     _hold: Option<Hold>,
 }
 
 impl Attached {
-    pub(super) fn new(of: Of, reader: Reader, hold: Option<Hold>) -> Self {
+    pub(super) fn new(of: Of, reader: Reader, hold: Option<Hold>, is_over: bool) -> Self {
         let Of { run, conversation, request_id, background } = of;
-        Self { run, conversation, request_id, background, is_local: hold.is_some(), reader, _hold: hold }
+        Self { run, conversation, request_id, background, is_local: hold.is_some(), is_over, reader, _hold: hold }
+    }
+
+    /// Whether it began after the terminal event: nothing will ever come.
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// The next event, when there is one. Cancelling it loses nothing.

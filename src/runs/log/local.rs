@@ -81,6 +81,14 @@ impl EventLog for LocalLog {
         Ok(())
     }
 
+    async fn followed(&self) -> Vec<RunId> {
+        Vec::new()
+    }
+
+    async fn sweep(&self) {
+        Self::sweep(self, Instant::now());
+    }
+
     async fn forget(&self, run: RunId) {
         let ring = lock(&self.runs).rings.remove(&run);
         if let Some(ring) = ring {
@@ -105,6 +113,10 @@ impl EventSink for LocalWriter {
         } else {
             self.ring.append_kept(event);
         }
+    }
+
+    fn next_id(&self) -> u64 {
+        self.ring.next_id()
     }
 }
 

@@ -1,0 +1,82 @@
+//! Which shape of an answer a client asks for (`Accept`, RFC 9110 section 12.5.1).
+
+use axum::http::{HeaderMap, header};
+
+/// How a run is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// As it happens.
+    Events,
+    /// As one document, when it is done.
+    Json,
+}
+
+/// The shape that the client likes best. It gets events unless it prefers JSON to them: libraries that add `application/json` to
+/// `*/*` do not mean it.
+pub(super) fn shape(headers: &HeaderMap) -> Shape {
+    let accepts: Vec<&str> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|v| v.split(','))
+        .collect();
+    let json = weight(&accepts, "application/json");
+    if json > weight(&accepts, "text/event-stream") { Shape::Json } else { Shape::Events }
+}
+
+/// The weight of a media type in thousandths, by the most specific range that covers it; 0 when none does.
+fn weight(accepts: &[&str], media_type: &str) -> u32 {
+    let family = media_type.split('/').next().unwrap_or_default();
+    let mut best = (0, 0);
+    for range in accepts {
+        let mut parts = range.split(';').map(str::trim);
+        let named = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let specificity = match named.as_str() {
+            "*/*" => 1,
+            named if named == media_type => 3,
+            named if named.strip_suffix("/*") == Some(family) => 2,
+            _ => continue,
+        };
+        let q = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        let weight = match q.map(str::parse::<f32>) {
+            None => 1000,
+            Some(Ok(q)) if (0.0..=1.0).contains(&q) => (q * 1000.0).round() as u32,
+            Some(_) => 0,
+        };
+        if specificity > best.0 {
+            best = (specificity, weight);
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderValue, header};
+
+    use super::{Shape, shape};
+
+    #[test]
+    fn a_client_gets_events_unless_it_prefers_json() {
+        let rows = [
+            ("", Shape::Events, "nothing said"),
+            ("*/*", Shape::Events, "curl and fetch"),
+            ("text/event-stream", Shape::Events, "EventSource"),
+            ("application/json", Shape::Json, "asked for"),
+            ("Application/JSON; charset=utf-8", Shape::Json, "case and parameters do not matter"),
+            ("application/json, text/plain, */*", Shape::Events, "what some libraries always send"),
+            ("application/json, text/event-stream", Shape::Events, "both alike"),
+            ("application/json, text/event-stream;q=0.5", Shape::Json, "json preferred"),
+            ("application/json;q=0.5, text/event-stream", Shape::Events, "events preferred"),
+            ("application/json;q=0", Shape::Events, "json refused"),
+            ("application/*", Shape::Json, "a range that covers json alone"),
+            ("text/*, application/json", Shape::Events, "a range that covers events"),
+            ("application/json;q=x", Shape::Events, "a weight that is none"),
+        ];
+        for (accept, expected, reason) in rows {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+            assert_eq!(shape(&headers), expected, "{reason}: {accept:?}");
+        }
+    }
+}
