@@ -97,6 +97,7 @@ impl Agent {
                 caller: &run.caller,
                 conversation: &run.conversation,
                 run: run.id,
+                call: None,
                 context: run.context.as_ref(),
             };
             let wall = self.limits.wall;

@@ -16,6 +16,15 @@ pub struct ToolDef {
     pub input_schema: Value,
 }
 
+/// What a second, equal call of a tool could do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing that the first one did not: such a call may be made again.
+    Read,
+    /// Change something a second time: such a call is made at most once, whatever becomes of its answer.
+    Write,
+}
+
 /// A call that the model made, its arguments complete.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {

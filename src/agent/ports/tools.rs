@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::chat::caller::Caller;
-use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::tool::{ToolCall, ToolOutput};
+use crate::chat::ids::{ConversationId, RunId, ToolCallId};
+use crate::chat::tool::{Effect, ToolCall, ToolOutput};
 
 /// Runs tool calls.
 #[async_trait]
@@ -14,6 +14,9 @@ pub trait ToolExecutor: Send + Sync {
     /// is a panic inside a tool.
     /// Dropping the future stops the tool at once.
     async fn execute(&self, call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput;
+
+    /// What a second call of `tool` could do. [`Effect::Read`] for an unknown one, since it never runs.
+    fn effect(&self, tool: &str) -> Effect;
 }
 
 /// Where and for whom a call runs.
@@ -23,8 +26,10 @@ pub struct ToolContext<'a> {
     pub caller: &'a Caller,
     /// The conversation, which owns drafts and previews.
     pub conversation: &'a ConversationId,
-    /// The run, for logs.
+    /// The run, for logs and for the key of a write.
     pub run: RunId,
+    /// The call; a tool always has it. A run has none to give, and the executor takes it from the call that it executes.
+    pub call: Option<&'a ToolCallId>,
     /// The screen state the request brought; untrusted. Tools take ids from it that the model left out.
     pub context: Option<&'a Map<String, Value>>,
 }
