@@ -1,7 +1,7 @@
 //! The tools: what the model may call, run against the REST backend with the caller's own token.
 //!
 //! A tool is a definition (`config/tools/*.json`: name, description, schema) and a handler here, joined by name in
-//! [`executor::Toolbox`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
+//! [`executor::Toolbox`]. A definition that declares its `request` is handled by [`rest::RestTool`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
 
 pub mod args;
 pub mod backend;
@@ -12,6 +12,7 @@ pub mod names;
 pub mod pages;
 pub mod previews;
 pub mod resolve;
+pub mod rest;
 pub mod tables;
 pub mod workflow;
 
