@@ -20,7 +20,8 @@ use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::ModelChoice;
 use crate::config::assets::Assets;
-use crate::config::{BackendMode, Config, Problem, catalogue};
+use crate::config::catalogue::{self, Catalogue};
+use crate::config::{BackendMode, Config, Problem};
 use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
@@ -331,8 +332,9 @@ fn tools_and_profiles(
     let deps = Deps { backend, drafts: store.clone(), previews: store };
     let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
-    let profiles = catalogue::load(assets, &config.llm, |name| toolbox.knows(name)).map_err(StartError::Config)?;
-    Ok((toolbox, profiles))
+    let Catalogue { profiles, requests } =
+        catalogue::load(assets, &config.llm, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+    Ok((toolbox.with(tools::rest::tools(&deps.backend, requests)), profiles))
 }
 
 /// Who answers where a profile says nothing, in order of trying.

@@ -31,10 +31,51 @@ pub struct Backend {
     max_answer_bytes: usize,
 }
 
+/// What is done to a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// `GET`.
+    Get,
+    /// `POST`.
+    Post,
+    /// `PUT`.
+    Put,
+    /// `PATCH`.
+    Patch,
+    /// `DELETE`.
+    Delete,
+}
+
+impl Verb {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
+
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    fn method(self) -> Method {
+        match self {
+            Self::Get => Method::GET,
+            Self::Post => Method::POST,
+            Self::Put => Method::PUT,
+            Self::Patch => Method::PATCH,
+            Self::Delete => Method::DELETE,
+        }
+    }
+}
+
 /// One request, its path and query still unencoded: whatever a model put into them stays inside its segment or value.
 #[derive(Debug)]
 pub struct Request<'a> {
-    method: Method,
+    verb: Verb,
     segments: Vec<&'a str>,
     query: Vec<(&'a str, &'a str)>,
     body: Option<&'a Value>,
@@ -42,25 +83,31 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// `verb` on the path made of `segments`.
+    pub fn new(verb: Verb, segments: impl IntoIterator<Item = &'a str>) -> Self {
+        let segments = segments.into_iter().collect();
+        Self { verb, segments, query: Vec::new(), body: None, idempotency_key: None }
+    }
+
     /// `GET` of the path made of `segments`.
     pub fn get(segments: impl IntoIterator<Item = &'a str>) -> Self {
-        Self {
-            method: Method::GET,
-            segments: segments.into_iter().collect(),
-            query: Vec::new(),
-            body: None,
-            idempotency_key: None,
-        }
+        Self::new(Verb::Get, segments)
     }
 
     /// `POST` of `body` as JSON.
     pub fn post(segments: impl IntoIterator<Item = &'a str>, body: &'a Value) -> Self {
-        Self { method: Method::POST, body: Some(body), ..Self::get(segments) }
+        Self::new(Verb::Post, segments).body(body)
     }
 
     /// `PUT` of `body` as JSON.
     pub fn put(segments: impl IntoIterator<Item = &'a str>, body: &'a Value) -> Self {
-        Self { method: Method::PUT, body: Some(body), ..Self::get(segments) }
+        Self::new(Verb::Put, segments).body(body)
+    }
+
+    /// Adds a body, sent as JSON.
+    pub fn body(mut self, body: &'a Value) -> Self {
+        self.body = Some(body);
+        self
     }
 
     /// Adds an `Idempotency-Key`, by which a backend can tell a repeated save from a second one.
@@ -168,7 +215,7 @@ impl Backend {
     /// See [`BackendError`].
     pub async fn call(&self, caller: &Caller, request: Request<'_>) -> Result<Value, BackendError> {
         let url = self.url(&request)?;
-        let mut builder = self.http.request(request.method, url).header(ACCEPT, "application/json");
+        let mut builder = self.http.request(request.verb.method(), url).header(ACCEPT, "application/json");
         if let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", caller.bearer.expose())) {
             value.set_sensitive(true);
             builder = builder.header(AUTHORIZATION, value);
@@ -229,7 +276,9 @@ impl Backend {
             path.pop_if_empty();
             for segment in &request.segments {
                 // The URL standard resolves dot segments even when they are percent-encoded, so they cannot be sent.
-                let is_usable = !segment.is_empty() && segment.len() <= MAX_SEGMENT_BYTES;
+                // It also drops tabs and line ends before it looks for dots, so that `.\t.` would be one.
+                let is_usable =
+                    !segment.is_empty() && segment.len() <= MAX_SEGMENT_BYTES && !segment.contains(['\t', '\n', '\r']);
                 if !is_usable || matches!(*segment, "." | "..") {
                     return Err(BackendError::BadSegment(segment.chars().take(60).collect()));
                 }

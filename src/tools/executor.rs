@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** nothing a handler does leaves here but an output; not even its panic.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use futures::FutureExt;
 
 use super::Tool;
 use crate::agent::ports::tools::{ToolContext, ToolExecutor};
-use crate::chat::tool::{ToolCall, ToolInput, ToolOutput};
+use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
 
 /// A handler and the name it answers to.
-pub type Handler = (&'static str, Arc<dyn Tool>);
+pub type Handler = (Cow<'static, str>, Arc<dyn Tool>);
 
 /// All handlers by name.
 pub struct Toolbox {
-    handlers: HashMap<&'static str, Arc<dyn Tool>>,
+    handlers: HashMap<Cow<'static, str>, Arc<dyn Tool>>,
     max_result_bytes: usize,
 }
 
@@ -34,13 +35,19 @@ impl Toolbox {
         self.handlers.contains_key(name)
     }
 
+    /// The same toolbox with `handlers` added, whose names nobody has yet.
+    pub fn with(mut self, handlers: impl IntoIterator<Item = Handler>) -> Self {
+        self.handlers.extend(handlers);
+        self
+    }
+
     fn is_too_long(&self, content: &str) -> bool {
         self.max_result_bytes != 0 && content.len() > self.max_result_bytes
     }
 
     /// The message is cut before it is wrapped, so that the wrapping stays JSON: errors repeat what the model wrote.
     fn failure(&self, mut message: String) -> ToolOutput {
-        cut_content(&mut message, self.max_result_bytes);
+        cut_content(&mut message, self.max_result_bytes, "ask for less");
         ToolOutput::error(&message)
     }
 }
@@ -55,6 +62,7 @@ impl ToolExecutor for Toolbox {
             ToolInput::Object(args) => args,
             ToolInput::Invalid(_) => return ToolOutput::error("bad params: the arguments are not a JSON object"),
         };
+        let cx = &ToolContext { call: Some(&call.id), ..*cx };
         // A handler keeps no state of its own across calls but caches, which are whole at every await.
         let Ok(result) = AssertUnwindSafe(handler.call(args, cx)).catch_unwind().await else {
             tracing::error!(
@@ -74,7 +82,11 @@ impl ToolExecutor for Toolbox {
                 ))
             }
             Ok(mut output) => {
-                cut_content(&mut output.content, self.max_result_bytes);
+                let advice = match handler.effect() {
+                    Effect::Read => "ask for less",
+                    Effect::Write => "it is done; do not repeat the call",
+                };
+                cut_content(&mut output.content, self.max_result_bytes, advice);
                 output
             }
             Err(error) => {
@@ -89,26 +101,31 @@ impl ToolExecutor for Toolbox {
             }
         }
     }
+
+    fn effect(&self, tool: &str) -> Effect {
+        self.handlers.get(tool).map_or(Effect::Read, |handler| handler.effect())
+    }
 }
 
 fn error_kind(error: &super::ToolError) -> &'static str {
     match error {
         super::ToolError::BadParams(_) => "bad_params",
         super::ToolError::Refused(_) => "refused",
+        super::ToolError::Unconfirmed(_) => "unconfirmed",
         super::ToolError::Backend(_) | super::ToolError::Lookup { .. } => "backend",
         super::ToolError::Draft(_) => "draft",
         super::ToolError::Store(_) => "store",
     }
 }
 
-/// Cuts `content` at a character border and says so.
-fn cut_content(content: &mut String, max_bytes: usize) {
+/// Cuts `content` at a character border and says so, with `advice` for the model.
+fn cut_content(content: &mut String, max_bytes: usize, advice: &str) {
     if max_bytes == 0 || content.len() <= max_bytes {
         return;
     }
     let whole = content.len();
     content.truncate(content.floor_char_boundary(max_bytes));
-    content.push_str(&format!("\n[cut: {max_bytes} of {whole} bytes shown; ask for less]"));
+    content.push_str(&format!("\n[cut: {max_bytes} of {whole} bytes shown; {advice}]"));
 }
 
 #[cfg(test)]
@@ -124,6 +141,7 @@ mod tests {
     enum Scripted {
         Answers,
         AnswersWhole,
+        Writes,
         Refuses,
         Panics,
     }
@@ -132,9 +150,16 @@ mod tests {
     impl Tool for Scripted {
         async fn call(&self, _: &Map<String, Value>, _: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
             match self {
-                Self::Answers | Self::AnswersWhole => Ok(ToolOutput::ok("grün ".repeat(10))),
+                Self::Answers | Self::AnswersWhole | Self::Writes => Ok(ToolOutput::ok("grün ".repeat(10))),
                 Self::Refuses => Err(ToolError::Refused("no ".repeat(20))),
                 Self::Panics => panic!("scripted"),
+            }
+        }
+
+        fn effect(&self) -> Effect {
+            match self {
+                Self::Writes => Effect::Write,
+                Self::Answers | Self::AnswersWhole | Self::Refuses | Self::Panics => Effect::Read,
             }
         }
 
@@ -145,20 +170,33 @@ mod tests {
 
     #[tokio::test]
     async fn whatever_a_call_does_its_result_is_an_output_of_bounded_size() {
-        let handlers: [Handler; 4] = [
-            ("answers", Arc::new(Scripted::Answers)),
-            ("answers_whole", Arc::new(Scripted::AnswersWhole)),
-            ("refuses", Arc::new(Scripted::Refuses)),
-            ("panics", Arc::new(Scripted::Panics)),
+        let handlers: [Handler; 5] = [
+            ("answers".into(), Arc::new(Scripted::Answers)),
+            ("answers_whole".into(), Arc::new(Scripted::AnswersWhole)),
+            ("writes".into(), Arc::new(Scripted::Writes)),
+            ("refuses".into(), Arc::new(Scripted::Refuses)),
+            ("panics".into(), Arc::new(Scripted::Panics)),
         ];
         let toolbox = Toolbox::new(handlers, 9);
         let owner = Owner { tenant: String::new(), user: "u".to_owned() };
         let caller = Caller { owner, roles: Vec::new(), bearer: Bearer::new("t") };
         let conversation = ConversationId::fresh();
-        let cx = ToolContext { caller: &caller, conversation: &conversation, run: RunId::fresh(), context: None };
+        let cx = ToolContext {
+            caller: &caller,
+            conversation: &conversation,
+            run: RunId::fresh(),
+            call: None,
+            context: None,
+        };
         let note = |whole| format!("\n[cut: 9 of {whole} bytes shown; ask for less]");
         let rows = [
             ("answers", "{}", ToolOutput::ok(format!("grün gr{}", note(60))), "cut before the character at the border"),
+            (
+                "writes",
+                "{}",
+                ToolOutput::ok("grün gr\n[cut: 9 of 60 bytes shown; it is done; do not repeat the call]"),
+                "nobody is told to call a write again",
+            ),
             (
                 "answers_whole",
                 "{}",
@@ -182,5 +220,9 @@ mod tests {
             let call = ToolCall { id: ToolCallId::mint(), name: name.to_owned(), input: ToolInput::parse(input) };
             assert_eq!(toolbox.execute(&call, &cx).await, expected, "{reason}");
         }
+        assert_eq!(
+            ["writes", "answers", "x"].map(|tool| toolbox.effect(tool)),
+            [Effect::Write, Effect::Read, Effect::Read]
+        );
     }
 }

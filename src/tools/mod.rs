@@ -1,16 +1,18 @@
 //! The tools: what the model may call, run against the REST backend with the caller's own token.
 //!
 //! A tool is a definition (`config/tools/*.json`: name, description, schema) and a handler here, joined by name in
-//! [`executor::Toolbox`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
+//! [`executor::Toolbox`]. A definition that declares its `request` is handled by [`rest::RestTool`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
 
 pub mod args;
 pub mod backend;
 pub mod executor;
+pub mod idempotency;
 pub mod keys;
 pub mod names;
 pub mod pages;
 pub mod previews;
 pub mod resolve;
+pub mod rest;
 pub mod tables;
 pub mod workflow;
 
@@ -24,7 +26,7 @@ use crate::agent::ports::drafts::{DraftError, DraftStore};
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::StoreError;
 use crate::agent::ports::tools::ToolContext;
-use crate::chat::tool::ToolOutput;
+use crate::chat::tool::{Effect, ToolOutput};
 use backend::{Backend, BackendError};
 
 /// What the shipped tools work with.
@@ -46,6 +48,13 @@ pub trait Tool: Send + Sync {
     /// Whatever the model should read as `{"error": …}`.
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError>;
 
+    /// What a second, equal call could do. The shipped tools fetch, compute, or keep something in our own store: a draft
+    /// that is changed again is the conversation's own and expires, and a second preview is a second question to the user,
+    /// who alone decides what is saved. So repeating any of them harms nobody, and all of them read.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
     /// Whether a part of its result is of no use: one that is too long is an error then, where others are cut.
     fn is_all_or_nothing(&self) -> bool {
         false
@@ -64,6 +73,12 @@ pub enum ToolError {
     /// The backend did not answer as hoped.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// A write whose answer did not come. The advice stands first: what is cut off of a long text is its end.
+    #[error(
+        "it is not known whether this was done; do not repeat the call: look whether it was, or tell the user that it may \
+         have been ({0})"
+    )]
+    Unconfirmed(#[source] BackendError),
     /// A list of names could not be fetched; shared, since several calls may have waited for the same fetch.
     #[error("could not look up {what}: {source}")]
     Lookup {

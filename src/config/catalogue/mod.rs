@@ -1,8 +1,9 @@
 //! Profiles and tool definitions: `profiles/*.toml` and `tools/*.json` become domain types, all mistakes noted.
 
 mod model;
+mod request;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use super::assets::Assets;
 use crate::agent::profile::{CurrentId, Profile, Profiles, ReplyLanguage};
 use crate::chat::tool::ToolDef;
 use crate::llm;
+use crate::tools::rest::RestRequest;
 
 pub use self::model::default_models;
 
@@ -54,16 +56,37 @@ struct ToolEntry {
     name: String,
     description: String,
     input_schema: Value,
+    /// Read by hand, so that all its mistakes are found.
+    request: Option<Value>,
 }
 
-/// The profiles of `assets`, asking models of `llm`. `has_handler` tells whether a tool of that name can run.
+/// What the files describe.
+#[derive(Debug)]
+pub struct Catalogue {
+    /// The profiles.
+    pub profiles: Profiles,
+    /// The calls of the tools that are declared as data, by the tools' names.
+    pub requests: BTreeMap<String, RestRequest>,
+}
+
+/// What `tools/*.json` define.
+#[derive(Default)]
+struct Tools {
+    defs: BTreeMap<String, ToolDef>,
+    requests: BTreeMap<String, RestRequest>,
+    /// The names with a `request`, be it right or wrong.
+    declared: BTreeSet<String>,
+}
+
+/// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that name
+/// is built in.
 ///
 /// # Errors
 /// Every problem at once.
-pub fn load(assets: &Assets, llm: &llm::Config, has_handler: impl Fn(&str) -> bool) -> Result<Profiles, Vec<Problem>> {
+pub fn load(assets: &Assets, llm: &llm::Config, has_handler: impl Fn(&str) -> bool) -> Result<Catalogue, Vec<Problem>> {
     let mut problems = Vec::new();
     let models = Models::new(llm, &mut problems);
-    let tools = tools(assets, &mut problems);
+    let tools = tools(assets, &has_handler, &mut problems);
     let mut profiles: Vec<Profile> = Vec::new();
     let mut paths: Vec<String> = Vec::new();
     for path in assets.list("profiles", ".toml") {
@@ -96,13 +119,13 @@ pub fn load(assets: &Assets, llm: &llm::Config, has_handler: impl Fn(&str) -> bo
         problems.push(Problem::new("profiles", "there is no profile"));
     }
     match problems.is_empty() {
-        true => Ok(profiles.into_iter().collect()),
+        true => Ok(Catalogue { profiles: profiles.into_iter().collect(), requests: tools.requests }),
         false => Err(problems),
     }
 }
 
-fn tools(assets: &Assets, problems: &mut Vec<Problem>) -> BTreeMap<String, ToolDef> {
-    let mut tools = BTreeMap::new();
+fn tools(assets: &Assets, has_handler: &impl Fn(&str) -> bool, problems: &mut Vec<Problem>) -> Tools {
+    let mut tools = Tools::default();
     for path in assets.list("tools", ".json") {
         let entries: Vec<ToolEntry> = match assets.text(&path).map(|text| serde_json::from_str(&text)) {
             Some(Ok(entries)) => entries,
@@ -115,15 +138,24 @@ fn tools(assets: &Assets, problems: &mut Vec<Problem>) -> BTreeMap<String, ToolD
                 continue;
             }
         };
-        for ToolEntry { name, description, input_schema } in entries {
+        for ToolEntry { name, description, input_schema, request } in entries {
             if !is_tool_name(&name) {
                 problems.push(Problem::new(&path, format!("{name:?} must be 1 to 64 of A-Z a-z 0-9 _ -")));
             }
             if input_schema.get("type").and_then(Value::as_str) != Some("object") {
                 problems.push(Problem::new(&path, format!("{name}: input_schema must have the type \"object\"")));
             }
+            if let Some(entry) = request {
+                if has_handler(&name) {
+                    problems
+                        .push(Problem::new(&path, format!("{name}: request must not be given for a built-in tool")));
+                }
+                tools.declared.insert(name.clone());
+                let request = request::request(&path, &name, entry, &input_schema, problems);
+                tools.requests.extend(request.map(|request| (name.clone(), request)));
+            }
             let def = ToolDef { name: name.clone(), description, input_schema };
-            if tools.insert(name.clone(), def).is_some() {
+            if tools.defs.insert(name.clone(), def).is_some() {
                 problems.push(Problem::new(&path, format!("{name} is defined twice")));
             }
         }
@@ -141,7 +173,7 @@ fn profile(
     path: &str,
     file: ProfileFile,
     assets: &Assets,
-    tools: &BTreeMap<String, ToolDef>,
+    tools: &Tools,
     models: &Models<'_>,
     has_handler: &impl Fn(&str) -> bool,
     problems: &mut Vec<Problem>,
@@ -156,13 +188,13 @@ fn profile(
     let blocks: Vec<String> = file.instructions.iter().map(|name| prompt(name)).collect();
     let context_preamble = prompt(&file.context_preamble);
     for name in file.tools.iter().chain(&file.accepts) {
-        if !has_handler(name) {
+        if !has_handler(name) && !tools.declared.contains(name) {
             problems.push(Problem::new(path, format!("no tool {name} can run")));
         }
     }
     let mut offered = Vec::with_capacity(file.tools.len());
     for name in &file.tools {
-        match tools.get(name) {
+        match tools.defs.get(name) {
             // Vendors refuse a request in which two tools have the same name.
             Some(def) if offered.contains(def) => problems.push(Problem::new(path, format!("{name} is listed twice"))),
             Some(def) => offered.push(def.clone()),

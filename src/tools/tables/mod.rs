@@ -38,17 +38,17 @@ pub fn tools(deps: &Deps) -> Vec<Handler> {
     let backend = || Arc::clone(&deps.backend);
     let previews = || Arc::clone(&deps.previews);
     vec![
-        ("search_database_schema", Arc::new(schema::SearchDatabaseSchema { backend: backend() })),
-        ("discover_table_reference", Arc::new(reference::DiscoverTableReference)),
-        ("get_table_config", Arc::new(saved::OneConfig { backend: backend() })),
-        ("list_table_configs", Arc::new(saved::AllConfigs { backend: backend() })),
-        ("validate_table_config", Arc::new(saved::ValidateConfig { backend: backend() })),
-        ("preview_table_config", Arc::new(preview::PreviewConfig { backend: backend(), previews: previews() })),
-        ("create_table_config", Arc::new(save::CreateConfig { previews: previews() })),
-        ("update_table_config", Arc::new(save::UpdateConfig { backend: backend(), previews: previews() })),
-        ("apply_column_change", Arc::new(columns::ColumnChange)),
-        ("apply_filter_change", Arc::new(filters::FilterChange)),
-        ("apply_join_change", Arc::new(joins::JoinChange)),
-        ("apply_sort_change", Arc::new(sorts::SortChange)),
+        ("search_database_schema".into(), Arc::new(schema::SearchDatabaseSchema { backend: backend() })),
+        ("discover_table_reference".into(), Arc::new(reference::DiscoverTableReference)),
+        ("get_table_config".into(), Arc::new(saved::OneConfig { backend: backend() })),
+        ("list_table_configs".into(), Arc::new(saved::AllConfigs { backend: backend() })),
+        ("validate_table_config".into(), Arc::new(saved::ValidateConfig { backend: backend() })),
+        ("preview_table_config".into(), Arc::new(preview::PreviewConfig { backend: backend(), previews: previews() })),
+        ("create_table_config".into(), Arc::new(save::CreateConfig { previews: previews() })),
+        ("update_table_config".into(), Arc::new(save::UpdateConfig { backend: backend(), previews: previews() })),
+        ("apply_column_change".into(), Arc::new(columns::ColumnChange)),
+        ("apply_filter_change".into(), Arc::new(filters::FilterChange)),
+        ("apply_join_change".into(), Arc::new(joins::JoinChange)),
+        ("apply_sort_change".into(), Arc::new(sorts::SortChange)),
     ]
 }

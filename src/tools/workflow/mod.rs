@@ -50,7 +50,7 @@ pub fn tools(deps: &Deps) -> Vec<Handler> {
         drafts: deps.drafts.clone(),
         previews: deps.previews.clone(),
     });
-    let handler = |name: &'static str, tool: fn(Arc<Kit>) -> Arc<dyn Tool>| (name, tool(kit.clone()));
+    let handler = |name: &'static str, tool: fn(Arc<Kit>) -> Arc<dyn Tool>| (name.into(), tool(kit.clone()));
     vec![
         handler("discover_action_types", |kit| Arc::new(discover::ActionTypes(kit))),
         handler("discover_trigger_types", |kit| Arc::new(discover::TriggerTypes(kit))),

@@ -23,7 +23,7 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
     assert_eq!(file_problems(dir.path()).await, [""; 0]);
 
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
-    let profiles = catalogue::load(&sources.assets(), &llm::Config::default(), |_| true).unwrap();
+    let profiles = catalogue::load(&sources.assets(), &llm::Config::default(), |_| true).unwrap().profiles;
     assert_eq!(profiles.context_types(), ["helper", "tables", "workflow"]);
     let helper = profiles.select("helper").unwrap();
     assert_eq!(&*helper.instructions, "You are new.\n\nYou help.");
@@ -33,7 +33,7 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
         "built-in profile, new text"
     );
 
-    let built_in = catalogue::load(&Sources::default().assets(), &llm::Config::default(), |_| true).unwrap();
+    let built_in = catalogue::load(&Sources::default().assets(), &llm::Config::default(), |_| true).unwrap().profiles;
     assert!(!built_in.select("workflow").unwrap().instructions.contains("You are new."));
     let tables =
         |profiles: &switchboard::agent::profile::Profiles| profiles.select("tables").unwrap().instructions.clone();
@@ -129,6 +129,99 @@ async fn a_broken_file_is_reported_by_its_path() {
         let first: Vec<_> = found.iter().filter(|line| expected.iter().any(|start| line.starts_with(start))).collect();
         assert_eq!(first.len(), expected.len(), "{reason}: {found:#?}");
         assert!(!expected.is_empty() || found.is_empty(), "{reason}: {found:#?}");
+    }
+}
+
+#[tokio::test]
+async fn every_mistake_of_a_declared_tool_is_named() {
+    let rows: [(&str, &str, &[&str], &str); 14] = [
+        ("close", r#"{"method": "POST", "path": "/v1/{id}", "effect": "write"}"#, &[], "none"),
+        ("close", r#"{"method": "GET", "path": "/v1"}"#, &[], "the least"),
+        ("close", r#""GET /v1""#, &["close: request must be an object"], "no object"),
+        (
+            "close",
+            r#"{"method": "get", "path": "v1/things", "effect": "none", "headers": {}, "url": ""}"#,
+            &[
+                "close: request.method must be one of GET, POST, PUT, PATCH, DELETE",
+                "close: request.path must begin with /",
+                "close: request.effect must be read or write",
+                "close: request must not have the key \"headers\"",
+                "close: request must not have the key \"url\"",
+            ],
+            "all at once",
+        ),
+        (
+            "close",
+            "{}",
+            &["close: request.method must be one of GET, POST, PUT, PATCH, DELETE", "close: request.path must be text"],
+            "nothing said",
+        ),
+        (
+            "close",
+            r#"{"method": "GET", "path": "/v1/{id}/{name}/{type}"}"#,
+            &[
+                "close: request.path: {name} is not among the properties of input_schema",
+                "close: request.path: {type} is not among the properties of input_schema",
+            ],
+            "places for no argument",
+        ),
+        (
+            "close",
+            r#"{"method": "GET", "path": "/v1/{id"}"#,
+            &["close: request.path must have braces in pairs, each around the name of an argument"],
+            "not closed",
+        ),
+        (
+            "close",
+            r#"{"method": "GET", "path": "/v1/{{id}}"}"#,
+            &["close: request.path must have braces in pairs, each around the name of an argument"],
+            "braces in braces",
+        ),
+        (
+            "close",
+            r#"{"method": "GET", "path": "//evil.example/v1"}"#,
+            &["close: request.path must not have an empty part, nor end in /"],
+            "another origin",
+        ),
+        (
+            "close",
+            r#"{"method": "GET", "path": "/v1/../{id}"}"#,
+            &["close: request.path must not have the part \"..\""],
+            "upwards",
+        ),
+        ("close", r#"{"method": "GET", "path": "/v1?id={id}"}"#, &["close: request.path must not have '?'"], "a query"),
+        (
+            "close",
+            r#"{"method": "GET", "path": "/v1/a%2Fb"}"#,
+            &["close: request.path must not have '%'"],
+            "encoded already",
+        ),
+        (
+            "discover",
+            r#"{"method": "GET", "path": "/v1"}"#,
+            &["discover: request must not be given for a built-in tool"],
+            "the name of a handler",
+        ),
+        (
+            "list_my_alerts",
+            r#"{"method": "GET", "path": "/v1"}"#,
+            &["list_my_alerts: request must not be given for a built-in tool", "list_my_alerts is defined twice"],
+            "the name of a shipped tool",
+        ),
+    ];
+    for (name, request, expected, reason) in rows {
+        let dir = tempfile::tempdir().unwrap();
+        let schema = r#"{"type": "object", "properties": {"id": {}}}"#;
+        let tool =
+            format!(r#"[{{"name": "{name}", "description": "", "input_schema": {schema}, "request": {request}}}]"#);
+        write(dir.path(), "tools/zz.json", tool);
+        if name == "close" {
+            let profile = PROFILE.replace("helper.md", "tables/role.md").replace("list_my_alerts", name);
+            write(dir.path(), "profiles/helper.toml", profile);
+        }
+        let found = file_problems(dir.path()).await;
+        let expected: Vec<_> = expected.iter().map(|line| format!("tools/zz.json: {line}")).collect();
+        assert_eq!(found, expected, "{reason}");
     }
 }
 

@@ -36,7 +36,7 @@ fn with_profile(settings: &[(&str, &str)], model: &str) -> (tempfile::TempDir, S
 fn menu(settings: &[(&str, &str)], model: &str) -> Menu {
     let (_dir, sources) = with_profile(settings, model);
     let config = Config::load(&sources).unwrap();
-    let profiles = catalogue::load(&sources.assets(), &config.llm, |_| true).unwrap();
+    let profiles = catalogue::load(&sources.assets(), &config.llm, |_| true).unwrap().profiles;
     profiles.select("mine").unwrap().models.clone()
 }
 

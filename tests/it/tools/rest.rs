@@ -1,0 +1,341 @@
+//! Tools that are declared as data: what goes to the backend for a call, and what the model reads of the answer. The
+//! definitions are the example of `docs/EXTENDING.md` and a few more.
+
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+
+use crate::support::app::TestApp;
+use crate::support::frames;
+use crate::support::model::{Script, Scripted, says, turn};
+use crate::support::upstream::{Answer, End, Request, Upstream};
+
+const EXTENDING: &str = include_str!("../../../docs/EXTENDING.md");
+
+const PROFILE: &str = r#"
+id = "tickets"
+context_type = "tickets"
+instructions = ["workflow/role.md"]
+context_preamble = "workflow/context.md"
+tools = ["list_tickets", "close_ticket", "find", "put_label", "patch_ticket", "drop_label", "export"]
+"#;
+
+/// The definitions beside those of the example.
+const MORE: &str = r#"[
+  {"name": "find", "description": "Finds tickets.",
+   "input_schema": {"type": "object", "properties": {"words": {"type": "string"}}},
+   "request": {"method": "POST", "path": "/v1/search", "effect": "read"}},
+  {"name": "put_label", "description": "Sets a label.",
+   "input_schema": {"type": "object", "properties": {"id": {}, "label": {"type": "string"}}, "additionalProperties": true},
+   "request": {"method": "PUT", "path": "/v1/tickets/t-{id}/labels/{label}"}},
+  {"name": "patch_ticket", "description": "Changes a ticket.",
+   "input_schema": {"type": "object", "properties": {"id": {}, "due": {}, "tags": {}}, "required": ["id", "due"]},
+   "request": {"method": "PATCH", "path": "/v1/tickets/{id}"}},
+  {"name": "drop_label", "description": "Removes labels.",
+   "input_schema": {"type": "object", "properties": {"id": {}, "labels": {}, "force": {}, "note": {}}},
+   "request": {"method": "DELETE", "path": "/v1/tickets/{id}/labels"}},
+  {"name": "export", "description": "Makes an export, which costs money.",
+   "input_schema": {"type": "object"},
+   "request": {"method": "GET", "path": "/v1/export", "effect": "write"}}
+]"#;
+
+/// What came of a message on which the model made some calls.
+struct Ran {
+    /// The user's token.
+    token: String,
+    /// The run's id, as the answer named it.
+    run: String,
+    /// What the model read of each call: the result, or the text of the error.
+    read: Vec<Result<Value, String>>,
+    /// What the backend got.
+    requests: Vec<Request>,
+}
+
+impl Ran {
+    /// The requests as lines.
+    fn lines(&self) -> Vec<String> {
+        self.requests.iter().map(|request| format!("{} {}", request.method, request.path)).collect()
+    }
+
+    /// The `Idempotency-Key` of each request, without the run's id.
+    fn keys(&self) -> Vec<Option<&str>> {
+        let of_run = |key| str::strip_prefix(key, self.run.as_str()).and_then(|key| key.strip_prefix('.')).unwrap();
+        self.requests.iter().map(|request| request.header("idempotency-key").map(of_run)).collect()
+    }
+}
+
+/// The example of the documentation.
+fn example() -> &'static str {
+    EXTENDING.split_once("```json\n").unwrap().1.split_once("```").unwrap().0
+}
+
+/// What the model reads of a write that may have been done.
+fn unknown(error: &str) -> String {
+    format!(
+        "it is not known whether this was done; do not repeat the call: look whether it was, or tell the user that it may \
+         have been ({error})"
+    )
+}
+
+/// Makes `calls` (id, tool, arguments) in one turn.
+async fn calling(
+    calls: &[(&str, &str, Value)],
+    settings: &[(&str, &str)],
+    backend: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+) -> Ran {
+    let data = tempfile::tempdir().unwrap();
+    for (path, text) in
+        [("tools/example.json", example()), ("tools/more.json", MORE), ("profiles/tickets.toml", PROFILE)]
+    {
+        let path = data.path().join("config").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let asked = calls.iter().fold(turn(), |turn, (id, tool, args)| turn.call(id, tool, args));
+    let model = Upstream::script([asked.done(), says("Done.")].map(Script::answer)).await;
+    let backend = Upstream::choosing(backend).await;
+    let (model_url, backend_url) = (format!("{}/v1", model.url()), format!("{}/api", backend.url()));
+    let mut all = vec![
+        ("LLM__PROVIDER", "openai"),
+        ("LLM__OPENAI__BASE_URL", model_url.as_str()),
+        ("BACKEND__MODE", "http"),
+        ("BACKEND__BASE_URL", backend_url.as_str()),
+    ];
+    all.extend(settings);
+    let s = Scripted { app: TestApp::start_in(data, &all).await, model };
+    let response = s.app.post(&json!({"message": "Go", "context_type": "tickets"})).await;
+    let run = response.headers()["x-run-id"].to_str().unwrap().to_owned();
+    let frames = frames::parse(&response.text().await.unwrap());
+    assert_eq!(frames::names(&frames).last(), Some(&"message_complete"), "{frames:#?}");
+    let outcomes = frames.iter().filter(|frame| frame.event == "tool_call_result");
+    let asked = s.last_asked();
+    let results = &asked[asked.len() - calls.len()..];
+    let read = outcomes.zip(results).map(|(frame, message)| {
+        let text = message["content"].as_str().unwrap();
+        match frame.data["is_error"] == json!(true) {
+            false => Ok(serde_json::from_str(text).unwrap_or_else(|_| json!(text))),
+            true => Err(serde_json::from_str::<Value>(text).unwrap()["error"].as_str().unwrap().to_owned()),
+        }
+    });
+    Ran { token: s.app.token.clone(), run, read: read.collect(), requests: backend.requests() }
+}
+
+fn answer(body: &Value) -> Option<Answer> {
+    Some(Answer::ok("application/json", body.to_string()))
+}
+
+#[tokio::test]
+async fn a_read_has_its_arguments_in_path_and_query_and_the_answer_as_its_result() {
+    let list = json!({"items": [{"id": 7, "title": "Grün"}], "total": 1});
+    let of_backend = list.clone();
+    let args = json!({"project": "a b", "open": true, "rows": 5});
+    let calls = [
+        ("c1", "list_tickets", args),
+        ("c2", "list_tickets", json!({"project": "p", "open": null})),
+        ("c3", "find", json!({"words": "a&b"})),
+    ];
+    let ran = calling(&calls, &[], move |_| answer(&of_backend)).await;
+    assert_eq!(ran.read, [Ok(list.clone()), Ok(list.clone()), Ok(list)]);
+    let expected = [
+        "GET /api/v1/projects/a%20b/tickets?open=true&rows=5",
+        "GET /api/v1/projects/p/tickets",
+        "POST /api/v1/search",
+    ];
+    assert_eq!(ran.lines(), expected);
+    assert_eq!(ran.requests[2].json(), json!({"words": "a&b"}));
+    assert_eq!(ran.keys(), [None; 3], "nothing is changed, so nothing needs a key");
+}
+
+#[tokio::test]
+async fn a_write_has_its_arguments_in_the_body_and_a_key_of_run_and_call() {
+    let calls = [
+        ("call_1", "close_ticket", json!({"id": 7, "reason": "done"})),
+        ("call_2", "close_ticket", json!({"id": 7, "reason": "done"})),
+        ("c 3\n", "put_label", json!({"id": "x", "label": "new", "colour": {"r": 1}})),
+        ("c4", "patch_ticket", json!({"id": 7, "due": null, "tags": ["a"]})),
+        ("c5", "export", json!({})),
+    ];
+    let ran = calling(&calls, &[], |_| answer(&json!({"id": 7}))).await;
+    assert_eq!(ran.read, [(); 5].map(|()| Ok(json!({"id": 7}))));
+    let expected = [
+        "POST /api/v1/tickets/7/close",
+        "POST /api/v1/tickets/7/close",
+        "PUT /api/v1/tickets/t-x/labels/new",
+        "PATCH /api/v1/tickets/7",
+        "GET /api/v1/export",
+    ];
+    assert_eq!(ran.lines(), expected);
+    let bodies: Vec<Value> = ran.requests[..4].iter().map(Request::json).collect();
+    let closing = json!({"reason": "done"});
+    assert_eq!(bodies, [closing.clone(), closing, json!({"colour": {"r": 1}}), json!({"due": null, "tags": ["a"]})]);
+    let keys = ran.keys();
+    assert_eq!((keys[0], keys[1], keys[3], keys[4]), (Some("call_1"), Some("call_2"), Some("c4"), Some("c5")));
+    let odd = keys[2].unwrap();
+    assert!(odd.starts_with('~') && odd.len() == 65, "an id that no header can carry is replaced: {odd}");
+}
+
+#[tokio::test]
+async fn a_deletion_has_its_arguments_in_the_query_and_no_body() {
+    let args = json!({"id": "ü", "labels": ["a&b", "c"], "force": false, "note": "x=1 y"});
+    let ran = calling(&[("c1", "drop_label", args)], &[], |_| Some(Answer::status(204, "text/plain", ""))).await;
+    assert_eq!(ran.read, [Ok(json!({"done": true}))]);
+    let expected = "DELETE /api/v1/tickets/%C3%BC/labels?labels=%5B%22a%26b%22%2C%22c%22%5D&force=false&note=x%3D1+y";
+    assert_eq!(ran.lines(), [expected]);
+    assert_eq!((ran.requests[0].body.len(), ran.keys()), (0, vec![Some("c1")]));
+}
+
+#[tokio::test]
+async fn whatever_is_in_an_argument_it_stays_one_segment() {
+    let rows = [
+        ("../../admin", Some("..%2F..%2Fadmin"), "upwards"),
+        ("a/b\\c", Some("a%2Fb%5Cc"), "slashes of both kinds"),
+        ("x?open=1&y#z", Some("x%3Fopen=1&y%23z"), "a query and a fragment"),
+        ("%2e%2e", Some("%252e%252e"), "dots that were encoded already"),
+        ("http://evil.example/", Some("http:%2F%2Fevil.example%2F"), "another origin"),
+        ("a;b=c:d@e", Some("a;b=c:d@e"), "what may stand there as it is"),
+        ("{open}", Some("%7Bopen%7D"), "a place of its own"),
+        ("..", None, "dots alone"),
+        (".", None, "a dot alone"),
+        ("", None, "nothing"),
+        (".\t.", None, "dots around a sign that addresses drop"),
+        ("a\nb", None, "a line end, which addresses drop"),
+    ];
+    let calls: Vec<_> = (0..rows.len()).map(|n| format!("c{n}")).collect();
+    let calls: Vec<_> =
+        calls.iter().zip(rows).map(|(id, row)| (id.as_str(), "list_tickets", json!({"project": row.0}))).collect();
+    let ran = calling(&calls, &[], |_| answer(&json!([]))).await;
+    let expected: Vec<String> = rows
+        .iter()
+        .filter_map(|(_, segment, _)| segment.map(|segment| format!("GET /api/v1/projects/{segment}/tickets")))
+        .collect();
+    assert_eq!(ran.lines(), expected);
+    for ((value, segment, reason), read) in rows.iter().zip(&ran.read) {
+        match segment {
+            Some(_) => assert_eq!(*read, Ok(json!([])), "{reason}"),
+            None => {
+                let error = read.as_ref().unwrap_err();
+                assert!(error.contains(&format!("{value:?}")), "{reason}: {error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_refused_before_any_request() {
+    let rows = [
+        ("list_tickets", json!({"open": true}), "missing project"),
+        ("list_tickets", json!({"project": null}), "missing project"),
+        ("close_ticket", json!({}), "missing id, reason"),
+        ("close_ticket", json!({"id": null, "reason": "x"}), "missing id"),
+        ("patch_ticket", json!({"id": 1}), "missing due"),
+        ("drop_label", json!({}), "missing id"),
+        ("list_tickets", json!({"project": {"id": 1}}), "project must be text, a number or a bool"),
+        (
+            "list_tickets",
+            json!({"project": "p", "admin": true, "x": 1}),
+            "no such argument: admin, x; there are: project, open, rows",
+        ),
+        ("export", json!({"all": true}), "no such argument: all; there are: none"),
+    ];
+    let ids: Vec<_> = (0..rows.len()).map(|n| format!("c{n}")).collect();
+    let calls: Vec<_> = ids.iter().zip(&rows).map(|(id, row)| (id.as_str(), row.0, row.1.clone())).collect();
+    let ran = calling(&calls, &[], |_| None).await;
+    assert_eq!(ran.read, rows.map(|(_, _, reason)| Err(format!("bad params: {reason}"))));
+    assert_eq!(ran.lines(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_did_not_come_is_not_to_be_repeated() {
+    let ok = || Answer::ok("application/json", "{\"id\": ");
+    let rows: [(Answer, String, Result<Value, String>, &str); 7] = [
+        (
+            Answer::status(404, "text/plain", "no ticket"),
+            "HTTP 404: no ticket".to_owned(),
+            Err("HTTP 404: no ticket".to_owned()),
+            "the backend says no",
+        ),
+        (
+            Answer::status(500, "text/plain", "boom"),
+            "HTTP 500: boom".to_owned(),
+            Err("HTTP 500: boom".to_owned()),
+            "the backend says that it failed",
+        ),
+        (
+            Answer::status(504, "text/html", "<html>"),
+            "HTTP 504: (an HTML page)".to_owned(),
+            Err(unknown("HTTP 504: (an HTML page)")),
+            "a gateway does not know",
+        ),
+        (
+            ok().ending(End::Hang),
+            "the backend did not answer in time".to_owned(),
+            Err(unknown("the backend did not answer in time")),
+            "the end does not come",
+        ),
+        (
+            ok().ending(End::Abort),
+            "the backend's answer broke off".to_owned(),
+            Err(unknown("the backend's answer broke off")),
+            "the connection breaks",
+        ),
+        (
+            ok(),
+            "the backend's answer is not JSON".to_owned(),
+            Ok(json!({"done": true, "note": "the backend's answer is not JSON"})),
+            "a good status with odd words",
+        ),
+        (
+            Answer::ok("application/json", json!("x".repeat(100)).to_string()),
+            "the backend's answer is larger than 64 bytes".to_owned(),
+            Ok(json!({"done": true, "note": "the backend's answer is larger than 64 bytes"})),
+            "a good status with too many words",
+        ),
+    ];
+    let calls =
+        [("c1", "list_tickets", json!({"project": "p"})), ("c2", "close_ticket", json!({"id": 7, "reason": "done"}))];
+    let settings = [("BACKEND__TIMEOUT_S", "1"), ("LIMITS__BACKEND_ANSWER_BYTES", "64")];
+    let cases = rows.map(async |(answer, of_read, of_write, reason)| {
+        let ran = calling(&calls, &settings, move |_| Some(answer.clone())).await;
+        assert_eq!(ran.read, [Err(of_read), of_write], "{reason}");
+        assert_eq!(ran.requests.len(), 2, "each is sent once: {reason}");
+    });
+    futures::future::join_all(cases).await;
+}
+
+#[tokio::test]
+async fn a_backend_that_says_nothing_may_have_done_it() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let call = [("c1", "close_ticket", json!({"id": 7, "reason": "done"}))];
+    let patience = [("BACKEND__BASE_URL", url.as_str()), ("BACKEND__TIMEOUT_S", "1")];
+    let ran = calling(&call, &patience, |_| None).await;
+    assert_eq!(ran.read, [Err(unknown("the backend did not answer in time"))], "it does not answer");
+
+    let hangs_up = async {
+        // The first connection is that of the call above.
+        for _ in 0..2 {
+            let (mut connection, _) = silent.accept().await.unwrap();
+            let mut request = [0; 4096];
+            assert!(connection.read(&mut request).await.unwrap() > 0);
+        }
+    };
+    let (ran, ()) = tokio::join!(calling(&call, &patience[..1], |_| None), hangs_up);
+    assert_eq!(ran.read, [Err(unknown("the backend could not be reached"))], "it hangs up on the request");
+}
+
+#[tokio::test]
+async fn a_backend_that_is_not_there_has_done_nothing() {
+    let gone = Upstream::script([]).await.url();
+    let call = ("c1", "close_ticket", json!({"id": 7, "reason": "done"}));
+    let ran = calling(&[call], &[("BACKEND__BASE_URL", &gone)], |_| None).await;
+    assert_eq!(ran.read, [Err("the backend could not be reached".to_owned())]);
+}
+
+#[tokio::test]
+async fn the_users_token_goes_along() {
+    let calls =
+        [("c1", "list_tickets", json!({"project": "p"})), ("c2", "close_ticket", json!({"id": 7, "reason": "done"}))];
+    let ran = calling(&calls, &[], |_| answer(&json!({}))).await;
+    let sent: Vec<_> = ran.requests.iter().map(|request| request.header("authorization")).collect();
+    assert_eq!(sent, [Some(format!("Bearer {}", ran.token).as_str()); 2]);
+}
