@@ -114,9 +114,8 @@ async fn prepare(mut connection: PgConnection) -> Result<(), OpenError> {
 
 /// The newest migration that the database has had, 0 for a new one.
 async fn schema_version(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
-    let has_table: bool = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
-        .fetch_one(&mut *connection)
-        .await?;
+    let has_table: bool =
+        sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL").fetch_one(&mut *connection).await?;
     if !has_table {
         return Ok(0);
     }

@@ -223,12 +223,7 @@ async fn find_run(connection: &mut Connection, run: RunId) -> Result<Place, Faul
     Ok(Place { scope: Scope { tenant, user }, conversation, run_seq, has_ended })
 }
 
-async fn insert(
-    connection: &mut Connection,
-    place: &Place,
-    seq: i64,
-    record: &Record,
-) -> Result<(), sqlx::Error> {
+async fn insert(connection: &mut Connection, place: &Place, seq: i64, record: &Record) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body) VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING",

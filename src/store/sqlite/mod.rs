@@ -69,7 +69,6 @@ impl SqliteStore {
 }
 
 /// Makes transactions of one owner that count first and insert then wait for each other, as all writers do here anyway.
-#[expect(clippy::unused_async, reason = "other databases have to ask")]
 async fn take_turns(_: &mut Connection, _what: &'static str, _scope: &Scope) -> Result<(), sqlx::Error> {
     Ok(())
 }
