@@ -30,7 +30,7 @@ use crate::http::{self, Readiness, Services, server};
 use crate::llm::{self, Router, Section, Vendor};
 use crate::probe::{self, Report};
 use crate::runs::Runs;
-use crate::store::{self, sqlite::SqliteStore};
+use crate::store::{self, Store};
 use crate::tools::backend::Backend;
 use crate::tools::executor::Toolbox;
 use crate::tools::previews::Desk;
@@ -43,7 +43,7 @@ pub struct App {
     router: axum::Router,
     runs: Arc<Runs>,
     desk: Arc<Desk>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     auth: Arc<Jwt>,
     models: Vec<ModelOrigin>,
     drain: Duration,
@@ -238,7 +238,7 @@ const LAST_BYTES: Duration = Duration::from_secs(2);
 /// # Errors
 /// See [`StartError`].
 pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>, StartError> {
-    let in_memory = store::Config { url: "sqlite::memory:".to_owned() };
+    let in_memory = store::Config { url: "sqlite::memory:".to_owned(), ..store::Config::default() };
     let store = store::open(&in_memory, Arc::new(SystemClock)).await?;
     let (backend_root, seed) = match config.backend.mode {
         BackendMode::Http => (root(&config.backend.base_url)?, Ok(())),
@@ -327,7 +327,7 @@ fn tools_and_profiles(
     config: &Config,
     assets: &Assets,
     backend: Arc<Backend>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
 ) -> Result<(Toolbox, Profiles), StartError> {
     let deps = Deps { backend, drafts: store.clone(), previews: store };
     let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
@@ -353,7 +353,7 @@ fn router(config: &Config, profiles: &Profiles) -> Result<Router, llm::ConnectEr
     Ok(router.with(origin, Arc::new(demo)))
 }
 
-struct StoreReady(Arc<SqliteStore>);
+struct StoreReady(Arc<dyn Store>);
 
 #[async_trait::async_trait]
 impl Readiness for StoreReady {

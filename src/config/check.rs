@@ -21,8 +21,11 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if config.backend.mode == BackendMode::Http {
         origin("backend.base_url", &config.backend.base_url, problems);
     }
-    if !config.store.url.starts_with("sqlite:") {
-        problems.push(Problem::new("store.url", "must begin with sqlite:; other databases are not available yet"));
+    if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| config.store.url.starts_with(scheme)) {
+        problems.push(Problem::new("store.url", "must begin with sqlite: or postgres://"));
+    }
+    if config.store.max_connections == 0 {
+        problems.push(Problem::new("store.max_connections", "must be at least 1"));
     }
     if config.events.url != "local" {
         problems.push(Problem::new("events.url", "must be \"local\"; other event logs are not available yet"));

@@ -1,45 +1,77 @@
 //! Where conversations, drafts and previews are kept: one database behind the three ports of [`crate::agent::ports`].
 //!
+//! SQLite and PostgreSQL are asked the same: what is said to them stands once, in `sql/`, and is compiled twice, as a module
+//! of `sqlite` and as one of `postgres`. There `super` names the database's own: its connection, its store with `write()`,
+//! `readers()` and `clock`, and its locks (`take_turns`, `for_update!`, `skip_locked!`). Code that is generic over sqlx's
+//! databases instead would carry dozens of bounds at every function. Statements number their parameters, `$1`, `$2` …,
+//! which both databases take. Opening, migrating and beginning a transaction are each database's own.
+//!
 //! **Invariant:** every statement that reads or changes somebody's data names the owner's tenant and user; a run, which the
 //! ports name by its id alone, is looked up together with its owner first. Only the removal of expired drafts names none.
 //! **Invariant:** a caller's token is never stored.
 
 mod change;
+mod fault;
 mod history;
-pub mod sqlite;
+#[expect(clippy::duplicate_mod, reason = "one text for two databases, see above")]
+mod postgres;
+mod schema;
+mod scope;
+mod sqlite;
 mod transcript;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::Deserialize;
 
 use crate::agent::ports::clock::Clock;
+use crate::agent::ports::drafts::DraftStore;
+use crate::agent::ports::previews::PreviewStore;
+use crate::agent::ports::store::{ConversationStore, StoreError};
+use postgres::PostgresStore;
 use sqlite::SqliteStore;
 
 /// The `[store]` section.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// `sqlite://FILE`, made with its folder when missing, or `sqlite::memory:` for a store that ends with the process.
+    /// `sqlite://FILE`, made with its folder when missing, `sqlite::memory:` for a store that ends with the process, or
+    /// `postgres://USER:PASSWORD@HOST/DATABASE`.
     pub url: String,
+    /// Connections to PostgreSQL, at least 1; calls beyond wait for their turn. SQLite has its own number.
+    pub max_connections: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { url: "sqlite://data/switchboard.db".to_owned() }
+        Self { url: "sqlite://data/switchboard.db".to_owned(), max_connections: 10 }
     }
+}
+
+/// An open database behind all of its ports.
+#[async_trait]
+pub trait Store: ConversationStore + DraftStore + PreviewStore {
+    /// Whether a run could begin now.
+    ///
+    /// # Errors
+    /// When nothing can be written, or the database has not answered for three seconds.
+    async fn ready(&self) -> Result<(), StoreError>;
+
+    /// Closes the database when everything begun has ended; afterwards every call fails.
+    async fn close(&self);
 }
 
 /// The store that `config` names, its schema brought up to date.
 ///
 /// # Errors
 /// See [`OpenError`]; the texts are for the operator.
-pub async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<SqliteStore>, OpenError> {
+pub async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, OpenError> {
     // The URL may hold a password, so no error repeats it.
     match config.url.split_once(':').map(|(scheme, _)| scheme) {
-        Some("sqlite") => SqliteStore::open(&config.url, clock).await.map(Arc::new),
-        Some("postgres" | "postgresql") => Err(OpenError::PostgresNotYet),
+        Some("sqlite") => Ok(Arc::new(SqliteStore::open(&config.url, clock).await?)),
+        Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::open(config, clock).await?)),
         Some(_) | None => Err(OpenError::Scheme),
     }
 }
@@ -47,15 +79,15 @@ pub async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<SqliteSt
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL names PostgreSQL.
-    #[error("store.url names postgresql, which comes later; use sqlite://FILE")]
-    PostgresNotYet,
     /// The URL names no database we know.
-    #[error("store.url must begin with sqlite:")]
+    #[error("store.url must begin with sqlite: or postgres:")]
     Scheme,
     /// The URL's path or parameters make no sense.
     #[error("store.url is not understood")]
     Url(#[source] sqlx::Error),
+    /// The URL has a parameter that would do nothing.
+    #[error("store.url has a parameter that is not known; sslmode and sslrootcert are such as are")]
+    Parameter,
     /// The file's folder could not be made.
     #[error("the store's folder {} cannot be made", path.display())]
     Folder {
@@ -65,7 +97,7 @@ pub enum OpenError {
         #[source]
         source: std::io::Error,
     },
-    /// The file is not a database, is locked, or may not be written.
+    /// The file is not a database, is locked, or may not be written; the server is not there or does not let us in.
     #[error("the store's database cannot be opened")]
     Database(#[source] sqlx::Error),
     /// A newer version of this program has used the database.

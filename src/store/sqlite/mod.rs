@@ -2,247 +2,73 @@
 //! of it (`synchronous=FULL`), and a future that is dropped midway leaves nothing behind: its transaction is rolled back.
 //!
 //! **Invariant:** every transaction that writes begins as a writer (`BEGIN IMMEDIATE`); one that became a writer midway
-//! would fail at once whenever another process writes, whatever the timeout. **Invariant:** no memory-mapped files, which
-//! turn an I/O error into the end of the process.
+//! would fail at once whenever another process writes, whatever the timeout. So writers take turns, and the locks that the
+//! shared statements ask for are none here. **Invariant:** no memory-mapped files, which turn an I/O error into the end of
+//! the process.
 
+/// What makes a `SELECT` hold its rows until the transaction ends.
+macro_rules! for_update {
+    () => {
+        ""
+    };
+}
+
+/// The same, without those that somebody else holds.
+macro_rules! skip_locked {
+    () => {
+        ""
+    };
+}
+
+#[path = "../sql/conversations.rs"]
 mod conversations;
+#[path = "../sql/drafts.rs"]
 mod drafts;
+mod open;
+#[path = "../sql/previews.rs"]
 mod previews;
+#[path = "../sql/ready.rs"]
+mod ready;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{Connection, Sqlite, Transaction};
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::{Sqlite, Transaction};
 
-use super::OpenError;
-use super::transcript::RecordError;
+use super::scope::Scope;
 use crate::agent::ports::clock::Clock;
-use crate::agent::ports::store::StoreError;
-use crate::chat::ids::{PreviewId, RunId};
-
-/// The schema's versions; a released file is never edited, since its checksum is in every database.
-static MIGRATOR: Migrator = sqlx::migrate!("src/store/sqlite/migrations");
-
-/// How long a writer waits for another process, and again for its turn in this one.
-const WRITE_WAIT: Duration = Duration::from_secs(5);
-
-/// The pause between two tries to turn a new file to WAL mode.
-const BUSY_PAUSE: Duration = Duration::from_millis(20);
-
-/// How long a readiness probe waits; probes are repeated every few seconds.
-const PROBE_WAIT: Duration = Duration::from_secs(3);
-
-/// Reading connections; reads are short, so a few serve many runs.
-const READERS: u32 = 4;
-
-/// The first version without the WAL reset defect.
-const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
 
 /// Conversations, drafts and previews in one SQLite database.
-pub struct SqliteStore {
+pub(super) struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
     clock: Arc<dyn Clock>,
 }
 
+/// What the shared statements call the store.
+type SqlStore = SqliteStore;
+
+/// What the shared statements call a connection.
+type Connection = SqliteConnection;
+
 impl SqliteStore {
-    /// The store in the database that `url` names, its schema brought up to date.
-    pub(super) async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let options: SqliteConnectOptions = url.parse().map_err(OpenError::Url)?;
-        let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
-        let has = |parameter| parameters.split('&').any(|given| given == parameter);
-        let in_memory = matches!(place, "sqlite::memory:" | "sqlite://:memory:") || has("mode=memory");
-        if let Some(folder) = options.get_filename().parent().filter(|_| !in_memory) {
-            let made = tokio::fs::create_dir_all(folder).await;
-            made.map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        }
-
-        let options = options.create_if_missing(!has("mode=ro")).foreign_keys(true).busy_timeout(WRITE_WAIT);
-        let options = options.pragma("mmap_size", "0");
-        let writing = options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-        // The writer's connection lives as long as the store: a database in memory ends with its connection.
-        let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(WRITE_WAIT);
-        let writer = writer.idle_timeout(None).max_lifetime(None);
-        // After some failures (a full disk) SQLite rolls back by itself, and sqlx goes on counting the transaction as open:
-        // such a connection would refuse to begin another one for ever, so it is replaced.
-        let writer = writer.before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }));
-        let writer = connect(writer, writing).await.map_err(OpenError::Database)?;
-        prepare(&writer).await?;
-
-        let readers = if in_memory {
-            // A second connection to a shared memory database would meet table locks that no timeout waits for.
-            writer.clone()
-        } else {
-            let reading = options.create_if_missing(false).pragma("query_only", "ON");
-            SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(WRITE_WAIT).connect_lazy_with(reading)
-        };
-        Ok(Self { writer, readers, clock })
-    }
-
-    /// Whether a run could begin now: takes the right to write and gives it back. Nothing goes to the disk, so that
-    /// whoever may ask cannot wear it out; a full disk shows at the next commit.
-    ///
-    /// # Errors
-    /// When the file cannot be written, or somebody else has been writing for three seconds.
-    pub async fn ready(&self) -> Result<(), StoreError> {
-        let probe = async {
-            let mut transaction = self.write().await?;
-            // SQLite lets even a writer begin on a file that may only be read; a change that touches no row finds out.
-            sqlx::query("DELETE FROM drafts WHERE id IS NULL").execute(&mut *transaction).await?;
-            transaction.rollback().await
-        };
-        match tokio::time::timeout(PROBE_WAIT, probe).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Fault::from(error).while_trying("probe the database")),
-            Err(elapsed) => Err(StoreError::Unavailable(Box::new(elapsed))),
-        }
-    }
-
-    /// Closes the database when everything begun has ended; afterwards every call fails.
-    pub async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
-    }
-
     /// A transaction that may write. Dropped without commit it is rolled back.
     async fn write(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
         self.writer.begin_with("BEGIN IMMEDIATE").await
     }
-}
 
-/// Connects the writer. Turning a new file to WAL mode is the one step for which SQLite itself does not wait until another
-/// process is done with it.
-async fn connect(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
-    let deadline = Instant::now() + WRITE_WAIT;
-    loop {
-        match pool.clone().connect_with(options.clone()).await {
-            Err(error) if is_busy(&error) && Instant::now() < deadline => tokio::time::sleep(BUSY_PAUSE).await,
-            connected => return connected,
-        }
+    /// Where a single statement reads.
+    fn readers(&self) -> &SqlitePool {
+        &self.readers
+    }
+
+    async fn close_pools(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
     }
 }
 
-/// Whether somebody else holds the lock (`SQLITE_BUSY`, the low byte of its extended codes).
-fn is_busy(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
-    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
-}
-
-/// Checks the library, then brings the schema up to date, all or nothing. A schema that is up to date is not written to,
-/// so a locked or read-only file does not keep the server from starting.
-async fn prepare(writer: &SqlitePool) -> Result<(), OpenError> {
-    let mut connection = writer.acquire().await.map_err(OpenError::Database)?;
-    let version: String =
-        sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut *connection).await.map_err(OpenError::Database)?;
-    if is_older(&version, OLDEST_SQLITE) {
-        return Err(OpenError::OldSqlite(version));
-    }
-
-    let known = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
-    let found = schema_version(&mut connection).await.map_err(OpenError::Database)?;
-    // One version of the schema is made so that the program before it goes on working, which lets replicas be replaced one by
-    // one; more than one is not promised.
-    if found == known + 1 {
-        return Ok(());
-    }
-    if found > known {
-        return Err(OpenError::NewerSchema { found, known });
-    }
-    // As the writer from the start, so that two processes starting at once do not both migrate.
-    let begin = if found == known { "BEGIN" } else { "BEGIN IMMEDIATE" };
-    let mut transaction = connection.begin_with(begin).await.map_err(OpenError::Database)?;
-    match MIGRATOR.run_direct(None, &mut *transaction, false).await {
-        Ok(()) => transaction.commit().await.map_err(OpenError::Database),
-        Err(MigrateError::VersionMissing(found)) => Err(OpenError::NewerSchema { found, known }),
-        Err(error) => Err(OpenError::Migration(error)),
-    }
-}
-
-/// The newest migration that the database has had, 0 for a new one.
-async fn schema_version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
-    let tables: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'")
-        .fetch_one(&mut *connection)
-        .await?;
-    if tables == 0 {
-        return Ok(0);
-    }
-    let newest: Option<i64> =
-        sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations").fetch_one(connection).await?;
-    Ok(newest.unwrap_or_default())
-}
-
-/// Whether `version` (`3.51.3`) is before `oldest`; one that cannot be read is.
-fn is_older(version: &str, oldest: [u32; 3]) -> bool {
-    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-    let found: [u32; 3] = std::array::from_fn(|_| numbers.next().unwrap_or_default());
-    found < oldest
-}
-
-/// What can go wrong inside this store.
-#[derive(Debug, thiserror::Error)]
-enum Fault {
-    /// The database did not do it.
-    #[error("the database failed")]
-    Database(#[from] sqlx::Error),
-    /// A row does not read back.
-    #[error("a record cannot be used")]
-    Record(#[from] RecordError),
-    /// A draft's body does not read back, or never would.
-    #[error("the json of a draft cannot be used")]
-    Draft(#[source] serde_json::Error),
-    /// Somebody names a run that was never begun.
-    #[error("no run {0} was begun")]
-    UnknownRun(RunId),
-    /// A run that has ended takes no more messages.
-    #[error("run {0} has ended")]
-    EndedRun(RunId),
-    /// Somebody settles a preview that they did not claim.
-    #[error("preview {0} is not claimed")]
-    NotClaimed(PreviewId),
-}
-
-/// A fault, and what was being done.
-#[derive(Debug, thiserror::Error)]
-#[error("could not {action}")]
-struct Failed {
-    action: &'static str,
-    #[source]
-    fault: Fault,
-}
-
-impl Fault {
-    /// The port's error. Only what the database refused may work later; anything else will be the same next time.
-    fn while_trying(self, action: &'static str) -> StoreError {
-        use sqlx::Error::{ColumnDecode, Decode};
-        let is_temporary = match &self {
-            Self::Database(error) => !matches!(error, ColumnDecode { .. } | Decode(_)),
-            Self::Record(_) | Self::Draft(_) | Self::UnknownRun(_) | Self::EndedRun(_) | Self::NotClaimed(_) => false,
-        };
-        let failed = Box::new(Failed { action, fault: self });
-        if is_temporary { StoreError::Unavailable(failed) } else { StoreError::Damaged(failed) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_older;
-
-    #[test]
-    fn versions_compare_as_numbers() {
-        let rows = [
-            ("3.51.3", false, "the oldest allowed"),
-            ("3.51.2", true, "one before"),
-            ("3.51.10", false, "ten is more than three"),
-            ("3.9.99", true, "nine is less than fifty-one"),
-            ("4.0", false, "a missing number is 0"),
-            ("unknown", true, "unreadable"),
-        ];
-        for (version, expected, reason) in rows {
-            assert_eq!(is_older(version, [3, 51, 3]), expected, "{reason}");
-        }
-    }
+/// Makes transactions of one owner that count first and insert then wait for each other, as all writers do here anyway.
+async fn take_turns(_: &mut Connection, _what: &'static str, _scope: &Scope) -> Result<(), sqlx::Error> {
+    Ok(())
 }

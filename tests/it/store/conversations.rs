@@ -1,9 +1,13 @@
 //! What every store promises about conversations.
 
 use futures::future::join_all;
-use switchboard::agent::ports::store::{RunOutcome, StoreError};
-use switchboard::chat::ids::RunId;
+use serde_json::json;
+use switchboard::agent::ports::drafts::DraftError;
+use switchboard::agent::ports::store::{NewRun, RunOutcome, StoreError};
+use switchboard::chat::caller::Owner;
+use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::chat::message::{Message, UserMessage};
+use switchboard::chat::preview::Verdict;
 use switchboard::chat::stream::Usage;
 
 use super::contract::{Database, ManualClock, Room, answer, assert_same, tool_turn, user};
@@ -73,6 +77,31 @@ pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Data
     }
 }
 
+pub async fn a_conversation_of_many_messages_is_read_whole_or_cut_anywhere(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let mut said = Vec::new();
+    for n in 0..50 {
+        let (run, _) = room.say_within(&*store, "go on", 1).await;
+        let [calls, results] = tool_turn();
+        let messages = [calls, results, answer(&n.to_string())];
+        store.append(run, 1, &messages).await.unwrap();
+        said.push(user("go on"));
+        said.extend(messages);
+    }
+    for bytes in [10_000, 20_000, 30_000, 0] {
+        let run = RunId::fresh();
+        // Somebody else's conversation: what is asked here must not lengthen what is read.
+        let seen = room.try_say(&*store, run, "next", bytes).await.unwrap().history;
+        let cut = said.len() - seen.len();
+        assert_eq!(bytes == 0, cut == 0, "{bytes}");
+        // All but the question that stands before the cut.
+        assert_same(&seen[1..].to_vec(), &said[cut + 1..].to_vec());
+        assert_same(&seen[0], &user("go on"));
+        said.push(user("next"));
+    }
+}
+
 pub async fn nobody_else_sees_a_conversation(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "my secret").await;
@@ -91,6 +120,50 @@ pub async fn the_same_conversation_id_of_two_owners_names_two_conversations(data
     }
     for (index, room) in rooms.iter().enumerate() {
         assert_same(&room.history(&*store).await, &vec![user(&index.to_string())]);
+    }
+}
+
+pub async fn no_character_of_a_name_is_refused_or_mistaken_for_another(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let names =
+        ["ann", "ann\0", "\0ann", "ann\u{1}", "ann\u{1}0", "ann\u{fffd}", "ann\\0", "Ann", "ann ", "änn", "a\u{308}nn"];
+    let conversation = ConversationId::parse("c1").unwrap();
+    let mut rooms: Vec<Room> = Vec::new();
+    for name in names {
+        for (tenant, user) in [(name, "u"), ("t", name)] {
+            let owner = Owner { tenant: tenant.into(), user: user.into() };
+            rooms.push(Room { owner, conversation: conversation.clone() });
+        }
+    }
+    let (mut drafts, mut previews) = (Vec::new(), Vec::new());
+    for (index, room) in rooms.iter().enumerate() {
+        let said = index.to_string();
+        let run = NewRun {
+            id: RunId::fresh(),
+            owner: &room.owner,
+            conversation: &conversation,
+            profile: "nul \0",
+            text: &said,
+            history_bytes: 0,
+        };
+        let (id, begun) = (run.id, store.begin_run(run).await.unwrap());
+        assert_same(&begun.history, &Vec::<Message>::new());
+        store.append(id, 1, &[answer(&said)]).await.unwrap();
+        store.finish_run(id, RunOutcome::Completed, Usage::default()).await.unwrap();
+        drafts.push(store.create_draft(&room.owner, &conversation, &json!(index)).await.unwrap());
+        let preview = room.preview(&*store, &said).await;
+        room.decide(&*store, preview, &said, Verdict::Accept).await;
+        previews.push(preview);
+    }
+    for (index, room) in rooms.iter().enumerate() {
+        let said = index.to_string();
+        let changes = store.accepted_changes(&room.owner, &conversation).await.unwrap();
+        assert_eq!(changes.iter().map(|(change, _)| &change.name).collect::<Vec<_>>(), [&said]);
+        assert_same(&room.history(&*store).await, &vec![user(&said), answer(&said)]);
+        assert_eq!(store.draft(&room.owner, &conversation, drafts[index]).await.unwrap().body, json!(index));
+        let neighbour = &rooms[(index + 1) % rooms.len()].owner;
+        let theirs = store.draft(neighbour, &conversation, drafts[index]).await;
+        assert!(matches!(theirs, Err(DraftError::NotFound)), "{theirs:?}");
     }
 }
 
@@ -168,6 +241,60 @@ pub async fn two_stores_on_one_database_write_at_once(database: &impl Database) 
     assert_eq!(found, expected, "every answer follows its question");
 }
 
+pub async fn an_append_and_the_end_at_once_agree(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    for n in 0..20 {
+        let room = Room::at(&format!("acme/ann/c{n}"));
+        let (run, _) = room.say(&*store, "go").await;
+        let said = [answer("done")];
+        let append = store.append(run, 1, &said);
+        let end = store.finish_run(run, RunOutcome::Cancelled, Usage::default());
+        let (append, end) = if n % 2 == 0 {
+            tokio::join!(append, end)
+        } else {
+            let (end, append) = tokio::join!(end, append);
+            (append, end)
+        };
+        end.unwrap();
+        let expected = match append {
+            Ok(()) => vec![user("go"), answer("done")],
+            Err(StoreError::Damaged(_)) => vec![user("go")],
+            Err(error @ StoreError::Unavailable(_)) => panic!("{error:?}"),
+        };
+        assert_same(&room.history(&*store).await, &expected);
+    }
+}
+
+pub async fn twenty_runs_that_begin_at_once_have_twenty_places(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let runs = join_all((0..20).map(|_| {
+        let (store, room) = (store.clone(), room.clone());
+        tokio::spawn(async move { room.say(&*store, "go").await.1.history.len() })
+    }));
+    let mut seen: Vec<_> = runs.await.into_iter().map(Result::unwrap).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..20).collect::<Vec<_>>());
+}
+
+pub async fn a_call_that_is_dropped_midway_leaves_the_store_usable(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (room, text) = (Room::at("acme/ann/c1"), "x".repeat(100_000));
+    for polls in 1..40 {
+        let mut call = std::pin::pin!(room.try_say(&*store, RunId::fresh(), &text, 0));
+        for _ in 0..polls {
+            if futures::poll!(call.as_mut()).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+    let history = room.history(&*store).await;
+    let whole = history.iter().filter(|message| matches!(message, Message::User(said) if said.text == text)).count();
+    assert_eq!(whole, history.len(), "every message is whole");
+    store.ready().await.unwrap();
+}
+
 pub async fn an_append_of_unknown_fate_can_be_repeated(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
@@ -184,7 +311,7 @@ pub async fn a_restart_keeps_everything(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (run, _) = room.say(&*store, "remember").await;
     store.append(run, 1, &[calls.clone(), results.clone()]).await.unwrap();
-    store.shut().await;
+    store.close().await;
     let store = database.open(ManualClock::new()).await;
     store.append(run, 3, &[answer("I do")]).await.unwrap();
     assert_same(&room.history(&*store).await, &vec![user("remember"), calls, results, answer("I do")]);
@@ -233,7 +360,7 @@ pub async fn a_closed_store_is_unavailable(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
     room.say(&*store, "hello").await;
-    store.shut().await;
+    store.close().await;
     let closed = room.try_say(&*store, RunId::fresh(), "anybody there?", 0).await;
     assert!(matches!(closed, Err(StoreError::Unavailable(_))), "{closed:?}");
 }

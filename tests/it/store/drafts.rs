@@ -134,7 +134,7 @@ pub async fn a_restart_keeps_drafts(database: &impl Database) {
     let Room { owner, conversation } = Room::at("acme/ann/c1");
     let id = store.create_draft(&owner, &conversation, &json!("kept")).await.unwrap();
     let draft = store.draft(&owner, &conversation, id).await.unwrap();
-    store.shut().await;
+    store.close().await;
     let store = database.open(clock).await;
     assert_eq!(store.draft(&owner, &conversation, id).await.unwrap(), draft);
 }

@@ -3,5 +3,6 @@
 mod contract;
 mod conversations;
 mod drafts;
+mod postgres;
 mod previews;
 mod sqlite;

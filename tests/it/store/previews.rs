@@ -7,7 +7,9 @@ use switchboard::chat::ids::PreviewId;
 use switchboard::chat::message::{Message, UserMessage};
 use switchboard::chat::preview::{Change, Decided, Preview, Save, Verdict};
 
-use super::contract::{Database, ManualClock, Room, Store, assert_same, change, decided};
+use switchboard::store::Store;
+
+use super::contract::{Database, ManualClock, Room, assert_same, change, decided};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -223,12 +225,12 @@ pub async fn a_restart_keeps_claims_and_untold_decisions(database: &impl Databas
     store.claim_preview(&room.owner, claimed).await.unwrap();
     let id = room.preview(&*store, "a").await;
     let accepted = room.decide(&*store, id, "a", Verdict::Accept).await;
-    store.shut().await;
+    store.close().await;
     let store = database.open(clock).await;
     assert_taken(&*store, &room, claimed).await;
     let told = UserMessage { text: "back".into(), decisions: vec![accepted] };
     assert_eq!(room.say(&*store, "back").await.1.message, told);
-    store.shut().await;
+    store.close().await;
     let store = database.open(ManualClock::new()).await;
     assert_same(&room.history(&*store).await, &vec![Message::User(told)]);
     assert_eq!(room.say(&*store, "x").await.1.message, UserMessage::new("x"));

@@ -1,14 +1,16 @@
-//! Previews on SQLite: pending, claimed while somebody decides, then accepted or rejected for good.
+//! Previews in SQL: pending, claimed while somebody decides, then accepted or rejected for good.
 
 use async_trait::async_trait;
 
-use super::{Fault, SqliteStore};
+use super::SqlStore;
 use crate::agent::ports::previews::{ClaimError, PreviewStore};
 use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PreviewId};
 use crate::chat::preview::{Change, Decided, Preview, Verdict};
 use crate::store::change::{decode_change, decode_decided, encode_change, encode_decided};
+use crate::store::fault::{Fault, attempt};
+use crate::store::scope::Scope;
 use crate::store::transcript::RecordError;
 
 /// A claim's life in milliseconds: a minute, the port's promise.
@@ -18,20 +20,18 @@ const CLAIM_MS: i64 = 60 * 1000;
 const ACCEPTED_AT_ONCE: i64 = 50;
 
 #[async_trait]
-impl PreviewStore for SqliteStore {
+impl PreviewStore for SqlStore {
     async fn record_preview(
         &self,
         owner: &Owner,
         conversation: &ConversationId,
         change: &Change,
     ) -> Result<PreviewId, StoreError> {
-        let recorded = self.try_record_preview(owner, conversation, change).await;
-        recorded.map_err(|fault| fault.while_trying("record a preview"))
+        attempt("record a preview", self.try_record_preview(&owner.into(), conversation, change)).await
     }
 
     async fn claim_preview(&self, owner: &Owner, id: PreviewId) -> Result<Preview, ClaimError> {
-        let claim = self.try_claim_preview(owner, id).await;
-        match claim.map_err(|fault| fault.while_trying("claim a preview"))? {
+        match attempt("claim a preview", self.try_claim_preview(&owner.into(), id)).await? {
             Claim::Won(preview) => Ok(*preview),
             Claim::NotFound => Err(ClaimError::NotFound),
             Claim::AlreadyDecided => Err(ClaimError::AlreadyDecided),
@@ -39,11 +39,11 @@ impl PreviewStore for SqliteStore {
     }
 
     async fn end_claim(&self, owner: &Owner, id: PreviewId, decided: Option<&Decided>) -> Result<(), StoreError> {
-        let ended = match decided {
-            Some(decided) => self.try_settle_preview(owner, id, decided).await,
-            None => self.try_release_preview(owner, id).await,
-        };
-        ended.map_err(|fault| fault.while_trying("end a claim"))
+        let scope = owner.into();
+        match decided {
+            Some(decided) => attempt("end a claim", self.try_settle_preview(&scope, id, decided)).await,
+            None => attempt("end a claim", self.try_release_preview(&scope, id)).await,
+        }
     }
 
     async fn accepted_changes(
@@ -51,8 +51,7 @@ impl PreviewStore for SqliteStore {
         owner: &Owner,
         conversation: &ConversationId,
     ) -> Result<Vec<(Change, Decided)>, StoreError> {
-        let changes = self.try_accepted_changes(owner, conversation).await;
-        changes.map_err(|fault| fault.while_trying("read accepted changes"))
+        attempt("read accepted changes", self.try_accepted_changes(&owner.into(), conversation)).await
     }
 }
 
@@ -63,10 +62,10 @@ enum Claim {
     AlreadyDecided,
 }
 
-impl SqliteStore {
+impl SqlStore {
     async fn try_record_preview(
         &self,
-        owner: &Owner,
+        scope: &Scope,
         conversation: &ConversationId,
         change: &Change,
     ) -> Result<PreviewId, Fault> {
@@ -75,11 +74,11 @@ impl SqliteStore {
         let mut transaction = self.write().await?;
         sqlx::query(
             "INSERT INTO previews (id, tenant, user_id, conversation, change, state, created_at)
-             VALUES (?, ?, ?, ?, ?, 'pending', ?)",
+             VALUES ($1, $2, $3, $4, $5, 'pending', $6)",
         )
         .bind(id.to_string())
-        .bind(&owner.tenant)
-        .bind(&owner.user)
+        .bind(&scope.tenant)
+        .bind(&scope.user)
         .bind(conversation.as_str())
         .bind(change)
         .bind(self.clock.now_ms())
@@ -89,27 +88,27 @@ impl SqliteStore {
         Ok(id)
     }
 
-    async fn try_claim_preview(&self, owner: &Owner, id: PreviewId) -> Result<Claim, Fault> {
+    async fn try_claim_preview(&self, scope: &Scope, id: PreviewId) -> Result<Claim, Fault> {
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;
         let claimed: Option<(String, String)> = sqlx::query_as(
-            "UPDATE previews SET state = 'claimed', claimed_at = ?
-             WHERE tenant = ? AND user_id = ? AND id = ?
-                 AND (state = 'pending' OR (state = 'claimed' AND claimed_at < ?))
+            "UPDATE previews SET state = 'claimed', claimed_at = $1
+             WHERE tenant = $2 AND user_id = $3 AND id = $4
+                 AND (state = 'pending' OR (state = 'claimed' AND claimed_at < $5))
              RETURNING conversation, change",
         )
         .bind(now)
-        .bind(&owner.tenant)
-        .bind(&owner.user)
+        .bind(&scope.tenant)
+        .bind(&scope.user)
         .bind(id.to_string())
         .bind(now.saturating_sub(CLAIM_MS))
         .fetch_optional(&mut *transaction)
         .await?;
         let Some((conversation, change)) = claimed else {
             let known: i64 =
-                sqlx::query_scalar("SELECT COUNT(*) FROM previews WHERE tenant = ? AND user_id = ? AND id = ?")
-                    .bind(&owner.tenant)
-                    .bind(&owner.user)
+                sqlx::query_scalar("SELECT COUNT(*) FROM previews WHERE tenant = $1 AND user_id = $2 AND id = $3")
+                    .bind(&scope.tenant)
+                    .bind(&scope.user)
                     .bind(id.to_string())
                     .fetch_one(&mut *transaction)
                     .await?;
@@ -123,7 +122,7 @@ impl SqliteStore {
 
     /// Ends a claim with a decision. A decision that is there already may be written again, so that whoever did not hear
     /// of its commit can repeat it.
-    async fn try_settle_preview(&self, owner: &Owner, id: PreviewId, decided: &Decided) -> Result<(), Fault> {
+    async fn try_settle_preview(&self, scope: &Scope, id: PreviewId, decided: &Decided) -> Result<(), Fault> {
         let decision = encode_decided(decided)?;
         let state = match decided.verdict {
             Verdict::Accept => "accepted",
@@ -131,23 +130,23 @@ impl SqliteStore {
         };
         let mut transaction = self.write().await?;
         let settled = sqlx::query(
-            "UPDATE previews SET state = ?, decision = ?, decided_at = ?, claimed_at = NULL
-             WHERE tenant = ? AND user_id = ? AND id = ? AND state = 'claimed'",
+            "UPDATE previews SET state = $1, decision = $2, decided_at = $3, claimed_at = NULL
+             WHERE tenant = $4 AND user_id = $5 AND id = $6 AND state = 'claimed'",
         )
         .bind(state)
         .bind(&decision)
         .bind(self.clock.now_ms())
-        .bind(&owner.tenant)
-        .bind(&owner.user)
+        .bind(&scope.tenant)
+        .bind(&scope.user)
         .bind(id.to_string())
         .execute(&mut *transaction)
         .await?;
         if settled.rows_affected() == 0 {
             let same: i64 = sqlx::query_scalar(
-                "SELECT COUNT(*) FROM previews WHERE tenant = ? AND user_id = ? AND id = ? AND decision = ?",
+                "SELECT COUNT(*) FROM previews WHERE tenant = $1 AND user_id = $2 AND id = $3 AND decision = $4",
             )
-            .bind(&owner.tenant)
-            .bind(&owner.user)
+            .bind(&scope.tenant)
+            .bind(&scope.user)
             .bind(id.to_string())
             .bind(&decision)
             .fetch_one(&mut *transaction)
@@ -159,14 +158,14 @@ impl SqliteStore {
     }
 
     /// Ends a claim without a decision; a claim that has ended already stays ended.
-    async fn try_release_preview(&self, owner: &Owner, id: PreviewId) -> Result<(), Fault> {
+    async fn try_release_preview(&self, scope: &Scope, id: PreviewId) -> Result<(), Fault> {
         let mut transaction = self.write().await?;
         sqlx::query(
             "UPDATE previews SET state = 'pending', claimed_at = NULL
-             WHERE tenant = ? AND user_id = ? AND id = ? AND state = 'claimed'",
+             WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'claimed'",
         )
-        .bind(&owner.tenant)
-        .bind(&owner.user)
+        .bind(&scope.tenant)
+        .bind(&scope.user)
         .bind(id.to_string())
         .execute(&mut *transaction)
         .await?;
@@ -176,19 +175,19 @@ impl SqliteStore {
 
     async fn try_accepted_changes(
         &self,
-        owner: &Owner,
+        scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<(Change, Decided)>, Fault> {
         let rows: Vec<(String, String)> = sqlx::query_as(
             "SELECT change, decision FROM previews
-             WHERE tenant = ? AND user_id = ? AND conversation = ? AND state = 'accepted'
-             ORDER BY decided_at DESC, id DESC LIMIT ?",
+             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'accepted'
+             ORDER BY decided_at DESC, id DESC LIMIT $4",
         )
-        .bind(&owner.tenant)
-        .bind(&owner.user)
+        .bind(&scope.tenant)
+        .bind(&scope.user)
         .bind(conversation.as_str())
         .bind(ACCEPTED_AT_ONCE)
-        .fetch_all(&self.readers)
+        .fetch_all(self.readers())
         .await?;
         rows.iter().map(|(change, decision)| Ok((decode_change(change)?, decode_decided(decision)?))).collect()
     }

@@ -1,12 +1,14 @@
-//! Drafts on SQLite: a sliding life of ten minutes, and a revision that tells two savers apart.
+//! Drafts in SQL: a sliding life of ten minutes, and a revision that tells two savers apart.
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Fault, SqliteStore};
+use super::{SqlStore, take_turns};
 use crate::agent::ports::drafts::{Draft, DraftError, DraftStore};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, DraftId};
+use crate::store::fault::{Fault, attempt};
+use crate::store::scope::Scope;
 
 /// A draft's life after its last use, in milliseconds: ten minutes, the port's promise.
 const LIFE_MS: i64 = 10 * 60 * 1000;
@@ -18,20 +20,20 @@ const MAX_LIVE: i64 = 20;
 const SWEPT_AT_ONCE: i64 = 100;
 
 #[async_trait]
-impl DraftStore for SqliteStore {
+impl DraftStore for SqlStore {
     async fn create_draft(
         &self,
         owner: &Owner,
         conversation: &ConversationId,
         body: &Value,
     ) -> Result<DraftId, DraftError> {
-        let created = self.try_create_draft(owner, conversation, body).await;
-        created.map_err(|fault| fault.while_trying("create a draft"))?.ok_or(DraftError::TooMany)
+        let created = attempt("create a draft", self.try_create_draft(&owner.into(), conversation, body)).await;
+        created?.ok_or(DraftError::TooMany)
     }
 
     async fn draft(&self, owner: &Owner, conversation: &ConversationId, id: DraftId) -> Result<Draft, DraftError> {
-        let found = self.try_read_draft(owner, conversation, id).await;
-        found.map_err(|fault| fault.while_trying("read a draft"))?.ok_or(DraftError::NotFound)
+        let found = attempt("read a draft", self.try_read_draft(&owner.into(), conversation, id)).await;
+        found?.ok_or(DraftError::NotFound)
     }
 
     async fn save_draft(
@@ -41,8 +43,8 @@ impl DraftStore for SqliteStore {
         id: DraftId,
         draft: &Draft,
     ) -> Result<(), DraftError> {
-        let saved = self.try_save_draft(owner, conversation, id, draft).await;
-        match saved.map_err(|fault| fault.while_trying("save a draft"))? {
+        let saved = attempt("save a draft", self.try_save_draft(&owner.into(), conversation, id, draft)).await;
+        match saved? {
             Saved::Done => Ok(()),
             Saved::NotFound => Err(DraftError::NotFound),
             Saved::Changed => Err(DraftError::Changed),
@@ -57,27 +59,32 @@ enum Saved {
     Changed,
 }
 
-impl SqliteStore {
+impl SqlStore {
     /// The new draft's id, or none when the owner has too many.
     async fn try_create_draft(
         &self,
-        owner: &Owner,
+        scope: &Scope,
         conversation: &ConversationId,
         body: &Value,
     ) -> Result<Option<DraftId>, Fault> {
         let body = encode(body)?;
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;
+        take_turns(&mut transaction, "drafts", scope).await?;
         // No owner is named: it looks at nothing but the time, and nobody sees what it removes.
-        sqlx::query("DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= ? LIMIT ?)")
-            .bind(now)
-            .bind(SWEPT_AT_ONCE)
-            .execute(&mut *transaction)
-            .await?;
+        sqlx::query(concat!(
+            "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= $1 LIMIT $2",
+            skip_locked!(),
+            ")",
+        ))
+        .bind(now)
+        .bind(SWEPT_AT_ONCE)
+        .execute(&mut *transaction)
+        .await?;
         let live: i64 =
-            sqlx::query_scalar("SELECT COUNT(*) FROM drafts WHERE tenant = ? AND user_id = ? AND expires_at > ?")
-                .bind(&owner.tenant)
-                .bind(&owner.user)
+            sqlx::query_scalar("SELECT COUNT(*) FROM drafts WHERE tenant = $1 AND user_id = $2 AND expires_at > $3")
+                .bind(&scope.tenant)
+                .bind(&scope.user)
                 .bind(now)
                 .fetch_one(&mut *transaction)
                 .await?;
@@ -87,11 +94,11 @@ impl SqliteStore {
         let id = DraftId::fresh();
         sqlx::query(
             "INSERT INTO drafts (id, tenant, user_id, conversation, body, revision, expires_at)
-             VALUES (?, ?, ?, ?, ?, 0, ?)",
+             VALUES ($1, $2, $3, $4, $5, 0, $6)",
         )
         .bind(id.to_string())
-        .bind(&owner.tenant)
-        .bind(&owner.user)
+        .bind(&scope.tenant)
+        .bind(&scope.user)
         .bind(conversation.as_str())
         .bind(body)
         .bind(now.saturating_add(LIFE_MS))
@@ -103,20 +110,20 @@ impl SqliteStore {
 
     async fn try_read_draft(
         &self,
-        owner: &Owner,
+        scope: &Scope,
         conversation: &ConversationId,
         id: DraftId,
     ) -> Result<Option<Draft>, Fault> {
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;
         let row: Option<(String, i64)> = sqlx::query_as(
-            "UPDATE drafts SET expires_at = ?
-             WHERE tenant = ? AND user_id = ? AND conversation = ? AND id = ? AND expires_at > ?
+            "UPDATE drafts SET expires_at = $1
+             WHERE tenant = $2 AND user_id = $3 AND conversation = $4 AND id = $5 AND expires_at > $6
              RETURNING body, revision",
         )
         .bind(now.saturating_add(LIFE_MS))
-        .bind(&owner.tenant)
-        .bind(&owner.user)
+        .bind(&scope.tenant)
+        .bind(&scope.user)
         .bind(conversation.as_str())
         .bind(id.to_string())
         .bind(now)
@@ -129,7 +136,7 @@ impl SqliteStore {
 
     async fn try_save_draft(
         &self,
-        owner: &Owner,
+        scope: &Scope,
         conversation: &ConversationId,
         id: DraftId,
         draft: &Draft,
@@ -137,12 +144,13 @@ impl SqliteStore {
         let body = encode(&draft.body)?;
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;
-        let revision: Option<i64> = sqlx::query_scalar(
+        let revision: Option<i64> = sqlx::query_scalar(concat!(
             "SELECT revision FROM drafts
-             WHERE tenant = ? AND user_id = ? AND conversation = ? AND id = ? AND expires_at > ?",
-        )
-        .bind(&owner.tenant)
-        .bind(&owner.user)
+             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id = $4 AND expires_at > $5",
+            for_update!(),
+        ))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
         .bind(conversation.as_str())
         .bind(id.to_string())
         .bind(now)
@@ -153,13 +161,13 @@ impl SqliteStore {
             return Ok(Saved::Changed);
         }
         sqlx::query(
-            "UPDATE drafts SET body = ?, revision = revision + 1, expires_at = ?
-             WHERE tenant = ? AND user_id = ? AND conversation = ? AND id = ?",
+            "UPDATE drafts SET body = $1, revision = revision + 1, expires_at = $2
+             WHERE tenant = $3 AND user_id = $4 AND conversation = $5 AND id = $6",
         )
         .bind(body)
         .bind(now.saturating_add(LIFE_MS))
-        .bind(&owner.tenant)
-        .bind(&owner.user)
+        .bind(&scope.tenant)
+        .bind(&scope.user)
         .bind(conversation.as_str())
         .bind(id.to_string())
         .execute(&mut *transaction)

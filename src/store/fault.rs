@@ -1,0 +1,78 @@
+//! What can go wrong inside a store, and the words of the ports for it.
+
+use std::time::Duration;
+
+use tokio::time::error::Elapsed;
+
+use super::transcript::RecordError;
+use crate::agent::ports::store::StoreError;
+use crate::chat::ids::{PreviewId, RunId};
+
+/// How long a call may take: five seconds for a connection and ten for the work, after which the database itself gives up. A
+/// server that stopped answering gives up nothing, so the time is kept here.
+const CALL_WAIT: Duration = Duration::from_secs(15);
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    /// The database did not do it.
+    #[error("the database failed")]
+    Database(#[from] sqlx::Error),
+    /// The database did not answer; whether it did what it was asked is unknown.
+    #[error("the database did not answer")]
+    Silent(#[from] Elapsed),
+    /// A row does not read back.
+    #[error("a record cannot be used")]
+    Record(#[from] RecordError),
+    /// A draft's body does not read back, or never would.
+    #[error("the json of a draft cannot be used")]
+    Draft(#[source] serde_json::Error),
+    /// Somebody names a run that was never begun.
+    #[error("no run {0} was begun")]
+    UnknownRun(RunId),
+    /// A run that has ended takes no more messages.
+    #[error("run {0} has ended")]
+    EndedRun(RunId),
+    /// Somebody settles a preview that they did not claim.
+    #[error("preview {0} is not claimed")]
+    NotClaimed(PreviewId),
+}
+
+/// A fault, and what was being done.
+#[derive(Debug, thiserror::Error)]
+#[error("could not {action}")]
+struct Failed {
+    action: &'static str,
+    #[source]
+    fault: Fault,
+}
+
+/// What `call` comes to, in bounded time; `action` completes the sentence "could not …".
+///
+/// # Errors
+/// The port's: only what the database did not do may work later; anything else will be the same next time.
+pub(super) async fn attempt<T>(
+    action: &'static str,
+    call: impl Future<Output = Result<T, Fault>> + Send,
+) -> Result<T, StoreError> {
+    let fault = match tokio::time::timeout(CALL_WAIT, call).await {
+        Ok(Ok(done)) => return Ok(done),
+        Ok(Err(fault)) => fault,
+        Err(elapsed) => Fault::Silent(elapsed),
+    };
+    Err(fault.while_trying(action))
+}
+
+impl Fault {
+    /// The port's error.
+    pub(super) fn while_trying(self, action: &'static str) -> StoreError {
+        use sqlx::Error::{ColumnDecode, Decode};
+        let is_temporary = match &self {
+            Self::Database(error) => !matches!(error, ColumnDecode { .. } | Decode(_)),
+            Self::Silent(_) => true,
+            Self::Record(_) | Self::Draft(_) | Self::UnknownRun(_) | Self::EndedRun(_) | Self::NotClaimed(_) => false,
+        };
+        let failed = Box::new(Failed { action, fault: self });
+        if is_temporary { StoreError::Unavailable(failed) } else { StoreError::Damaged(failed) }
+    }
+}

@@ -1,0 +1,85 @@
+//! The store on PostgreSQL: a pool of connections that any number of processes may share a database through. A commit has
+//! happened when somebody hears of it, and a future that is dropped midway leaves nothing behind.
+//!
+//! **Invariant:** transactions run `READ COMMITTED`, whatever the server's default: each statement sees what was committed
+//! before it, and no statement fails because somebody else was quicker. So whoever reads first and writes then has to hold
+//! what was read: by a change (`begin_run` changes its conversation first), by `for_update!`, or by [`take_turns`].
+
+/// What makes a `SELECT` hold its rows until the transaction ends. Rows that refer to them can still be added meanwhile.
+macro_rules! for_update {
+    () => {
+        " FOR NO KEY UPDATE"
+    };
+}
+
+/// The same, without those that somebody else holds.
+macro_rules! skip_locked {
+    () => {
+        " FOR UPDATE SKIP LOCKED"
+    };
+}
+
+#[path = "../sql/conversations.rs"]
+mod conversations;
+#[path = "../sql/drafts.rs"]
+mod drafts;
+mod open;
+#[path = "../sql/previews.rs"]
+mod previews;
+#[path = "../sql/ready.rs"]
+mod ready;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::{Postgres, Transaction};
+
+use super::scope::Scope;
+use crate::agent::ports::clock::Clock;
+
+/// How long closing waits for what is still under way, such as connections to a server that does not answer.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
+
+/// Conversations, drafts and previews in one PostgreSQL database.
+pub(super) struct PostgresStore {
+    pool: PgPool,
+    clock: Arc<dyn Clock>,
+}
+
+/// What the shared statements call the store.
+type SqlStore = PostgresStore;
+
+/// What the shared statements call a connection.
+type Connection = PgConnection;
+
+impl PostgresStore {
+    /// A transaction that may write. Dropped without commit it is rolled back.
+    async fn write(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        self.pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await
+    }
+
+    /// Where a single statement reads.
+    fn readers(&self) -> &PgPool {
+        &self.pool
+    }
+
+    async fn close_pools(&self) {
+        if tokio::time::timeout(CLOSE_WAIT, self.pool.close()).await.is_err() {
+            tracing::warn!("the database did not let go of its connections in time");
+        }
+    }
+}
+
+/// Makes transactions of one owner that count `what` first and insert then wait for each other: until this one ends, another
+/// that comes here with the same words waits. Others whose hash is the same wait too, in vain and not for long.
+async fn take_turns(connection: &mut Connection, what: &'static str, scope: &Scope) -> Result<(), sqlx::Error> {
+    // Two numbers: locks of one number are another space, in which the migrations have theirs.
+    sqlx::query("SELECT pg_advisory_xact_lock(hashtext($1), hashtext($2))")
+        .bind(what)
+        // With the length, so that the border between the two is part of it.
+        .bind(format!("{}:{}{}", scope.tenant.len(), scope.tenant, scope.user))
+        .execute(connection)
+        .await?;
+    Ok(())
+}

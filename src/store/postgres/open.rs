@@ -1,0 +1,137 @@
+//! Opening a PostgreSQL database: its connections, and its schema.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::Connection;
+use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use tokio::time::timeout;
+use url::Url;
+
+use super::PostgresStore;
+use crate::agent::ports::clock::Clock;
+use crate::store::schema::{Step, step};
+use crate::store::{Config, OpenError};
+
+/// The schema's versions; a released file is never edited, since its checksum is in every database.
+static MIGRATOR: Migrator = sqlx::migrate!("src/store/postgres/migrations");
+
+/// How long a call waits for a connection, and how long the first one may take.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a connection that comes back gets to answer; one that does not is given up, so that a server that is gone does
+/// not keep the pool's places.
+const RETURN_WAIT: Duration = Duration::from_secs(5);
+
+/// What every connection asks of the server: no statement takes longer than ten seconds, and a transaction whose process has
+/// stopped does not hold its rows for ever.
+const SESSION: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s'";
+
+/// A migration takes as long as it takes. It waits for other processes that migrate, and for locks on tables, a minute.
+const MIGRATION_SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = '60s'";
+
+/// What may stand in a URL behind `?`, besides `options[…]`. sqlx would log what it does not know with its value.
+const PARAMETERS: [&str; 18] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
+
+impl PostgresStore {
+    /// The store in the database that `config` names, its schema brought up to date.
+    pub(in crate::store) async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let options = options(&config.url)?;
+        // Not through the pool, which would try a server that is not there again and again, and then only say that it took long.
+        let first = timeout(CONNECT_WAIT, PgConnection::connect_with(&options)).await;
+        let first = first.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut)).map_err(OpenError::Database)?;
+        prepare(first).await?;
+
+        let pool = PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(CONNECT_WAIT);
+        let pool = pool.after_connect(|connection, _| {
+            Box::pin(async move { sqlx::raw_sql(SESSION).execute(connection).await.map(drop) })
+        });
+        let pool = pool.after_release(|connection, _| {
+            Box::pin(async move {
+                let answered = timeout(RETURN_WAIT, connection.ping()).await;
+                answered.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(|()| true)
+            })
+        });
+        Ok(Self { pool: pool.connect_lazy_with(options), clock })
+    }
+}
+
+/// How to connect. What the URL leaves open comes from the usual variables (`PGPASSWORD`, `PGSSLMODE` …) and `~/.pgpass`.
+fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
+    let not_understood = |error| OpenError::Url(sqlx::Error::Configuration(Box::new(error)));
+    let parsed = Url::parse(url).map_err(not_understood)?;
+    let is_known = |key: &str| PARAMETERS.contains(&key) || (key.starts_with("options[") && key.ends_with(']'));
+    if !parsed.query_pairs().all(|(key, _)| is_known(&key)) {
+        return Err(OpenError::Parameter);
+    }
+    let options = PgConnectOptions::from_str(url).map_err(OpenError::Url)?;
+    Ok(match options.get_application_name() {
+        Some(_) => options,
+        None => options.application_name("switchboard"),
+    })
+}
+
+/// Brings the schema up to date; processes that start at once wait for each other. A schema that is up to date is not written
+/// to, so a server that only reads for now does not keep this one from starting.
+async fn prepare(mut connection: PgConnection) -> Result<(), OpenError> {
+    sqlx::raw_sql(MIGRATION_SESSION).execute(&mut connection).await.map_err(OpenError::Database)?;
+    let known = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
+    let found = schema_version(&mut connection).await.map_err(OpenError::Database)?;
+    let done = match step(found, known)? {
+        Step::Migrate => MIGRATOR.run_direct(None, &mut connection, false).await,
+        Step::Keep => compare(&mut connection).await,
+        Step::Leave => Ok(()),
+    };
+    // Whatever is still held, such as the migrations' lock after a failure, goes with the connection.
+    drop(connection);
+    match done {
+        Ok(()) => Ok(()),
+        Err(MigrateError::VersionMissing(found)) => Err(OpenError::NewerSchema { found, known }),
+        Err(error) => Err(OpenError::Migration(error)),
+    }
+}
+
+/// The newest migration that the database has had, 0 for a new one.
+async fn schema_version(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
+    let has_table: bool =
+        sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL").fetch_one(&mut *connection).await?;
+    if !has_table {
+        return Ok(0);
+    }
+    let newest: Option<i64> =
+        sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations").fetch_one(connection).await?;
+    Ok(newest.unwrap_or_default())
+}
+
+/// Whether what the database has had is what our files say.
+async fn compare(connection: &mut PgConnection) -> Result<(), MigrateError> {
+    for applied in connection.list_applied_migrations(&MIGRATOR.table_name).await? {
+        let ours = MIGRATOR.iter().find(|migration| migration.version == applied.version);
+        let ours = ours.ok_or(MigrateError::VersionMissing(applied.version))?;
+        if ours.checksum != applied.checksum {
+            return Err(MigrateError::VersionMismatch(applied.version));
+        }
+    }
+    Ok(())
+}

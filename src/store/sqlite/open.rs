@@ -1,0 +1,149 @@
+//! Opening a SQLite database: its file, its connections, its schema.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sqlx::Connection;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+
+use super::SqliteStore;
+use crate::agent::ports::clock::Clock;
+use crate::store::OpenError;
+use crate::store::schema::{Step, step};
+
+/// The schema's versions; a released file is never edited, since its checksum is in every database.
+static MIGRATOR: Migrator = sqlx::migrate!("src/store/sqlite/migrations");
+
+/// How long a writer waits for another process, and again for its turn in this one.
+const WRITE_WAIT: Duration = Duration::from_secs(5);
+
+/// The pause between two tries to turn a new file to WAL mode.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Reading connections; reads are short, so a few serve many runs.
+const READERS: u32 = 4;
+
+/// The first version without the WAL reset defect.
+const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
+
+impl SqliteStore {
+    /// The store in the database that `url` names, its schema brought up to date.
+    pub(in crate::store) async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let options: SqliteConnectOptions = url.parse().map_err(OpenError::Url)?;
+        let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
+        let has = |parameter| parameters.split('&').any(|given| given == parameter);
+        let in_memory = matches!(place, "sqlite::memory:" | "sqlite://:memory:") || has("mode=memory");
+        if let Some(folder) = options.get_filename().parent().filter(|_| !in_memory) {
+            let made = tokio::fs::create_dir_all(folder).await;
+            made.map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        }
+
+        let options = options.create_if_missing(!has("mode=ro")).foreign_keys(true).busy_timeout(WRITE_WAIT);
+        let options = options.pragma("mmap_size", "0");
+        let writing = options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
+        // The writer's connection lives as long as the store: a database in memory ends with its connection.
+        let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(WRITE_WAIT);
+        let writer = writer.idle_timeout(None).max_lifetime(None);
+        // After some failures (a full disk) SQLite rolls back by itself, and sqlx goes on counting the transaction as open:
+        // such a connection would refuse to begin another one for ever, so it is replaced.
+        let writer = writer.before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }));
+        let writer = connect(writer, writing).await.map_err(OpenError::Database)?;
+        prepare(&writer).await?;
+
+        let readers = if in_memory {
+            // A second connection to a shared memory database would meet table locks that no timeout waits for.
+            writer.clone()
+        } else {
+            let reading = options.create_if_missing(false).pragma("query_only", "ON");
+            SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(WRITE_WAIT).connect_lazy_with(reading)
+        };
+        Ok(Self { writer, readers, clock })
+    }
+}
+
+/// Connects the writer. Turning a new file to WAL mode is the one step for which SQLite itself does not wait until another
+/// process is done with it.
+async fn connect(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    let deadline = Instant::now() + WRITE_WAIT;
+    loop {
+        match pool.clone().connect_with(options.clone()).await {
+            Err(error) if is_busy(&error) && Instant::now() < deadline => tokio::time::sleep(BUSY_PAUSE).await,
+            connected => return connected,
+        }
+    }
+}
+
+/// Whether somebody else holds the lock (`SQLITE_BUSY`, the low byte of its extended codes).
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
+}
+
+/// Checks the library, then brings the schema up to date, all or nothing. A schema that is up to date is not written to,
+/// so a locked or read-only file does not keep the server from starting.
+async fn prepare(writer: &SqlitePool) -> Result<(), OpenError> {
+    let mut connection = writer.acquire().await.map_err(OpenError::Database)?;
+    let version: String =
+        sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut *connection).await.map_err(OpenError::Database)?;
+    if is_older(&version, OLDEST_SQLITE) {
+        return Err(OpenError::OldSqlite(version));
+    }
+
+    let known = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
+    let found = schema_version(&mut connection).await.map_err(OpenError::Database)?;
+    let begin = match step(found, known)? {
+        // As the writer from the start, so that two processes starting at once do not both migrate.
+        Step::Migrate => "BEGIN IMMEDIATE",
+        Step::Keep => "BEGIN",
+        Step::Leave => return Ok(()),
+    };
+    let mut transaction = connection.begin_with(begin).await.map_err(OpenError::Database)?;
+    match MIGRATOR.run_direct(None, &mut *transaction, false).await {
+        Ok(()) => transaction.commit().await.map_err(OpenError::Database),
+        Err(MigrateError::VersionMissing(found)) => Err(OpenError::NewerSchema { found, known }),
+        Err(error) => Err(OpenError::Migration(error)),
+    }
+}
+
+/// The newest migration that the database has had, 0 for a new one.
+async fn schema_version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let tables: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'")
+        .fetch_one(&mut *connection)
+        .await?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    let newest: Option<i64> =
+        sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations").fetch_one(connection).await?;
+    Ok(newest.unwrap_or_default())
+}
+
+/// Whether `version` (`3.51.3`) is before `oldest`; one that cannot be read is.
+fn is_older(version: &str, oldest: [u32; 3]) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    let found: [u32; 3] = std::array::from_fn(|_| numbers.next().unwrap_or_default());
+    found < oldest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_older;
+
+    #[test]
+    fn versions_compare_as_numbers() {
+        let rows = [
+            ("3.51.3", false, "the oldest allowed"),
+            ("3.51.2", true, "one before"),
+            ("3.51.10", false, "ten is more than three"),
+            ("3.9.99", true, "nine is less than fifty-one"),
+            ("4.0", false, "a missing number is 0"),
+            ("unknown", true, "unreadable"),
+        ];
+        for (version, expected, reason) in rows {
+            assert_eq!(is_older(version, [3, 51, 3]), expected, "{reason}");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The PostgreSQL store: it passes the contract, and what only a server can go through happens to it here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use switchboard::agent::ports::store::StoreError;
+use switchboard::chat::causes::Causes;
+use switchboard::chat::ids::RunId;
+use switchboard::chat::preview::Verdict;
+use switchboard::store::{Config, OpenError, Store, open};
+use tokio::sync::Barrier;
+
+use super::contract::{Database, ManualClock, Room, answer, assert_same, contract, user};
+use crate::support::postgres::{TestDatabase, TestPostgres};
+
+mod server {
+    super::contract!(crate::store::postgres::new_database);
+}
+
+/// A new database of the shared server.
+pub async fn new_database() -> Option<TestDatabase> {
+    Some(TestPostgres::shared()?.new_database().await)
+}
+
+#[async_trait]
+impl Database for TestDatabase {
+    async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
+        open(&config(&self.url), clock).await.unwrap()
+    }
+}
+
+fn config(url: &str) -> Config {
+    Config { url: url.to_owned(), ..Config::default() }
+}
+
+async fn open_url(url: &str) -> Result<Arc<dyn Store>, OpenError> {
+    open(&config(url), ManualClock::new()).await
+}
+
+/// The error of a URL that opens nothing, with all its causes.
+async fn refusal(url: &str) -> String {
+    Causes(&open_url(url).await.err().unwrap()).to_string()
+}
+
+fn room() -> Room {
+    Room::at("acme/ann/c1")
+}
+
+#[track_caller]
+fn assert_unavailable<T: std::fmt::Debug>(result: &Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::Unavailable(_))), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_url_that_cannot_work_is_refused_without_repeating_it() {
+    let rows = [
+        ("postgres://u:hunter2@127.0.0.1:1/db", "Connection refused", "nobody listens there"),
+        ("postgresql://u:hunter2@127.0.0.1:1/db", "Connection refused", "the other name of the scheme"),
+        ("postgres://u:hunter2@127.0.0.1:99999/db", "store.url is not understood", "no port"),
+        ("postgres://u:hunter2@[::/db", "store.url is not understood", "no address"),
+        ("postgres://u@127.0.0.1:1/db?pasword=hunter2", "a parameter that is not known", "sqlx would log the value"),
+        ("postgres://u:hunter2@127.0.0.1:1/db?sslmode=perhaps", "store.url is not understood", "no such mode"),
+    ];
+    for (url, expected, reason) in rows {
+        let error = refusal(url).await;
+        assert!(error.contains(expected), "{reason}: {error}");
+        assert!(!error.contains("hunter2"), "{reason}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn whom_the_server_does_not_let_in_is_told_so_without_the_password() {
+    let Some(server) = TestPostgres::private() else { return };
+    let database = server.new_database().await;
+    database.execute("CREATE ROLE locked LOGIN PASSWORD 'right'").await;
+    let error = refusal(&database.url.replace("postgres@", "locked:hunter2@")).await;
+    assert!(error.contains("password authentication failed"), "{error}");
+    assert!(!error.contains("hunter2"), "{error}");
+    let error = refusal(&database.url.replace("postgres@", "locked:right@")).await;
+    assert!(error.contains("permission denied for schema public"), "the right password is let in: {error}");
+    let error = refusal(&database.url.replace("switchboard_test_", "hunter2_")).await;
+    assert!(error.contains("does not exist"), "{error}");
+}
+
+#[tokio::test]
+async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone() {
+    let Some(database) = new_database().await else { return };
+    open_url(&database.url).await.unwrap().close().await;
+    let next_version = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         SELECT MAX(version) + 1, 'from the future', TRUE, '', 0 FROM _sqlx_migrations";
+    database.execute(next_version).await;
+    room().say(&*open_url(&database.url).await.unwrap(), "hello").await;
+    database.execute(next_version).await;
+    assert_eq!(
+        refusal(&database.url).await,
+        "the store's schema has version 3 and this program knows versions up to 1: use a newer program"
+    );
+}
+
+#[tokio::test]
+async fn a_schema_that_others_have_changed_is_refused() {
+    let Some(database) = new_database().await else { return };
+    open_url(&database.url).await.unwrap().close().await;
+    database.execute("UPDATE _sqlx_migrations SET checksum = ''").await;
+    let error = open_url(&database.url).await.err().unwrap();
+    assert!(matches!(error, OpenError::Migration(_)), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn processes_that_start_at_once_make_one_schema() {
+    for _ in 0..5 {
+        let Some(database) = new_database().await else { return };
+        let barrier = Arc::new(Barrier::new(4));
+        let starts = (0..4).map(|_| {
+            let (url, barrier) = (database.url.clone(), barrier.clone());
+            tokio::spawn(async move {
+                barrier.wait().await;
+                room().say(&*open_url(&url).await.unwrap(), "hello").await.1.history.len()
+            })
+        });
+        let mut seen: Vec<_> = join_all(starts).await.into_iter().map(Result::unwrap).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1, 2, 3]);
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_may_only_be_read_opens_and_is_unavailable_for_runs() {
+    let Some(database) = new_database().await else { return };
+    let store = open_url(&database.url).await.unwrap();
+    room().say(&*store, "hello").await;
+    store.ready().await.unwrap();
+    let name = database.url.split(['/', '?']).find(|part| part.starts_with("switchboard_test_")).unwrap();
+    database.execute(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on")).await;
+    let read_only = open_url(&database.url).await.unwrap();
+    assert_unavailable(&read_only.ready().await);
+    assert_unavailable(&room().try_say(&*read_only, RunId::fresh(), "hello", 0).await);
+    let accepted = read_only.accepted_changes(&room().owner, &room().conversation).await;
+    assert_eq!(accepted.unwrap(), [], "reading works");
+    assert_same(&room().history(&*store).await, &vec![user("hello")]);
+}
+
+#[tokio::test]
+async fn what_fails_midway_leaves_nothing_and_has_told_nothing() {
+    let Some(database) = new_database().await else { return };
+    let store = open_url(&database.url).await.unwrap();
+    let (run, _) = room().say(&*store, "go").await;
+    let id = room().preview(&*store, "a").await;
+    let accepted = room().decide(&*store, id, "a", Verdict::Accept).await;
+    database
+        .execute("ALTER TABLE messages ADD CONSTRAINT full_disk CHECK (body NOT LIKE '%too much%') NOT VALID")
+        .await;
+    assert_unavailable(&store.append(run, 1, &[answer("one"), answer("too much"), answer("three")]).await);
+    assert_unavailable(&room().try_say(&*store, RunId::fresh(), "too much", 0).await);
+    store.append(run, 1, &[answer("four")]).await.unwrap();
+    let (_, start) = room().say(&*store, "so?").await;
+    assert_same(&start.history, &vec![user("go"), answer("four")]);
+    assert_eq!(start.message.decisions, [accepted]);
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_reported_and_other_conversations_go_on() {
+    let rows = [
+        ("UPDATE messages SET body = '{\"text\":' WHERE conversation = 'c1'", "cut off"),
+        ("UPDATE messages SET kind = 'picture' WHERE conversation = 'c1'", "of no kind"),
+    ];
+    for (damage, reason) in rows {
+        let Some(database) = new_database().await else { return };
+        let store = open_url(&database.url).await.unwrap();
+        room().say(&*store, "hello").await;
+        Room::at("acme/ann/c2").say(&*store, "hello").await;
+        database.execute(damage).await;
+        let begun = room().try_say(&*store, RunId::fresh(), "still there?", 0).await;
+        assert!(matches!(begun, Err(StoreError::Damaged(_))), "{reason}: {begun:?}");
+        assert_same(&Room::at("acme/ann/c2").history(&*store).await, &vec![user("hello")]);
+    }
+}
+
+#[tokio::test]
+async fn more_callers_than_connections_take_turns() {
+    let Some(database) = new_database().await else { return };
+    let config = Config { max_connections: 2, ..config(&database.url) };
+    let store = open(&config, ManualClock::new()).await.unwrap();
+    let rooms: Vec<Room> = (0..30).map(|n| Room::at(&format!("acme/ann/c{n}"))).collect();
+    join_all(rooms.iter().map(|room| room.say(&*store, "hello"))).await;
+    let used: Vec<(String, i64)> = sqlx::query_as(
+        "SELECT application_name, COUNT(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid() GROUP BY 1",
+    )
+    .fetch_all(&mut database.beside().await)
+    .await
+    .unwrap();
+    assert_eq!(used, [("switchboard".to_owned(), 2)]);
+}
+
+#[tokio::test]
+async fn a_row_that_somebody_holds_for_ever_ends_in_an_error() {
+    let Some(database) = new_database().await else { return };
+    let store = open_url(&database.url).await.unwrap();
+    room().say(&*store, "hello").await;
+    let mut other = database.beside().await;
+    sqlx::raw_sql("BEGIN; SELECT * FROM conversations FOR UPDATE").execute(&mut other).await.unwrap();
+    assert_unavailable(&room().try_say(&*store, RunId::fresh(), "still there?", 0).await);
+    Room::at("acme/ann/c2").say(&*store, "hello").await;
+    sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+    assert_same(&room().history(&*store).await, &vec![user("hello")]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_crashes_and_starts_again_has_all_that_was_promised() {
+    let Some(server) = TestPostgres::private() else { return };
+    let database = server.new_database().await;
+    let store = open_url(&database.url).await.unwrap();
+    let (run, _) = room().say(&*store, "0").await;
+    let mut kept = 0;
+    for _ in 0..3 {
+        // Somebody appends one message after another, and the server dies somewhere in between.
+        let (writer, first) = (store.clone(), kept + 1);
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let writing = tokio::spawn(async move {
+            let mut begun = Some(begun);
+            let mut next = first;
+            loop {
+                match writer.append(run, next, &[answer(&next.to_string())]).await {
+                    Ok(()) => next += 1,
+                    failed => break (next - 1, failed),
+                }
+                if let Some(begun) = begun.take().filter(|_| next > first) {
+                    begun.send(()).unwrap();
+                }
+            }
+        });
+        has_begun.await.unwrap();
+        server.stop_immediate();
+        let (acknowledged, failed) = writing.await.unwrap();
+        assert_unavailable(&failed);
+        assert_unavailable(&store.ready().await);
+        assert_unavailable(&room().try_say(&*store, RunId::fresh(), "anybody there?", 0).await);
+        server.start();
+        store.ready().await.unwrap();
+        // The last one may have been kept unheard; saying it again does no harm.
+        kept = acknowledged + 1;
+        store.append(run, kept, &[answer(&kept.to_string())]).await.unwrap();
+    }
+    let expected: Vec<_> = std::iter::once(user("0")).chain((1..=kept).map(|n| answer(&n.to_string()))).collect();
+    assert_same(&room().history(&*store).await, &expected);
+}
+
+/// Longer than any call may take; only a call that never ends reaches it.
+const FOR_EVER: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_does_not_answer_keeps_nobody_waiting_for_ever() {
+    let Some(server) = TestPostgres::private() else { return };
+    let database = server.new_database().await;
+    let config = Config { max_connections: 3, ..config(&database.url) };
+    let store = open(&config, ManualClock::new()).await.unwrap();
+    let (run, _) = room().say(&*store, "hello").await;
+    // Begun while the server still answers, so that some are in the midst of it.
+    let under_way: Vec<_> = (1..=6)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                loop {
+                    if let failed @ Err(_) = store.append(run, n, &[answer("yes")]).await {
+                        break failed;
+                    }
+                }
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    server.pause();
+    let calls = async {
+        assert_unavailable(&store.ready().await);
+        for ended in join_all(under_way).await {
+            assert_unavailable(&ended.unwrap());
+        }
+        assert_unavailable(&room().try_say(&*store, RunId::fresh(), "anybody there?", 0).await);
+        let error = open(&config, ManualClock::new()).await.err().unwrap();
+        assert!(matches!(error, OpenError::Database(_)), "{error:?}");
+    };
+    tokio::time::timeout(FOR_EVER, calls).await.expect("every call ends");
+    server.resume();
+    store.ready().await.unwrap();
+    room().say(&*store, "and now?").await;
+    server.pause();
+    tokio::time::timeout(FOR_EVER, store.close()).await.expect("closing ends");
+}
