@@ -1,0 +1,78 @@
+-- Runs that outlive connections and processes; branches, summaries, the trail. Whatever is added has a default, so that the version
+-- before this one goes on writing its rows: those have no state, and their outcome tells.
+
+ALTER TABLE conversations ADD COLUMN title TEXT;                     -- NULL: the beginning of its first message
+ALTER TABLE conversations ADD COLUMN context_type TEXT;              -- of the newest run; NULL in rows of version 1: the profile
+
+ALTER TABLE runs ADD COLUMN state TEXT
+    CHECK (state IN ('queued', 'running', 'awaiting_approval', 'completed', 'failed', 'cancelled', 'interrupted'));
+ALTER TABLE runs ADD COLUMN context_type TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN background INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN request_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN replica TEXT NOT NULL DEFAULT '';        -- the process that runs it
+ALTER TABLE runs ADD COLUMN lease_until INTEGER NOT NULL DEFAULT 0;  -- by the database's own clock
+ALTER TABLE runs ADD COLUMN watched_until INTEGER NOT NULL DEFAULT 0; -- until then somebody reads it through another replica
+ALTER TABLE runs ADD COLUMN cancel_requested INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;        -- model calls that have ended and are committed
+ALTER TABLE runs ADD COLUMN partial TEXT;                            -- JSON text: what the turn after those has said so far
+ALTER TABLE runs ADD COLUMN calling TEXT;                            -- JSON: that turn with its calls, once a write was dispatched
+ALTER TABLE runs ADD COLUMN last_event_id INTEGER;
+ALTER TABLE runs ADD COLUMN failure_message TEXT;
+ALTER TABLE runs ADD COLUMN failure_retryable INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN parent_run_seq INTEGER;                  -- the run it goes on from; NULL: none, it is at the root
+ALTER TABLE runs ADD COLUMN parent_seq INTEGER;                      -- that run's message it goes on from; NULL: its last one
+ALTER TABLE runs ADD COLUMN continues TEXT;                          -- the run that it continues
+ALTER TABLE runs ADD COLUMN request_key TEXT;                        -- the client's idempotency key; NULL again when its day is over
+ALTER TABLE runs ADD COLUMN request_digest BLOB;
+
+-- Until now conversations were straight, and a run without outcome is one whose process died.
+UPDATE runs SET
+    state = COALESCE(outcome, 'interrupted'),
+    finished_at = COALESCE(finished_at, started_at),
+    context_type = (SELECT c.profile FROM conversations c
+                    WHERE c.tenant = runs.tenant AND c.user_id = runs.user_id AND c.id = runs.conversation),
+    parent_run_seq = CASE WHEN run_seq > 0 THEN run_seq - 1 END;
+
+CREATE UNIQUE INDEX runs_one_running ON runs (tenant, user_id, conversation) WHERE state = 'running';
+CREATE INDEX runs_live ON runs (lease_until) WHERE state IN ('queued', 'running');
+CREATE UNIQUE INDEX runs_request_key ON runs (tenant, user_id, request_key) WHERE request_key IS NOT NULL;
+CREATE INDEX conversations_newest ON conversations (tenant, user_id, updated_at, id);
+
+ALTER TABLE messages ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0; -- 0 in rows of version 1: when the run began
+
+-- Writes that were sent, each at most once. The key is a digest of the call's id, which may be long.
+CREATE TABLE dispatches (
+    run_id   TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    call_key TEXT NOT NULL,
+    PRIMARY KEY (run_id, call_key)
+) STRICT, WITHOUT ROWID;
+
+-- A summary stands for everything on the branch of the run `upto_run_seq`, that run included.
+CREATE TABLE summaries (
+    tenant       TEXT    NOT NULL,
+    user_id      TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    upto_run_seq INTEGER NOT NULL,
+    body         TEXT    NOT NULL,  -- JSON text
+    created_at   INTEGER NOT NULL,
+    PRIMARY KEY (tenant, user_id, conversation, upto_run_seq),
+    FOREIGN KEY (tenant, user_id, conversation, upto_run_seq)
+        REFERENCES runs (tenant, user_id, conversation, run_seq) ON DELETE CASCADE
+) STRICT;
+
+CREATE TABLE trail (
+    id           INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    tenant       TEXT    NOT NULL,
+    user_id      TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    run_id       TEXT,              -- NULL: it happened in no run
+    seq          INTEGER,           -- 0, 1, 2 … within the run
+    at           INTEGER NOT NULL,
+    kind         TEXT    NOT NULL,
+    body         TEXT    NOT NULL,  -- JSON, secrets taken out
+    FOREIGN KEY (tenant, user_id, conversation) REFERENCES conversations (tenant, user_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE UNIQUE INDEX trail_of_run ON trail (run_id, seq) WHERE run_id IS NOT NULL;
+CREATE INDEX trail_of_conversation ON trail (tenant, user_id, conversation, id);
+CREATE INDEX trail_by_age ON trail (at);
