@@ -89,6 +89,8 @@ impl EventLog for LocalLog {
         Self::sweep(self, Instant::now());
     }
 
+    async fn close(&self) {}
+
     async fn forget(&self, run: RunId) {
         let ring = lock(&self.runs).rings.remove(&run);
         if let Some(ring) = ring {

@@ -8,12 +8,15 @@ pub mod local;
 pub mod ring;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::agent::ports::events::EventSink;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
+use crate::runs::config::Events;
+use local::LocalLog;
 use ring::Ring;
 
 /// Keeps the events of runs.
@@ -44,8 +47,24 @@ pub trait EventLog: Send + Sync {
     /// Removes what is kept longer than it has to be; its owner calls it every second.
     async fn sweep(&self);
 
+    /// Ends what it does by itself, when nothing is written or read any more.
+    async fn close(&self);
+
     /// Forgets a log at once; its readers are told that they lost their place.
     async fn forget(&self, run: RunId);
+}
+
+/// Whether `url` names a log that replicas share.
+pub fn is_shared(url: &str) -> bool {
+    ["redis://", "rediss://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+/// The log that `events` names; the events of a run are kept for `retention` after its end.
+///
+/// # Errors
+/// When it is shared and cannot be set up.
+pub async fn open(events: &Events, retention: Duration) -> Result<Arc<dyn EventLog>, LogError> {
+    Ok(LocalLog::new(events.run_bytes, events.total_bytes, retention))
 }
 
 /// The writing end of a run's log; there is one. A terminal event ends the log, and what comes after it is dropped.
