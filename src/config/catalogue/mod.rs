@@ -58,8 +58,6 @@ struct ToolEntry {
     name: String,
     description: String,
     input_schema: Value,
-    #[serde(default)]
-    background: bool,
     /// Read by hand, so that all its mistakes are found.
     request: Option<Value>,
 }
