@@ -5,7 +5,9 @@
 //! store, and who loses their place in a log is told so.
 
 pub mod local;
+pub mod redis;
 pub mod ring;
+mod wire;
 
 use std::sync::Arc;
 

@@ -3,5 +3,6 @@
 pub mod app;
 pub mod frames;
 pub mod model;
+pub mod redis;
 pub mod said;
 pub mod upstream;
