@@ -16,6 +16,7 @@ mod identity;
 mod protocol;
 #[cfg(test)]
 mod providers;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod settings;

@@ -5,13 +5,16 @@
 //! store, and who loses their place in a log is told so.
 
 pub mod local;
+pub mod redis;
 pub mod ring;
+mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
+use self::redis::{Bounds, RedisLog};
 use crate::agent::ports::events::EventSink;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
@@ -54,6 +57,9 @@ pub trait EventLog: Send + Sync {
     async fn forget(&self, run: RunId);
 }
 
+/// A day: no run says nothing for so long. A log that nobody ends is forgotten then.
+const SILENCE: Duration = Duration::from_secs(86_400);
+
 /// Whether `url` names a log that replicas share.
 pub fn is_shared(url: &str) -> bool {
     ["redis://", "rediss://"].iter().any(|scheme| url.starts_with(scheme))
@@ -64,7 +70,12 @@ pub fn is_shared(url: &str) -> bool {
 /// # Errors
 /// When it is shared and cannot be set up.
 pub async fn open(events: &Events, retention: Duration) -> Result<Arc<dyn EventLog>, LogError> {
-    Ok(LocalLog::new(events.run_bytes, events.total_bytes, retention))
+    let Events { url, prefix, run_bytes, total_bytes } = events;
+    if !is_shared(url) {
+        return Ok(LocalLog::new(*run_bytes, *total_bytes, retention));
+    }
+    let bounds = Bounds { run_bytes: *run_bytes, total_bytes: *total_bytes, retention, life: SILENCE };
+    Ok(RedisLog::connect(url, prefix, &bounds)?)
 }
 
 /// The writing end of a run's log; there is one. A terminal event ends the log, and what comes after it is dropped.
