@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use serde_json::{Value, json};
 use switchboard::agent::ports::store::StoreError;
 use switchboard::chat::causes::Causes;
 use switchboard::chat::ids::RunId;
@@ -13,6 +14,7 @@ use switchboard::store::{Config, OpenError, Store, open};
 use tokio::sync::Barrier;
 
 use super::contract::{Database, ManualClock, Room, answer, assert_same, contract, user};
+use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
 
 mod server {
@@ -246,6 +248,30 @@ async fn a_server_that_crashes_and_starts_again_has_all_that_was_promised() {
     }
     let expected: Vec<_> = std::iter::once(user("0")).chain((1..=kept).map(|n| answer(&n.to_string()))).collect();
     assert_same(&room().history(&*store).await, &expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_product_outlives_a_crash_of_its_database() {
+    let Some(server) = TestPostgres::private() else { return };
+    let database = server.new_database().await;
+    let app = TestApp::start(&[("STORE__URL", &database.url)]).await;
+    app.say("c1", "hello").await;
+    server.stop_immediate();
+    let body = json!({"message": "anybody there?", "context_type": "workflow", "conversation_id": "c1"});
+    let refused = app.post(&body).await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.json::<Value>().await.unwrap()["code"], "store_unavailable");
+    let ready = || async { app.http.get(app.url("/readyz")).send().await.unwrap().status() };
+    assert_eq!(ready().await, 503);
+    server.start();
+    assert_eq!(ready().await, 200);
+    app.say("c1", "hello again").await;
+    app.stop().await;
+    let said: Vec<String> = sqlx::query_scalar("SELECT kind FROM messages ORDER BY run_seq, seq")
+        .fetch_all(&mut database.beside().await)
+        .await
+        .unwrap();
+    assert_eq!(said, ["user", "assistant", "user", "assistant"]);
 }
 
 /// Longer than any call may take; only a call that never ends reaches it.
