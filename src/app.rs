@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
+use uuid::Uuid;
 
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::identity::Authenticator;
@@ -29,7 +30,8 @@ use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
 use crate::llm::{self, Router, Section, Vendor};
 use crate::probe::{self, Report};
-use crate::runs::Runs;
+use crate::runs::log::{self, EventLog, LogError};
+use crate::runs::{Parts, Runs};
 use crate::store::{self, Store};
 use crate::tools::backend::Backend;
 use crate::tools::executor::Toolbox;
@@ -42,6 +44,7 @@ pub struct App {
     address: SocketAddr,
     router: axum::Router,
     runs: Arc<Runs>,
+    log: Arc<dyn EventLog>,
     desk: Arc<Desk>,
     store: Arc<dyn Store>,
     auth: Arc<Jwt>,
@@ -63,6 +66,9 @@ pub enum StartError {
     /// The database could not be opened.
     #[error("store: {0}")]
     Store(#[from] store::OpenError),
+    /// The event log could not be set up.
+    #[error("events: {0}")]
+    Log(#[from] LogError),
     /// The model's client could not be made.
     #[error("model: {0}")]
     Llm(#[from] llm::ConnectError),
@@ -111,13 +117,23 @@ impl App {
             llm: Arc::new(router(config, &profiles)?),
             tools: Arc::new(toolbox),
             store: store.clone(),
+            clock,
             limits: Limits {
                 max_turns: config.runs.max_turns,
                 max_tool_calls: config.runs.max_tool_calls,
                 wall: Duration::from_secs(config.runs.wall_s),
             },
         };
-        let runs = Arc::new(Runs::new(Arc::new(agent), profiles, config.limits.history_bytes));
+        let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
+        let parts = Parts {
+            agent: Arc::new(agent),
+            store: store.clone(),
+            leases: store.clone(),
+            log: log.clone(),
+            profiles,
+            settings: config.runs.settings(config.limits.history_bytes),
+        };
+        let runs = Runs::new(parts, Uuid::now_v7().to_string());
         let desk = Arc::new(Desk::new(backend, store.clone()));
         let services = Services {
             runs: runs.clone(),
@@ -136,6 +152,7 @@ impl App {
             address,
             router: http::router(&config.server, services),
             runs,
+            log,
             desk,
             store,
             auth,
@@ -161,7 +178,7 @@ impl App {
         self.auth.clone()
     }
 
-    /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is cancelled, and
+    /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is interrupted, and
     /// everything is closed in order. `hurry` ends the drain time early.
     pub async fn serve(self, shutdown: impl Future<Output = ()>, hurry: impl Future<Output = ()>) {
         let abort = CancellationToken::new();
@@ -180,7 +197,7 @@ impl App {
             tokio::select! {
                 () = runs.finished() => {}
                 () = until(deadline, &hurried) => {
-                    runs.cancel_all();
+                    runs.interrupt_all();
                     runs.finished().await;
                 }
             }
@@ -213,6 +230,7 @@ impl App {
         self.demo_stop.cancel();
         self.demo_backend.close();
         self.demo_backend.wait().await;
+        self.log.close().await;
         self.store.close().await;
         tracing::info!("stopped");
     }

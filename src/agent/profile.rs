@@ -25,6 +25,8 @@ pub struct Profile {
     pub accepts: Vec<String>,
     /// The language answers must have, if any.
     pub reply_language: Option<ReplyLanguage>,
+    /// Whether a run goes on when its client goes away, where the request does not say.
+    pub background: bool,
     /// Which models answer, and what of that a request may choose.
     pub models: Menu,
 }

@@ -69,6 +69,7 @@ mod tests {
             tools: Vec::new(),
             accepts: Vec::new(),
             reply_language: None,
+            background: false,
             models: Menu::only(ModelChoice::of(ModelOrigin { provider: "p".into(), model: "m".into() }, 100)),
         };
         system_prompt(&profile, screen.as_object()).text()

@@ -6,12 +6,17 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use super::{BackendMode, Config, Problem};
+use crate::chat::input::OnBusy;
 use crate::chat::message::ModelOrigin;
 use crate::http::auth::Mode;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
+use crate::runs::log;
 
 /// An hour: clocks that differ by more are broken, and a token must end some time.
 const MAX_LEEWAY_S: u64 = 3600;
+
+/// Seconds of a lease: longer than a few beats, and short enough that a dead process is noticed while somebody still waits.
+const LEASE_S: std::ops::RangeInclusive<u64> = 5..=300;
 
 /// Notes every problem of `config`.
 pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
@@ -27,11 +32,29 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if config.store.max_connections == 0 {
         problems.push(Problem::new("store.max_connections", "must be at least 1"));
     }
-    if config.events.url != "local" {
-        problems.push(Problem::new("events.url", "must be \"local\"; other event logs are not available yet"));
-    }
+    runs(config, problems);
     if let Err(error) = config.log.level.parse::<tracing_subscriber::EnvFilter>() {
         problems.push(Problem::new("log.level", format!("is not a log filter: {error}")));
+    }
+}
+
+fn runs(config: &Config, problems: &mut Vec<Problem>) {
+    let (runs, events) = (&config.runs, &config.events);
+    if OnBusy::parse(&runs.on_busy).is_none() {
+        let policies = OnBusy::ALL.map(OnBusy::name).join(", ");
+        problems.push(Problem::new("runs.on_busy", format!("must be one of: {policies}")));
+    }
+    if !LEASE_S.contains(&runs.lease_s) {
+        let reason = format!("must be {} to {}", LEASE_S.start(), LEASE_S.end());
+        problems.push(Problem::new("runs.lease_s", reason));
+    }
+    // The url may hold a password, so it is not repeated.
+    if events.url != "local" && !log::is_shared(&events.url) {
+        problems.push(Problem::new("events.url", "must be \"local\" or begin with redis:// or rediss://"));
+    }
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b':' | b'.');
+    if events.prefix.is_empty() || events.prefix.len() > 64 || !events.prefix.bytes().all(is_plain) {
+        problems.push(Problem::new("events.prefix", "must be 1 to 64 of A-Z a-z 0-9 _ - : ."));
     }
 }
 

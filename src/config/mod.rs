@@ -17,6 +17,7 @@ use serde::Deserialize;
 
 use crate::http;
 use crate::llm;
+use crate::runs;
 use crate::store;
 use assets::Assets;
 
@@ -35,11 +36,11 @@ pub struct Config {
     /// The database.
     pub store: store::Config,
     /// The event log.
-    pub events: Events,
+    pub events: runs::config::Events,
     /// The bounds of what comes in.
     pub limits: Limits,
-    /// The bounds of a run.
-    pub runs: Runs,
+    /// The bounds of a run, and what becomes of it when nobody reads.
+    pub runs: runs::config::Config,
     /// What is logged, and how.
     pub log: Log,
 }
@@ -66,14 +67,6 @@ pub enum BackendMode {
     Http,
 }
 
-/// `[events]`: where the events of runs are kept while they stream.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Events {
-    /// `local`: in this process.
-    pub url: String,
-}
-
 /// `[limits]`: sizes in bytes, 0 means none.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,20 +81,6 @@ pub struct Limits {
     pub tool_result_bytes: usize,
     /// The largest answer that is read from the backend.
     pub backend_answer_bytes: usize,
-}
-
-/// `[runs]`: the bounds of a run, 0 means none.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Runs {
-    /// Model calls.
-    pub max_turns: u32,
-    /// Tool calls.
-    pub max_tool_calls: u32,
-    /// Seconds in all.
-    pub wall_s: u64,
-    /// Seconds that a finished run's events are kept; without effect until runs can be resumed.
-    pub retention_s: u64,
 }
 
 /// `[log]`: what is logged to standard error, and how.

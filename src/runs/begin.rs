@@ -137,11 +137,11 @@ impl Runs {
     fn patience(&self, on_busy: OnBusy, running: RunId) -> Duration {
         let live = self.live.get(running);
         let is_ending = live.as_ref().is_some_and(|live| live.stop.reason().is_some());
-        match on_busy {
-            OnBusy::Interrupt => MAKING_WAY,
-            OnBusy::Reject | OnBusy::Enqueue if is_ending => MAKING_WAY,
-            OnBusy::Reject | OnBusy::Enqueue if live.is_some_and(|live| !live.background) => LEAVING,
-            OnBusy::Reject | OnBusy::Enqueue => Duration::ZERO,
+        match (on_busy, live) {
+            (OnBusy::Interrupt, _) => MAKING_WAY,
+            (OnBusy::Reject | OnBusy::Enqueue, _) if is_ending => MAKING_WAY,
+            (OnBusy::Reject | OnBusy::Enqueue, Some(live)) if !live.background => LEAVING,
+            (OnBusy::Reject | OnBusy::Enqueue, Some(_) | None) => Duration::ZERO,
         }
     }
 

@@ -60,3 +60,17 @@ impl Config {
         }
     }
 }
+
+/// `[events]`: where the events of runs are kept while somebody may want them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Events {
+    /// `local`: in this process. `redis://…` or `rediss://…`: for all replicas.
+    pub url: String,
+    /// What every key in Redis begins with.
+    pub prefix: String,
+    /// Bytes of events that one run keeps, newest last; 0 means no limit.
+    pub run_bytes: usize,
+    /// Bytes of events that all runs of a process keep, as far as ended ones can be forgotten for it; 0 means no limit.
+    pub total_bytes: usize,
+}

@@ -17,6 +17,8 @@ mod protocol;
 #[cfg(test)]
 mod providers;
 #[cfg(test)]
+mod runs;
+#[cfg(test)]
 mod settings;
 #[cfg(test)]
 mod store;

@@ -21,9 +21,10 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
 ];
 
 /// Words that only these places may say in code.
-const ONLY_IN: [(&str, &[&str]); 10] = [
+const ONLY_IN: [(&str, &[&str]); 11] = [
     ("axum::", &["src/http/", "src/demo/backend/", "src/app.rs"]),
     ("sqlx::", &["src/store/"]),
+    ("redis::", &["src/runs/log/redis/", "src/app.rs"]),
     ("reqwest::", &["src/llm/", "src/tools/backend.rs", "src/app.rs"]),
     ("StatusCode", &["src/http/", "src/demo/backend/", "src/tools/backend.rs", "src/llm/"]),
     ("content_chunk", &["src/dialect/"]),

@@ -31,6 +31,8 @@ struct ProfileFile {
     tools: Vec<String>,
     #[serde(default)]
     accepts: Vec<String>,
+    #[serde(default)]
+    background: bool,
     /// Read by hand, so that all its mistakes are found.
     model: Option<toml::Value>,
 }
@@ -210,6 +212,7 @@ fn profile(
         tools: offered,
         accepts: file.accepts,
         reply_language: file.reply_language.map(|Language::English| ReplyLanguage::English),
+        background: file.background,
         models: models.menu(path, file.model, problems),
     }
 }

@@ -57,26 +57,54 @@ impl LocalLog {
     pub fn bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed)
     }
+
+    /// An empty ring that counts among this log's, without being held by it.
+    pub(super) fn ring_from(&self, first: u64) -> Arc<Ring> {
+        Ring::starting_at(first, self.run_bytes, self.held_bytes.clone())
+    }
+
+    /// Holds a new run's ring.
+    pub(super) fn hold(&self, run: RunId) -> Arc<Ring> {
+        self.sweep(Instant::now());
+        let ring = self.ring_from(0);
+        lock(&self.runs).rings.insert(run, ring.clone());
+        ring
+    }
+
+    /// The ring of a run, as long as it is held.
+    pub(super) fn held(&self, run: RunId) -> Option<Arc<Ring>> {
+        self.sweep(Instant::now());
+        lock(&self.runs).rings.get(&run).cloned()
+    }
+
+    /// Begins the retention of a run that has ended.
+    pub(super) fn note_end(&self, run: RunId) {
+        note_end(&self.runs, run);
+    }
+
+    /// Forgets a run at once, its readers lose their place.
+    pub(super) fn lose(&self, run: RunId) {
+        let ring = lock(&self.runs).rings.remove(&run);
+        if let Some(ring) = ring {
+            ring.lose();
+        }
+    }
 }
 
 #[async_trait]
 impl EventLog for LocalLog {
     async fn open(&self, run: RunId) -> Result<Arc<dyn Writer>, LogError> {
-        self.sweep(Instant::now());
-        let ring = Ring::starting_at(0, self.run_bytes, self.held_bytes.clone());
-        lock(&self.runs).rings.insert(run, ring.clone());
-        Ok(Arc::new(LocalWriter { run, ring, runs: Arc::downgrade(&self.runs) }))
+        Ok(Arc::new(LocalWriter { run, ring: self.hold(run), runs: Arc::downgrade(&self.runs) }))
     }
 
     async fn find(&self, run: RunId) -> Result<Option<Arc<Ring>>, LogError> {
-        self.sweep(Instant::now());
-        Ok(lock(&self.runs).rings.get(&run).cloned())
+        Ok(self.held(run))
     }
 
     async fn seal(&self, run: RunId, end: AgentEvent) -> Result<(), LogError> {
         let ring = lock(&self.runs).rings.get(&run).cloned();
-        if let Some(ring) = ring {
-            append(&ring, end, run, &self.runs);
+        if ring.is_some_and(|ring| ring.append_kept(end).is_some()) {
+            self.note_end(run);
         }
         Ok(())
     }
@@ -89,11 +117,10 @@ impl EventLog for LocalLog {
         Self::sweep(self, Instant::now());
     }
 
+    async fn close(&self) {}
+
     async fn forget(&self, run: RunId) {
-        let ring = lock(&self.runs).rings.remove(&run);
-        if let Some(ring) = ring {
-            ring.lose();
-        }
+        self.lose(run);
     }
 }
 
@@ -106,12 +133,12 @@ struct LocalWriter {
 
 impl EventSink for LocalWriter {
     fn emit(&self, event: AgentEvent) {
-        if event.is_terminal()
+        let terminal = event.is_terminal();
+        if self.ring.append_kept(event).is_some()
+            && terminal
             && let Some(runs) = self.runs.upgrade()
         {
-            append(&self.ring, event, self.run, &runs);
-        } else {
-            self.ring.append_kept(event);
+            note_end(&runs, self.run);
         }
     }
 
@@ -126,11 +153,8 @@ impl Writer for LocalWriter {
     }
 }
 
-/// Appends an event that ends the run, and notes when that was.
-fn append(ring: &Ring, end: AgentEvent, run: RunId, runs: &Mutex<Runs>) {
-    if ring.append_kept(end).is_some() {
-        lock(runs).ended.push_back((Instant::now(), run));
-    }
+fn note_end(runs: &Mutex<Runs>, run: RunId) {
+    lock(runs).ended.push_back((Instant::now(), run));
 }
 
 fn lock(runs: &Mutex<Runs>) -> MutexGuard<'_, Runs> {

@@ -5,15 +5,21 @@
 //! store, and who loses their place in a log is told so.
 
 pub mod local;
+pub mod redis;
 pub mod ring;
+mod wire;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
+use self::redis::{Bounds, RedisLog};
 use crate::agent::ports::events::EventSink;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
+use crate::runs::config::Events;
+use local::LocalLog;
 use ring::Ring;
 
 /// Keeps the events of runs.
@@ -44,8 +50,32 @@ pub trait EventLog: Send + Sync {
     /// Removes what is kept longer than it has to be; its owner calls it every second.
     async fn sweep(&self);
 
+    /// Ends what it does by itself, when nothing is written or read any more.
+    async fn close(&self);
+
     /// Forgets a log at once; its readers are told that they lost their place.
     async fn forget(&self, run: RunId);
+}
+
+/// A day: no run says nothing for so long. A log that nobody ends is forgotten then.
+const SILENCE: Duration = Duration::from_secs(86_400);
+
+/// Whether `url` names a log that replicas share.
+pub fn is_shared(url: &str) -> bool {
+    ["redis://", "rediss://", "redis+unix://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+/// The log that `events` names; the events of a run are kept for `retention` after its end.
+///
+/// # Errors
+/// When it is shared and cannot be set up.
+pub async fn open(events: &Events, retention: Duration) -> Result<Arc<dyn EventLog>, LogError> {
+    let Events { url, prefix, run_bytes, total_bytes } = events;
+    if !is_shared(url) {
+        return Ok(LocalLog::new(*run_bytes, *total_bytes, retention));
+    }
+    let bounds = Bounds { run_bytes: *run_bytes, total_bytes: *total_bytes, retention, life: SILENCE };
+    Ok(RedisLog::connect(url, prefix, &bounds)?)
 }
 
 /// The writing end of a run's log; there is one. A terminal event ends the log, and what comes after it is dropped.

@@ -170,14 +170,15 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// Ends the ring with what somebody else has put at `id`: own events from there on, which nobody else will ever see, are
-    /// taken back as far as no reader can have their numbers. Nothing happens after the end.
+    /// Ends the ring with what somebody else has put at `id`: own events from there on, also an end, which nobody else will ever
+    /// see, are taken back as far as no reader can have their numbers. Nothing happens after an end that is kept.
     pub(super) fn end_elsewhere(&self, id: u64, end: AgentEvent) {
         {
             let mut state = self.lock();
-            if state.end.is_some() || state.lost {
+            if state.end.is_some_and(|end| end < state.kept) || state.lost {
                 return;
             }
+            state.end = None;
             let stays = id.max(state.kept).max(state.first);
             while state.next_id() > stays {
                 let Some(newest) = state.events.pop_back() else { break };
@@ -240,7 +241,8 @@ pub struct Reader {
     taken: VecDeque<Arc<AgentEvent>>,
     /// Whether it began among events that were there, none of them the end: then the end is still to be given.
     awaits_end: bool,
-    lost: bool,
+    /// What it says from now on.
+    over: Option<Next>,
 }
 
 impl Reader {
@@ -250,7 +252,7 @@ impl Reader {
             let state = ring.lock();
             state.end.map_or(next <= state.next_id(), |end| next <= end)
         };
-        Self { ring, sees, next, taken: VecDeque::new(), awaits_end, lost: false }
+        Self { ring, sees, next, taken: VecDeque::new(), awaits_end, over: None }
     }
 
     /// What comes next, if it is there.
@@ -264,15 +266,15 @@ impl Reader {
         let id = self.next;
         self.next += 1;
         if event.is_terminal() {
-            self.awaits_end = false;
+            self.over = Some(Next::Ended);
         }
         Some(Next::Event { id, event })
     }
 
     /// Fills `taken` with what may be seen, or tells that nothing more will come.
     fn take(&mut self) -> Option<Next> {
-        if self.lost {
-            return Some(Next::Lost);
+        if self.over.is_some() {
+            return self.over.clone();
         }
         let state = self.ring.lock();
         if let Some(end) = state.end
@@ -280,15 +282,15 @@ impl Reader {
         {
             if !self.awaits_end {
                 // A number beyond the end is none that this log has given.
-                self.lost = self.next > end + 1;
-                return Some(if self.lost { Next::Lost } else { Next::Ended });
+                self.over = Some(if self.next > end + 1 { Next::Lost } else { Next::Ended });
+                return self.over.clone();
             }
             // Its last events were taken back, since the run had been ended elsewhere; they had no numbers for it.
             self.next = end;
         }
         if state.lost || self.next < state.first {
-            self.lost = true;
-            return Some(Next::Lost);
+            self.over = Some(Next::Lost);
+            return self.over.clone();
         }
         let seen = match self.sees {
             Sees::Everything => state.next_id(),

@@ -1,5 +1,7 @@
 //! The event log of runs: one contract for all kinds, and what each kind adds to it.
 
 mod contract;
+mod faults;
 mod local;
+mod redis;
 mod stories;

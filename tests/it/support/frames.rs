@@ -16,6 +16,18 @@ pub fn parse(body: &str) -> Vec<Frame> {
     body.split_terminator("\n\n").filter(|block| !block.starts_with(':')).map(frame).collect()
 }
 
+/// The frames of a stream that can be continued, each with its event's number; comments left out.
+pub fn numbered(body: &str) -> Vec<(u64, Frame)> {
+    assert!(body.is_empty() || body.ends_with("\n\n"), "the stream ends inside a frame: {body:?}");
+    let blocks = body.split_terminator("\n\n").filter(|block| !block.starts_with(':'));
+    let numbered = blocks.map(|block| {
+        let (id, rest) = block.split_once('\n').unwrap_or_else(|| panic!("one line: {block:?}"));
+        let id = id.strip_prefix("id: ").unwrap_or_else(|| panic!("no id line: {block:?}"));
+        (id.parse().unwrap(), frame(rest))
+    });
+    numbered.collect()
+}
+
 fn frame(block: &str) -> Frame {
     let lines: Vec<&str> = block.split('\n').collect();
     let [event, data] = lines[..] else { panic!("not two lines: {block:?}") };

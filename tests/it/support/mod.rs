@@ -4,5 +4,6 @@ pub mod app;
 pub mod frames;
 pub mod model;
 pub mod postgres;
+pub mod redis;
 pub mod said;
 pub mod upstream;

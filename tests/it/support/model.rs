@@ -82,6 +82,11 @@ impl Script {
         self
     }
 
+    /// The turn as bytes of a stream that has begun already.
+    pub fn bytes(self) -> String {
+        self.body
+    }
+
     fn delta(self, delta: &Value) -> Self {
         self.chunk(json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}))
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// Consecutive pieces are written together up to this size; each stays an HTTP chunk of its own, which is how a client
@@ -32,6 +32,7 @@ pub struct Answer {
 enum Piece {
     Bytes(Vec<u8>),
     Pause(Duration),
+    Wait(Arc<Notify>),
 }
 
 /// How an answer ends.
@@ -76,7 +77,7 @@ impl Answer {
                         rest = after;
                     }
                 }
-                Piece::Pause(pause) => pieces.push(Piece::Pause(pause)),
+                Piece::Pause(_) | Piece::Wait(_) => pieces.push(piece),
             }
         }
         self.body = pieces;
@@ -86,6 +87,12 @@ impl Answer {
     /// With a pause and then `bytes` behind what there is.
     pub fn later(mut self, pause: Duration, bytes: impl Into<Vec<u8>>) -> Self {
         self.body.extend([Piece::Pause(pause), Piece::Bytes(bytes.into())]);
+        self
+    }
+
+    /// With `bytes` behind what there is once somebody opens `gate` by notifying one.
+    pub fn gated(mut self, gate: &Arc<Notify>, bytes: impl Into<Vec<u8>>) -> Self {
+        self.body.extend([Piece::Wait(Arc::clone(gate)), Piece::Bytes(bytes.into())]);
         self
     }
 
@@ -287,6 +294,11 @@ async fn write_answer(writer: &mut OwnedWriteHalf, answer: &Answer) -> io::Resul
                 writer.write_all(&out).await?;
                 out.clear();
                 tokio::time::sleep(*pause).await;
+            }
+            Piece::Wait(gate) => {
+                writer.write_all(&out).await?;
+                out.clear();
+                gate.notified().await;
             }
         }
     }

@@ -1,0 +1,111 @@
+//! A connection to Redis that comes back: dialled when it is needed, dropped when it fails, and never waited for long.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+/// How long a command may take. A server that is slower is as good as none, since readers wait.
+pub const RESPONSE: Duration = Duration::from_secs(1);
+
+/// How long dialling may take.
+const DIAL: Duration = Duration::from_millis(500);
+
+/// After a dial that failed, everybody fails without another for so long: a thousand runs must not dial a thousand times.
+const REDIAL: Duration = Duration::from_millis(50);
+
+/// One connection for many commands at once.
+pub struct Link {
+    client: Client,
+    slot: Mutex<Slot>,
+}
+
+#[derive(Default)]
+struct Slot {
+    connection: Option<MultiplexedConnection>,
+    /// Counts connections, so that a late failure does not drop its connection's successor.
+    dialled: u64,
+    failed: Option<Instant>,
+}
+
+impl Link {
+    /// A link that will be dialled at its first command.
+    pub fn new(client: Client) -> Self {
+        Self { client, slot: Mutex::default() }
+    }
+
+    /// What a command answers. It may have been carried out even when this fails.
+    pub async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+        let (mut connection, dialled) = self.connection().await?;
+        let answer = timeout(RESPONSE, command.query_async(&mut connection)).await;
+        self.judge(answer.unwrap_or_else(|_| Err(too_slow())), dialled).await
+    }
+
+    /// What several commands answer, in one round trip.
+    pub async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> RedisResult<T> {
+        let (mut connection, dialled) = self.connection().await?;
+        let answer = timeout(RESPONSE, commands.query_async(&mut connection)).await;
+        self.judge(answer.unwrap_or_else(|_| Err(too_slow())), dialled).await
+    }
+
+    /// What a command answers that does no harm when it is carried out twice. It is asked again for up to `limit`, since a
+    /// connection that has been idle is found dead only by using it.
+    pub async fn ask_again<T: FromRedisValue>(&self, command: &Cmd, limit: Duration) -> RedisResult<T> {
+        let asked = async {
+            loop {
+                match self.ask(command).await {
+                    Err(error) if has_no_answer(&error) => tokio::time::sleep(REDIAL / 2).await,
+                    answer => return answer,
+                }
+            }
+        };
+        timeout(limit, asked).await.unwrap_or_else(|_| Err(too_slow()))
+    }
+
+    async fn connection(&self) -> RedisResult<(MultiplexedConnection, u64)> {
+        let mut slot = self.slot.lock().await;
+        if let Some(connection) = &slot.connection {
+            return Ok((connection.clone(), slot.dialled));
+        }
+        if slot.failed.is_some_and(|failed| failed.elapsed() < REDIAL) {
+            return Err(RedisError::from((ErrorKind::Io, "the last dial failed just now")));
+        }
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(Some(DIAL)).set_response_timeout(Some(RESPONSE));
+        // The whole handshake counts, also where the server accepts and says nothing.
+        let dial = timeout(DIAL, self.client.get_multiplexed_async_connection_with_config(&config)).await;
+        match dial.unwrap_or_else(|_| Err(too_slow())) {
+            Ok(connection) => {
+                slot.dialled += 1;
+                slot.failed = None;
+                slot.connection = Some(connection.clone());
+                Ok((connection, slot.dialled))
+            }
+            Err(error) => {
+                slot.failed = Some(Instant::now());
+                Err(error)
+            }
+        }
+    }
+
+    /// Drops the connection where it gave no answer; a server's refusal is one.
+    async fn judge<T>(&self, answer: RedisResult<T>, dialled: u64) -> RedisResult<T> {
+        if answer.as_ref().is_err_and(has_no_answer) {
+            let mut slot = self.slot.lock().await;
+            if slot.dialled == dialled {
+                slot.connection = None;
+            }
+        }
+        answer
+    }
+}
+
+fn has_no_answer(error: &RedisError) -> bool {
+    !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension)
+}
+
+fn too_slow() -> RedisError {
+    RedisError::from((ErrorKind::Io, "no answer in time"))
+}

@@ -1,0 +1,100 @@
+//! What Redis does in one step: the two scripts that write a stream.
+
+use std::sync::OnceLock;
+
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, ToRedisArgs, cmd};
+
+use super::link::Link;
+
+/// Adds a batch and an end, each only where there is one. Said twice, it is done once: the answer is empty then too. Where somebody
+/// else has ended the stream, the answer is the end's number and event. ARGV: batch id, batch, end, end's number, the least id to
+/// keep or an empty text, milliseconds to live.
+pub static APPEND: Lua = Lua::new(
+    r"
+    local last = '18446744073709551615-18446744073709551615'
+    local function add(id, ...)
+        local added = redis.pcall('XADD', KEYS[1], id, 'e', ...)
+        if type(added) ~= 'table' or not added.err then return nil end
+        local there = redis.call('XRANGE', KEYS[1], id, id)[1]
+        if there and there[2][2] == (...) then return nil end
+        return added
+    end
+    local refused
+    if ARGV[2] ~= '' then refused = add(ARGV[1], ARGV[2]) end
+    if not refused and ARGV[3] ~= '' then refused = add(last, ARGV[3], 'f', ARGV[4]) end
+    if refused then
+        local stop = redis.call('XRANGE', KEYS[1], last, last)[1]
+        if stop then return {stop[2][4], stop[2][2]} end
+        return refused
+    end
+    if ARGV[5] ~= '' then redis.call('XTRIM', KEYS[1], 'MINID', '~', ARGV[5]) end
+    redis.call('PEXPIRE', KEYS[1], ARGV[6])
+    return {}
+    ",
+);
+
+/// Ends a stream that is there and has no end, numbering after its last event. ARGV: end, milliseconds to live.
+pub static SEAL: Lua = Lua::new(
+    r"
+    local last = '18446744073709551615-18446744073709551615'
+    local entry = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+    if not entry or entry[1] == last then return 0 end
+    local _, breaks = string.gsub(entry[2][2], '\n', '')
+    local number = tonumber(string.match(entry[1], '^%d+')) + breaks
+    redis.call('XADD', KEYS[1], last, 'e', ARGV[1], 'f', string.format('%.0f', number))
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    return 1
+    ",
+);
+
+/// A script, named by its digest where the server has it already.
+pub struct Lua {
+    code: &'static str,
+    digest: OnceLock<String>,
+}
+
+impl Lua {
+    const fn new(code: &'static str) -> Self {
+        Self { code, digest: OnceLock::new() }
+    }
+
+    fn digest(&self) -> &str {
+        self.digest.get_or_init(|| Script::new(self.code).get_hash().to_owned())
+    }
+}
+
+/// A script for one key, with its arguments: one command.
+pub struct Call {
+    script: &'static Lua,
+    key: String,
+    arguments: Vec<Vec<u8>>,
+}
+
+impl Call {
+    /// The script for `key`, without arguments.
+    pub fn new(script: &'static Lua, key: String) -> Self {
+        Self { script, key, arguments: Vec::new() }
+    }
+
+    /// The same with one argument more.
+    pub fn arg(mut self, argument: impl ToRedisArgs) -> Self {
+        argument.write_redis_args(&mut self.arguments);
+        self
+    }
+
+    /// What the script answers. It may have run even when this fails.
+    pub async fn ask<T: FromRedisValue>(&self, link: &Link) -> RedisResult<T> {
+        match link.ask(&self.command("EVALSHA", self.script.digest())).await {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                link.ask(&self.command("EVAL", self.script.code)).await
+            }
+            answer => answer,
+        }
+    }
+
+    fn command(&self, name: &str, script: &str) -> Cmd {
+        let mut command = cmd(name);
+        command.arg(script).arg(1).arg(&self.key).arg(&self.arguments);
+        command
+    }
+}

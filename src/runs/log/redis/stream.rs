@@ -1,0 +1,209 @@
+//! A run's log as a Redis stream: its key, its entries, and the few commands that touch it.
+//!
+//! An entry holds a batch of events as JSON lines; its id is the first event's number plus one, since Redis has no entry 0-0.
+//! **Invariant:** the terminal event is an entry of its own with the greatest id there is, so Redis refuses whatever an owner
+//! sends that did not notice its end. There is one end at most, whoever comes first.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::streams::{StreamId, StreamRangeReply, StreamReadOptions, StreamReadReply};
+use redis::{ErrorKind, RedisError, RedisResult, ToRedisArgs, cmd, pipe};
+
+use super::link::{Link, RESPONSE};
+use super::script::{APPEND, Call, SEAL};
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::RunId;
+use crate::runs::log::wire;
+
+/// The terminal entry's id.
+const END: &str = "18446744073709551615-18446744073709551615";
+
+/// Before the first entry.
+pub const BEGINNING: &str = "0-0";
+
+/// Entries per command: one may hold a mebibyte.
+const PAGE: usize = 32;
+
+/// The streams of one installation.
+pub struct Streams {
+    prefix: String,
+    /// Appends have a connection of their own, so that no long answer delays them.
+    writes: Link,
+    reads: Link,
+}
+
+/// What goes out in one command.
+pub struct Batch {
+    /// The first event's number.
+    pub first: u64,
+    /// The events, the end apart.
+    pub events: Vec<Arc<AgentEvent>>,
+    /// The terminal event.
+    pub end: Option<Arc<AgentEvent>>,
+}
+
+impl Batch {
+    /// The number after the last event, where no end is counted.
+    fn end_number(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// The number of the event after all of these.
+    pub fn next_id(&self) -> u64 {
+        self.end_number() + u64::from(self.end.is_some())
+    }
+}
+
+/// What became of a batch.
+pub enum Appended {
+    /// It is there.
+    Kept,
+    /// The log had been ended at this number with this event.
+    Sealed(u64, AgentEvent),
+}
+
+/// An entry that was read.
+pub struct Entry {
+    /// Its id, to go on after.
+    pub id: String,
+    /// The first event's number.
+    pub first: u64,
+    /// Its events.
+    pub events: Vec<AgentEvent>,
+}
+
+impl Streams {
+    /// Streams whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// When `url` is not one of Redis.
+    pub fn new(url: &str, prefix: &str) -> RedisResult<Self> {
+        let client = redis::Client::open(url)?;
+        Ok(Self { prefix: prefix.to_owned(), writes: Link::new(client.clone()), reads: Link::new(client) })
+    }
+
+    fn key(&self, run: RunId) -> String {
+        format!("{}:run:{run}", self.prefix)
+    }
+
+    /// Asks whether appends would be answered, for up to `limit`.
+    pub async fn ping(&self, limit: Duration) -> RedisResult<()> {
+        self.writes.ask_again(&cmd("PING"), limit).await
+    }
+
+    /// Adds a batch, whose texts were made by [`Self::append_command`].
+    pub async fn append(&self, command: &Call) -> RedisResult<Appended> {
+        let sealed: Vec<String> = command.ask(&self.writes).await?;
+        match &sealed[..] {
+            [number, end] => {
+                let number = number.parse().map_err(|_| malformed("the end has no number"))?;
+                let end = wire::read(end).map_err(|_| malformed("the end is no event"))?;
+                let [end] = <[AgentEvent; 1]>::try_from(end).map_err(|_| malformed("the end is not one event"))?;
+                Ok(Appended::Sealed(number, end))
+            }
+            _ => Ok(Appended::Kept),
+        }
+    }
+
+    /// The command that adds a batch, lets go of entries before the one that begins with event `keep_from`, and lets the
+    /// stream live for `life`.
+    pub fn append_command(
+        &self,
+        run: RunId,
+        batch: &Batch,
+        keep_from: Option<u64>,
+        life: Duration,
+    ) -> RedisResult<Call> {
+        let id = |number: u64| format!("{}-0", number + 1);
+        let events = wire::write(batch.events.iter().map(|event| &**event)).map_err(unwritable)?;
+        let end = wire::write(batch.end.as_deref()).map_err(unwritable)?;
+        Ok(Call::new(&APPEND, self.key(run))
+            .arg(id(batch.first))
+            .arg(events)
+            .arg(end)
+            .arg(batch.end_number())
+            .arg(keep_from.map(id).unwrap_or_default())
+            .arg(milliseconds(life)))
+    }
+
+    /// Ends a run's stream, if there is one without an end.
+    pub async fn seal(&self, run: RunId, end: &AgentEvent, life: Duration) -> RedisResult<()> {
+        let end = wire::write([end]).map_err(unwritable)?;
+        let call = Call::new(&SEAL, self.key(run)).arg(end).arg(milliseconds(life));
+        // Sealing twice does no harm, and a connection that has been idle is found dead only by using it.
+        let _: i64 = match call.ask(&self.writes).await {
+            Err(_) => call.ask(&self.writes).await?,
+            Ok(sealed) => sealed,
+        };
+        Ok(())
+    }
+
+    /// Removes a run's stream.
+    pub async fn remove(&self, run: RunId) -> RedisResult<()> {
+        self.writes.ask_again(cmd("DEL").arg(self.key(run)), RESPONSE).await
+    }
+
+    /// The next entries after `after`, some at a time; whether there may be more.
+    pub async fn page(&self, run: RunId, after: &str) -> RedisResult<(Vec<Entry>, bool)> {
+        let mut range = cmd("XRANGE");
+        range.arg(self.key(run)).arg(format!("({after}")).arg("+").arg("COUNT").arg(PAGE);
+        let reply: StreamRangeReply = self.reads.ask_again(&range, RESPONSE).await?;
+        let more = reply.ids.len() >= PAGE;
+        Ok((reply.ids.into_iter().map(entry).collect::<RedisResult<_>>()?, more))
+    }
+
+    /// What each of these runs has after an entry, some at a time, in the runs' order.
+    pub async fn after(&self, runs: &[(RunId, String)]) -> RedisResult<Vec<RedisResult<Vec<Entry>>>> {
+        let keys: Vec<String> = runs.iter().map(|(run, _)| self.key(*run)).collect();
+        let ids: Vec<&str> = runs.iter().map(|(_, after)| after.as_str()).collect();
+        let options = StreamReadOptions::default().count(PAGE);
+        let mut read = cmd("XREAD");
+        options.write_redis_args(&mut read);
+        read.arg("STREAMS").arg(&keys).arg(&ids);
+        let reply: Option<StreamReadReply> = self.reads.ask(&read).await?;
+        let mut found: Vec<RedisResult<Vec<Entry>>> = keys.iter().map(|_| Ok(Vec::new())).collect();
+        for stream in reply.into_iter().flat_map(|reply| reply.keys) {
+            let at = keys.iter().position(|key| *key == stream.key);
+            if let Some(slot) = at.and_then(|at| found.get_mut(at)) {
+                *slot = stream.ids.into_iter().map(entry).collect();
+            }
+        }
+        Ok(found)
+    }
+
+    /// Which of these runs have a stream.
+    pub async fn exist(&self, runs: &[RunId]) -> RedisResult<Vec<bool>> {
+        let mut commands = pipe();
+        for run in runs {
+            commands.exists(self.key(*run));
+        }
+        self.reads.ask_all(&commands).await
+    }
+}
+
+/// An entry's events. The terminal entry says their number, the others are named by it.
+fn entry(found: StreamId) -> RedisResult<Entry> {
+    let lines: String = found.get("e").ok_or_else(|| malformed("an entry has no events"))?;
+    let events = wire::read(&lines).map_err(|_| malformed("an entry's events are not understood"))?;
+    let first = if found.id == END {
+        found.get("f")
+    } else {
+        found.id.split_once('-').and_then(|(id, _)| id.parse::<u64>().ok()?.checked_sub(1))
+    };
+    let first = first.ok_or_else(|| malformed("an entry has no number"))?;
+    Ok(Entry { id: found.id, first, events })
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    // Redis refuses what overflows when it adds the present time.
+    time.as_millis().clamp(1, 1 << 50) as u64
+}
+
+fn malformed(what: &'static str) -> RedisError {
+    RedisError::from((ErrorKind::Parse, what))
+}
+
+fn unwritable(error: serde_json::Error) -> RedisError {
+    RedisError::from((ErrorKind::Client, "an event is no JSON", error.to_string()))
+}

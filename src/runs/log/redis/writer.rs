@@ -1,0 +1,223 @@
+//! The writing end of a run's stream: what the run says goes to its readers here at once, and to Redis in batches.
+//!
+//! **Invariant:** a run never waits for Redis. At most one command per [`PACE`] goes out for it; the first one goes at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::{RedisError, RedisResult};
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::outbox::Outbox;
+use super::stream::{Appended, Batch, Streams};
+use crate::agent::ports::events::EventSink;
+use crate::chat::causes::Causes;
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::RunId;
+use crate::runs::log::Writer;
+use crate::runs::log::local::LocalLog;
+use crate::runs::log::ring::Ring;
+
+/// The time from one command of a run to its next.
+pub const PACE: Duration = Duration::from_millis(25);
+
+/// After so long without success nobody waits for Redis.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The time from a command that failed to the next try, before and after patience has ended.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));
+
+/// What the writers of one log have in common.
+pub struct Shared {
+    streams: Arc<Streams>,
+    /// Where their rings are held.
+    pub near: Arc<LocalLog>,
+    /// How long a stream lives after its last batch.
+    life: Duration,
+    /// How long a stream lives after its end.
+    pub retention: Duration,
+    /// Whether appends fail, so that an outage is told once.
+    away: AtomicBool,
+    closing: CancellationToken,
+}
+
+impl Shared {
+    /// For writers of `streams`. When `closing` is cancelled, what waits goes out, and nothing is tried twice.
+    pub fn new(
+        streams: Arc<Streams>,
+        near: Arc<LocalLog>,
+        life: Duration,
+        retention: Duration,
+        closing: CancellationToken,
+    ) -> Self {
+        Self { streams, near, life, retention, away: AtomicBool::new(false), closing }
+    }
+
+    fn note_away(&self, error: &RedisError) {
+        if !self.away.swap(true, Ordering::Relaxed) {
+            tracing::warn!(error = %Causes(error), "redis takes no events; runs go on, and other replicas do not see them");
+        }
+    }
+
+    fn note_back(&self) {
+        if self.away.swap(false, Ordering::Relaxed) {
+            tracing::info!("redis takes events again");
+        }
+    }
+}
+
+/// A run of this process.
+pub struct Own {
+    run: RunId,
+    ring: Arc<Ring>,
+    shared: Arc<Shared>,
+    outbox: Mutex<Outbox>,
+    filled: Notify,
+    forgotten: AtomicBool,
+}
+
+impl EventSink for Own {
+    fn next_id(&self) -> u64 {
+        let mut outbox = self.outbox();
+        outbox.number_loose();
+        drop(outbox);
+        self.ring.next_id()
+    }
+
+    fn emit(&self, event: AgentEvent) {
+        if self.outbox().push(event) {
+            self.shared.near.note_end(self.run);
+        }
+        self.filled.notify_one();
+    }
+}
+
+impl Writer for Own {
+    fn ring(&self) -> &Arc<Ring> {
+        &self.ring
+    }
+}
+
+impl Own {
+    /// A run that begins. Somebody must drive [`Self::flush`].
+    pub fn begin(run: RunId, shared: Arc<Shared>) -> Arc<Self> {
+        let ring = shared.near.hold(run);
+        let outbox = Mutex::new(Outbox::new(ring.clone()));
+        Arc::new(Self { run, ring, shared, outbox, filled: Notify::new(), forgotten: AtomicBool::new(false) })
+    }
+
+    /// Writes nothing more.
+    pub fn forget(&self) {
+        self.forgotten.store(true, Ordering::Relaxed);
+        self.outbox().close();
+        self.filled.notify_one();
+    }
+
+    /// Sends what the run says, until it has ended and Redis knows, or is told to stop.
+    pub async fn flush(&self) {
+        let mut failing = None;
+        while let Some(batch) = self.next_batch().await {
+            let sent = Instant::now();
+            if !self.share(&batch, &mut failing).await || batch.end.is_some() {
+                break;
+            }
+            tokio::select! {
+                () = sleep_until(sent + PACE) => {}
+                () = self.shared.closing.cancelled() => {}
+            }
+        }
+        if self.forgotten.load(Ordering::Relaxed) {
+            // A batch that was under way may have come after the stream was removed.
+            if let Err(error) = self.shared.streams.remove(self.run).await {
+                tracing::debug!(error = %Causes(&error), "forgotten run not removed; its time to live will do so");
+            }
+        }
+    }
+
+    async fn next_batch(&self) -> Option<Batch> {
+        loop {
+            let filled = self.filled.notified();
+            {
+                let mut outbox = self.outbox();
+                if let Some(batch) = outbox.take() {
+                    return Some(batch);
+                }
+                if outbox.is_closed() {
+                    return None;
+                }
+            }
+            tokio::select! {
+                () = filled => {}
+                () = self.shared.closing.cancelled() => return self.outbox().take(),
+            }
+        }
+    }
+
+    /// Brings a batch to Redis. One that Redis does not take in time is given up, unless it ends the run; tells whether there is a
+    /// log to go on with.
+    async fn share(&self, batch: &Batch, failing: &mut Option<Instant>) -> bool {
+        let Shared { streams, near, life, retention, closing, .. } = &*self.shared;
+        let began = Instant::now();
+        let life = if batch.end.is_some() { *retention } else { *life };
+        let keep_from = self.outbox().keep_from(batch);
+        let command = streams.append_command(self.run, batch, keep_from, life);
+        loop {
+            let sent = match &command {
+                Ok(command) => self.while_numbering(streams.append(command)).await,
+                Err(error) => Err(error.clone()),
+            };
+            let error = match sent {
+                Ok(Appended::Kept) => {
+                    *failing = None;
+                    self.shared.note_back();
+                    self.outbox().shared(batch.next_id());
+                    return true;
+                }
+                Ok(Appended::Sealed(id, end)) => {
+                    self.shared.note_back();
+                    self.outbox().end_elsewhere(id, end);
+                    near.note_end(self.run);
+                    return false;
+                }
+                Err(error) => error,
+            };
+            let alone = failing.get_or_insert(began).elapsed() >= PATIENCE;
+            if alone {
+                self.shared.note_away(&error);
+                self.outbox().go_on_alone();
+            }
+            if self.forgotten.load(Ordering::Relaxed) || closing.is_cancelled() || began.elapsed() > life {
+                return false;
+            }
+            tokio::select! {
+                () = sleep(if alone { RETRY.1 } else { RETRY.0 }) => {}
+                () = closing.cancelled() => {}
+            }
+            if alone && batch.end.is_none() {
+                return true;
+            }
+        }
+    }
+
+    /// Drives `sending`, while pieces of text that could grow are shown at the usual pace.
+    async fn while_numbering<T>(&self, sending: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+        let mut sending = std::pin::pin!(sending);
+        let mut paces = interval(PACE);
+        paces.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        paces.reset();
+        loop {
+            tokio::select! {
+                answer = &mut sending => return answer,
+                _ = paces.tick() => self.outbox().number_loose(),
+            }
+        }
+    }
+
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        // Nothing that could panic happens while it is held.
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
