@@ -67,7 +67,11 @@ impl LocalLog {
     pub(super) fn hold(&self, run: RunId) -> Arc<Ring> {
         self.sweep(Instant::now());
         let ring = self.ring_from(0);
-        lock(&self.runs).rings.insert(run, ring.clone());
+        let other = lock(&self.runs).rings.insert(run, ring.clone());
+        if let Some(other) = other {
+            // There is one writer; whoever reads another's ring would wait for ever.
+            other.lose();
+        }
         ring
     }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind,
+};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -90,9 +92,9 @@ impl Link {
         }
     }
 
-    /// Drops the connection where it gave no answer; a server's refusal is one.
+    /// Drops the connection where it gave no answer, or leads to a server that another has taken over from.
     async fn judge<T>(&self, answer: RedisResult<T>, dialled: u64) -> RedisResult<T> {
-        if answer.as_ref().is_err_and(has_no_answer) {
+        if answer.as_ref().is_err_and(|error| has_no_answer(error) || is_demoted(error)) {
             let mut slot = self.slot.lock().await;
             if slot.dialled == dialled {
                 slot.connection = None;
@@ -102,8 +104,13 @@ impl Link {
     }
 }
 
+/// A server's refusal is an answer.
 fn has_no_answer(error: &RedisError) -> bool {
     !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension)
+}
+
+fn is_demoted(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown))
 }
 
 fn too_slow() -> RedisError {

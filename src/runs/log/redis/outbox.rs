@@ -35,6 +35,8 @@ pub struct Outbox {
     batches: VecDeque<u64>,
     /// Whether Redis has been away for so long that nobody waits for it.
     alone: bool,
+    /// Whether nobody sends what waits any more.
+    local: bool,
     closed: bool,
 }
 
@@ -50,6 +52,7 @@ impl Outbox {
             loose: None,
             batches: VecDeque::new(),
             alone: false,
+            local: false,
             closed: false,
         }
     }
@@ -93,7 +96,7 @@ impl Outbox {
 
     fn number(&mut self, event: AgentEvent) {
         let appended = if self.alone { self.ring.append_kept(event) } else { self.ring.append(event) };
-        let Some((id, event)) = appended else { return };
+        let Some((id, event)) = appended.filter(|_| !self.local) else { return };
         if self.waiting.is_empty() {
             self.first = id;
         }
@@ -152,6 +155,14 @@ impl Outbox {
         self.alone = true;
         self.number_loose();
         self.ring.keep(self.ring.next_id());
+    }
+
+    /// Nothing is sent from now on: what was and will be said is for readers here.
+    pub fn stay_local(&mut self) {
+        self.go_on_alone();
+        self.local = true;
+        self.waiting.clear();
+        self.waiting_bytes = 0;
     }
 
     /// Takes nothing more, and gives up what waits.

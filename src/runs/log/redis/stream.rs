@@ -22,8 +22,11 @@ const END: &str = "18446744073709551615-18446744073709551615";
 /// Before the first entry.
 pub const BEGINNING: &str = "0-0";
 
-/// Entries per command: one may hold a mebibyte.
+/// Entries per command that reads one stream; an entry may hold a mebibyte.
 const PAGE: usize = 32;
+
+/// Entries per stream and command that follows many: more than are written from one look to the next, once it has caught up.
+const NEWS: usize = 4;
 
 /// The streams of one installation.
 pub struct Streams {
@@ -157,7 +160,7 @@ impl Streams {
     pub async fn after(&self, runs: &[(RunId, String)]) -> RedisResult<Vec<RedisResult<Vec<Entry>>>> {
         let keys: Vec<String> = runs.iter().map(|(run, _)| self.key(*run)).collect();
         let ids: Vec<&str> = runs.iter().map(|(_, after)| after.as_str()).collect();
-        let options = StreamReadOptions::default().count(PAGE);
+        let options = StreamReadOptions::default().count(NEWS);
         let mut read = cmd("XREAD");
         options.write_redis_args(&mut read);
         read.arg("STREAMS").arg(&keys).arg(&ids);

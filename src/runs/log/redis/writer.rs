@@ -122,6 +122,7 @@ impl Own {
                 () = self.shared.closing.cancelled() => {}
             }
         }
+        self.outbox().stay_local();
         if self.forgotten.load(Ordering::Relaxed) {
             // A batch that was under way may have come after the stream was removed.
             if let Err(error) = self.shared.streams.remove(self.run).await {
