@@ -1,5 +1,5 @@
-//! Events as JSON lines, for a log outside this process. Whoever reads them may be another version of this program: a line
-//! that it does not understand is an error, never a wrong event.
+//! Events as JSON lines, for a log outside this process. Whoever reads them may be another version of this program: a
+//! line that it does not understand is an error, never a wrong event.
 
 use std::borrow::Cow;
 

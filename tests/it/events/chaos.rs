@@ -1,5 +1,5 @@
-//! Faults one after the other, while a run writes and readers follow it: whatever they are given is right, and they are given it
-//! without a gap, or they are told.
+//! Faults one after the other, while a run writes and readers follow it: whatever they are given is right, and they are
+//! given it without a gap, or they are told.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,8 +17,8 @@ use super::redis::Replicas;
 /// Faults, one after the other, unless `SWITCHBOARD_TEST_FAULTS` says how many.
 const FAULTS: u32 = 10;
 
-/// Follows `run` until it is told to stop, and begins anew wherever it is lost; every event has its own number in it. Counts what it
-/// was given.
+/// Follows `run` until it is told to stop, and begins anew wherever it is lost; every event has its own number in it.
+/// Counts what it was given.
 async fn follow(log: Arc<RedisLog>, run: RunId, stop: Arc<AtomicBool>, given: Arc<AtomicU64>) {
     while !stop.load(Ordering::Relaxed) {
         let Ok(Some(ring)) = log.find(run).await else {

@@ -15,7 +15,8 @@ pub const RESPONSE: Duration = Duration::from_secs(1);
 /// How long dialling may take.
 const DIAL: Duration = Duration::from_millis(500);
 
-/// After a dial that failed, everybody fails without another for so long: a thousand runs must not dial a thousand times.
+/// After a dial that failed, everybody fails without another for so long: a thousand runs must not dial a thousand
+/// times.
 const REDIAL: Duration = Duration::from_millis(50);
 
 /// One connection for many commands at once.
@@ -52,8 +53,8 @@ impl Link {
         self.judge(answer.unwrap_or_else(|_| Err(too_slow())), dialled).await
     }
 
-    /// What a command answers that does no harm when it is carried out twice. It is asked again for up to `limit`, since a
-    /// connection that has been idle is found dead only by using it.
+    /// What a command answers that does no harm when it is carried out twice. It is asked again for up to `limit`,
+    /// since a connection that has been idle is found dead only by using it.
     pub async fn ask_again<T: FromRedisValue>(&self, command: &Cmd, limit: Duration) -> RedisResult<T> {
         let asked = async {
             loop {

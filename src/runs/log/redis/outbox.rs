@@ -1,7 +1,8 @@
 //! What a run has said and Redis does not have yet.
 //!
-//! **Invariant:** an event is numbered and shown to local readers at once, while Redis keeps up. While it does not, pieces of text
-//! that follow each other become one before they are numbered: numbers and events are the same wherever they are read.
+//! **Invariant:** an event is numbered and shown to local readers at once, while Redis keeps up. While it does not,
+//! pieces of text that follow each other become one before they are numbered: numbers and events are the same wherever
+//! they are read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -129,8 +130,8 @@ impl Outbox {
         (bytes > 0).then_some(batch)
     }
 
-    /// Notes that `batch` goes out. Tells the first number of the oldest batch of which the ring still holds an event, where
-    /// there are older ones.
+    /// Notes that `batch` goes out. Tells the first number of the oldest batch of which the ring still holds an event,
+    /// where there are older ones.
     pub fn keep_from(&mut self, batch: &Batch) -> Option<u64> {
         if !batch.events.is_empty() {
             self.batches.push_back(batch.first);

@@ -1,8 +1,9 @@
 //! A run's log as a Redis stream: its key, its entries, and the few commands that touch it.
 //!
-//! An entry holds a batch of events as JSON lines; its id is the first event's number plus one, since Redis has no entry 0-0.
-//! **Invariant:** the terminal event is an entry of its own with the greatest id there is, so Redis refuses whatever an owner
-//! sends that did not notice its end. There is one end at most, whoever comes first.
+//! An entry holds a batch of events as JSON lines; its id is the first event's number plus one, since Redis has no
+//! entry 0-0.
+//! **Invariant:** the terminal event is an entry of its own with the greatest id there is, so Redis refuses whatever an
+//! owner sends that did not notice its end. There is one end at most, whoever comes first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,8 @@ pub const BEGINNING: &str = "0-0";
 /// Entries per command that reads one stream; an entry may hold a mebibyte.
 const PAGE: usize = 32;
 
-/// Entries per stream and command that follows many: more than are written from one look to the next, once it has caught up.
+/// Entries per stream and command that follows many: more than are written from one look to the next, once it has
+/// caught up.
 const NEWS: usize = 4;
 
 /// The streams of one installation.
@@ -109,8 +111,8 @@ impl Streams {
         }
     }
 
-    /// The command that adds a batch, lets go of entries before the one that begins with event `keep_from`, and lets the
-    /// stream live for `life`.
+    /// The command that adds a batch, lets go of entries before the one that begins with event `keep_from`, and lets
+    /// the stream live for `life`.
     pub fn append_command(
         &self,
         run: RunId,
