@@ -18,7 +18,9 @@ mod postgres;
 mod schema;
 mod scope;
 mod sqlite;
+mod summary;
 mod transcript;
+mod view;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +29,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 
 use crate::agent::ports::clock::Clock;
+use crate::agent::ports::conversations::{ConversationStore, SummaryStore};
 use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::{ConversationStore, StoreError};
