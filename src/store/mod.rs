@@ -10,15 +10,20 @@
 //! ports name by its id alone, is looked up together with its owner first. Only the removal of expired drafts names none.
 //! **Invariant:** a caller's token is never stored.
 
+mod calling;
 mod change;
 mod fault;
 mod history;
 #[expect(clippy::duplicate_mod, reason = "one text for two databases, see above")]
 mod postgres;
+mod record;
+mod redact;
 mod schema;
 mod scope;
+mod settle;
 mod sqlite;
 mod summary;
+mod trail;
 mod transcript;
 mod view;
 
@@ -31,8 +36,9 @@ use serde::Deserialize;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::conversations::{ConversationStore, SummaryStore};
 use crate::agent::ports::drafts::DraftStore;
+use crate::agent::ports::leases::Leases;
 use crate::agent::ports::previews::PreviewStore;
-use crate::agent::ports::store::{ConversationStore, StoreError};
+use crate::agent::ports::store::{RunStore, StoreError};
 use postgres::PostgresStore;
 use sqlite::SqliteStore;
 
@@ -55,7 +61,7 @@ impl Default for Config {
 
 /// An open database behind all of its ports.
 #[async_trait]
-pub trait Store: ConversationStore + DraftStore + PreviewStore {
+pub trait Store: RunStore + Leases + ConversationStore + SummaryStore + DraftStore + PreviewStore {
     /// Whether a run could begin now.
     ///
     /// # Errors

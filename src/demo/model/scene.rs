@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::history::{self, Draft, PendingConfig};
 use crate::agent::ports::llm::ChatRequest;
+use crate::agent::ports::store::CONTINUE_REQUEST;
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::preview::Decided;
 use crate::chat::tool::{ToolCall, ToolDef, ToolInput};
@@ -71,7 +72,10 @@ pub(super) type Script<T = String> = Result<T, Pause>;
 impl<'a> Scene<'a> {
     /// The scene of `request`; `None` when nobody has said anything.
     pub(super) fn read(request: &ChatRequest<'a>) -> Option<Self> {
-        let last_user = request.messages.iter().rposition(|message| matches!(message, Message::User(_)))?;
+        // Whoever is asked to go on is asked their question again, with what has been done for it.
+        let is_question =
+            |message: &Message| matches!(message, Message::User(UserMessage { text, .. }) if text != CONTINUE_REQUEST);
+        let last_user = request.messages.iter().rposition(is_question)?;
         let (before, run) = request.messages.split_at(last_user);
         let [Message::User(UserMessage { text, decisions }), run @ ..] = run else { return None };
         let exchanges = history::exchanges(before);

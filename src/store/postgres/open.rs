@@ -60,7 +60,7 @@ impl PostgresStore {
         let options = options(&config.url)?;
         // Not through the pool, which would try a server that is not there again and again, and then only say that it took long.
         let first = timeout(CONNECT_WAIT, PgConnection::connect_with(&options)).await;
-        let first = first.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut)).map_err(OpenError::Database)?;
+        let first = first.unwrap_or_else(|_| Err(no_answer())).map_err(OpenError::Database)?;
         prepare(first).await?;
 
         let pool = PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(CONNECT_WAIT);
@@ -70,11 +70,16 @@ impl PostgresStore {
         let pool = pool.after_release(|connection, _| {
             Box::pin(async move {
                 let answered = timeout(RETURN_WAIT, connection.ping()).await;
-                answered.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(|()| true)
+                answered.unwrap_or_else(|_| Err(no_answer())).map(|()| true)
             })
         });
         Ok(Self { pool: pool.connect_lazy_with(options), clock })
     }
+}
+
+/// A server that let the time pass.
+fn no_answer() -> sqlx::Error {
+    sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())
 }
 
 /// How to connect. What the URL leaves open comes from the usual variables (`PGPASSWORD`, `PGSSLMODE` …) and `~/.pgpass`.

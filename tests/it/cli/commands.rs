@@ -50,7 +50,7 @@ fn mistakes_on_the_command_line_end_with_two_and_failures_with_one() {
     let on_a_free_port = ("SERVER__BIND", "127.0.0.1:0");
     type Row<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], i32, &'a str);
     let in_use = format!("switchboard: cannot listen on {bind}: Address already in use (os error 98)");
-    let rows: [Row<'_>; 15] = [
+    let rows: [Row<'_>; 16] = [
         (&["fly"], &[], 2, "unrecognized subcommand 'fly'"),
         (&["--fly"], &[], 2, "unexpected argument '--fly'"),
         (&["token"], &[], 2, "--user"),
@@ -63,9 +63,15 @@ fn mistakes_on_the_command_line_end_with_two_and_failures_with_one() {
         (&["serve"], &[("SERVER__BIND", "0.0.0.0:0")], 2, "configuration: server.bind: auth.mode is \"dev\""),
         (
             &["serve"],
-            &[("STORE__URL", "postgres://u:hunter2@db/x")],
+            &[("STORE__URL", "mysql://u:hunter2@db/x")],
             2,
-            "configuration: store.url: must begin with sqlite:",
+            "configuration: store.url: must begin with sqlite: or postgres://",
+        ),
+        (
+            &["serve"],
+            &[on_a_free_port, ("STORE__URL", "postgres://u:hunter2@127.0.0.1:1/x")],
+            1,
+            "store: the store's database cannot be opened: error communicating with database: Connection refused",
         ),
         (&["serve"], &[("SERVER__BIND", &bind)], 1, &in_use),
         (&["serve"], &[on_a_free_port, ("STORE__URL", "sqlite://full/x.db")], 1, "File exists (os error 17)"),

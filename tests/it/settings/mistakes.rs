@@ -34,7 +34,8 @@ mode = "http"
 base_url = "ftp://backend.example.com"
 
 [store]
-url = "postgres://user@db.example.com/switchboard"
+url = "mysql://user@db.example.com/switchboard"
+max_connections = 0
 
 [events]
 url = "redis://cache"
@@ -84,7 +85,8 @@ city = "Oslo"
         "server.cors_allowed_origins: \"https://app.example.com/path\" is not an origin such as \
          \"https://app.example.com\"",
         "server.keep_alive_s: invalid type: string \"often\", expected u64",
-        "store.url: must begin with sqlite:; other databases are not available yet",
+        "store.max_connections: must be at least 1",
+        "store.url: must begin with sqlite: or postgres://",
         "surprise: is not a known setting",
         "weather: is not a known setting",
     ];
@@ -139,10 +141,7 @@ fn each_setting_that_contradicts_another_is_named() {
             &[("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", "https://example.com/?a=b")],
             &["backend.base_url: must not have a query or fragment"],
         ),
-        (
-            &[("STORE__URL", "data/test.db")],
-            &["store.url: must begin with sqlite:; other databases are not available yet"],
-        ),
+        (&[("STORE__URL", "data/test.db")], &["store.url: must begin with sqlite: or postgres://"]),
         (
             &[("SERVER__BIND", "[::]:8080")],
             &["server.bind: auth.mode is \"dev\", which hands out tokens and therefore \

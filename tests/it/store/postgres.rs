@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use switchboard::agent::ports::store::StoreError;
+use serde_json::{Value, json};
+use switchboard::agent::ports::store::{RunOutcome, StoreError};
 use switchboard::chat::causes::Causes;
 use switchboard::chat::ids::RunId;
 use switchboard::chat::preview::Verdict;
+use switchboard::chat::stream::Usage;
 use switchboard::store::{Config, OpenError, Store, open};
 use tokio::sync::Barrier;
 
 use super::contract::{Database, ManualClock, Room, answer, assert_same, contract, user};
+use super::{conversations, drafts, previews};
+use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
 
 mod server {
@@ -28,6 +32,24 @@ pub async fn new_database() -> Option<TestDatabase> {
 impl Database for TestDatabase {
     async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
         open(&config(&self.url), clock).await.unwrap()
+    }
+}
+
+/// A database in which every write takes so long that others come between.
+struct SlowDatabase(TestDatabase);
+
+#[async_trait]
+impl Database for SlowDatabase {
+    async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
+        let store = self.0.open(clock).await;
+        let slow = "CREATE OR REPLACE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM pg_sleep(0.05); RETURN new; END $$";
+        self.0.execute(slow).await;
+        for table in ["conversations", "runs", "messages", "drafts", "previews"] {
+            let trigger = "CREATE OR REPLACE TRIGGER slow BEFORE INSERT OR UPDATE ON";
+            self.0.execute(&format!("{trigger} {table} FOR EACH ROW EXECUTE FUNCTION slow()")).await;
+        }
+        store
     }
 }
 
@@ -195,6 +217,43 @@ async fn more_callers_than_connections_take_turns() {
     assert_eq!(used, [("switchboard".to_owned(), 2)]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_comes_between_a_look_and_a_write_changes_nothing() {
+    let Some(database) = new_database().await.map(SlowDatabase) else { return };
+    previews::of_many_claims_at_once_one_wins(&database).await;
+    drafts::of_two_savers_the_second_is_told_that_the_draft_changed(&database).await;
+    for story in 0..3 {
+        let Some(database) = new_database().await.map(SlowDatabase) else { return };
+        match story {
+            0 => drafts::drafts_asked_for_at_once_stop_at_twenty(&database).await,
+            1 => conversations::two_runs_that_begin_at_once_keep_their_messages_apart(&database).await,
+            _ => previews::two_runs_that_begin_at_once_are_not_both_told(&database).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_ending_waits_for_its_last_append() {
+    let Some(database) = new_database().await.map(SlowDatabase) else { return };
+    let store = database.open(ManualClock::new()).await;
+    let (run, _) = room().say(&*store, "go").await;
+    // Only messages take long: whoever does not wait for them is there first.
+    database.0.execute("DROP TRIGGER slow ON runs; DROP TRIGGER slow ON conversations").await;
+    let said = [answer("one"), answer("two"), answer("three")];
+    let end = async {
+        let mut beside = database.0.beside().await;
+        let appending = "SELECT COUNT(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event = 'PgSleep' AND query LIKE 'INSERT INTO messages%'";
+        while sqlx::query_scalar::<_, i64>(appending).fetch_one(&mut beside).await.unwrap() == 0 {}
+        store.finish_run(run, RunOutcome::Cancelled, Usage::default()).await.unwrap();
+        // From here on nothing is added.
+        room().history(&*store).await
+    };
+    let (appended, history) = tokio::join!(store.append(run, 1, &said), end);
+    appended.unwrap();
+    assert_same(&history, &vec![user("go"), answer("one"), answer("two"), answer("three")]);
+}
+
 #[tokio::test]
 async fn a_row_that_somebody_holds_for_ever_ends_in_an_error() {
     let Some(database) = new_database().await else { return };
@@ -248,6 +307,30 @@ async fn a_server_that_crashes_and_starts_again_has_all_that_was_promised() {
     assert_same(&room().history(&*store).await, &expected);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_product_outlives_a_crash_of_its_database() {
+    let Some(server) = TestPostgres::private() else { return };
+    let database = server.new_database().await;
+    let app = TestApp::start(&[("STORE__URL", &database.url)]).await;
+    app.say("c1", "hello").await;
+    server.stop_immediate();
+    let body = json!({"message": "anybody there?", "context_type": "workflow", "conversation_id": "c1"});
+    let refused = app.post(&body).await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.json::<Value>().await.unwrap()["code"], "store_unavailable");
+    let ready = || async { app.http.get(app.url("/readyz")).send().await.unwrap().status() };
+    assert_eq!(ready().await, 503);
+    server.start();
+    assert_eq!(ready().await, 200);
+    app.say("c1", "hello again").await;
+    app.stop().await;
+    let said: Vec<String> = sqlx::query_scalar("SELECT kind FROM messages ORDER BY run_seq, seq")
+        .fetch_all(&mut database.beside().await)
+        .await
+        .unwrap();
+    assert_eq!(said, ["user", "assistant", "user", "assistant"]);
+}
+
 /// Longer than any call may take; only a call that never ends reaches it.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
@@ -279,8 +362,8 @@ async fn a_server_that_does_not_answer_keeps_nobody_waiting_for_ever() {
             assert_unavailable(&ended.unwrap());
         }
         assert_unavailable(&room().try_say(&*store, RunId::fresh(), "anybody there?", 0).await);
-        let error = open(&config, ManualClock::new()).await.err().unwrap();
-        assert!(matches!(error, OpenError::Database(_)), "{error:?}");
+        let error = refusal(&database.url).await;
+        assert!(error.contains("timed out"), "{error}");
     };
     tokio::time::timeout(FOR_EVER, calls).await.expect("every call ends");
     server.resume();
