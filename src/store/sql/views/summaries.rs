@@ -10,7 +10,7 @@ use crate::chat::message::Message;
 use crate::store::fault::{Fault, attempt};
 use crate::store::history::presentable;
 use crate::store::scope::Scope;
-use crate::store::summary::{Sized, cut};
+use crate::store::summary::{Sized, cut, decode_summary, encode_summary};
 use crate::store::transcript::{self, RecordError};
 
 /// Where a run is.
@@ -43,12 +43,12 @@ impl SqlStore {
         let runs = sizes(&mut transaction, &place, after).await?;
         let Some(upto) = cut(&runs, history_bytes) else { return Ok(None) };
         let (id, messages) = messages(&mut transaction, &place, after, upto).await?;
-        let before = before.map(|(_, body)| decode(&body)).transpose()?;
+        let before = before.map(|(_, body)| decode_summary(&body)).transpose()?;
         Ok(Some(Unsummarised { before, messages, upto: id }))
     }
 
     async fn try_keep_summary(&self, upto: RunId, text: &str) -> Result<(), Fault> {
-        let body = serde_json::to_string(text).map_err(RecordError::json("summary"))?;
+        let body = encode_summary(text)?;
         let mut transaction = self.write().await?;
         let Some(place) = find(&mut transaction, upto).await? else { return Err(Fault::RunEnded) };
         // Two replicas may have made one each; the later one is as good.
@@ -153,8 +153,4 @@ async fn messages(
     .await?;
     let newest_first = rows.iter().map(|(kind, body)| transcript::decode(kind, body)).collect::<Result<_, _>>()?;
     Ok((RunId::parse(&id).map_err(RecordError::from)?, presentable(newest_first)))
-}
-
-fn decode(body: &str) -> Result<String, RecordError> {
-    serde_json::from_str(body).map_err(RecordError::json("summary"))
 }
