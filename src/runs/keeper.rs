@@ -106,7 +106,8 @@ impl Runs {
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
-        let live = self.live.all();
+        let mut live = self.live.all();
+        live.retain(|live| live.has_begun());
         if live.is_empty() {
             return Ok(());
         }

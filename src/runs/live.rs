@@ -49,6 +49,7 @@ struct Lease {
     began: Instant,
     /// When it was last renewed, in milliseconds after `began`.
     renewed_ms: AtomicU64,
+    has_begun: AtomicBool,
 }
 
 impl Live {
@@ -62,7 +63,12 @@ impl Live {
             watched: AtomicBool::new(false),
             writer,
             said: Mutex::default(),
-            lease: Lease { life: lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
+            lease: Lease {
+                life: lease,
+                began: Instant::now(),
+                renewed_ms: AtomicU64::new(0),
+                has_begun: AtomicBool::new(false),
+            },
         })
     }
 
@@ -84,8 +90,14 @@ impl Live {
         self.said().grown = true;
     }
 
-    /// Notes that the lease was renewed by a beat that began at `since`.
+    /// Whether the store has it: until it has begun it has no lease to renew, and is not gone either.
+    pub(super) fn has_begun(&self) -> bool {
+        self.lease.has_begun.load(Ordering::SeqCst)
+    }
+
+    /// Notes that the lease was renewed by a beat, or by the run's beginning, that began at `since`.
     pub(super) fn renewed(&self, since: Instant) {
+        self.lease.has_begun.store(true, Ordering::SeqCst);
         let ms = u64::try_from(since.saturating_duration_since(self.lease.began).as_millis()).unwrap_or(u64::MAX);
         self.lease.renewed_ms.fetch_max(ms, Ordering::Relaxed);
     }

@@ -23,7 +23,6 @@ mod runs;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
-#[cfg(any())]
 mod store;
 #[cfg(test)]
 mod support;
