@@ -12,6 +12,7 @@ use super::live::Live;
 use super::log::EventLog;
 use super::log::ring::{Reader, Sees};
 use super::reading::{Attached, Of};
+use super::summary::Summaries;
 use super::{Runs, StartError};
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::store::{
@@ -182,6 +183,7 @@ impl Runs {
             lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
             history_bytes: self.settings.history_bytes,
+            summaries: self.summaries.clone(),
         };
         let place = self.live.enter(live.clone());
         let running = async move {
@@ -223,6 +225,7 @@ struct Task {
     lease_ms: i64,
     queue: Option<u32>,
     history_bytes: usize,
+    summaries: Arc<Summaries>,
 }
 
 /// Tells whoever asked how it began: the record of the run that the same request began before, if there is one.
@@ -274,7 +277,8 @@ impl Task {
                 }
             }
         };
-        let Self { agent, live, caller, asked, .. } = self;
+        let Self { agent, live, caller, asked, summaries, .. } = self;
+        let of = (caller.owner.clone(), asked.conversation.clone());
         let context = asked.manner.context.clone();
         let system = system_prompt(&asked.profile, context.as_ref());
         let run = Run {
@@ -288,6 +292,7 @@ impl Task {
             start,
         };
         agent.drive(run, &*live, &live.stop).await;
+        summaries.after(live.id, of, &asked.model);
     }
 
     /// Waits until the runs before this one have ended; the terminal event when this one ends first.
