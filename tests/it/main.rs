@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod death;
+#[cfg(test)]
 mod demo_backend;
 #[cfg(test)]
 mod demo_walk;
