@@ -62,7 +62,7 @@ const SILENCE: Duration = Duration::from_secs(86_400);
 
 /// Whether `url` names a log that replicas share.
 pub fn is_shared(url: &str) -> bool {
-    ["redis://", "rediss://"].iter().any(|scheme| url.starts_with(scheme))
+    ["redis://", "rediss://", "redis+unix://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
 /// The log that `events` names; the events of a run are kept for `retention` after its end.

@@ -1,0 +1,140 @@
+//! What it costs that runs outlive their connections: the first frame with the store on disk and in memory, coming back to a long
+//! run, idle readers, the log itself, and what Redis is asked.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use switchboard::agent::ports::events::EventSink;
+use switchboard::chat::event::AgentEvent;
+use switchboard::chat::ids::RunId;
+use switchboard::runs::log::EventLog;
+use switchboard::runs::log::local::LocalLog;
+use switchboard::runs::log::ring::{Next, Reader, Sees};
+
+use crate::server::Server;
+use crate::upstream;
+
+/// Requests whose middle one is the figure.
+const TRIES: usize = 100;
+
+/// All figures.
+pub async fn measure(readers: usize) {
+    println!();
+    first_frame().await;
+    come_back().await;
+    idle_readers(readers).await;
+    log_itself().await;
+    redis().await;
+}
+
+async fn first_frame() {
+    let upstream = upstream::serve(1).await;
+    let mut medians = Vec::new();
+    for store in ["sqlite::memory:", ""] {
+        let settings: Vec<(&str, &str)> = [("STORE__URL", store)].into_iter().filter(|(_, url)| !url.is_empty()).collect();
+        let server = Server::start("serve-product", &upstream, &settings);
+        server.run("warm-up", "hello").await;
+        let mut times = Vec::new();
+        for _ in 0..TRIES {
+            let started = Instant::now();
+            let mut stream = Box::pin(server.post("short", "hello", false).await.bytes_stream());
+            stream.next().await.unwrap().unwrap();
+            times.push(started.elapsed());
+            while stream.next().await.is_some() {}
+        }
+        medians.push(median(times));
+    }
+    let ratio = medians[1].as_secs_f64() / medians[0].as_secs_f64();
+    println!("first frame: store in memory {:?}, on disk {:?}, ratio {ratio:.2}", medians[0], medians[1]);
+}
+
+async fn come_back() {
+    let events = 1_000;
+    let upstream = upstream::serve(events).await;
+    let server = Server::start("serve-product", &upstream, &[]);
+    let answer = server.post("long", "hello", true).await;
+    let run = answer.headers()["x-run-id"].to_str().unwrap().to_owned();
+    answer.bytes().await.unwrap();
+    let mut times = Vec::new();
+    for _ in 0..TRIES {
+        let started = Instant::now();
+        let all = server.events(&run, None).await.bytes().await.unwrap();
+        times.push(started.elapsed());
+        assert!(all.len() > events * 20, "{} bytes", all.len());
+    }
+    println!("coming back to a run of {events} chunks: {:?}", median(times));
+}
+
+async fn idle_readers(readers: usize) {
+    let upstream = upstream::serve(1).await;
+    let server = Server::start("serve-product", &upstream, &[]);
+    let answer = server.post("hold", "hello", true).await;
+    let run = answer.headers()["x-run-id"].to_str().unwrap().to_owned();
+    let mut first = Box::pin(answer.bytes_stream());
+    while !String::from_utf8_lossy(&first.next().await.unwrap().unwrap()).contains("word") {}
+    let before = server.resident_kib();
+    let mut held = Vec::new();
+    for _ in 0..readers {
+        let mut stream = Box::pin(server.events(&run, None).await.bytes_stream());
+        stream.next().await.unwrap().unwrap();
+        held.push(stream);
+    }
+    println!("{readers} idle readers: {:.1} KiB each", (server.resident_kib() - before) / readers as f64);
+}
+
+async fn log_itself() {
+    let events = 1_000_000;
+    let log = LocalLog::new(8 << 20, 0, Duration::ZERO);
+    let run = RunId::fresh();
+    let writer = log.open(run).await.unwrap();
+    let mut reader = Reader::new(Arc::clone(writer.ring()), 0, Sees::Everything);
+    let cpu_before = own_cpu_s();
+    for n in 0..events {
+        writer.emit(AgentEvent::TextDelta { text: "word ".to_owned() });
+        if n % 8 == 0 {
+            while let Some(Next::Event { .. }) = reader.try_next() {}
+        }
+    }
+    println!("the log in process: {:.2} us of CPU per event, one reader", (own_cpu_s() - cpu_before) * 1e6 / events as f64);
+}
+
+/// Commands per run, while its model says a word every five milliseconds.
+async fn redis() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("redis.sock").display().to_string();
+    let args = ["--port", "0", "--unixsocket", &socket, "--save", "", "--appendonly", "no", "--dir"];
+    let started = Command::new("redis-server").args(args).arg(folder.path()).stdout(std::process::Stdio::null()).spawn();
+    let Ok(mut redis) = started else { return println!("redis: SKIPPED, there is no redis-server") };
+    while !std::path::Path::new(&socket).exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let calls = || -> u64 {
+        let ask = Command::new("redis-cli").args(["-s", &socket, "info", "commandstats"]).output().unwrap();
+        let stats = String::from_utf8(ask.stdout).unwrap();
+        let count = |line: &str| line.split("calls=").nth(1)?.split(',').next()?.parse::<u64>().ok();
+        stats.lines().filter(|line| !line.contains("cmdstat_info")).filter_map(count).sum()
+    };
+    let upstream = upstream::serve_slowly(600, Duration::from_millis(5)).await;
+    let url = format!("redis+unix://{socket}");
+    let server = Server::start("serve-product", &upstream, &[("EVENTS__URL", &url)]);
+    let (before, began) = (calls(), Instant::now());
+    server.run("long", "hello").await;
+    let (asked, took) = (calls() - before, began.elapsed());
+    println!("redis: one command every {:.1} ms of a run", took.as_secs_f64() * 1e3 / asked as f64);
+    drop(server);
+    redis.kill().unwrap();
+    redis.wait().unwrap();
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn own_cpu_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / crate::server::TICKS_PER_S
+}
