@@ -7,6 +7,7 @@ use tokio::time::error::Elapsed;
 use super::transcript::RecordError;
 use crate::agent::ports::store::StoreError;
 use crate::chat::ids::{PreviewId, RunId};
+use crate::chat::run::RunState;
 
 /// How long a call may take: five seconds for a connection and ten for the work, after which the database itself gives up. A
 /// server that stopped answering gives up nothing, so the time is kept here.
@@ -27,12 +28,20 @@ pub(super) enum Fault {
     /// A draft's body does not read back, or never would.
     #[error("the json of a draft cannot be used")]
     Draft(#[source] serde_json::Error),
-    /// Somebody names a run that was never begun.
-    #[error("no run {0} was begun")]
-    UnknownRun(RunId),
-    /// A run that has ended takes no more messages.
-    #[error("run {0} has ended")]
-    EndedRun(RunId),
+    /// A run that has ended, or is gone, takes nothing more.
+    #[error("the run has ended")]
+    RunEnded,
+    /// A write is sent at most once.
+    #[error("call {call} of run {run} was dispatched before")]
+    DispatchedBefore {
+        /// The run.
+        run: RunId,
+        /// The digest of the call's id.
+        call: String,
+    },
+    /// Somebody ends a run with a state of one that lives.
+    #[error("a run does not end as {}", _0.name())]
+    NoEnd(RunState),
     /// Somebody settles a preview that they did not claim.
     #[error("preview {0} is not claimed")]
     NotClaimed(PreviewId),
@@ -70,7 +79,10 @@ impl Fault {
         let is_temporary = match &self {
             Self::Database(error) => !matches!(error, ColumnDecode { .. } | Decode(_)),
             Self::Silent(_) => true,
-            Self::Record(_) | Self::Draft(_) | Self::UnknownRun(_) | Self::EndedRun(_) | Self::NotClaimed(_) => false,
+            Self::RunEnded => return StoreError::RunEnded,
+            Self::Record(_) | Self::Draft(_) | Self::DispatchedBefore { .. } | Self::NoEnd(_) | Self::NotClaimed(_) => {
+                false
+            }
         };
         let failed = Box::new(Failed { action, fault: self });
         if is_temporary { StoreError::Unavailable(failed) } else { StoreError::Damaged(failed) }

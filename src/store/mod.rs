@@ -10,14 +10,19 @@
 //! ports name by its id alone, is looked up together with its owner first. Only the removal of expired drafts names none.
 //! **Invariant:** a caller's token is never stored.
 
+mod calling;
 mod change;
 mod fault;
 mod history;
 #[expect(clippy::duplicate_mod, reason = "one text for two databases, see above")]
 mod postgres;
+mod record;
+mod redact;
 mod schema;
 mod scope;
+mod settle;
 mod sqlite;
+mod trail;
 mod transcript;
 
 use std::path::PathBuf;
@@ -28,8 +33,9 @@ use serde::Deserialize;
 
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::drafts::DraftStore;
+use crate::agent::ports::leases::Leases;
 use crate::agent::ports::previews::PreviewStore;
-use crate::agent::ports::store::{ConversationStore, StoreError};
+use crate::agent::ports::store::{RunStore, StoreError};
 use postgres::PostgresStore;
 use sqlite::SqliteStore;
 
@@ -52,7 +58,7 @@ impl Default for Config {
 
 /// An open database behind all of its ports.
 #[async_trait]
-pub trait Store: ConversationStore + DraftStore + PreviewStore {
+pub trait Store: RunStore + Leases + DraftStore + PreviewStore {
     /// Whether a run could begin now.
     ///
     /// # Errors

@@ -29,11 +29,20 @@ pub(super) fn storable(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The text that [`storable`] made `stored` of.
+pub(super) fn original(stored: &str) -> Cow<'_, str> {
+    if stored.contains('\u{1}') {
+        Cow::Owned(stored.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}"))
+    } else {
+        Cow::Borrowed(stored)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
-    use super::storable;
+    use super::{original, storable};
 
     #[test]
     fn no_text_keeps_its_nul_and_no_two_become_one() {
@@ -49,6 +58,7 @@ mod tests {
         let stored: HashSet<_> = given.iter().map(|text| storable(text)).collect();
         assert_eq!(stored.len(), given.len());
         assert!(stored.iter().all(|text| !text.contains('\0')));
+        assert!(given.iter().all(|text| original(&storable(text)) == **text), "all of them come back");
         assert_eq!(storable("ann"), "ann");
     }
 }

@@ -39,6 +39,9 @@ pub(super) enum RecordError {
     /// Nobody writes messages of this kind.
     #[error("no messages are of the stored kind")]
     Kind,
+    /// Runs have no such state.
+    #[error("no run is in the stored state")]
+    State,
     /// An id inside is none.
     #[error("a stored id is none")]
     Id(#[from] InvalidId),
@@ -159,7 +162,7 @@ fn present<'de, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<
 /// A [`ToolCallId`].
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum IdRow<'a> {
+pub(super) enum IdRow<'a> {
     Model(Cow<'a, str>),
     Minted(Cow<'a, str>),
 }
@@ -227,12 +230,14 @@ impl<'a> PartRow<'a> {
 }
 
 impl<'a> IdRow<'a> {
-    fn of(id: &'a ToolCallId) -> Self {
+    /// The row of `id`.
+    pub(super) fn of(id: &'a ToolCallId) -> Self {
         let text = Cow::Borrowed(id.as_str());
         if id.is_minted() { Self::Minted(text) } else { Self::Model(text) }
     }
 
-    fn into_id(self) -> ToolCallId {
+    /// The id of this row.
+    pub(super) fn into_id(self) -> ToolCallId {
         match self {
             Self::Model(text) => ToolCallId::from_model(text),
             Self::Minted(text) => ToolCallId::from_minted(text),

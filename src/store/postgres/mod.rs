@@ -19,8 +19,27 @@ macro_rules! skip_locked {
     };
 }
 
-#[path = "../sql/conversations.rs"]
-mod conversations;
+/// The database's own time in milliseconds. Leases are kept by it, so that replicas need not agree about the time.
+macro_rules! database_now {
+    () => {
+        "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+    };
+}
+
+/// The texts in a parameter that holds a JSON list of them.
+macro_rules! each_of {
+    ($list:literal) => {
+        concat!("(SELECT json_array_elements_text(CAST(", $list, " AS json)))")
+    };
+}
+
+/// The rows in a parameter that holds a JSON list of what runs have said: `run`, `turn`, `said`, `event`.
+macro_rules! progress_in {
+    ($list:literal) => {
+        concat!("json_to_recordset(CAST(", $list, " AS json)) AS p (run text, turn bigint, said text, event bigint)")
+    };
+}
+
 #[path = "../sql/drafts.rs"]
 mod drafts;
 mod open;
@@ -28,6 +47,8 @@ mod open;
 mod previews;
 #[path = "../sql/ready.rs"]
 mod ready;
+#[path = "../sql/runs/mod.rs"]
+mod runs;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +62,7 @@ use crate::agent::ports::clock::Clock;
 /// How long closing waits for what is still under way, such as connections to a server that does not answer.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
-/// Conversations, drafts and previews in one PostgreSQL database.
+/// Runs, drafts and previews in one PostgreSQL database.
 pub(super) struct PostgresStore {
     pool: PgPool,
     clock: Arc<dyn Clock>,

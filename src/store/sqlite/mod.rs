@@ -20,8 +20,32 @@ macro_rules! skip_locked {
     };
 }
 
-#[path = "../sql/conversations.rs"]
-mod conversations;
+/// The database's own time in milliseconds. Leases are kept by it, and no test moves it.
+macro_rules! database_now {
+    () => {
+        "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+    };
+}
+
+/// The texts in a parameter that holds a JSON list of them.
+macro_rules! each_of {
+    ($list:literal) => {
+        concat!("(SELECT value FROM json_each(", $list, "))")
+    };
+}
+
+/// The rows in a parameter that holds a JSON list of what runs have said: `run`, `turn`, `said`, `event`.
+macro_rules! progress_in {
+    ($list:literal) => {
+        concat!(
+            "(SELECT value ->> 'run' AS run, value ->> 'turn' AS turn, value ->> 'said' AS said, value ->> 'event' AS event
+              FROM json_each(",
+            $list,
+            ")) AS p"
+        )
+    };
+}
+
 #[path = "../sql/drafts.rs"]
 mod drafts;
 mod open;
@@ -29,6 +53,8 @@ mod open;
 mod previews;
 #[path = "../sql/ready.rs"]
 mod ready;
+#[path = "../sql/runs/mod.rs"]
+mod runs;
 
 use std::sync::Arc;
 
@@ -38,7 +64,7 @@ use sqlx::{Sqlite, Transaction};
 use super::scope::Scope;
 use crate::agent::ports::clock::Clock;
 
-/// Conversations, drafts and previews in one SQLite database.
+/// Runs, drafts and previews in one SQLite database.
 pub(super) struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,

@@ -34,6 +34,7 @@ UPDATE runs SET
     parent_run_seq = CASE WHEN run_seq > 0 THEN run_seq - 1 END;
 
 CREATE UNIQUE INDEX runs_one_running ON runs (tenant, user_id, conversation) WHERE state = 'running';
+CREATE INDEX runs_queued ON runs (tenant, user_id, conversation, run_seq) WHERE state = 'queued';
 CREATE INDEX runs_live ON runs (lease_until) WHERE state IN ('queued', 'running');
 CREATE UNIQUE INDEX runs_request_key ON runs (tenant, user_id, request_key) WHERE request_key IS NOT NULL;
 CREATE INDEX conversations_newest ON conversations (tenant, user_id, updated_at, id);

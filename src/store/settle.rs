@@ -1,0 +1,53 @@
+//! How the turn of a run whose process died is settled into messages and trail, from what was noted of it.
+
+use std::sync::Arc;
+
+use super::transcript::RecordError;
+use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
+use crate::chat::tool::ToolCall;
+use crate::chat::trail::Happened;
+use crate::chat::unfinished::{Unfinished, fate};
+
+/// What is left of a turn.
+#[derive(Default)]
+pub(super) struct Settled {
+    pub(super) messages: Vec<Message>,
+    pub(super) trail: Vec<Happened>,
+}
+
+/// A turn with calls, the number of which is `turn`: each call has a result, and an entry that says what became of it. The entries of
+/// those that were answered before went with the process.
+pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
+    let calls: Vec<ToolCall> = unfinished.message.calls().cloned().collect();
+    let messages = unfinished.settle();
+    let [_, Message::ToolResults(results)] = &messages else {
+        return Settled { messages: messages.into(), trail: Vec::new() };
+    };
+    let entry = |(call, result): (ToolCall, _)| {
+        let fate = fate(result);
+        let ToolCall { id, name, input: arguments } = call;
+        // Nobody is left who knows how long it took.
+        Happened::ToolCall { turn, id, name, arguments, result: result.content.clone(), fate, duration_ms: 0 }
+    };
+    let trail = calls.into_iter().zip(results).map(entry).collect();
+    Settled { messages: messages.into(), trail }
+}
+
+/// A turn that still streamed: its text, as JSON text, said by whoever gave the newest answer of the run.
+///
+/// # Errors
+/// When it is no JSON text.
+pub(super) fn settle_partial(partial: &str, newest_answer: Option<&Message>) -> Result<Settled, RecordError> {
+    let text: String = serde_json::from_str(partial).map_err(RecordError::json("partial"))?;
+    if text.is_empty() {
+        return Ok(Settled::default());
+    }
+    let origin = match newest_answer {
+        Some(Message::Assistant(answer)) => answer.origin.clone(),
+        Some(Message::User(_) | Message::ToolResults(_)) | None => {
+            Arc::new(ModelOrigin { provider: "unknown".to_owned(), model: "unknown".to_owned() })
+        }
+    };
+    let parts = vec![AssistantPart::Text { text, replay: None }];
+    Ok(Settled { messages: vec![Message::Assistant(AssistantMessage { origin, parts })], trail: Vec::new() })
+}

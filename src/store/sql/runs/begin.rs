@@ -1,0 +1,235 @@
+//! How a run begins: it joins one that the same request began before, or it gets its place in the conversation, to run or to wait.
+
+use super::append::{insert_happened, insert_message};
+use super::history::{Earlier, earlier};
+use super::question::{Asked, resolve};
+use super::{Connection, Place, Seat, SqlStore};
+use crate::agent::ports::store::{BeginError, Begun, NewRun, RequestKey, RunStart};
+use crate::chat::ids::RunId;
+use crate::chat::message::UserMessage;
+use crate::chat::preview::Decided;
+use crate::chat::run::{RunRecord, RunState};
+use crate::chat::trail::{Happened, TrailEntry};
+use crate::store::change::decode_decided;
+use crate::store::fault::Fault;
+use crate::store::record::{RunRow, run_columns};
+use crate::store::scope::{Scope, storable};
+use crate::store::transcript::{self, RecordError};
+
+/// How many decisions one run tells; whoever decided more tells the rest with the next message.
+const TOLD_AT_ONCE: i64 = 50;
+
+/// How long a request's key is kept, in milliseconds: a day, the port's promise.
+pub(super) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Why a run did not begin: the port's reasons, or a fault.
+pub(super) enum NotBegun {
+    Refused(BeginError),
+    Failed(Fault),
+}
+
+impl<E: Into<Fault>> From<E> for NotBegun {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl SqlStore {
+    /// The outer error is a fault, the inner one the port's reason.
+    pub(super) async fn try_begin_run(&self, run: NewRun<'_>) -> Result<Result<Begun, BeginError>, Fault> {
+        let begun = match self.begin(run).await {
+            // Somebody was quicker, with the same key or in the same conversation: now what they did is there to be seen.
+            Err(NotBegun::Failed(Fault::Database(error))) if is_taken(&error) => self.begin(run).await,
+            begun => begun,
+        };
+        match begun {
+            Ok(begun) => Ok(Ok(begun)),
+            Err(NotBegun::Refused(reason)) => Ok(Err(reason)),
+            Err(NotBegun::Failed(fault)) => Err(fault),
+        }
+    }
+
+    async fn begin(&self, run: NewRun<'_>) -> Result<Begun, NotBegun> {
+        let now = self.clock.now_ms();
+        let mut transaction = self.write().await?;
+        let place = Place { scope: Scope::from(run.owner), conversation: run.conversation.to_string() };
+        touch(&mut transaction, &place, run, now).await?;
+        if let Some(key) = run.key {
+            if let Some(record) = find_request(&mut transaction, &place, key, now).await? {
+                return Ok(Begun::Joined(Box::new(record)));
+            }
+        }
+        let Asked { parent, mut message, continues } = resolve(&mut transaction, &place, run.question).await?;
+        let state = admit(&mut transaction, &place, run.queue).await?;
+
+        let run_seq = sqlx::query_scalar(concat!(
+            "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
+                 request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest)
+             SELECT $1, $2, $3, $4, COALESCE(MAX(run_seq), -1) + 1, $5, $6, $7, $8, $9, $10, ",
+            database_now!(),
+            " + $11, $12, $13, $14, $15, $16
+             FROM runs WHERE tenant = $2 AND user_id = $3 AND conversation = $4
+             RETURNING run_seq",
+        ))
+        .bind(run.id.to_string())
+        .bind(&place.scope.tenant)
+        .bind(&place.scope.user)
+        .bind(&place.conversation)
+        .bind(now)
+        .bind(state.name())
+        .bind(storable(run.context_type))
+        .bind(i64::from(run.background))
+        .bind(storable(run.request_id))
+        .bind(storable(run.replica))
+        .bind(run.lease_ms)
+        .bind(parent.map(|parent| parent.run_seq))
+        .bind(parent.and_then(|parent| parent.seq))
+        .bind(continues)
+        .bind(run.key.map(|key| storable(key.key)))
+        .bind(run.key.map(|key| key.digest))
+        .fetch_one(&mut *transaction)
+        .await?;
+        let seat = Seat { place, run_seq };
+        message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
+        insert_message(&mut transaction, &seat, 0, &transcript::encode_user(&message)?, now).await?;
+        let UserMessage { text, decisions } = message.clone();
+        let entry = TrailEntry { at_ms: now, run: Some(run.id), what: Happened::UserMessage { text, decisions } };
+        insert_happened(&mut transaction, &seat.place, run.id, 0, &entry).await?;
+
+        let begun = match state {
+            RunState::Queued => Begun::Queued,
+            RunState::Running
+            | RunState::AwaitingApproval
+            | RunState::Completed
+            | RunState::Failed
+            | RunState::Cancelled
+            | RunState::Interrupted => {
+                let Earlier { summary, history } =
+                    earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?;
+                Begun::Running(RunStart { summary, history, message })
+            }
+        };
+        transaction.commit().await?;
+        Ok(begun)
+    }
+}
+
+/// Whether a row with the same unique columns is there.
+pub(super) fn is_taken(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| error.is_unique_violation())
+}
+
+/// Makes the conversation, or says that it has a newer run. First of all: whoever changes this row holds it to the end, so runs
+/// of one conversation begin one after the other.
+async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now: i64) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $4, $5, $5)
+         ON CONFLICT (tenant, user_id, id) DO UPDATE SET
+             profile = excluded.profile, context_type = excluded.context_type, updated_at = excluded.updated_at",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(storable(run.context_type))
+    .bind(now)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The run that the same request began within a day. A key that is older is free again.
+async fn find_request(
+    connection: &mut Connection,
+    place: &Place,
+    key: RequestKey<'_>,
+    now: i64,
+) -> Result<Option<RunRecord>, NotBegun> {
+    let found: Option<(String, i64, Vec<u8>)> = sqlx::query_as(
+        "SELECT id, started_at, request_digest FROM runs WHERE tenant = $1 AND user_id = $2 AND request_key = $3",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(storable(key.key))
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some((id, started_at, digest)) = found else { return Ok(None) };
+    if now.saturating_sub(started_at) >= KEY_LIFE_MS {
+        sqlx::query(
+            "UPDATE runs SET request_key = NULL, request_digest = NULL WHERE tenant = $1 AND user_id = $2 AND id = $3",
+        )
+        .bind(&place.scope.tenant)
+        .bind(&place.scope.user)
+        .bind(id)
+        .execute(connection)
+        .await?;
+        return Ok(None);
+    }
+    if digest != key.digest {
+        return Err(NotBegun::Refused(BeginError::KeyMismatch));
+    }
+    let row: RunRow = sqlx::query_as(concat!(
+        "SELECT ",
+        run_columns!(),
+        " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
+    ))
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(id)
+    .fetch_one(connection)
+    .await?;
+    Ok(Some(row.into_record()?))
+}
+
+/// Whether the next run of the conversation may run or has to wait.
+async fn admit(connection: &mut Connection, place: &Place, queue: Option<u32>) -> Result<RunState, NotBegun> {
+    // The running one first, then the oldest of those that wait; one more than may wait is enough to know.
+    let live: Vec<(String, String)> = sqlx::query_as(
+        "SELECT id, state FROM (
+             SELECT id, state, run_seq FROM runs
+             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'running'
+             UNION ALL
+             SELECT id, state, run_seq FROM runs
+             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'queued') AS live
+         ORDER BY CASE state WHEN 'running' THEN 0 ELSE 1 END, run_seq LIMIT $4",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(i64::from(queue.unwrap_or(0)) + 1)
+    .fetch_all(connection)
+    .await?;
+    let Some((first, _)) = live.first() else { return Ok(RunState::Running) };
+    let Some(places) = queue else {
+        let running = RunId::parse(first).map_err(RecordError::from)?;
+        return Err(NotBegun::Refused(BeginError::Busy { running }));
+    };
+    let waiting = live.iter().filter(|(_, state)| state == RunState::Queued.name()).count();
+    if waiting >= places as usize {
+        return Err(NotBegun::Refused(BeginError::QueueFull));
+    }
+    Ok(RunState::Queued)
+}
+
+/// The decisions that the model has not been told, oldest first, marked as told.
+async fn tell_decisions(connection: &mut Connection, place: &Place, run: RunId) -> Result<Vec<Decided>, Fault> {
+    let mut rows: Vec<(i64, String, String)> = sqlx::query_as(
+        "UPDATE previews SET told_in_run = $1
+         WHERE tenant = $2 AND user_id = $3 AND id IN (
+             SELECT id FROM previews
+             WHERE tenant = $2 AND user_id = $3 AND conversation = $4
+                 AND state IN ('accepted', 'rejected') AND told_in_run IS NULL
+             ORDER BY decided_at, id LIMIT $5)
+         RETURNING decided_at, id, decision",
+    )
+    .bind(run.to_string())
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(TOLD_AT_ONCE)
+    .fetch_all(connection)
+    .await?;
+    // What an update returns comes in no promised order.
+    rows.sort_unstable();
+    rows.iter().map(|(_, _, decision)| Ok(decode_decided(decision)?)).collect()
+}

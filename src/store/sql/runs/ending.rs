@@ -1,0 +1,131 @@
+//! How a run ends by itself or by its user's wish, and how it is found.
+
+use super::append::{Rows, insert_happened, insert_rows};
+use super::{Connection, Seat, SeatRow, SqlStore};
+use crate::agent::ports::store::{Commit, RunEnd};
+use crate::chat::ids::RunId;
+use crate::chat::run::{RunRecord, RunState};
+use crate::chat::stream::Usage;
+use crate::chat::trail::{Happened, TrailEntry};
+use crate::store::fault::Fault;
+use crate::store::record::{RunRow, column, outcome, run_columns};
+use crate::store::scope::{Scope, storable};
+
+impl SqlStore {
+    /// An end is recorded once. The same one may be recorded again, by an owner who did not hear of the first time.
+    pub(super) async fn try_finish_run(&self, run: RunId, commit: Commit<'_>, end: RunEnd<'_>) -> Result<(), Fault> {
+        let outcome = outcome(end.state).ok_or(Fault::NoEnd(end.state))?;
+        let rows = Rows::of(commit)?;
+        let now = self.clock.now_ms();
+        let mut transaction = self.write().await?;
+        // The lease ends now: by the database's own clock, this is when the run ended.
+        let seat: Option<SeatRow> = sqlx::query_as(concat!(
+            "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
+                 reasoning_tokens = $6, partial = NULL, calling = NULL, state = $7, outcome = $8, finished_at = $9,
+                 failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13, lease_until = ",
+            database_now!(),
+            " WHERE id = $1 AND state IN ('queued', 'running')
+             RETURNING tenant, user_id, conversation, run_seq",
+        ))
+        .bind(run.to_string())
+        .bind(i64::from(commit.turns))
+        .bind(column(commit.usage.input_tokens))
+        .bind(column(commit.usage.output_tokens))
+        .bind(column(commit.usage.cached_input_tokens))
+        .bind(column(commit.usage.reasoning_tokens))
+        .bind(end.state.name())
+        .bind(outcome)
+        .bind(now)
+        .bind(end.error.map(|failure| storable(&failure.code)))
+        .bind(end.error.map(|failure| storable(&failure.message)))
+        .bind(i64::from(end.error.is_some_and(|failure| failure.retryable)))
+        .bind(column(end.last_event_id))
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(seat) = seat.map(Seat::from) else {
+            let same: i64 =
+                sqlx::query_scalar("SELECT COUNT(*) FROM runs WHERE id = $1 AND state = $2 AND last_event_id = $3")
+                    .bind(run.to_string())
+                    .bind(end.state.name())
+                    .bind(column(end.last_event_id))
+                    .fetch_one(&mut *transaction)
+                    .await?;
+            return if same == 0 { Err(Fault::RunEnded) } else { Ok(()) };
+        };
+        insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    pub(super) async fn try_find_run(&self, scope: &Scope, run: RunId) -> Result<Option<RunRecord>, Fault> {
+        let row: Option<RunRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            run_columns!(),
+            " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
+        ))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(run.to_string())
+        .fetch_optional(self.readers())
+        .await?;
+        Ok(row.map(RunRow::into_record).transpose()?)
+    }
+
+    pub(super) async fn try_request_cancel(&self, scope: &Scope, run: RunId) -> Result<Option<RunRecord>, Fault> {
+        let now = self.clock.now_ms();
+        let mut transaction = self.write().await?;
+        // In this order, or one that is promoted in between would be missed.
+        let seat: Option<SeatRow> = sqlx::query_as(concat!(
+            "UPDATE runs SET state = 'cancelled', outcome = 'cancelled', finished_at = $4, lease_until = ",
+            database_now!(),
+            " WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'queued'
+             RETURNING tenant, user_id, conversation, run_seq",
+        ))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(run.to_string())
+        .bind(now)
+        .fetch_optional(&mut *transaction)
+        .await?;
+        match seat.map(Seat::from) {
+            Some(seat) => {
+                let ended = Happened::RunEnded { state: RunState::Cancelled, error: None, usage: Usage::default() };
+                let entry = TrailEntry { at_ms: now, run: Some(run), what: ended };
+                let seq = next_entry(&mut transaction, run).await?;
+                insert_happened(&mut transaction, &seat.place, run, seq, &entry).await?;
+            }
+            None => {
+                sqlx::query(
+                    "UPDATE runs SET cancel_requested = 1
+                     WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'running'",
+                )
+                .bind(&scope.tenant)
+                .bind(&scope.user)
+                .bind(run.to_string())
+                .execute(&mut *transaction)
+                .await?;
+            }
+        }
+        let row: Option<RunRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            run_columns!(),
+            " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
+        ))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(run.to_string())
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let record = row.map(RunRow::into_record).transpose()?;
+        transaction.commit().await?;
+        Ok(record)
+    }
+}
+
+/// The number of a run's next trail entry.
+pub(super) async fn next_entry(connection: &mut Connection, run: RunId) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar("SELECT COALESCE(MAX(seq), -1) + 1 FROM trail WHERE run_id = $1")
+        .bind(run.to_string())
+        .fetch_one(connection)
+        .await
+}

@@ -1,0 +1,162 @@
+//! What a run sees of its conversation: the newest messages on the way back to the root that fit, and the summary of what does not.
+
+use super::{Branch, Connection, Place};
+use crate::chat::message::Message;
+use crate::store::fault::Fault;
+use crate::store::history::{Room, presentable};
+use crate::store::record::run_parent;
+use crate::store::transcript::{self, RecordError};
+
+/// Rows of history read at once: a few runs, so that little is read in vain where it is cut.
+const PAGE: usize = 32;
+
+/// Runs walked at once when a summary is looked for.
+const RUNS_AT_ONCE: usize = 50;
+
+/// Beyond any number of a message.
+const ALL: i64 = i64::MAX;
+
+/// The way from the run `$4`, of which only messages before `$5` count, back towards the root: `$6` runs of it.
+macro_rules! path {
+    () => {
+        concat!(
+            "WITH RECURSIVE path (run_seq, before, parent_run_seq, parent_seq, depth) AS (
+                 SELECT r.run_seq, $5, ",
+            run_parent!(),
+            ", r.parent_seq, 1 FROM runs r
+                 WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4
+                 UNION ALL
+                 SELECT r.run_seq, COALESCE(path.parent_seq + 1, 9223372036854775807), ",
+            run_parent!(),
+            ", r.parent_seq, path.depth + 1
+                 FROM path JOIN runs r
+                     ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = path.parent_run_seq
+                 WHERE path.depth < $6)"
+        )
+    };
+}
+
+/// A row of a conversation: `run_seq`, `seq`, kind, body.
+type Row = (i64, i64, String, String);
+
+/// What came before a run.
+pub(super) struct Earlier {
+    pub(super) summary: Option<String>,
+    pub(super) history: Vec<Message>,
+}
+
+/// What a run that goes on from `parent` sees in so many bytes. Where the cut falls inside a run, that run's question stays,
+/// so that what it found out is not lost with it. What a summary tells is not shown besides.
+pub(super) async fn earlier(
+    connection: &mut Connection,
+    place: &Place,
+    parent: Option<Branch>,
+    bytes: usize,
+) -> Result<Earlier, Fault> {
+    let Some(parent) = parent else { return Ok(Earlier { summary: None, history: Vec::new() }) };
+    let mut room = Room::new(bytes);
+    let mut newest_first: Vec<(i64, Message)> = Vec::new();
+    let (mut open_run, mut cut_run, mut is_cut) = (None, None, false);
+    let mut next = Some((parent.run_seq, parent.seq.map_or(ALL, |seq| seq.saturating_add(1))));
+    'pages: while let Some(before) = next {
+        let page = page(connection, place, before).await?;
+        next = page.last().filter(|_| page.len() == PAGE).map(|(run_seq, seq, ..)| (*run_seq, *seq));
+        for (run_seq, seq, kind, body) in page {
+            if !room.take(body.len()) {
+                is_cut = true;
+                cut_run = open_run.or(newest_first.is_empty().then_some(run_seq));
+                break 'pages;
+            }
+            newest_first.push((run_seq, transcript::decode(&kind, &body)?));
+            open_run = (seq > 0).then_some(run_seq);
+        }
+    }
+    if let Some(run_seq) = cut_run {
+        newest_first.push((run_seq, question(connection, place, run_seq).await?));
+    }
+    let summary = if is_cut { summary(connection, place, parent).await? } else { None };
+    if let Some((upto, _)) = &summary {
+        newest_first.retain(|(run_seq, _)| run_seq > upto);
+    }
+    let history = presentable(newest_first.into_iter().map(|(_, message)| message).collect());
+    Ok(Earlier { summary: summary.map(|(_, text)| text), history })
+}
+
+/// The message that a run answers.
+pub(super) async fn question(connection: &mut Connection, place: &Place, run_seq: i64) -> Result<Message, Fault> {
+    let (kind, body): (String, String) = sqlx::query_as(
+        "SELECT kind, body FROM messages
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND seq = 0",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(run_seq)
+    .fetch_one(connection)
+    .await?;
+    Ok(transcript::decode(&kind, &body)?)
+}
+
+/// The next rows before a place, newest first; fewer than a page when the root is reached. A run has at least one message, so
+/// a page never needs more runs than it has rows, and the one it begins in.
+async fn page(
+    connection: &mut Connection,
+    place: &Place,
+    (run_seq, before): (i64, i64),
+) -> Result<Vec<Row>, sqlx::Error> {
+    // The bodies of what is sorted away are not read.
+    let rows = sqlx::query_as(concat!(
+        path!(),
+        ", newest AS (
+             SELECT m.run_seq, m.seq FROM path JOIN messages m
+                 ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
+                 AND m.run_seq = path.run_seq AND m.seq < path.before
+             ORDER BY m.run_seq DESC, m.seq DESC LIMIT $7)
+         SELECT m.run_seq, m.seq, m.kind, m.body FROM newest JOIN messages m
+             ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
+             AND m.run_seq = newest.run_seq AND m.seq = newest.seq
+         ORDER BY m.run_seq DESC, m.seq DESC",
+    ));
+    let rows = rows.bind(&place.scope.tenant).bind(&place.scope.user).bind(&place.conversation);
+    rows.bind(run_seq).bind(before).bind(PAGE as i64 + 1).bind(PAGE as i64).fetch_all(connection).await
+}
+
+/// The newest summary of a run that is on the way to the root with all of its messages, and that run's place.
+async fn summary(connection: &mut Connection, place: &Place, parent: Branch) -> Result<Option<(i64, String)>, Fault> {
+    let oldest: Option<i64> = sqlx::query_scalar(
+        "SELECT MIN(upto_run_seq) FROM summaries WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .fetch_one(&mut *connection)
+    .await?;
+    let Some(oldest) = oldest else { return Ok(None) };
+    let mut next = Some(parent);
+    while let Some(from) = next.filter(|branch| branch.run_seq >= oldest) {
+        let runs: Vec<(i64, i64, Option<i64>, Option<i64>, Option<String>)> = sqlx::query_as(concat!(
+            path!(),
+            "SELECT path.run_seq, path.before, path.parent_run_seq, path.parent_seq, s.body
+             FROM path LEFT JOIN summaries s
+                 ON s.tenant = $1 AND s.user_id = $2 AND s.conversation = $3 AND s.upto_run_seq = path.run_seq
+             ORDER BY path.run_seq DESC",
+        ))
+        .bind(&place.scope.tenant)
+        .bind(&place.scope.user)
+        .bind(&place.conversation)
+        .bind(from.run_seq)
+        .bind(from.seq.map_or(ALL, |seq| seq.saturating_add(1)))
+        .bind(RUNS_AT_ONCE as i64)
+        .fetch_all(&mut *connection)
+        .await?;
+        next = runs.last().and_then(|(_, _, run_seq, seq, _)| Branch::of(*run_seq, *seq));
+        let whole = |(run_seq, before, _, _, body): (i64, i64, _, _, Option<String>)| {
+            body.filter(|_| before == ALL).map(|body| (run_seq, body))
+        };
+        if let Some((run_seq, body)) = runs.into_iter().find_map(whole) {
+            let text = serde_json::from_str(&body).map_err(RecordError::json("summary"))?;
+            return Ok(Some((run_seq, text)));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,233 @@
+//! The leases in SQL: renewed by beats, read by whoever watches, and what is tidied away.
+
+use std::collections::{HashMap, HashSet};
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+use super::begin::KEY_LIFE_MS;
+use super::{Connection, SqlStore};
+use crate::agent::ports::leases::{Leases, Notice, Progress, Standing};
+use crate::agent::ports::store::StoreError;
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::RunId;
+use crate::store::fault::{Fault, attempt};
+use crate::store::record::{RunRow, column, run_columns};
+use crate::store::scope::storable;
+use crate::store::transcript::RecordError;
+
+/// What a beat keeps in one statement: what so many runs have said.
+const SAID_AT_ONCE: usize = 100;
+
+/// How long a run counts as watched, in milliseconds: five seconds, the port's promise.
+const WATCHED_MS: i64 = 5000;
+
+/// How long an ended run is left to its owner, who may still say so, in milliseconds: three seconds, the port's promise.
+const LEFT_TO_OWNER_MS: i64 = 3000;
+
+/// Rows that one tidying removes of each kind: few enough not to hold the writer up.
+const TIDIED_AT_ONCE: i64 = 1000;
+
+#[async_trait]
+impl Leases for SqlStore {
+    async fn beat(&self, replica: &str, lease_ms: i64, progress: &[Progress]) -> Result<Vec<Notice>, StoreError> {
+        attempt("renew leases", self.try_beat(replica, lease_ms, progress)).await
+    }
+
+    async fn reap(&self) -> Result<Vec<RunId>, StoreError> {
+        attempt("end runs whose lease is over", self.try_reap()).await
+    }
+
+    async fn watch(&self, runs: &[RunId]) -> Result<Vec<(RunId, AgentEvent)>, StoreError> {
+        attempt("watch runs", self.try_watch(runs)).await
+    }
+
+    async fn tidy(&self, trail_before_ms: Option<i64>) -> Result<bool, StoreError> {
+        attempt("remove what is old", self.try_tidy(trail_before_ms)).await
+    }
+}
+
+/// What a run has said, for the database to read.
+#[derive(Serialize)]
+struct SaidRow {
+    run: String,
+    turn: u32,
+    /// As it is stored: JSON text, which may hold what a database's own text may not.
+    said: Option<String>,
+    event: Option<i64>,
+}
+
+/// A live run as a beat finds it: id, whether to cancel it, whether it is watched.
+type LiveRow = (String, bool, bool);
+
+impl SqlStore {
+    async fn try_beat(&self, replica: &str, lease_ms: i64, progress: &[Progress]) -> Result<Vec<Notice>, Fault> {
+        let replica = storable(replica);
+        if progress.is_empty() {
+            let live: i64 =
+                sqlx::query_scalar("SELECT COUNT(*) FROM runs WHERE replica = $1 AND state IN ('queued', 'running')")
+                    .bind(&*replica)
+                    .fetch_one(self.readers())
+                    .await?;
+            if live == 0 {
+                return Ok(Vec::new());
+            }
+        }
+        let mut transaction = self.write().await?;
+        for some in progress.chunks(SAID_AT_ONCE) {
+            keep_said(&mut transaction, &replica, some).await?;
+        }
+        let renewed: Vec<LiveRow> = sqlx::query_as(concat!(
+            "UPDATE runs SET lease_until = ",
+            database_now!(),
+            " + $2 WHERE replica = $1 AND state IN ('queued', 'running')
+             RETURNING id, cancel_requested <> 0, watched_until > ",
+            database_now!(),
+        ))
+        .bind(&*replica)
+        .bind(lease_ms)
+        .fetch_all(&mut *transaction)
+        .await?;
+        let mut notices = Vec::with_capacity(renewed.len());
+        for (id, is_to_cancel, watched) in renewed {
+            let run = RunId::parse(&id).map_err(RecordError::from)?;
+            let standing = if is_to_cancel { Standing::CancelRequested } else { Standing::Live { watched } };
+            notices.push(Notice { run, standing });
+        }
+        let live: HashSet<RunId> = notices.iter().map(|notice| notice.run).collect();
+        let others: Vec<RunId> = progress.iter().map(|said| said.run).filter(|run| !live.contains(run)).collect();
+        if !others.is_empty() {
+            let ended = known(&mut transaction, &others).await?;
+            let standing = |run| if ended.contains(run) { Standing::Ended } else { Standing::Gone };
+            notices.extend(others.iter().map(|run| Notice { run: *run, standing: standing(run) }));
+        }
+        transaction.commit().await?;
+        Ok(notices)
+    }
+
+    async fn try_watch(&self, runs: &[RunId]) -> Result<Vec<(RunId, AgentEvent)>, Fault> {
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let list = list_of(runs)?;
+        let mut rows: HashMap<RunId, (RunRow, bool)> = HashMap::with_capacity(runs.len());
+        let found: Vec<WatchedRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            run_columns!(),
+            ", r.lease_until <= ",
+            database_now!(),
+            " - $2 AS is_long_over FROM runs r WHERE r.id IN ",
+            each_of!("$1"),
+        ))
+        .bind(&list)
+        .bind(LEFT_TO_OWNER_MS)
+        .fetch_all(self.readers())
+        .await?;
+        for WatchedRow { row, is_long_over } in found {
+            rows.insert(row.id()?, (row, is_long_over));
+        }
+        let (mut ended, mut is_any_live) = (Vec::new(), false);
+        for run in runs {
+            let Some((row, is_long_over)) = rows.remove(run) else {
+                ended.push((*run, AgentEvent::Cancelled));
+                continue;
+            };
+            match row.into_record()?.end() {
+                Some(end) if is_long_over => ended.push((*run, end)),
+                Some(_) => {}
+                None => is_any_live = true,
+            }
+        }
+        if is_any_live {
+            let mut transaction = self.write().await?;
+            sqlx::query(concat!(
+                "UPDATE runs SET watched_until = ",
+                database_now!(),
+                " + $2 WHERE state IN ('queued', 'running') AND id IN ",
+                each_of!("$1"),
+            ))
+            .bind(&list)
+            .bind(WATCHED_MS)
+            .execute(&mut *transaction)
+            .await?;
+            transaction.commit().await?;
+        }
+        Ok(ended)
+    }
+
+    /// Names no owner: it looks at nothing but the time.
+    async fn try_tidy(&self, trail_before_ms: Option<i64>) -> Result<bool, Fault> {
+        let mut transaction = self.write().await?;
+        let mut is_more_left = false;
+        if let Some(before) = trail_before_ms {
+            let removed = sqlx::query(concat!(
+                "DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < $1 ORDER BY at LIMIT $2",
+                skip_locked!(),
+                ")",
+            ))
+            .bind(before)
+            .bind(TIDIED_AT_ONCE)
+            .execute(&mut *transaction)
+            .await?;
+            is_more_left = removed.rows_affected() >= TIDIED_AT_ONCE.unsigned_abs();
+        }
+        let freed = sqlx::query(concat!(
+            "UPDATE runs SET request_key = NULL, request_digest = NULL WHERE id IN (
+                 SELECT id FROM runs WHERE request_key IS NOT NULL AND started_at <= $1 LIMIT $2",
+            skip_locked!(),
+            ")",
+        ))
+        .bind(self.clock.now_ms().saturating_sub(KEY_LIFE_MS))
+        .bind(TIDIED_AT_ONCE)
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(is_more_left || freed.rows_affected() >= TIDIED_AT_ONCE.unsigned_abs())
+    }
+}
+
+/// A run that is watched, and whether it ended long enough ago, if it did.
+#[derive(sqlx::FromRow)]
+struct WatchedRow {
+    #[sqlx(flatten)]
+    row: RunRow,
+    is_long_over: bool,
+}
+
+/// Keeps what runs have said since their last commit. Text of a turn that has been committed meanwhile is in its message.
+async fn keep_said(connection: &mut Connection, replica: &str, progress: &[Progress]) -> Result<(), Fault> {
+    let json = RecordError::json("beat");
+    let mut rows = Vec::with_capacity(progress.len());
+    for Progress { run, turn, text, last_event_id } in progress {
+        let said = text.as_ref().map(serde_json::to_string).transpose().map_err(&json)?;
+        rows.push(SaidRow { run: run.to_string(), turn: *turn, said, event: last_event_id.map(column) });
+    }
+    sqlx::query(concat!(
+        "UPDATE runs SET
+             partial = CASE WHEN runs.turns = p.turn AND p.said IS NOT NULL THEN p.said ELSE runs.partial END,
+             last_event_id = COALESCE(p.event, runs.last_event_id)
+         FROM ",
+        progress_in!("$2"),
+        " WHERE runs.id = p.run AND runs.replica = $1 AND runs.state = 'running'",
+    ))
+    .bind(replica)
+    .bind(serde_json::to_string(&rows).map_err(&json)?)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Those of `runs` that are there.
+async fn known(connection: &mut Connection, runs: &[RunId]) -> Result<HashSet<RunId>, Fault> {
+    let ids: Vec<String> = sqlx::query_scalar(concat!("SELECT id FROM runs WHERE id IN ", each_of!("$1")))
+        .bind(list_of(runs)?)
+        .fetch_all(connection)
+        .await?;
+    ids.iter().map(|id| Ok(RunId::parse(id).map_err(RecordError::from)?)).collect()
+}
+
+/// Runs as a JSON list, a parameter of bounded number whatever the list's length.
+fn list_of(runs: &[RunId]) -> Result<String, RecordError> {
+    let ids: Vec<String> = runs.iter().map(RunId::to_string).collect();
+    serde_json::to_string(&ids).map_err(RecordError::json("list"))
+}

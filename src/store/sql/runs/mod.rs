@@ -1,0 +1,90 @@
+//! Runs in SQL: how they begin, what is said in them, how they end, and who keeps them alive.
+//!
+//! **Invariant:** whatever changes a run that has begun first changes or holds its row, and demands that it is live; so what
+//! comes after the end finds that out, however late it comes.
+
+mod append;
+mod begin;
+mod ending;
+mod history;
+mod leases;
+mod promote;
+mod question;
+mod reap;
+
+use async_trait::async_trait;
+
+use super::{Connection, SqlStore};
+use crate::agent::ports::store::{BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError};
+use crate::chat::caller::Owner;
+use crate::chat::ids::{RunId, ToolCallId};
+use crate::chat::run::RunRecord;
+use crate::chat::unfinished::Unfinished;
+use crate::store::fault::attempt;
+use crate::store::scope::Scope;
+
+#[async_trait]
+impl RunStore for SqlStore {
+    async fn begin_run(&self, run: NewRun<'_>) -> Result<Begun, BeginError> {
+        attempt("begin a run", self.try_begin_run(run)).await?
+    }
+
+    async fn promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, StoreError> {
+        attempt("promote a run", self.try_promote(run, history_bytes)).await
+    }
+
+    async fn dispatch(&self, run: RunId, call: &ToolCallId, turn: &Unfinished) -> Result<(), StoreError> {
+        attempt("note a dispatch", self.try_dispatch(run, call, turn)).await
+    }
+
+    async fn append(&self, run: RunId, commit: Commit<'_>) -> Result<(), StoreError> {
+        attempt("append messages", self.try_append(run, commit)).await
+    }
+
+    async fn finish_run(&self, run: RunId, commit: Commit<'_>, end: RunEnd<'_>) -> Result<(), StoreError> {
+        attempt("finish a run", self.try_finish_run(run, commit, end)).await
+    }
+
+    async fn find_run(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        attempt("find a run", self.try_find_run(&owner.into(), run)).await
+    }
+
+    async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        attempt("cancel a run", self.try_request_cancel(&owner.into(), run)).await
+    }
+}
+
+/// A conversation.
+struct Place {
+    scope: Scope,
+    conversation: String,
+}
+
+/// A run's place in its conversation, read from its row.
+struct Seat {
+    place: Place,
+    run_seq: i64,
+}
+
+/// The columns of a [`Seat`].
+type SeatRow = (String, String, String, i64);
+
+impl From<SeatRow> for Seat {
+    fn from((tenant, user, conversation, run_seq): SeatRow) -> Self {
+        Self { place: Place { scope: Scope { tenant, user }, conversation }, run_seq }
+    }
+}
+
+/// What a run goes on from: another run, up to and including its message `seq`; without one, all of that run.
+#[derive(Clone, Copy)]
+struct Branch {
+    run_seq: i64,
+    seq: Option<i64>,
+}
+
+impl Branch {
+    /// What the columns say.
+    fn of(run_seq: Option<i64>, seq: Option<i64>) -> Option<Self> {
+        run_seq.map(|run_seq| Self { run_seq, seq })
+    }
+}

@@ -1,0 +1,81 @@
+//! How a queued run becomes the running one, when its turn has come.
+
+use super::begin::is_taken;
+use super::history::{Earlier, earlier, question};
+use super::{Branch, Seat, SqlStore};
+use crate::agent::ports::store::RunStart;
+use crate::chat::ids::RunId;
+use crate::chat::message::Message;
+use crate::store::fault::Fault;
+use crate::store::transcript::RecordError;
+
+/// Whether a run is before the run `r` in its conversation: it runs, or it was queued earlier.
+macro_rules! has_to_wait {
+    () => {
+        "(EXISTS (SELECT 1 FROM runs o WHERE o.tenant = r.tenant AND o.user_id = r.user_id
+              AND o.conversation = r.conversation AND o.state = 'running')
+          OR EXISTS (SELECT 1 FROM runs o WHERE o.tenant = r.tenant AND o.user_id = r.user_id
+              AND o.conversation = r.conversation AND o.state = 'queued' AND o.run_seq < r.run_seq))"
+    };
+}
+
+/// A run's row: its seat and its parent.
+type Row = (String, String, String, i64, Option<i64>, Option<i64>);
+
+impl SqlStore {
+    pub(super) async fn try_promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, Fault> {
+        // Asked several times a second while it waits, so without the right to write.
+        let waits: Option<(Option<String>, bool)> =
+            sqlx::query_as(concat!("SELECT r.state, ", has_to_wait!(), " FROM runs r WHERE r.id = $1"))
+                .bind(run.to_string())
+                .fetch_optional(self.readers())
+                .await?;
+        match waits {
+            Some((Some(state), true)) if state == "queued" => return Ok(None),
+            Some((Some(state), _)) if matches!(&*state, "queued" | "running") => {}
+            Some(_) | None => return Err(Fault::RunEnded),
+        }
+        match self.take_turn(run, history_bytes).await {
+            // Somebody else was quicker.
+            Err(Fault::Database(error)) if is_taken(&error) => Ok(None),
+            taken => taken,
+        }
+    }
+
+    /// Takes its turn. A run that has taken it already, and whose owner has not heard of it, gets it again.
+    async fn take_turn(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, Fault> {
+        let mut transaction = self.write().await?;
+        sqlx::query(concat!(
+            "UPDATE runs SET state = 'running' WHERE id = $1 AND state = 'queued'
+                 AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = $1 AND ",
+            has_to_wait!(),
+            ")",
+        ))
+        .bind(run.to_string())
+        .execute(&mut *transaction)
+        .await?;
+        let row: Option<(Option<String>,)> = sqlx::query_as("SELECT state FROM runs WHERE id = $1")
+            .bind(run.to_string())
+            .fetch_optional(&mut *transaction)
+            .await?;
+        match row.and_then(|(state,)| state).as_deref() {
+            Some("running") => {}
+            Some("queued") => return Ok(None),
+            Some(_) | None => return Err(Fault::RunEnded),
+        }
+        let (tenant, user, conversation, run_seq, parent_run_seq, parent_seq): Row = sqlx::query_as(
+            "SELECT tenant, user_id, conversation, run_seq, parent_run_seq, parent_seq FROM runs WHERE id = $1",
+        )
+        .bind(run.to_string())
+        .fetch_one(&mut *transaction)
+        .await?;
+        let Seat { place, run_seq } = Seat::from((tenant, user, conversation, run_seq));
+        let parent = Branch::of(parent_run_seq, parent_seq);
+        let Earlier { summary, history } = earlier(&mut transaction, &place, parent, history_bytes).await?;
+        let Message::User(message) = question(&mut transaction, &place, run_seq).await? else {
+            return Err(RecordError::Kind.into());
+        };
+        transaction.commit().await?;
+        Ok(Some(RunStart { summary, history, message }))
+    }
+}

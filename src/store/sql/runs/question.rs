@@ -1,0 +1,160 @@
+//! What a run answers and what it goes on from, found among what was said before.
+
+use super::begin::NotBegun;
+use super::history::question;
+use super::{Branch, Connection, Place};
+use crate::agent::ports::store::{BeginError, CONTINUE_REQUEST, Question};
+use crate::chat::ids::{MessageId, RunId};
+use crate::chat::input::{Ask, Parent};
+use crate::chat::message::{Message, UserMessage};
+use crate::chat::run::RunState;
+use crate::store::record::{parse_state, run_parent, run_state};
+use crate::store::transcript::RecordError;
+
+/// What a run answers, resolved.
+pub(super) struct Asked {
+    /// What it goes on from.
+    pub(super) parent: Option<Branch>,
+    /// The message. One that is asked again brings the decisions along that were told with it: on its own branch nobody has told them.
+    pub(super) message: UserMessage,
+    /// The run that it continues.
+    pub(super) continues: Option<String>,
+}
+
+/// An earlier run of the conversation.
+struct Earlier {
+    id: String,
+    run_seq: i64,
+    state: RunState,
+    parent: Option<Branch>,
+    continues: Option<String>,
+}
+
+/// What `asked` means in this conversation.
+pub(super) async fn resolve(
+    connection: &mut Connection,
+    place: &Place,
+    asked: Question<'_>,
+) -> Result<Asked, NotBegun> {
+    match asked {
+        Question::Ask { ask: Ask::Message(text), parent } => {
+            let parent = match parent {
+                None => newest(connection, place).await?.map(|run| Branch { run_seq: run.run_seq, seq: None }),
+                Some(Parent::Root) => None,
+                Some(Parent::Message(message)) => {
+                    let (run, newest_seq) = run_of(connection, place, message).await?;
+                    // Without a number it is known to be all of the run; one that lives may say more.
+                    let is_whole = i64::from(message.seq) == newest_seq && !run.state.is_live();
+                    let seq = (!is_whole).then_some(i64::from(message.seq));
+                    Some(Branch { run_seq: run.run_seq, seq })
+                }
+            };
+            Ok(Asked { parent, message: UserMessage::new(text), continues: None })
+        }
+        Question::Ask { ask: Ask::Again, parent } => {
+            let run = match parent {
+                None => newest(connection, place).await?,
+                Some(Parent::Root) => None,
+                Some(Parent::Message(message)) => Some(run_of(connection, place, message).await?.0),
+            };
+            let run = run.ok_or(NotBegun::Refused(BeginError::NothingToRepeat))?;
+            again(connection, place, run).await
+        }
+        Question::Continue(run) => go_on(connection, place, run).await,
+    }
+}
+
+/// The run's question again, beside it.
+async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Result<Asked, NotBegun> {
+    let Message::User(message) = question(connection, place, run.run_seq).await? else {
+        return Err(RecordError::Kind.into());
+    };
+    Ok(Asked { parent: run.parent, message, continues: run.continues })
+}
+
+async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<Asked, NotBegun> {
+    let run = find(connection, place, id).await?.ok_or(NotBegun::Refused(BeginError::NoSuchMessage))?;
+    match run.state {
+        RunState::Failed | RunState::Cancelled | RunState::Interrupted => {}
+        state @ (RunState::Queued | RunState::Running | RunState::AwaitingApproval | RunState::Completed) => {
+            return Err(NotBegun::Refused(BeginError::NotContinuable(state)));
+        }
+    }
+    let continues = Some(run.id.clone());
+    if newest_seq(connection, place, run.run_seq).await? == 0 {
+        return Ok(Asked { continues, ..again(connection, place, run).await? });
+    }
+    let parent = Some(Branch { run_seq: run.run_seq, seq: None });
+    Ok(Asked { parent, message: UserMessage::new(CONTINUE_REQUEST), continues })
+}
+
+/// The run of a message that is there, and the number of that run's newest message.
+async fn run_of(connection: &mut Connection, place: &Place, message: MessageId) -> Result<(Earlier, i64), NotBegun> {
+    let no_such_message = || NotBegun::Refused(BeginError::NoSuchMessage);
+    let run = find(connection, place, message.run).await?.ok_or_else(no_such_message)?;
+    let newest_seq = newest_seq(connection, place, run.run_seq).await?;
+    if i64::from(message.seq) > newest_seq {
+        return Err(no_such_message());
+    }
+    Ok((run, newest_seq))
+}
+
+/// The number of a run's newest message; all before it are there.
+async fn newest_seq(connection: &mut Connection, place: &Place, run_seq: i64) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT COALESCE(MAX(seq), -1) FROM messages
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(run_seq)
+    .fetch_one(connection)
+    .await
+}
+
+/// The columns of an [`Earlier`].
+macro_rules! earlier_columns {
+    () => {
+        concat!("r.id, r.run_seq, ", run_state!(), ", ", run_parent!(), ", r.parent_seq, r.continues")
+    };
+}
+
+type EarlierRow = (String, i64, String, Option<i64>, Option<i64>, Option<String>);
+
+impl Earlier {
+    fn of((id, run_seq, state, parent, parent_seq, continues): EarlierRow) -> Result<Self, RecordError> {
+        Ok(Self { id, run_seq, state: parse_state(&state)?, parent: Branch::of(parent, parent_seq), continues })
+    }
+}
+
+/// The conversation's newest run.
+async fn newest(connection: &mut Connection, place: &Place) -> Result<Option<Earlier>, NotBegun> {
+    let row: Option<EarlierRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        earlier_columns!(),
+        " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 ORDER BY r.run_seq DESC LIMIT 1",
+    ))
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(Earlier::of).transpose()?)
+}
+
+/// The conversation's run of that id.
+async fn find(connection: &mut Connection, place: &Place, run: RunId) -> Result<Option<Earlier>, NotBegun> {
+    let row: Option<EarlierRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        earlier_columns!(),
+        " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.id = $4",
+    ))
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(run.to_string())
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(Earlier::of).transpose()?)
+}

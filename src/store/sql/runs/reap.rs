@@ -1,0 +1,155 @@
+//! What becomes of runs whose process died: their turn is settled from what was noted of it, and they end as interrupted.
+
+use super::append::{insert_happened, insert_message};
+use super::ending::next_entry;
+use super::{Connection, Seat, SqlStore};
+use crate::chat::causes::Causes;
+use crate::chat::ids::RunId;
+use crate::chat::message::Message;
+use crate::chat::run::RunState;
+use crate::chat::stream::Usage;
+use crate::chat::trail::{Happened, TrailEntry};
+use crate::store::calling::decode_calling;
+use crate::store::fault::Fault;
+use crate::store::record::tokens;
+use crate::store::settle::{Settled, settle_calling, settle_partial};
+use crate::store::transcript::{self, RecordError};
+
+/// Runs ended at once; the next look comes soon.
+const REAPED_AT_ONCE: i64 = 100;
+
+/// A run whose lease is over.
+#[derive(sqlx::FromRow)]
+struct OverdueRow {
+    tenant: String,
+    user_id: String,
+    conversation: String,
+    run_seq: i64,
+    turns: i64,
+    partial: Option<String>,
+    calling: Option<String>,
+    input_tokens: i64,
+    output_tokens: i64,
+    cached_input_tokens: i64,
+    reasoning_tokens: i64,
+}
+
+impl SqlStore {
+    /// One that cannot be ended keeps none of the others alive; it is tried again the next time.
+    pub(super) async fn try_reap(&self) -> Result<Vec<RunId>, Fault> {
+        let overdue: Vec<String> = sqlx::query_scalar(concat!(
+            "SELECT id FROM runs WHERE state IN ('queued', 'running') AND lease_until < ",
+            database_now!(),
+            " ORDER BY lease_until LIMIT $1",
+        ))
+        .bind(REAPED_AT_ONCE)
+        .fetch_all(self.readers())
+        .await?;
+        let mut reaped = Vec::new();
+        let mut failed = None;
+        for id in &overdue {
+            let run = RunId::parse(id).map_err(RecordError::from)?;
+            match self.interrupt(run).await {
+                Ok(true) => reaped.push(run),
+                Ok(false) => {}
+                Err(fault) => failed = Some(fault),
+            }
+        }
+        match failed {
+            // What was ended has to be told; the failure comes again.
+            Some(fault) if reaped.is_empty() => Err(fault),
+            Some(_) | None => Ok(reaped),
+        }
+    }
+
+    /// Ends the run, if its lease is still over and nobody else is about to.
+    async fn interrupt(&self, run: RunId) -> Result<bool, Fault> {
+        let now = self.clock.now_ms();
+        let mut transaction = self.write().await?;
+        let row: Option<OverdueRow> = sqlx::query_as(concat!(
+            "SELECT tenant, user_id, conversation, run_seq, turns, partial, calling,
+                 input_tokens, output_tokens, cached_input_tokens, reasoning_tokens
+             FROM runs WHERE id = $1 AND state IN ('queued', 'running') AND lease_until < ",
+            database_now!(),
+            skip_locked!(),
+        ))
+        .bind(run.to_string())
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(row) = row else { return Ok(false) };
+        let usage = Usage {
+            input_tokens: tokens(row.input_tokens),
+            output_tokens: tokens(row.output_tokens),
+            cached_input_tokens: tokens(row.cached_input_tokens),
+            reasoning_tokens: tokens(row.reasoning_tokens),
+        };
+        let seat = Seat::from((row.tenant, row.user_id, row.conversation, row.run_seq));
+        let turn = u32::try_from(row.turns).unwrap_or(u32::MAX);
+        let newest = newest_message(&mut transaction, &seat).await?;
+        let settled = match (row.calling, row.partial) {
+            (Some(calling), _) => decode_calling(&calling).map(|unfinished| settle_calling(unfinished, turn)),
+            (None, Some(partial)) => {
+                let answer = newest_answer(&mut transaction, &seat).await?;
+                settle_partial(&partial, answer.as_ref())
+            }
+            (None, None) => Ok(Settled::default()),
+        };
+        // A note that does not read back must not keep the run alive for ever.
+        let settled = settled.unwrap_or_else(|error| {
+            tracing::error!(error = %Causes(&error), run.id = %run, "the unfinished turn of a run is lost");
+            Settled::default()
+        });
+        sqlx::query(concat!(
+            "UPDATE runs SET state = 'interrupted', outcome = 'cancelled', finished_at = $2, turns = $3, partial = NULL,
+                 calling = NULL, lease_until = ",
+            database_now!(),
+            " WHERE id = $1",
+        ))
+        .bind(run.to_string())
+        .bind(now)
+        .bind(row.turns.saturating_add(i64::from(!settled.messages.is_empty())))
+        .execute(&mut *transaction)
+        .await?;
+        for (seq, message) in (newest + 1..).zip(&settled.messages) {
+            insert_message(&mut transaction, &seat, seq, &transcript::encode(message)?, now).await?;
+        }
+        let first_entry = next_entry(&mut transaction, run).await?;
+        let ended = Happened::RunEnded { state: RunState::Interrupted, error: None, usage };
+        for (seq, what) in (first_entry..).zip(settled.trail.into_iter().chain([ended])) {
+            let entry = TrailEntry { at_ms: now, run: Some(run), what };
+            insert_happened(&mut transaction, &seat.place, run, seq, &entry).await?;
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+}
+
+/// The number of the run's newest message.
+async fn newest_message(connection: &mut Connection, seat: &Seat) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT COALESCE(MAX(seq), -1) FROM messages
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
+    )
+    .bind(&seat.place.scope.tenant)
+    .bind(&seat.place.scope.user)
+    .bind(&seat.place.conversation)
+    .bind(seat.run_seq)
+    .fetch_one(connection)
+    .await
+}
+
+/// The newest that a model said in the run, if it reads back.
+async fn newest_answer(connection: &mut Connection, seat: &Seat) -> Result<Option<Message>, sqlx::Error> {
+    let row: Option<(String, String)> = sqlx::query_as(
+        "SELECT kind, body FROM messages
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND kind = 'assistant'
+         ORDER BY seq DESC LIMIT 1",
+    )
+    .bind(&seat.place.scope.tenant)
+    .bind(&seat.place.scope.user)
+    .bind(&seat.place.conversation)
+    .bind(seat.run_seq)
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.and_then(|(kind, body)| transcript::decode(&kind, &body).ok()))
+}

@@ -1,0 +1,106 @@
+//! The rows of the trail: what happened as JSON with names that stay, without secrets, and no text in it without bound.
+
+use serde_json::{Value, json};
+
+use super::change::DecidedRow;
+use super::redact::redact;
+use super::transcript::RecordError;
+use crate::chat::preview::Decided;
+use crate::chat::stream::Usage;
+use crate::chat::tool::ToolInput;
+use crate::chat::trail::Happened;
+
+/// Bytes of one text in an entry: 64 KiB. People read the trail, and whole texts are in the messages.
+const TEXT_BYTES: usize = 64 * 1024;
+
+/// What happened as a JSON object.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
+    let mut body = match what {
+        Happened::UserMessage { text, decisions } => {
+            let decisions = decisions.iter().map(decided).collect::<Result<Vec<_>, _>>()?;
+            json!({ "text": text, "decisions": decisions })
+        }
+        Happened::ModelTurn { turn, origin, request_id, text, thinking, calls, finish, usage: tokens, duration_ms } => {
+            json!({
+                "turn": turn,
+                "provider": origin.as_ref().map(|origin| &origin.provider),
+                "model": origin.as_ref().map(|origin| &origin.model),
+                "request_id": request_id,
+                "text": text,
+                "thinking": thinking,
+                "calls": calls,
+                "finish": finish,
+                "usage": tokens.map(usage),
+                "duration_ms": duration_ms,
+            })
+        }
+        Happened::ToolCall { turn, id, name, arguments, result, fate, duration_ms } => {
+            let arguments = match arguments {
+                ToolInput::Object(map) => Value::Object(map.clone()),
+                ToolInput::Invalid(text) => Value::String(text.clone()),
+            };
+            json!({
+                "turn": turn,
+                "tool_use_id": id.as_str(),
+                "name": name,
+                "arguments": arguments,
+                "result": result,
+                "fate": fate.name(),
+                "duration_ms": duration_ms,
+            })
+        }
+        Happened::PreviewDecided(decision) => decided(decision)?,
+        Happened::RunEnded { state, error, usage: tokens } => json!({
+            "state": state.name(),
+            "error": error.as_ref().map(|(code, message)| json!({ "code": code, "message": message })),
+            "usage": usage(*tokens),
+        }),
+    };
+    redact(&mut body);
+    bound(&mut body);
+    serde_json::to_string(&body).map_err(RecordError::json("trail entry"))
+}
+
+fn decided(decision: &Decided) -> Result<Value, RecordError> {
+    serde_json::to_value(DecidedRow::of(decision)).map_err(RecordError::json("trail entry"))
+}
+
+fn usage(tokens: Usage) -> Value {
+    json!({
+        "input_tokens": tokens.input_tokens,
+        "output_tokens": tokens.output_tokens,
+        "cached_input_tokens": tokens.cached_input_tokens,
+        "reasoning_tokens": tokens.reasoning_tokens,
+    })
+}
+
+/// Cuts the texts of an entry; an object or list that is too long as a whole becomes a text that was cut.
+fn bound(body: &mut Value) {
+    let Value::Object(fields) = body else { return };
+    for field in fields.values_mut() {
+        let text = match field {
+            Value::String(text) => std::mem::take(text),
+            Value::Object(_) | Value::Array(_) => {
+                let text = field.to_string();
+                if text.len() <= TEXT_BYTES {
+                    continue;
+                }
+                text
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => continue,
+        };
+        *field = Value::String(cut(text));
+    }
+}
+
+fn cut(mut text: String) -> String {
+    let bytes = text.len();
+    if bytes > TEXT_BYTES {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES));
+        text.push_str(&format!(" [cut here; {bytes} bytes in all]"));
+    }
+    text
+}
