@@ -125,7 +125,12 @@ impl Client {
 
     /// A chat turn that the client has a name for.
     pub async fn chat_with_key(&self, key: &str, body: &Value) -> Response {
-        self.request(Method::POST, "/v1/agent/chat").header("idempotency-key", key).json(body).send().await.unwrap()
+        self.try_chat_with_key(key, body).await.unwrap()
+    }
+
+    /// The same to a server that may be gone.
+    pub async fn try_chat_with_key(&self, key: &str, body: &Value) -> reqwest::Result<Response> {
+        self.request(Method::POST, "/v1/agent/chat").header("idempotency-key", key).json(body).send().await
     }
 
     /// A chat turn to its good end: its text.
