@@ -15,8 +15,8 @@ use crate::chat::ids::RunId;
 
 /// Rings of this process's runs.
 ///
-/// **Invariant:** a run that has not ended is never forgotten by itself; one that has is forgotten after its retention, or
-/// before that, oldest end first, where all rings together take more than their bound.
+/// **Invariant:** a run that has not ended is never forgotten by itself; one that has is forgotten after its retention,
+/// or before that, oldest end first, where all rings together take more than their bound.
 pub struct LocalLog {
     run_bytes: usize,
     total_bytes: usize,
@@ -34,13 +34,14 @@ struct Runs {
 
 impl LocalLog {
     /// An empty log. One run's ring takes `run_bytes` at most, all together `total_bytes` as far as ended runs can be
-    /// forgotten for it; 0 is no bound. A run that has ended is kept for `retention`; none is for those who read it already.
+    /// forgotten for it; 0 is no bound. A run that has ended is kept for `retention`; none is for those who read it
+    /// already.
     pub fn new(run_bytes: usize, total_bytes: usize, retention: Duration) -> Arc<Self> {
         Arc::new(Self { run_bytes, total_bytes, retention, held_bytes: Arc::default(), runs: Arc::default() })
     }
 
-    /// Forgets ended runs whose time is over at `now`, and more of them where memory is short. Every use of the log does so;
-    /// call it now and then for when there is none.
+    /// Forgets ended runs whose time is over at `now`, and more of them where memory is short. Every use of the log
+    /// does so; call it now and then for when there is none.
     pub fn sweep(&self, now: Instant) {
         let mut runs = lock(&self.runs);
         while let Some(&(ended, run)) = runs.ended.front() {
@@ -67,7 +68,11 @@ impl LocalLog {
     pub(super) fn hold(&self, run: RunId) -> Arc<Ring> {
         self.sweep(Instant::now());
         let ring = self.ring_from(0);
-        lock(&self.runs).rings.insert(run, ring.clone());
+        let other = lock(&self.runs).rings.insert(run, ring.clone());
+        if let Some(other) = other {
+            // There is one writer; whoever reads another's ring would wait for ever.
+            other.lose();
+        }
         ring
     }
 

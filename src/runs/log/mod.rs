@@ -1,8 +1,8 @@
 //! The numbered events of runs while somebody may want them: in this process, or in Redis for all replicas.
 //!
-//! Events of a run are numbered 0, 1, 2 … and kept in a bounded [`Ring`](ring::Ring), oldest out first. A run's owner appends
-//! through a [`Writer`]; readers of any replica follow a ring with a [`ring::Reader`]. The log is a cache: what a run has said is in the
-//! store, and who loses their place in a log is told so.
+//! Events of a run are numbered 0, 1, 2 … and kept in a bounded [`Ring`](ring::Ring), oldest out first. A run's owner
+//! appends through a [`Writer`]; readers of any replica follow a ring with a [`ring::Reader`]. The log is a cache: what
+//! a run has said is in the store, and who loses their place in a log is told so.
 
 pub mod local;
 pub mod redis;
@@ -37,8 +37,8 @@ pub trait EventLog: Send + Sync {
     /// When nobody can tell now.
     async fn find(&self, run: RunId) -> Result<Option<Arc<Ring>>, LogError>;
 
-    /// Ends the log of a run whose owner is gone with `end`, a terminal event; afterwards that owner's appends are refused.
-    /// A log that has its end keeps it; a log that is not kept stays so.
+    /// Ends the log of a run whose owner is gone with `end`, a terminal event; afterwards that owner's appends are
+    /// refused. A log that has its end keeps it; a log that is not kept stays so.
     ///
     /// # Errors
     /// When it could not be done now; it can be repeated.

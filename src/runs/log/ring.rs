@@ -1,12 +1,13 @@
 //! The events of one run, numbered and bounded, and the readers that follow them.
 //!
-//! A ring has two marks. Everything before its head was appended; everything before `kept` could also be had from another
-//! replica. In the local log both are the same; in a shared one `kept` follows.
+//! A ring has two marks. Everything before its head was appended; everything before `kept` could also be had from
+//! another replica. In the local log both are the same; in a shared one `kept` follows.
 //!
-//! **Invariant:** an event's number never changes, and a reader is given numbers without a gap, or is told that it is lost.
+//! **Invariant:** an event's number never changes, and a reader is given numbers without a gap, or is told that it is
+//! lost.
 //! **Invariant:** there is one terminal event at most; it is the last, and every reader that is not lost gets it once.
-//! **Invariant:** a reader that sees what is kept never gets an event whose number the log does not know, except while the
-//! log has been out of reach for so long that its writer goes on without it.
+//! **Invariant:** a reader that sees what is kept never gets an event whose number the log does not know, except while
+//! the log has been out of reach for so long that its writer goes on without it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,8 @@ use tokio::sync::Notify;
 
 use crate::chat::event::AgentEvent;
 
-/// Events that a reader takes at a time: enough that a replay seldom locks, few enough that a slow reader keeps little alive.
+/// Events that a reader takes at a time: enough that a replay seldom locks, few enough that a slow reader keeps little
+/// alive.
 const BATCH: usize = 64;
 
 /// Bytes that an event takes besides its texts: itself, its count and its place in the list.
@@ -62,7 +64,8 @@ impl Ring {
         Self::starting_at(0, max_bytes, Arc::default())
     }
 
-    /// An empty ring whose first event will have the number `first`; `shared_bytes` counts what it holds with all others.
+    /// An empty ring whose first event will have the number `first`; `shared_bytes` counts what it holds with all
+    /// others.
     pub(super) fn starting_at(first: u64, max_bytes: usize, shared_bytes: Arc<AtomicUsize>) -> Arc<Self> {
         let state = State { first, events: VecDeque::new(), kept: first, bytes: 0, end: None, lost: false };
         Arc::new(Self { max_bytes, shared_bytes, state: Mutex::new(state), changed: Notify::new() })
@@ -94,8 +97,8 @@ impl Ring {
         self.lock().lost
     }
 
-    /// Waits until every event numbered less than `next_id` was appended, or until the ring has ended or is lost, after which
-    /// nothing comes.
+    /// Waits until every event numbered less than `next_id` was appended, or until the ring has ended or is lost, after
+    /// which nothing comes.
     pub async fn reaches(&self, next_id: u64) {
         loop {
             let changed = self.changed.notified();
@@ -109,12 +112,14 @@ impl Ring {
         }
     }
 
-    /// Appends the next event, which is kept elsewhere later; gives its number. `None`, and nothing happens, after the end.
+    /// Appends the next event, which is kept elsewhere later; gives its number. `None`, and nothing happens, after the
+    /// end.
     pub(super) fn append(&self, event: AgentEvent) -> Option<(u64, Arc<AgentEvent>)> {
         self.push(event, false)
     }
 
-    /// Appends the next event, which is as safe as it gets; gives its number. `None`, and nothing happens, after the end.
+    /// Appends the next event, which is as safe as it gets; gives its number. `None`, and nothing happens, after the
+    /// end.
     pub(super) fn append_kept(&self, event: AgentEvent) -> Option<(u64, Arc<AgentEvent>)> {
         self.push(event, true)
     }
@@ -170,8 +175,9 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// Ends the ring with what somebody else has put at `id`: own events from there on, also an end, which nobody else will ever
-    /// see, are taken back as far as no reader can have their numbers. Nothing happens after an end that is kept.
+    /// Ends the ring with what somebody else has put at `id`: own events from there on, also an end, which nobody else
+    /// will ever see, are taken back as far as no reader can have their numbers. Nothing happens after an end that is
+    /// kept.
     pub(super) fn end_elsewhere(&self, id: u64, end: AgentEvent) {
         {
             let mut state = self.lock();

@@ -1,5 +1,5 @@
-//! Events as JSON lines, for a log outside this process. Whoever reads them may be another version of this program: a line
-//! that it does not understand is an error, never a wrong event.
+//! Events as JSON lines, for a log outside this process. Whoever reads them may be another version of this program: a
+//! line that it does not understand is an error, never a wrong event.
 
 use std::borrow::Cow;
 
@@ -120,6 +120,82 @@ impl From<Line<'_>> for AgentEvent {
             }
             Line::Cancelled => Self::Cancelled,
             Line::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Number};
+
+    use super::*;
+
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::Bool),
+            any::<u64>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(|n| Number::from_f64(n).map_or(Value::Null, Value::Number)),
+            any::<String>().prop_map(Value::String),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
+                prop::collection::vec((any::<String>(), inner), 0..6)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map<_, _>>())),
+            ]
+        })
+    }
+
+    fn event() -> impl Strategy<Value = AgentEvent> {
+        let text = any::<String>;
+        prop_oneof![
+            any::<u32>().prop_map(|turn| AgentEvent::TurnStarted { turn }),
+            text().prop_map(|text| AgentEvent::TextDelta { text }),
+            text().prop_map(|text| AgentEvent::ThinkingDelta { text }),
+            (text(), text()).prop_map(|(id, name)| AgentEvent::ToolCallStarted { id, name }),
+            (text(), text(), any::<bool>()).prop_map(|(id, name, is_error)| AgentEvent::ToolCallFinished {
+                id,
+                name,
+                is_error
+            }),
+            (text(), json()).prop_map(|(kind, payload)| AgentEvent::Artifact(Artifact { kind: kind.into(), payload })),
+            any::<[u64; 4]>().prop_map(|[input_tokens, output_tokens, cached_input_tokens, reasoning_tokens]| {
+                AgentEvent::Finished {
+                    usage: Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens },
+                }
+            }),
+            (text(), text(), any::<bool>()).prop_map(|(code, message, retryable)| AgentEvent::Failed(Failure {
+                code: code.into(),
+                message,
+                retryable,
+            })),
+            Just(AgentEvent::Cancelled),
+            Just(AgentEvent::Interrupted),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back_exactly(events in prop::collection::vec(event(), 1..8)) {
+            let lines = write(&events).unwrap();
+            prop_assert_eq!(lines.split('\n').count(), events.len());
+            // The debug form tells -0.0 from 0.0 and shows the order of fields.
+            prop_assert_eq!(format!("{:?}", read(&lines).unwrap()), format!("{events:?}"));
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_fall_over(text: String) {
+            let _ = read(&text);
+        }
+    }
+
+    #[test]
+    fn what_another_version_says_is_an_error() {
+        for line in ["", "{}", r#"{"later":1}"#, r#"{"call":{"id":"1","name":"n","more":1}}"#, "{\"text\":\"a\"}\n"] {
+            assert!(read(line).is_err(), "{line:?}");
         }
     }
 }

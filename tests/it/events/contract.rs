@@ -1,5 +1,5 @@
-//! The event logs' contract: a log to open, the words that the stories are told in, and the list of all stories. A kind of
-//! log passes with one line: `contract!(Kind)`.
+//! The event logs' contract: a log to open, the words that the stories are told in, and the list of all stories. A kind
+//! of log passes with one line: `contract!(Kind)`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::RunId;
-use switchboard::runs::log::EventLog;
+use switchboard::runs::log::redis::{Bounds, RedisLog};
 use switchboard::runs::log::ring::{Next, Reader, Sees};
+use switchboard::runs::log::{EventLog, Writer};
 
 use super::contract::{
     ANY_BYTES, LONG, Logs, all, eventually, finished, found, found_with, joined, numbered, rest, some, text, turns,
     within, written,
 };
 use super::redis::{Replicas, replica};
+use crate::support::redis::TestRedis;
 
 /// Tells whether a run can begin and be read elsewhere again, and waits until it can.
 async fn works_again(logs: &Replicas) {
@@ -24,7 +26,7 @@ async fn works_again(logs: &Replicas) {
 }
 
 /// A run of two events that both replicas have, with a reader on each that has seen both.
-async fn begun(logs: &Replicas) -> (RunId, Arc<dyn switchboard::runs::log::Writer>, Reader, Reader) {
+async fn begun(logs: &Replicas) -> (RunId, Arc<dyn Writer>, Reader, Reader) {
     let (run, writer) = written(&*logs.owner, turns(0..2)).await;
     let ring = found_with(&*logs.other, run, 2).await;
     let mut near = Reader::new(writer.ring().clone(), 0, Sees::Everything);
@@ -286,4 +288,22 @@ async fn closing_does_not_wait_for_a_redis_that_is_away() {
     logs.redis.kill();
     writer.emit(finished());
     within(logs.owner.close()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_speaks_no_tls_is_an_error_and_nothing_worse() {
+    let Some(redis) = TestRedis::start() else { return };
+    let bounds = Bounds { run_bytes: 0, total_bytes: 0, retention: LONG, life: LONG };
+    let log = RedisLog::connect(&redis.url().replace("redis://", "rediss://"), "test", &bounds).unwrap();
+    assert!(log.open(RunId::fresh()).await.is_err());
+    within(log.close()).await;
+}
+
+#[test]
+fn a_url_of_something_else_is_refused_and_not_repeated() {
+    let bounds = Bounds { run_bytes: 0, total_bytes: 0, retention: LONG, life: LONG };
+    for url in ["", "nats://user:secret@host", "redis://:secret@host:port"] {
+        let error = RedisLog::connect(url, "test", &bounds).err().unwrap();
+        assert!(!format!("{error} {error:?}").contains("secret"), "{url}: {error:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The event log of runs: one contract for all kinds, and what each kind adds to it.
 
+mod chaos;
 mod contract;
 mod faults;
 mod local;

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 /// How long a server may take to answer on a busy machine.
 const START: Duration = Duration::from_secs(20);
 
-/// Starts the server with the script's arguments, tells its process id, and kills it when the standard input ends, which it does
-/// however the test's process ends.
+/// Starts the server with the script's arguments, tells its process id, and kills it when the standard input ends,
+/// which it does however the test's process ends.
 const ATTEND: &str = r#""$@" >/dev/null 2>&1 </dev/null & echo $!; cat >/dev/null; kill -9 $!"#;
 
 /// A private server that keeps nothing on disk. It ends when this is dropped.

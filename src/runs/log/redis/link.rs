@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind,
+};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -13,7 +15,8 @@ pub const RESPONSE: Duration = Duration::from_secs(1);
 /// How long dialling may take.
 const DIAL: Duration = Duration::from_millis(500);
 
-/// After a dial that failed, everybody fails without another for so long: a thousand runs must not dial a thousand times.
+/// After a dial that failed, everybody fails without another for so long: a thousand runs must not dial a thousand
+/// times.
 const REDIAL: Duration = Duration::from_millis(50);
 
 /// One connection for many commands at once.
@@ -50,8 +53,8 @@ impl Link {
         self.judge(answer.unwrap_or_else(|_| Err(too_slow())), dialled).await
     }
 
-    /// What a command answers that does no harm when it is carried out twice. It is asked again for up to `limit`, since a
-    /// connection that has been idle is found dead only by using it.
+    /// What a command answers that does no harm when it is carried out twice. It is asked again for up to `limit`,
+    /// since a connection that has been idle is found dead only by using it.
     pub async fn ask_again<T: FromRedisValue>(&self, command: &Cmd, limit: Duration) -> RedisResult<T> {
         let asked = async {
             loop {
@@ -90,9 +93,9 @@ impl Link {
         }
     }
 
-    /// Drops the connection where it gave no answer; a server's refusal is one.
+    /// Drops the connection where it gave no answer, or leads to a server that another has taken over from.
     async fn judge<T>(&self, answer: RedisResult<T>, dialled: u64) -> RedisResult<T> {
-        if answer.as_ref().is_err_and(has_no_answer) {
+        if answer.as_ref().is_err_and(|error| has_no_answer(error) || is_demoted(error)) {
             let mut slot = self.slot.lock().await;
             if slot.dialled == dialled {
                 slot.connection = None;
@@ -102,8 +105,13 @@ impl Link {
     }
 }
 
+/// A server's refusal is an answer.
 fn has_no_answer(error: &RedisError) -> bool {
     !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension)
+}
+
+fn is_demoted(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown))
 }
 
 fn too_slow() -> RedisError {

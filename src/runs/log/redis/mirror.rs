@@ -1,8 +1,8 @@
-//! Runs of other replicas, as they are seen here: a ring per run that somebody reads, filled from its stream and followed to its
-//! end by one task.
+//! Runs of other replicas, as they are seen here: a ring per run that somebody reads, filled from its stream and
+//! followed to its end by one task.
 //!
-//! **Invariant:** a mirror's numbers are its stream's. Where the stream has a gap, is gone before its end, or Redis is away for
-//! too long, the mirror's readers are told; none of them ever waits for what cannot come.
+//! **Invariant:** a mirror's numbers are its stream's. Where the stream has a gap, is gone before its end, or Redis is
+//! away for too long, the mirror's readers are told; none of them ever waits for what cannot come.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,7 +19,8 @@ use crate::chat::ids::RunId;
 use crate::runs::log::local::LocalLog;
 use crate::runs::log::ring::Ring;
 
-/// The time from one look at the followed streams to the next: the first while something comes, the second when nothing does.
+/// The time from one look at the followed streams to the next: the first while something comes, the second when nothing
+/// does.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(25), Duration::from_millis(100));
 
 /// Streams per command.
@@ -160,7 +161,7 @@ impl Mirrors {
                     pause = PAUSE.1;
                     if failing.get_or_insert_with(Instant::now).elapsed() >= PATIENCE {
                         failing = None;
-                        tracing::warn!(error = %Causes(&error), "redis does not answer; readers of other replicas' runs are lost");
+                        tracing::warn!(error = %Causes(&error), "redis does not answer; readers of others' runs are lost");
                         self.lose_all();
                     }
                 }

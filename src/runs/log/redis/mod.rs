@@ -1,7 +1,8 @@
 //! The log that replicas share: every run's events go to Redis too, where each replica finds the runs of all others.
 //!
-//! **Invariant:** Redis is a cache. Without it a run goes on, its readers here see everything, and readers elsewhere are told that
-//! they are lost; a run that has not begun does not begin. When Redis answers again, so does everything here.
+//! **Invariant:** Redis is a cache. Without it a run goes on, its readers here see everything, and readers elsewhere
+//! are told that they are lost; a run that has not begun does not begin. When Redis answers again, so does everything
+//! here.
 //! **Invariant:** an event has the same number on every replica.
 
 mod link;
@@ -34,8 +35,9 @@ use writer::{Own, Shared};
 /// How long a run that begins waits for Redis to answer.
 const OPEN: Duration = Duration::from_millis(500);
 
-/// The least time that a stream outlives its end, so that whoever follows it on another replica sees how it ended.
-const LEAST_RETENTION: Duration = Duration::from_secs(1);
+/// The least time that a stream outlives its end, so that whoever follows it on another replica sees how it ended, even
+/// when Redis has just been away for as long as followers wait.
+const LEAST_RETENTION: Duration = Duration::from_secs(5);
 
 /// What a shared log is asked to keep.
 #[derive(Debug, Clone)]
@@ -44,7 +46,7 @@ pub struct Bounds {
     pub run_bytes: usize,
     /// Bytes of all runs in this process, as far as ended ones can be forgotten for it; 0 is no bound.
     pub total_bytes: usize,
-    /// How long a run that has ended is kept: a second at least in Redis.
+    /// How long a run that has ended is kept: five seconds at least in Redis.
     pub retention: Duration,
     /// How long a run that says nothing is kept; longer than any run is silent.
     pub life: Duration,
@@ -61,8 +63,8 @@ pub struct RedisLog {
 }
 
 impl RedisLog {
-    /// A log in the Redis at `url` (`redis://`, `rediss://`, `redis+unix://`), under keys that begin with `prefix`. Redis is
-    /// dialled when it is needed. Must be called in a runtime; [`Self::close`] waits for what it starts.
+    /// A log in the Redis at `url` (`redis://`, `rediss://`, `redis+unix://`), under keys that begin with `prefix`.
+    /// Redis is dialled when it is needed. Must be called in a runtime; [`Self::close`] waits for what it starts.
     ///
     /// # Errors
     /// When the URL is not understood.

@@ -1,7 +1,8 @@
 //! What a run has said and Redis does not have yet.
 //!
-//! **Invariant:** an event is numbered and shown to local readers at once, while Redis keeps up. While it does not, pieces of text
-//! that follow each other become one before they are numbered: numbers and events are the same wherever they are read.
+//! **Invariant:** an event is numbered and shown to local readers at once, while Redis keeps up. While it does not,
+//! pieces of text that follow each other become one before they are numbered: numbers and events are the same wherever
+//! they are read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct Outbox {
     batches: VecDeque<u64>,
     /// Whether Redis has been away for so long that nobody waits for it.
     alone: bool,
+    /// Whether nobody sends what waits any more.
+    local: bool,
     closed: bool,
 }
 
@@ -50,6 +53,7 @@ impl Outbox {
             loose: None,
             batches: VecDeque::new(),
             alone: false,
+            local: false,
             closed: false,
         }
     }
@@ -93,7 +97,7 @@ impl Outbox {
 
     fn number(&mut self, event: AgentEvent) {
         let appended = if self.alone { self.ring.append_kept(event) } else { self.ring.append(event) };
-        let Some((id, event)) = appended else { return };
+        let Some((id, event)) = appended.filter(|_| !self.local) else { return };
         if self.waiting.is_empty() {
             self.first = id;
         }
@@ -126,8 +130,8 @@ impl Outbox {
         (bytes > 0).then_some(batch)
     }
 
-    /// Notes that `batch` goes out. Tells the first number of the oldest batch of which the ring still holds an event, where
-    /// there are older ones.
+    /// Notes that `batch` goes out. Tells the first number of the oldest batch of which the ring still holds an event,
+    /// where there are older ones.
     pub fn keep_from(&mut self, batch: &Batch) -> Option<u64> {
         if !batch.events.is_empty() {
             self.batches.push_back(batch.first);
@@ -152,6 +156,14 @@ impl Outbox {
         self.alone = true;
         self.number_loose();
         self.ring.keep(self.ring.next_id());
+    }
+
+    /// Nothing is sent from now on: what was and will be said is for readers here.
+    pub fn stay_local(&mut self) {
+        self.go_on_alone();
+        self.local = true;
+        self.waiting.clear();
+        self.waiting_bytes = 0;
     }
 
     /// Takes nothing more, and gives up what waits.

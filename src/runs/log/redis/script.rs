@@ -6,9 +6,9 @@ use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind
 
 use super::link::Link;
 
-/// Adds a batch and an end, each only where there is one. Said twice, it is done once: the answer is empty then too. Where somebody
-/// else has ended the stream, the answer is the end's number and event. ARGV: batch id, batch, end, end's number, the least id to
-/// keep or an empty text, milliseconds to live.
+/// Adds a batch and an end, each only where there is one. Said twice, it is done once: the answer is empty then too.
+/// Where somebody else has ended the stream, the answer is the end's number and event. ARGV: batch id, batch, end,
+/// end's number, the least id to keep or an empty text, milliseconds to live.
 pub static APPEND: Lua = Lua::new(
     r"
     local last = '18446744073709551615-18446744073709551615'

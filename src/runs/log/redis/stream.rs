@@ -1,8 +1,9 @@
 //! A run's log as a Redis stream: its key, its entries, and the few commands that touch it.
 //!
-//! An entry holds a batch of events as JSON lines; its id is the first event's number plus one, since Redis has no entry 0-0.
-//! **Invariant:** the terminal event is an entry of its own with the greatest id there is, so Redis refuses whatever an owner
-//! sends that did not notice its end. There is one end at most, whoever comes first.
+//! An entry holds a batch of events as JSON lines; its id is the first event's number plus one, since Redis has no
+//! entry 0-0.
+//! **Invariant:** the terminal event is an entry of its own with the greatest id there is, so Redis refuses whatever an
+//! owner sends that did not notice its end. There is one end at most, whoever comes first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +23,12 @@ const END: &str = "18446744073709551615-18446744073709551615";
 /// Before the first entry.
 pub const BEGINNING: &str = "0-0";
 
-/// Entries per command: one may hold a mebibyte.
+/// Entries per command that reads one stream; an entry may hold a mebibyte.
 const PAGE: usize = 32;
+
+/// Entries per stream and command that follows many: more than are written from one look to the next, once it has
+/// caught up.
+const NEWS: usize = 4;
 
 /// The streams of one installation.
 pub struct Streams {
@@ -106,8 +111,8 @@ impl Streams {
         }
     }
 
-    /// The command that adds a batch, lets go of entries before the one that begins with event `keep_from`, and lets the
-    /// stream live for `life`.
+    /// The command that adds a batch, lets go of entries before the one that begins with event `keep_from`, and lets
+    /// the stream live for `life`.
     pub fn append_command(
         &self,
         run: RunId,
@@ -157,7 +162,7 @@ impl Streams {
     pub async fn after(&self, runs: &[(RunId, String)]) -> RedisResult<Vec<RedisResult<Vec<Entry>>>> {
         let keys: Vec<String> = runs.iter().map(|(run, _)| self.key(*run)).collect();
         let ids: Vec<&str> = runs.iter().map(|(_, after)| after.as_str()).collect();
-        let options = StreamReadOptions::default().count(PAGE);
+        let options = StreamReadOptions::default().count(NEWS);
         let mut read = cmd("XREAD");
         options.write_redis_args(&mut read);
         read.arg("STREAMS").arg(&keys).arg(&ids);

@@ -1,6 +1,7 @@
 //! The writing end of a run's stream: what the run says goes to its readers here at once, and to Redis in batches.
 //!
-//! **Invariant:** a run never waits for Redis. At most one command per [`PACE`] goes out for it; the first one goes at once.
+//! **Invariant:** a run never waits for Redis. At most one command per [`PACE`] goes out for it; the first one goes at
+//! once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,7 +59,7 @@ impl Shared {
 
     fn note_away(&self, error: &RedisError) {
         if !self.away.swap(true, Ordering::Relaxed) {
-            tracing::warn!(error = %Causes(error), "redis takes no events; runs go on, and other replicas do not see them");
+            tracing::warn!(error = %Causes(error), "redis takes no events; runs go on unseen by other replicas");
         }
     }
 
@@ -129,6 +130,7 @@ impl Own {
                 () = self.shared.closing.cancelled() => {}
             }
         }
+        self.outbox().stay_local();
         if self.forgotten.load(Ordering::Relaxed) {
             // A batch that was under way may have come after the stream was removed.
             if let Err(error) = self.shared.streams.remove(self.run).await {
@@ -156,8 +158,8 @@ impl Own {
         }
     }
 
-    /// Brings a batch to Redis. One that Redis does not take in time is given up, unless it ends the run; tells whether there is a
-    /// log to go on with.
+    /// Brings a batch to Redis. One that Redis does not take in time is given up, unless it ends the run; tells whether
+    /// there is a log to go on with.
     async fn share(&self, batch: &Batch, failing: &mut Option<Instant>) -> bool {
         let Shared { streams, near, life, retention, closing, .. } = &*self.shared;
         let began = Instant::now();
