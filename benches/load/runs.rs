@@ -33,7 +33,8 @@ async fn first_frame() {
     let upstream = upstream::serve(1).await;
     let mut medians = Vec::new();
     for store in ["sqlite::memory:", ""] {
-        let settings: Vec<(&str, &str)> = [("STORE__URL", store)].into_iter().filter(|(_, url)| !url.is_empty()).collect();
+        let settings: Vec<(&str, &str)> =
+            [("STORE__URL", store)].into_iter().filter(|(_, url)| !url.is_empty()).collect();
         let server = Server::start("serve-product", &upstream, &settings);
         server.run("warm-up", "hello").await;
         let mut times = Vec::new();
@@ -97,7 +98,10 @@ async fn log_itself() {
             while let Some(Next::Event { .. }) = reader.try_next() {}
         }
     }
-    println!("the log in process: {:.2} us of CPU per event, one reader", (own_cpu_s() - cpu_before) * 1e6 / events as f64);
+    println!(
+        "the log in process: {:.2} us of CPU per event, one reader",
+        (own_cpu_s() - cpu_before) * 1e6 / events as f64
+    );
 }
 
 /// Commands per run, while its model says a word every five milliseconds.
@@ -105,7 +109,8 @@ async fn redis() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("redis.sock").display().to_string();
     let args = ["--port", "0", "--unixsocket", &socket, "--save", "", "--appendonly", "no", "--dir"];
-    let started = Command::new("redis-server").args(args).arg(folder.path()).stdout(std::process::Stdio::null()).spawn();
+    let started =
+        Command::new("redis-server").args(args).arg(folder.path()).stdout(std::process::Stdio::null()).spawn();
     let Ok(mut redis) = started else { return println!("redis: SKIPPED, there is no redis-server") };
     while !std::path::Path::new(&socket).exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -75,7 +75,8 @@ impl Server {
             "message": format!("@{kind}@ {message}"), "context_type": "workflow",
             "conversation_id": conversation, "background": background
         });
-        let response = self.http.post(format!("{}/chat", self.url)).bearer_auth(&self.token).json(&body).send().await.unwrap();
+        let response =
+            self.http.post(format!("{}/chat", self.url)).bearer_auth(&self.token).json(&body).send().await.unwrap();
         assert_eq!(response.status(), 200);
         response
     }
@@ -173,4 +174,3 @@ fn announce(address: SocketAddr, token: &str) {
     println!("{address} {token}");
     std::io::stdout().flush().unwrap();
 }
-

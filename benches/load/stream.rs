@@ -49,7 +49,8 @@ pub async fn count_instructions() {
             let upstream = upstream::serve(chunks).await;
             let counts_file = tempfile::NamedTempFile::new().unwrap();
             let out = format!("--callgrind-out-file={}", counts_file.path().display());
-            let mut server = Server::start_under(&["valgrind", "--quiet", "--tool=callgrind", &out], role, &upstream, &[]);
+            let mut server =
+                Server::start_under(&["valgrind", "--quiet", "--tool=callgrind", &out], role, &upstream, &[]);
             server.run("long", "hello").await;
             server.end();
             let counted = std::fs::read_to_string(counts_file.path()).unwrap();
@@ -62,4 +63,3 @@ pub async fn count_instructions() {
     }
     println!("\nratio to pass-through: {:.2}", costs[1] / costs[0]);
 }
-

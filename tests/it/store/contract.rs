@@ -8,11 +8,16 @@ use async_trait::async_trait;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard::agent::ports::clock::Clock;
-use switchboard::agent::ports::store::{NewRun, RunStart, StoreError};
+use switchboard::agent::ports::store::{
+    BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, StoreError,
+};
 use switchboard::chat::caller::Owner;
 use switchboard::chat::ids::{ConversationId, PreviewId, RunId, ToolCallId};
+use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
 use switchboard::chat::preview::{Change, Decided, Save, Verdict};
+use switchboard::chat::run::RunState;
+use switchboard::chat::stream::Usage;
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
 use switchboard::store::Store;
 
@@ -20,6 +25,9 @@ use switchboard::store::Store;
 #[async_trait]
 pub trait Database: Send + Sync {
     async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store>;
+
+    /// What the rows of `sql`, each of one text, say to somebody beside the store; it may change them too.
+    async fn ask(&self, sql: &str) -> Vec<String>;
 }
 
 /// A clock that stands until it is moved.
@@ -54,10 +62,10 @@ macro_rules! contract {
             nobody_else_sees_a_conversation
             the_same_conversation_id_of_two_owners_names_two_conversations
             no_character_of_a_name_is_refused_or_mistaken_for_another
-            two_runs_that_begin_at_once_keep_their_messages_apart
+            of_two_runs_that_begin_at_once_one_is_told_who_runs
             twenty_appends_at_once_are_all_kept
             an_append_and_the_end_at_once_agree
-            twenty_runs_that_begin_at_once_have_twenty_places
+            of_twenty_runs_that_begin_at_once_one_runs
             a_call_that_is_dropped_midway_leaves_the_store_usable
             an_append_of_unknown_fate_can_be_repeated
             runs_at_once_in_many_conversations_are_all_kept
@@ -67,7 +75,54 @@ macro_rules! contract {
             a_run_that_has_ended_takes_no_more_messages
             the_same_run_begins_once
             a_run_ends_once
+            a_run_is_found_as_it_stands
             a_closed_store_is_unavailable
+        );
+        crate::store::contract::contract!(@ $database, branches:
+            an_edit_begins_a_branch_beside_what_was_said
+            a_message_of_another_conversation_is_none_to_go_on_from
+            history_is_the_way_to_the_root
+            a_question_that_is_asked_again_stands_beside_itself
+            there_may_be_nothing_to_repeat
+            a_run_that_said_something_goes_on_after_it
+            a_run_that_said_nothing_is_asked_again
+            only_runs_that_did_not_end_well_go_on
+            a_summary_stands_for_what_does_not_fit
+            a_summary_of_another_branch_is_not_told
+        );
+        crate::store::contract::contract!(@ $database, waiting:
+            a_conversation_has_one_running_run
+            runs_wait_in_their_order
+            a_queued_run_sees_the_answer_it_waited_for
+            a_promotion_that_was_not_heard_of_is_repeated
+            a_queued_run_that_is_cancelled_never_runs
+            of_many_that_want_their_turn_at_once_one_gets_it
+            a_request_that_is_repeated_finds_its_run
+            requests_with_one_key_at_once_begin_one_run
+            a_key_is_free_after_a_day
+            cancelling_is_asked_of_whoever_runs_it
+        );
+        crate::store::contract::contract!(@ $database, leases:
+            a_beat_tells_how_every_run_stands
+            a_beat_renews_the_leases_of_its_replica_alone
+            whoever_has_no_lease_any_more_can_do_nothing
+            a_call_is_dispatched_once
+            a_call_that_was_sent_has_an_unknown_fate
+            what_was_said_is_kept_when_its_process_dies
+            text_of_a_turn_that_was_committed_is_not_kept_twice
+            runs_that_said_nothing_end_as_interrupted
+            what_was_noted_and_does_not_read_back_is_lost_and_the_run_ends
+            many_runs_are_reaped_once_by_many
+            watching_is_told_to_the_owner_and_ends_are_told_to_the_watcher
+        );
+        crate::store::contract::contract!(@ $database, trail:
+            the_trail_tells_what_happened_in_a_run
+            a_trail_entry_of_unknown_fate_can_be_repeated
+            secrets_do_not_reach_the_trail
+            long_texts_are_cut_in_the_trail
+            a_decision_is_in_the_trail_of_its_conversation
+            what_is_old_is_tidied_away
+            version_1_goes_on_working
         );
         crate::store::contract::contract!(@ $database, drafts:
             a_draft_reads_back_exactly
@@ -155,14 +210,72 @@ impl Room {
         id: RunId,
         text: &str,
         history_bytes: usize,
-    ) -> Result<RunStart, StoreError> {
-        let (owner, conversation) = (&self.owner, &self.conversation);
-        store.begin_run(NewRun { id, owner, conversation, profile: "workflow", text, history_bytes }).await
+    ) -> Result<RunStart, BeginError> {
+        let ask = Ask::Message(text.to_owned());
+        let new = NewRun { id, history_bytes, ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
+        Ok(running(store.begin_run(new).await?))
     }
 
-    /// Everything said here so far, seen by a further run.
+    /// A run as most of the stories want it.
+    pub fn new_run<'a>(&'a self, question: Question<'a>) -> NewRun<'a> {
+        NewRun {
+            id: RunId::fresh(),
+            owner: &self.owner,
+            conversation: &self.conversation,
+            context_type: "workflow",
+            question,
+            key: None,
+            queue: None,
+            background: false,
+            request_id: "req-1",
+            replica: "here",
+            lease_ms: LEASE_MS,
+            history_bytes: 0,
+        }
+    }
+
+    /// Begins a run that asks in any manner.
+    pub async fn ask(
+        &self,
+        store: &dyn Store,
+        ask: &Ask,
+        parent: Option<Parent>,
+    ) -> Result<(RunId, RunStart), BeginError> {
+        let new = self.new_run(Question::Ask { ask, parent });
+        Ok((new.id, running(store.begin_run(new).await?)))
+    }
+
+    /// Asks for a run that may wait behind so many others.
+    pub async fn queue(&self, store: &dyn Store, text: &str, queue: u32) -> Result<(RunId, Begun), BeginError> {
+        let ask = Ask::Message(text.to_owned());
+        let new = NewRun { queue: Some(queue), ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
+        Ok((new.id, store.begin_run(new).await?))
+    }
+
+    /// Asks with an idempotency key.
+    pub async fn ask_by_key(
+        &self,
+        store: &dyn Store,
+        text: &str,
+        key: RequestKey<'_>,
+    ) -> Result<(RunId, Begun), BeginError> {
+        let ask = Ask::Message(text.to_owned());
+        let new = NewRun { key: Some(key), ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
+        Ok((new.id, store.begin_run(new).await?))
+    }
+
+    /// A question with its answers, said and over.
+    pub async fn exchange(&self, store: &dyn Store, text: &str, answers: &[Message]) -> RunId {
+        let (run, _) = self.say_within(store, text, 1).await;
+        end(store, run, answers).await;
+        run
+    }
+
+    /// Everything said here so far, seen by a further run, which says nothing.
     pub async fn history(&self, store: &dyn Store) -> Vec<Message> {
-        self.say(store, "what was said?").await.1.history
+        let (run, start) = self.say(store, "what was said?").await;
+        end(store, run, &[]).await;
+        start.history
     }
 
     /// Records a preview of a workflow of this name.
@@ -178,6 +291,42 @@ impl Room {
         store.end_claim(&self.owner, id, Some(&decided)).await.unwrap();
         decided
     }
+}
+
+/// A lease that does not end during a test.
+pub const LEASE_MS: i64 = 3_600_000;
+
+/// Begun as the running one.
+#[track_caller]
+pub fn running(begun: Begun) -> RunStart {
+    match begun {
+        Begun::Running(start) => start,
+        Begun::Queued | Begun::Joined(_) => panic!("{begun:?}"),
+    }
+}
+
+/// Messages alone, the first of which is the run's `first`.
+pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
+    Commit { first, messages, first_entry: 1, trail: &[], turns: 0, usage: Usage::default() }
+}
+
+/// An end that is not a failure.
+pub fn ended(state: RunState) -> RunEnd<'static> {
+    RunEnd { state, error: None, last_event_id: 9 }
+}
+
+pub async fn append(store: &dyn Store, run: RunId, first: u32, messages: &[Message]) -> Result<(), StoreError> {
+    store.append(run, said(first, messages)).await
+}
+
+/// Completes a run that has said nothing yet, with all its answers.
+pub async fn end(store: &dyn Store, run: RunId, answers: &[Message]) {
+    store.finish_run(run, said(1, answers), ended(RunState::Completed)).await.unwrap();
+}
+
+/// Completes a run that has said all.
+pub async fn complete(store: &dyn Store, run: RunId) {
+    end(store, run, &[]).await;
 }
 
 pub fn change(name: &str) -> Change {

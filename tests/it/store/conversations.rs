@@ -24,10 +24,10 @@ pub async fn the_next_run_sees_what_was_said_and_called(database: &impl Database
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "which rule?").await;
     let [calls, results] = tool_turn();
-    store.append(run, 1, &[calls.clone(), results.clone()]).await.unwrap();
-    store.append(run, 3, &[]).await.unwrap();
-    store.append(run, 3, &[answer("rule 1")]).await.unwrap();
-    store.finish_run(run, RunOutcome::Completed, Usage::default()).await.unwrap();
+    append(&*store, run, 1, &[calls.clone(), results.clone()]).await.unwrap();
+    append(&*store, run, 3, &[]).await.unwrap();
+    append(&*store, run, 3, &[answer("rule 1")]).await.unwrap();
+    complete(&*store, run).await;
     let (_, start) = room.say(&*store, "thanks").await;
     assert_same(&start.history, &vec![user("which rule?"), calls, results, answer("rule 1")]);
     assert_eq!(start.message, UserMessage::new("thanks"));
@@ -42,7 +42,7 @@ pub async fn history_reads_back_exactly(database: &impl Database) {
         let (run, _) = room.say(&*store, text).await;
         let [calls, results] = tool_turn();
         let said = [calls, results, answer(text)];
-        store.append(run, 1, &said).await.unwrap();
+        append(&*store, run, 1, &said).await.unwrap();
         expected.push(user(text));
         expected.extend(said);
     }
@@ -69,7 +69,7 @@ pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Data
         let room = Room::at(&format!("acme/ann/c{index}"));
         for messages in &runs {
             let (run, _) = room.say_within(&*store, &text, 1).await;
-            store.append(run, 1, &messages[1..]).await.unwrap();
+            append(&*store, run, 1, &messages[1..]).await.unwrap();
         }
         let (_, start) = room.say_within(&*store, "next", bytes).await;
         let newest: Vec<_> = seen.iter().map(|at| &said[*at]).collect();
@@ -85,7 +85,7 @@ pub async fn a_conversation_of_many_messages_is_read_whole_or_cut_anywhere(datab
         let (run, _) = room.say_within(&*store, "go on", 1).await;
         let [calls, results] = tool_turn();
         let messages = [calls, results, answer(&n.to_string())];
-        store.append(run, 1, &messages).await.unwrap();
+        append(&*store, run, 1, &messages).await.unwrap();
         said.push(user("go on"));
         said.extend(messages);
     }
@@ -104,7 +104,7 @@ pub async fn a_conversation_of_many_messages_is_read_whole_or_cut_anywhere(datab
 pub async fn nobody_else_sees_a_conversation(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "my secret").await;
-    store.append(run, 1, &[answer("is safe")]).await.unwrap();
+    append(&*store, run, 1, &[answer("is safe")]).await.unwrap();
     for stranger in Room::strangers() {
         assert_same(&stranger.history(&*store).await, &Vec::<Message>::new());
     }
@@ -147,8 +147,8 @@ pub async fn no_character_of_a_name_is_refused_or_mistaken_for_another(database:
         };
         let (id, begun) = (run.id, store.begin_run(run).await.unwrap());
         assert_same(&begun.history, &Vec::<Message>::new());
-        store.append(id, 1, &[answer(&said)]).await.unwrap();
-        store.finish_run(id, RunOutcome::Completed, Usage::default()).await.unwrap();
+        append(&*store, id, 1, &[answer(&said)]).await.unwrap();
+        complete(&*store, id).await;
         drafts.push(store.create_draft(&room.owner, &conversation, &json!(index)).await.unwrap());
         let preview = room.preview(&*store, &said).await;
         room.decide(&*store, preview, &said, Verdict::Accept).await;
@@ -173,9 +173,9 @@ pub async fn two_runs_that_begin_at_once_keep_their_messages_apart(database: &im
     let seen = [first.1.history.len(), second.1.history.len()];
     assert!(seen == [0, 1] || seen == [1, 0], "one began after the other: {seen:?}");
     let [calls, results] = tool_turn();
-    store.append(second.0, 1, &[calls.clone(), results.clone()]).await.unwrap();
-    store.append(first.0, 1, &[answer("to one")]).await.unwrap();
-    store.append(second.0, 3, &[answer("to two")]).await.unwrap();
+    append(&*store, second.0, 1, &[calls.clone(), results.clone()]).await.unwrap();
+    append(&*store, first.0, 1, &[answer("to one")]).await.unwrap();
+    append(&*store, second.0, 3, &[answer("to two")]).await.unwrap();
     let one = vec![user("one"), answer("to one")];
     let two = vec![user("two"), calls, results, answer("to two")];
     let expected = if seen[0] == 0 { [one, two].concat() } else { [two, one].concat() };
@@ -187,7 +187,7 @@ pub async fn twenty_appends_at_once_are_all_kept(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "count").await;
     let pairs: Vec<_> = (0..20).map(|n| [answer(&format!("{n} a")), answer(&format!("{n} b"))]).collect();
-    let appended = join_all((1..).step_by(2).zip(&pairs).map(|(first, pair)| store.append(run, first, pair))).await;
+    let appended = join_all((1..).step_by(2).zip(&pairs).map(|(first, pair)| append(&*store, run, first, pair))).await;
     assert!(appended.iter().all(Result::is_ok), "{appended:?}");
     let history = room.history(&*store).await;
     assert_same(&history[0], &user("count"));
@@ -204,8 +204,8 @@ pub async fn runs_at_once_in_many_conversations_are_all_kept(database: &impl Dat
     let runs = rooms.iter().map(async |room| {
         for n in 0..5 {
             let (run, _) = room.say(&*store, &n.to_string()).await;
-            store.append(run, 1, &[answer(&n.to_string())]).await.unwrap();
-            store.finish_run(run, RunOutcome::Completed, Usage::default()).await.unwrap();
+            append(&*store, run, 1, &[answer(&n.to_string())]).await.unwrap();
+            complete(&*store, run).await;
         }
     });
     join_all(runs).await;
@@ -223,8 +223,8 @@ pub async fn two_stores_on_one_database_write_at_once(database: &impl Database) 
         tokio::spawn(async move {
             for n in 0..20 {
                 let (run, _) = room.say(&*store, &n.to_string()).await;
-                store.append(run, 1, &[answer(&n.to_string())]).await.unwrap();
-                store.finish_run(run, RunOutcome::Completed, Usage::default()).await.unwrap();
+                append(&*store, run, 1, &[answer(&n.to_string())]).await.unwrap();
+                complete(&*store, run).await;
             }
         })
     });
@@ -246,7 +246,7 @@ pub async fn an_append_and_the_end_at_once_agree(database: &impl Database) {
         let room = Room::at(&format!("acme/ann/c{n}"));
         let (run, _) = room.say(&*store, "go").await;
         let said = [answer("done")];
-        let append = store.append(run, 1, &said);
+        let append = append(&*store, run, 1, &said);
         let end = store.finish_run(run, RunOutcome::Cancelled, Usage::default());
         let (append, end) = if n % 2 == 0 {
             tokio::join!(append, end)
@@ -299,8 +299,8 @@ pub async fn an_append_of_unknown_fate_can_be_repeated(database: &impl Database)
     let room = Room::at("acme/ann/c1");
     let [calls, results] = tool_turn();
     let (run, _) = room.say(&*store, "go").await;
-    store.append(run, 1, &[calls.clone(), results.clone()]).await.unwrap();
-    store.append(run, 1, &[calls.clone(), results.clone(), answer("done")]).await.unwrap();
+    append(&*store, run, 1, &[calls.clone(), results.clone()]).await.unwrap();
+    append(&*store, run, 1, &[calls.clone(), results.clone(), answer("done")]).await.unwrap();
     assert_same(&room.history(&*store).await, &vec![user("go"), calls, results, answer("done")]);
 }
 
@@ -309,10 +309,10 @@ pub async fn a_restart_keeps_everything(database: &impl Database) {
     let [calls, results] = tool_turn();
     let store = database.open(ManualClock::new()).await;
     let (run, _) = room.say(&*store, "remember").await;
-    store.append(run, 1, &[calls.clone(), results.clone()]).await.unwrap();
+    append(&*store, run, 1, &[calls.clone(), results.clone()]).await.unwrap();
     store.close().await;
     let store = database.open(ManualClock::new()).await;
-    store.append(run, 3, &[answer("I do")]).await.unwrap();
+    append(&*store, run, 3, &[answer("I do")]).await.unwrap();
     assert_same(&room.history(&*store).await, &vec![user("remember"), calls, results, answer("I do")]);
 }
 
@@ -329,7 +329,7 @@ pub async fn a_run_that_has_ended_takes_no_more_messages(database: &impl Databas
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "stop").await;
     store.finish_run(run, RunOutcome::Cancelled, Usage::default()).await.unwrap();
-    let late = store.append(run, 1, &[answer("too late")]).await;
+    let late = append(&*store, run, 1, &[answer("too late")]).await;
     assert!(matches!(late, Err(StoreError::Damaged(_))), "{late:?}");
     assert_same(&room.history(&*store).await, &vec![user("stop")]);
 }

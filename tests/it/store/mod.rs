@@ -1,8 +1,12 @@
 //! The stores: one contract that every implementation passes, and what is particular to each.
 
+mod branches;
 mod contract;
 mod conversations;
 mod drafts;
+mod leases;
 mod postgres;
 mod previews;
 mod sqlite;
+mod trail;
+mod waiting;

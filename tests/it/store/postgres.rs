@@ -174,9 +174,9 @@ async fn what_fails_midway_leaves_nothing_and_has_told_nothing() {
     database
         .execute("ALTER TABLE messages ADD CONSTRAINT full_disk CHECK (body NOT LIKE '%too much%') NOT VALID")
         .await;
-    assert_unavailable(&store.append(run, 1, &[answer("one"), answer("too much"), answer("three")]).await);
+    assert_unavailable(&append(&*store, run, 1, &[answer("one"), answer("too much"), answer("three")]).await);
     assert_unavailable(&room().try_say(&*store, RunId::fresh(), "too much", 0).await);
-    store.append(run, 1, &[answer("four")]).await.unwrap();
+    append(&*store, run, 1, &[answer("four")]).await.unwrap();
     let (_, start) = room().say(&*store, "so?").await;
     assert_same(&start.history, &vec![user("go"), answer("four")]);
     assert_eq!(start.message.decisions, [accepted]);
@@ -249,7 +249,7 @@ async fn a_run_that_is_ending_waits_for_its_last_append() {
         // From here on nothing is added.
         room().history(&*store).await
     };
-    let (appended, history) = tokio::join!(store.append(run, 1, &said), end);
+    let (appended, history) = tokio::join!(append(&*store, run, 1, &said), end);
     appended.unwrap();
     assert_same(&history, &vec![user("go"), answer("one"), answer("two"), answer("three")]);
 }
@@ -282,7 +282,7 @@ async fn a_server_that_crashes_and_starts_again_has_all_that_was_promised() {
             let mut begun = Some(begun);
             let mut next = first;
             loop {
-                match writer.append(run, next, &[answer(&next.to_string())]).await {
+                match append(&*writer, run, next, &[answer(&next.to_string())]).await {
                     Ok(()) => next += 1,
                     failed => break (next - 1, failed),
                 }
@@ -301,7 +301,7 @@ async fn a_server_that_crashes_and_starts_again_has_all_that_was_promised() {
         store.ready().await.unwrap();
         // The last one may have been kept unheard; saying it again does no harm.
         kept = acknowledged + 1;
-        store.append(run, kept, &[answer(&kept.to_string())]).await.unwrap();
+        append(&*store, run, kept, &[answer(&kept.to_string())]).await.unwrap();
     }
     let expected: Vec<_> = std::iter::once(user("0")).chain((1..=kept).map(|n| answer(&n.to_string()))).collect();
     assert_same(&room().history(&*store).await, &expected);
@@ -347,7 +347,7 @@ async fn a_server_that_does_not_answer_keeps_nobody_waiting_for_ever() {
             let store = store.clone();
             tokio::spawn(async move {
                 loop {
-                    if let failed @ Err(_) = store.append(run, n, &[answer("yes")]).await {
+                    if let failed @ Err(_) = append(&*store, run, n, &[answer("yes")]).await {
                         break failed;
                     }
                 }

@@ -102,7 +102,7 @@ async fn a_store_in_memory_works_and_is_its_own() {
     let first = open_url("sqlite::memory:").await.unwrap();
     let second = open_url("sqlite::memory:").await.unwrap();
     let (run, _) = room().say(&*first, "hello").await;
-    first.append(run, 1, &[answer("hi")]).await.unwrap();
+    append(&*first, run, 1, &[answer("hi")]).await.unwrap();
     assert_same(&room().history(&*first).await, &vec![user("hello"), answer("hi")]);
     assert_same(&room().history(&*second).await, &Vec::<Message>::new());
     assert_eq!(first.accepted_changes(&room().owner, &room().conversation).await.unwrap(), []);
@@ -158,10 +158,10 @@ async fn an_append_that_fails_midway_leaves_nothing() {
         let store = database.sqlite().await;
         let (run, _) = room().say(&*store, "go").await;
         database.execute(failure).await;
-        let failed = store.append(run, 1, &[answer("one"), answer("too much"), answer("three")]).await;
+        let failed = append(&*store, run, 1, &[answer("one"), answer("too much"), answer("three")]).await;
         assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
         store.ready().await.unwrap();
-        store.append(run, 1, &[answer("four")]).await.unwrap();
+        append(&*store, run, 1, &[answer("four")]).await.unwrap();
         assert_same(&room().history(&*store).await, &vec![user("go"), answer("four")]);
     }
 }
@@ -297,7 +297,7 @@ async fn every_call_waits_while_another_process_writes_for_a_moment() {
     let store = database.sqlite().await;
     let Room { owner, conversation } = room();
     let (run, _) = while_locked(&database, room().say(&*store, "patience")).await;
-    while_locked(&database, store.append(run, 1, &[answer("yes")])).await.unwrap();
+    while_locked(&database, append(&*store, run, 1, &[answer("yes")])).await.unwrap();
     while_locked(&database, store.finish_run(run, RunOutcome::Completed, Usage::default())).await.unwrap();
     let body = serde_json::json!({});
     let draft = while_locked(&database, store.create_draft(&owner, &conversation, &body)).await.unwrap();
