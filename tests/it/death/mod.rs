@@ -61,6 +61,11 @@ impl Machine {
         self.folder.serve(&self.settings())
     }
 
+    /// Starts the server and does not wait for it.
+    pub fn start(&self) -> Serving {
+        self.folder.start(&self.settings())
+    }
+
     /// Ada's token.
     pub fn token(&self) -> String {
         self.folder.token_with(&["--user", "ada"], &self.settings())
@@ -74,11 +79,6 @@ impl Machine {
 /// A backend that does everything at once.
 pub async fn backend() -> Upstream {
     Upstream::choosing(|_| Some(Answer::ok("application/json", r#"{"done": true}"#))).await
-}
-
-/// A model that says nothing: nobody asks it.
-pub async fn nobody() -> Upstream {
-    Upstream::script([]).await
 }
 
 /// Somebody's way to a server.
@@ -218,6 +218,31 @@ pub async fn problem(response: Response) -> (u16, String) {
     let body: Value = response.json().await.unwrap();
     assert_eq!(retry_after, status == 503, "{body}");
     (status, body["code"].as_str().unwrap().to_owned())
+}
+
+/// A new run that is refused, with this code.
+pub async fn refused(client: &Client, code: &str) {
+    eventually(&format!("refused as {code}"), async || {
+        let response = client.chat(&message("refused", "Hello?")).await;
+        (response.status() != 200).then_some(())?;
+        assert_eq!(problem(response).await, (503, code.to_owned()));
+        Some(())
+    })
+    .await;
+}
+
+/// A run that begins and is answered, once one can.
+pub async fn answered(client: &Client, conversation: &str) {
+    eventually("runs begin again", async || {
+        let response = client.chat(&message(conversation, "Hello again")).await;
+        if response.status() != 200 {
+            assert_eq!(problem(response).await.0, 503);
+            return None;
+        }
+        assert_eq!(end_of(&rest(response).await), "message_complete");
+        Some(())
+    })
+    .await;
 }
 
 /// A message of a conversation in the profile with the tool that writes.

@@ -5,37 +5,12 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::super::{Client, background, end_of, eventually, message, problem, rest, said};
+use super::super::{answered, background, end_of, eventually, message, refused, rest, said};
 use super::Pair;
 use crate::runs::{gated, header, read_until};
 use crate::support::model::{says, turn};
 use crate::support::postgres::TestPostgres;
 use crate::support::upstream::Answer;
-
-/// A new run that is refused, with this code.
-async fn refused(client: &Client, code: &str) {
-    eventually(&format!("refused as {code}"), async || {
-        let response = client.chat(&message("refused", "Hello?")).await;
-        (response.status() != 200).then_some(())?;
-        assert_eq!(problem(response).await, (503, code.to_owned()));
-        Some(())
-    })
-    .await;
-}
-
-/// A run that begins and is answered, once one can.
-async fn answered(client: &Client, conversation: &str) {
-    eventually("runs begin again", async || {
-        let response = client.chat(&message(conversation, "Hello again")).await;
-        if response.status() != 200 {
-            assert_eq!(problem(response).await.0, 503);
-            return None;
-        }
-        assert_eq!(end_of(&rest(response).await), "message_complete");
-        Some(())
-    })
-    .await;
-}
 
 fn hello() -> Answer {
     says("Hello.").answer()
