@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::{Client, Machine, answered, backend, background, end_of, eventually, message, refused, rest, said};
 use crate::runs::{header, read_until};
 use crate::support::model::{messages, says, turn};
-use crate::support::upstream::{Answer, Request, Upstream};
+use crate::support::upstream::{Request, Upstream};
 
 /// Mounts a small disk, says so, and takes it away when the standard input ends, which it does however the test's process ends.
 const ATTEND: &str =
