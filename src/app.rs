@@ -31,7 +31,7 @@ use crate::http::{self, Readiness, Services, server};
 use crate::llm::{self, Router, Section, Vendor};
 use crate::probe::{self, Report};
 use crate::runs::log::{self, EventLog, LogError};
-use crate::runs::{Parts, Runs};
+use crate::runs::{Parts, Runs, Summariser};
 use crate::store::{self, Store};
 use crate::tools::backend::Backend;
 use crate::tools::executor::Toolbox;
@@ -130,6 +130,8 @@ impl App {
             store: store.clone(),
             leases: store.clone(),
             log: log.clone(),
+            summaries: store.clone(),
+            summariser: config.summariser(),
             profiles,
             settings: config.runs.settings(config.limits.history_bytes),
         };
@@ -139,6 +141,7 @@ impl App {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
             previews: desk.clone(),
+            conversations: store.clone(),
             readiness: Arc::new(StoreReady(store.clone())),
             agent_chat: Arc::new(AgentChat {
                 max_message_bytes: config.limits.message_bytes,
@@ -292,6 +295,13 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
             }
         }
     }
+    let is_known = |origin: &ModelOrigin| choices.iter().any(|choice: &ModelChoice| choice.models.contains(origin));
+    match config.summariser() {
+        Summariser::Model(origin) if !is_known(&origin) => {
+            choices.push(ModelChoice::of(origin, config.llm.max_tokens));
+        }
+        Summariser::Model(_) | Summariser::SameModel | Summariser::Nobody => {}
+    }
     choices
 }
 
@@ -362,11 +372,15 @@ fn default_models(config: &Config) -> Result<Vec<ModelOrigin>, StartError> {
     if problems.is_empty() { Ok(models) } else { Err(StartError::Config(problems)) }
 }
 
-/// All models that some profile may ask.
+/// All models that some profile may ask, or a summary.
 fn router(config: &Config, profiles: &Profiles) -> Result<Router, llm::ConnectError> {
     let demo = DemoModel::new();
     let origin = demo.origin().clone();
-    let wanted = profiles.all().flat_map(|profile| profile.models.origins());
+    let summariser = match config.summariser() {
+        Summariser::Model(origin) => Some(origin),
+        Summariser::SameModel | Summariser::Nobody => None,
+    };
+    let wanted = profiles.all().flat_map(|profile| profile.models.origins()).chain(&summariser);
     let router = Router::connect(&config.llm, wanted.filter(|wanted| **wanted != origin))?;
     Ok(router.with(origin, Arc::new(demo)))
 }

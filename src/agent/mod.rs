@@ -19,4 +19,5 @@ pub mod prompt;
 pub mod run;
 mod state;
 pub mod stop;
+pub mod summary;
 pub mod turn;

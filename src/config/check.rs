@@ -8,9 +8,10 @@ use url::Url;
 use super::{BackendMode, Config, Problem};
 use crate::chat::input::OnBusy;
 use crate::chat::message::ModelOrigin;
+use crate::demo::model::DemoModel;
 use crate::http::auth::Mode;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
-use crate::runs::log;
+use crate::runs::{Summariser, log};
 
 /// An hour: clocks that differ by more are broken, and a token must end some time.
 const MAX_LEEWAY_S: u64 = 3600;
@@ -48,6 +49,7 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
         let reason = format!("must be {} to {}", LEASE_S.start(), LEASE_S.end());
         problems.push(Problem::new("runs.lease_s", reason));
     }
+    summariser(config, problems);
     // The url may hold a password, so it is not repeated.
     if events.url != "local" && !log::is_shared(&events.url) {
         problems.push(Problem::new("events.url", "must be \"local\" or begin with redis:// or rediss://"));
@@ -55,6 +57,30 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b':' | b'.');
     if events.prefix.is_empty() || events.prefix.len() > 64 || !events.prefix.bytes().all(is_plain) {
         problems.push(Problem::new("events.prefix", "must be 1 to 64 of A-Z a-z 0-9 _ - : ."));
+    }
+}
+
+/// Who summarises what no longer fits; what is no model is noted.
+pub(super) fn summariser(config: &Config, problems: &mut Vec<Problem>) -> Summariser {
+    let origin = match config.runs.summary_model.trim() {
+        "" => return Summariser::SameModel,
+        "off" => return Summariser::Nobody,
+        "demo" => Ok(DemoModel::new().origin().clone()),
+        name => config.llm.model(name),
+    };
+    match origin {
+        Ok(origin) => {
+            let mut wrong = Vec::new();
+            provider(&origin.provider, &config.llm, &mut wrong);
+            // It may be a provider that answers too, of which all is known already.
+            wrong.retain(|problem| !problems.contains(problem));
+            problems.append(&mut wrong);
+            Summariser::Model(origin)
+        }
+        Err(error) => {
+            problems.push(Problem::new("runs.summary_model", error.to_string()));
+            Summariser::Nobody
+        }
     }
 }
 

@@ -172,6 +172,11 @@ impl Config {
         }
     }
 
+    /// Who summarises what no longer fits, as `[runs] summary_model` says.
+    pub fn summariser(&self) -> runs::Summariser {
+        check::summariser(self, &mut Vec::new())
+    }
+
     /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not for use.
     pub fn readable(sources: &Sources) -> Option<Self> {
         layers::read(sources, &mut Vec::new())

@@ -6,6 +6,8 @@ mod accept;
 mod answer;
 pub mod auth;
 mod chat;
+mod conversation_views;
+mod conversations;
 mod health;
 mod previews;
 pub mod problem;
@@ -27,6 +29,7 @@ use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+use crate::agent::ports::conversations::ConversationStore;
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::previews::PreviewDesk;
 use crate::agent::ports::store::StoreError;
@@ -71,6 +74,8 @@ pub struct Services {
     pub authenticator: Arc<dyn Authenticator>,
     /// Decides previews.
     pub previews: Arc<dyn PreviewDesk>,
+    /// Shows and changes conversations.
+    pub conversations: Arc<dyn ConversationStore>,
     /// Tells whether a run could be served now.
     pub readiness: Arc<dyn Readiness>,
     /// The native protocol.
@@ -101,6 +106,13 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/agent/runs/{run_id}/events", get(runs::events))
         .route("/v1/agent/runs/{run_id}/cancel", post(runs::cancel))
         .route("/v1/agent/runs/{run_id}/continue", post(runs::go_on))
+        .route("/v1/agent/conversations", get(conversations::list))
+        .route(
+            "/v1/agent/conversations/{conversation_id}",
+            get(conversations::get).patch(conversations::rename).delete(conversations::delete),
+        )
+        .route("/v1/agent/conversations/{conversation_id}/export", get(conversations::export))
+        .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))

@@ -12,6 +12,7 @@ use super::live::Live;
 use super::log::EventLog;
 use super::log::ring::{Reader, Sees};
 use super::reading::{Attached, Of};
+use super::summary::Summaries;
 use super::{Runs, StartError};
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::store::{
@@ -182,6 +183,7 @@ impl Runs {
             lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
             history_bytes: self.settings.history_bytes,
+            summaries: self.summaries.clone(),
         };
         let place = self.live.enter(live.clone());
         let running = async move {
@@ -223,6 +225,7 @@ struct Task {
     lease_ms: i64,
     queue: Option<u32>,
     history_bytes: usize,
+    summaries: Arc<Summaries>,
 }
 
 /// Tells whoever asked how it began: the record of the run that the same request began before, if there is one.
@@ -250,7 +253,6 @@ impl Task {
         };
         let since = std::time::Instant::now();
         let answer = self.store.begin_run(new).await;
-        self.live.renewed(since);
         // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
         let start = match answer {
             Err(error) => {
@@ -262,10 +264,12 @@ impl Task {
                 return drop(begun.send(Ok(Some(record))));
             }
             Ok(Begun::Running(start)) => {
+                self.live.has_begun(since);
                 let _ = begun.send(Ok(None));
                 start
             }
             Ok(Begun::Queued) => {
+                self.live.has_begun(since);
                 let _ = begun.send(Ok(None));
                 match self.turn().await {
                     Ok(start) => start,
@@ -273,7 +277,8 @@ impl Task {
                 }
             }
         };
-        let Self { agent, live, caller, asked, .. } = self;
+        let Self { agent, live, caller, asked, summaries, .. } = self;
+        let of = (caller.owner.clone(), asked.conversation.clone());
         let context = asked.manner.context.clone();
         let system = system_prompt(&asked.profile, context.as_ref());
         let run = Run {
@@ -287,6 +292,7 @@ impl Task {
             start,
         };
         agent.drive(run, &*live, &live.stop).await;
+        summaries.after(live.id, of, &asked.model);
     }
 
     /// Waits until the runs before this one have ended; the terminal event when this one ends first.

@@ -28,6 +28,8 @@ pub struct Config {
     pub retention_s: u64,
     /// Days that the trail is kept; 0 means for ever.
     pub trail_days: u32,
+    /// Who summarises what no longer fits: `provider:model`, empty for whoever answered, `off` for nobody.
+    pub summary_model: String,
 }
 
 /// The same as the engine uses it.

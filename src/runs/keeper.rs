@@ -106,7 +106,7 @@ impl Runs {
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
-        let live = self.live.all();
+        let live = self.live.all_begun();
         if live.is_empty() {
             return Ok(());
         }

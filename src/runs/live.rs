@@ -23,6 +23,8 @@ pub(super) struct Live {
     pub(super) stop: Stop,
     /// Cancelled when nothing of it is left to commit.
     pub(super) settled: CancellationToken,
+    /// Whether the store knows it.
+    begun: AtomicBool,
     /// Whether it goes on when nobody reads.
     pub(super) background: bool,
     /// How many read it here.
@@ -57,6 +59,7 @@ impl Live {
             id,
             stop: Stop::default(),
             settled: CancellationToken::new(),
+            begun: AtomicBool::new(false),
             background,
             readers: AtomicUsize::new(0),
             watched: AtomicBool::new(false),
@@ -82,6 +85,12 @@ impl Live {
     /// Notes that what [`Self::progress`] gave was not kept.
     pub(super) fn progress_lost(&self) {
         self.said().grown = true;
+    }
+
+    /// Notes that the store knows it, with a lease since before `since`.
+    pub(super) fn has_begun(&self, since: Instant) {
+        self.renewed(since);
+        self.begun.store(true, Ordering::SeqCst);
     }
 
     /// Notes that the lease was renewed by a beat that began at `since`.
@@ -161,6 +170,11 @@ impl LiveRuns {
     /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<Live>> {
         self.lock().values().cloned().collect()
+    }
+
+    /// Those that the store knows: of one that is just beginning it would say that it is gone.
+    pub(super) fn all_begun(&self) -> Vec<Arc<Live>> {
+        self.lock().values().filter(|live| live.begun.load(Ordering::SeqCst)).cloned().collect()
     }
 
     /// Returns when there is none.

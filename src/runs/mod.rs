@@ -11,14 +11,16 @@ mod keeper;
 mod live;
 pub mod log;
 mod reading;
+mod summary;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agent::menu::NotOffered;
+use crate::agent::ports::conversations::SummaryStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::store::{BeginError, RunStore, StoreError};
 use crate::agent::profile::Profiles;
@@ -30,12 +32,14 @@ use crate::chat::run::RunRecord;
 
 pub use begin::Request;
 pub use reading::Attached;
+pub use summary::Summariser;
 
 use config::Settings;
 use live::{Live, LiveRuns};
 use log::ring::{Reader, Sees};
 use log::{EventLog, LogError};
 use reading::{Hold, Of};
+use summary::Summaries;
 
 /// How long a reader waits for a log that lags behind the one where it got its cursor.
 const LAG: Duration = Duration::from_secs(1);
@@ -51,6 +55,7 @@ pub struct Runs {
     log: Arc<dyn EventLog>,
     profiles: Profiles,
     settings: Settings,
+    summaries: Arc<Summaries>,
     /// This process's name among the replicas.
     replica: String,
     live: Arc<LiveRuns>,
@@ -69,6 +74,10 @@ pub struct Parts {
     pub leases: Arc<dyn Leases>,
     /// Where their events are kept.
     pub log: Arc<dyn EventLog>,
+    /// Where summaries are kept.
+    pub summaries: Arc<dyn SummaryStore>,
+    /// Who writes them.
+    pub summariser: Summariser,
     /// Who may answer.
     pub profiles: Profiles,
     /// The rules.
@@ -133,7 +142,17 @@ pub enum AttachError {
 impl Runs {
     /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
     pub fn new(parts: Parts, replica: String) -> Arc<Self> {
-        let Parts { agent, store, leases, log, profiles, settings } = parts;
+        let Parts { agent, store, leases, log, summaries, summariser, profiles, settings } = parts;
+        let (tasks, draining) = (TaskTracker::new(), CancellationToken::new());
+        let summaries = Summaries {
+            store: summaries,
+            llm: agent.llm.clone(),
+            by: summariser,
+            history_bytes: settings.history_bytes,
+            tasks: tasks.clone(),
+            draining: draining.clone(),
+            busy: Mutex::default(),
+        };
         let runs = Arc::new(Self {
             agent,
             store,
@@ -141,10 +160,11 @@ impl Runs {
             log,
             profiles,
             settings,
+            summaries: Arc::new(summaries),
             replica,
             live: Arc::default(),
-            tasks: TaskTracker::new(),
-            draining: CancellationToken::new(),
+            tasks,
+            draining,
         });
         keeper::spawn(&runs);
         runs

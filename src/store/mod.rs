@@ -22,8 +22,10 @@ mod schema;
 mod scope;
 mod settle;
 mod sqlite;
+mod summary;
 mod trail;
 mod transcript;
+mod view;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +34,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 
 use crate::agent::ports::clock::Clock;
+use crate::agent::ports::conversations::{ConversationStore, SummaryStore};
 use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::previews::PreviewStore;
@@ -58,7 +61,7 @@ impl Default for Config {
 
 /// An open database behind all of its ports.
 #[async_trait]
-pub trait Store: RunStore + Leases + DraftStore + PreviewStore {
+pub trait Store: RunStore + Leases + ConversationStore + SummaryStore + DraftStore + PreviewStore {
     /// Whether a run could begin now.
     ///
     /// # Errors

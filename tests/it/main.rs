@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod conversations;
 mod death;
 #[cfg(test)]
 mod demo_backend;

@@ -1,7 +1,7 @@
 //! The store on PostgreSQL: a pool of connections that any number of processes may share a database through. A commit has
 //! happened when somebody hears of it, and a future that is dropped midway leaves nothing behind.
 //!
-//! **Invariant:** transactions run `READ COMMITTED`, whatever the server's default: each statement sees what was committed
+//! **Invariant:** transactions that write run `READ COMMITTED`, whatever the server's default: each statement sees what was committed
 //! before it, and no statement fails because somebody else was quicker. So whoever reads first and writes then has to hold
 //! what was read: by a change (`begin_run` changes its conversation first), by `for_update!`, or by [`take_turns`].
 
@@ -49,6 +49,8 @@ mod previews;
 mod ready;
 #[path = "../sql/runs/mod.rs"]
 mod runs;
+#[path = "../sql/views/mod.rs"]
+mod views;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +80,11 @@ impl PostgresStore {
     /// A transaction that may write. Dropped without commit it is rolled back.
     async fn write(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
         self.pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await
+    }
+
+    /// A transaction whose statements all read the same state.
+    async fn read(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
     }
 
     /// Where a single statement reads.

@@ -55,6 +55,8 @@ mod previews;
 mod ready;
 #[path = "../sql/runs/mod.rs"]
 mod runs;
+#[path = "../sql/views/mod.rs"]
+mod views;
 
 use std::sync::Arc;
 
@@ -81,6 +83,11 @@ impl SqliteStore {
     /// A transaction that may write. Dropped without commit it is rolled back.
     async fn write(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
         self.writer.begin_with("BEGIN IMMEDIATE").await
+    }
+
+    /// A transaction whose statements all read the same state.
+    async fn read(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+        self.readers.begin().await
     }
 
     /// Where a single statement reads.

@@ -1,0 +1,222 @@
+//! What conversations look like in JSON bodies: serde counterparts of the port's views, which have none by law.
+
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::views::{RunBody, time};
+use crate::agent::ports::conversations::{
+    CallView, ConversationExport, ConversationHead, ConversationView, MessageExport, MessageView, Paged, Role,
+    RunExport, TrailItem,
+};
+
+/// A part of the list of conversations.
+#[derive(Serialize)]
+pub(super) struct ListBody {
+    items: Vec<HeadBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+impl ListBody {
+    pub(super) fn of(page: Paged<ConversationHead>) -> Self {
+        Self { items: page.items.into_iter().map(HeadBody::of).collect(), next_cursor: page.next }
+    }
+}
+
+/// A conversation in a list.
+#[derive(Serialize)]
+pub(super) struct HeadBody {
+    id: String,
+    title: String,
+    context_type: String,
+    created_at: String,
+    updated_at: String,
+    message_count: u64,
+}
+
+impl HeadBody {
+    pub(super) fn of(head: ConversationHead) -> Self {
+        Self {
+            id: head.id.to_string(),
+            title: head.title,
+            context_type: head.context_type,
+            created_at: time(head.created_at_ms),
+            updated_at: time(head.updated_at_ms),
+            message_count: head.message_count,
+        }
+    }
+}
+
+/// A conversation with its messages.
+#[derive(Serialize)]
+pub(super) struct ConversationBody {
+    #[serde(flatten)]
+    head: HeadBody,
+    messages: Vec<MessageBody>,
+}
+
+impl ConversationBody {
+    pub(super) fn of(view: ConversationView) -> Self {
+        let messages = view.messages.into_iter().map(MessageBody::of).collect();
+        Self { head: HeadBody::of(view.head), messages }
+    }
+}
+
+#[derive(Serialize)]
+struct MessageBody {
+    id: String,
+    role: &'static str,
+    text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallBody>,
+    created_at: String,
+}
+
+impl MessageBody {
+    fn of(message: MessageView) -> Self {
+        Self {
+            id: message.id.to_string(),
+            role: match message.role {
+                Role::User => "user",
+                Role::Assistant => "assistant",
+            },
+            text: message.text,
+            tool_calls: message.calls.into_iter().map(CallBody::of).collect(),
+            created_at: time(message.created_at_ms),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CallBody {
+    id: String,
+    name: String,
+    state: &'static str,
+}
+
+impl CallBody {
+    fn of(call: CallView) -> Self {
+        Self { id: call.id, name: call.name, state: call.fate.name() }
+    }
+}
+
+/// All of a conversation.
+#[derive(Serialize)]
+pub(super) struct ExportBody {
+    conversation: HeadBody,
+    runs: Vec<RunExportBody>,
+    trail: Vec<TrailItemBody>,
+}
+
+impl ExportBody {
+    pub(super) fn of(export: ConversationExport) -> Self {
+        Self {
+            conversation: HeadBody::of(export.head),
+            runs: export.runs.into_iter().map(RunExportBody::of).collect(),
+            trail: export.trail.into_iter().map(TrailItemBody).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RunExportBody {
+    #[serde(flatten)]
+    run: RunBody,
+    context_type: String,
+    /// `null` at the beginning.
+    parent_message_id: Option<String>,
+    messages: Vec<MessageExportBody>,
+}
+
+impl RunExportBody {
+    fn of(export: RunExport) -> Self {
+        Self {
+            run: RunBody::of(&export.run),
+            context_type: export.run.context_type,
+            parent_message_id: export.parent.map(|parent| parent.to_string()),
+            messages: export.messages.into_iter().map(MessageExportBody::of).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct MessageExportBody {
+    id: String,
+    kind: String,
+    created_at: String,
+    body: Box<RawValue>,
+}
+
+impl MessageExportBody {
+    fn of(message: MessageExport) -> Self {
+        Self {
+            id: message.id.to_string(),
+            kind: message.kind,
+            created_at: time(message.created_at_ms),
+            body: message.body,
+        }
+    }
+}
+
+/// A part of a trail.
+#[derive(Serialize)]
+pub(super) struct TrailBody {
+    items: Vec<TrailItemBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+impl TrailBody {
+    pub(super) fn of(page: Paged<TrailItem>) -> Self {
+        Self { items: page.items.into_iter().map(TrailItemBody).collect(), next_cursor: page.next }
+    }
+}
+
+/// An entry: when, what and in which run, and whatever else was kept of it beside that.
+struct TrailItemBody(TrailItem);
+
+impl Serialize for TrailItemBody {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(item) = self;
+        let Fields(fields) = serde_json::from_str(item.body.get()).map_err(serde::ser::Error::custom)?;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("at", &time(item.at_ms))?;
+        map.serialize_entry("kind", &item.kind)?;
+        map.serialize_entry("run_id", &item.run.map(|run| run.to_string()))?;
+        for (name, value) in fields.iter().filter(|(name, _)| !matches!(name.as_str(), "at" | "kind" | "run_id")) {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// The fields of a JSON object in their order, each as it was written, however deep.
+struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+
+        impl<'de> Visitor<'de> for Each {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Each)
+    }
+}

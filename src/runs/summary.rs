@@ -1,0 +1,116 @@
+//! Summaries of what no longer fits a conversation's history, made after a run has ended: nobody waits for one. What is not
+//! summarised is left out of the next run's history, as it would be without.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+
+use crate::agent::ports::conversations::SummaryStore;
+use crate::agent::ports::llm::LlmProvider;
+use crate::agent::ports::store::StoreError;
+use crate::agent::summary::{SummaryError, summarise};
+use crate::chat::caller::Owner;
+use crate::chat::causes::Causes;
+use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::message::ModelOrigin;
+use crate::chat::model::ModelChoice;
+
+/// Who writes summaries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Summariser {
+    /// Nobody.
+    Nobody,
+    /// Whoever answered.
+    SameModel,
+    /// This model.
+    Model(ModelOrigin),
+}
+
+/// Makes summaries.
+pub(super) struct Summaries {
+    pub(super) store: Arc<dyn SummaryStore>,
+    pub(super) llm: Arc<dyn LlmProvider>,
+    pub(super) by: Summariser,
+    pub(super) history_bytes: usize,
+    pub(super) tasks: TaskTracker,
+    pub(super) draining: CancellationToken,
+    /// The conversations that are being summarised: one summary at a time in each.
+    pub(super) busy: Mutex<HashSet<Of>>,
+}
+
+/// A conversation.
+pub(super) type Of = (Owner, ConversationId);
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error("it could not be made")]
+    Made(#[from] SummaryError),
+    #[error("it could not be kept")]
+    Kept(#[from] StoreError),
+}
+
+impl Summaries {
+    /// Summarises what no longer fits after `run`, which has ended and was answered by `model`, in a task of its own. It is given up when
+    /// the server drains; what fails is tried again after the next run.
+    pub(super) fn after(self: &Arc<Self>, run: RunId, of: Of, model: &ModelChoice) {
+        let model = match &self.by {
+            Summariser::Nobody => return,
+            Summariser::SameModel => model.clone(),
+            Summariser::Model(origin) => ModelChoice { models: vec![origin.clone()], ..model.clone() },
+        };
+        let span = tracing::info_span!("agent.summary", run.id = %run, conversation.id = %of.1);
+        let Some(turn) = Turn::take(self.clone(), of) else { return };
+        let task = async move {
+            let summaries = &turn.summaries;
+            tokio::select! {
+                biased;
+                () = summaries.draining.cancelled() => {}
+                () = summaries.make(run, &model) => {}
+            }
+        };
+        self.tasks.spawn(task.instrument(span));
+    }
+
+    async fn make(&self, run: RunId, model: &ModelChoice) {
+        match self.try_make(run, model).await {
+            Ok(None) => {}
+            Ok(Some(bytes)) => tracing::info!(summary_bytes = bytes, "older part of a conversation summarised"),
+            // Deleted meanwhile.
+            Err(Failed::Kept(StoreError::RunEnded)) => {}
+            Err(error) => tracing::warn!(error = %Causes(&error), "older part of a conversation not summarised"),
+        }
+    }
+
+    /// How long the new summary is; `None` when there was nothing to summarise.
+    async fn try_make(&self, run: RunId, model: &ModelChoice) -> Result<Option<usize>, Failed> {
+        let Some(what) = self.store.unsummarised(run, self.history_bytes).await? else { return Ok(None) };
+        let summary = summarise(&*self.llm, model, &what, self.history_bytes).await?;
+        self.store.keep_summary(what.upto, &summary).await?;
+        Ok(Some(summary.len()))
+    }
+}
+
+/// A conversation's turn to be summarised, given back when dropped.
+struct Turn {
+    summaries: Arc<Summaries>,
+    of: Of,
+}
+
+impl Turn {
+    /// The conversation's turn; `None` while somebody has it.
+    fn take(summaries: Arc<Summaries>, of: Of) -> Option<Self> {
+        let is_free = summaries.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone());
+        // Only made when it is: dropping one gives the turn back.
+        is_free.then(|| Self { summaries, of })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.summaries.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.of);
+    }
+}

@@ -1,0 +1,61 @@
+//! A conversation with the messages of its newest branch.
+
+use super::heads::find_head;
+use super::{Connection, SqlStore, asked_by_server};
+use crate::agent::ports::conversations::{ConversationView, MessageView};
+use crate::chat::ids::{ConversationId, MessageId, RunId};
+use crate::store::fault::Fault;
+use crate::store::scope::Scope;
+use crate::store::transcript::{self, RecordError};
+use crate::store::view::{self, Kept};
+
+/// A message of a branch: its run, its number there, when it was kept, kind, body.
+type Row = (String, i64, i64, String, String);
+
+impl SqlStore {
+    pub(super) async fn try_conversation(
+        &self,
+        scope: &Scope,
+        id: &ConversationId,
+    ) -> Result<Option<ConversationView>, Fault> {
+        let mut transaction = self.read().await?;
+        let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(None) };
+        let messages = newest_branch(&mut transaction, scope, id).await?;
+        Ok(Some(ConversationView { head, messages }))
+    }
+}
+
+async fn newest_branch(
+    connection: &mut Connection,
+    scope: &Scope,
+    id: &ConversationId,
+) -> Result<Vec<MessageView>, Fault> {
+    let rows: Vec<Row> = sqlx::query_as(concat!(
+        with_path!(
+            "SELECT conversation, MAX(run_seq) FROM runs
+             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 GROUP BY conversation"
+        ),
+        "SELECT r.id, m.seq, CASE WHEN m.created_at = 0 THEN r.started_at ELSE m.created_at END, m.kind, m.body ",
+        from_path!(),
+        "AND (m.kind = 'tool_results' OR ",
+        is_seen!("$4"),
+        ") ORDER BY m.run_seq, m.seq",
+    ))
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(id.as_str())
+    .bind(asked_by_server()?)
+    .fetch_all(connection)
+    .await?;
+    let kept = rows.into_iter().map(|(run, seq, created_at_ms, kind, body)| {
+        let message = transcript::decode(&kind, &body)?;
+        let run = RunId::parse(&run).map_err(RecordError::from)?;
+        Ok(Kept { id: message_id(run, seq), created_at_ms, message })
+    });
+    Ok(view::messages(kept.collect::<Result<_, Fault>>()?))
+}
+
+/// The id of a stored message.
+pub(super) fn message_id(run: RunId, seq: i64) -> MessageId {
+    MessageId { run, seq: u32::try_from(seq).unwrap_or(u32::MAX) }
+}

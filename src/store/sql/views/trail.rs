@@ -1,0 +1,76 @@
+//! The trail of a conversation, as it was kept.
+
+use serde_json::value::RawValue;
+
+use super::{Connection, SqlStore};
+use crate::agent::ports::conversations::{Paged, TrailItem};
+use crate::chat::ids::{ConversationId, RunId};
+use crate::store::fault::Fault;
+use crate::store::scope::Scope;
+use crate::store::transcript::RecordError;
+
+/// An entry: its number among all, time, kind, run, body.
+type Row = (i64, i64, String, Option<String>, String);
+
+impl SqlStore {
+    pub(super) async fn try_trail(
+        &self,
+        scope: &Scope,
+        id: &ConversationId,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<Paged<TrailItem>>, Fault> {
+        let mut transaction = self.read().await?;
+        let there: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3")
+                .bind(&scope.tenant)
+                .bind(&scope.user)
+                .bind(id.as_str())
+                .fetch_one(&mut *transaction)
+                .await?;
+        if there == 0 {
+            return Ok(None);
+        }
+        let mut rows = rows(&mut transaction, scope, id, after, i64::from(limit) + 1).await?;
+        let has_more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let next = rows.last().filter(|_| has_more).map(|(id, ..)| id.to_string());
+        let items = rows.into_iter().map(item).collect::<Result<_, _>>()?;
+        Ok(Some(Paged { items, next }))
+    }
+}
+
+/// All of the trail.
+pub(super) async fn whole_trail(
+    connection: &mut Connection,
+    scope: &Scope,
+    id: &ConversationId,
+) -> Result<Vec<TrailItem>, Fault> {
+    rows(connection, scope, id, 0, i64::MAX).await?.into_iter().map(item).collect()
+}
+
+async fn rows(
+    connection: &mut Connection,
+    scope: &Scope,
+    id: &ConversationId,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<Row>, sqlx::Error> {
+    sqlx::query_as(
+        "SELECT id, at, kind, run_id, body FROM trail
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id > $4 ORDER BY id LIMIT $5",
+    )
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(id.as_str())
+    .bind(after)
+    .bind(limit)
+    .fetch_all(connection)
+    .await
+}
+
+fn item((_, at_ms, kind, run, body): Row) -> Result<TrailItem, Fault> {
+    let run = run.map(|run| RunId::parse(&run)).transpose().map_err(RecordError::from)?;
+    let body = RawValue::from_string(body).map_err(RecordError::json("trail entry"))?;
+    Ok(TrailItem { at_ms, kind, run, body })
+}

@@ -1,0 +1,82 @@
+//! Where a summary ends: which runs of a branch are old enough to be told in one; and a summary as it is stored.
+
+use super::transcript::RecordError;
+
+/// A summary as JSON text, which holds any character in every database.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn encode_summary(text: &str) -> Result<String, RecordError> {
+    serde_json::to_string(text).map_err(RecordError::json("summary"))
+}
+
+/// The summary in `body`.
+///
+/// # Errors
+/// When it is not what [`encode_summary`] wrote.
+pub(super) fn decode_summary(body: &str) -> Result<String, RecordError> {
+    serde_json::from_str(body).map_err(RecordError::json("summary"))
+}
+
+/// A run of a branch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sized {
+    pub(super) run_seq: i64,
+    /// Of its messages on the branch, as stored.
+    pub(super) bytes: usize,
+    /// Whether all its messages are on the branch: a summary of a run stands for all of it.
+    pub(super) is_whole: bool,
+}
+
+/// The last run that the next summary covers, of the runs that none covers yet, oldest first; `None` when they fit into `history_bytes` or
+/// none can be covered.
+///
+/// The newest run stays in any case, and those before it that fit half of the room with it, so that one summary serves several runs. A
+/// summary covers no more than `history_bytes` at once, so that it can be made; what is left comes next.
+pub(super) fn cut(runs: &[Sized], history_bytes: usize) -> Option<i64> {
+    let sum = |runs: &[Sized]| runs.iter().fold(0_usize, |sum, run| sum.saturating_add(run.bytes));
+    if sum(runs) <= history_bytes {
+        return None;
+    }
+    let newest = runs.len().checked_sub(1)?;
+    let stay = (0..newest).find(|first| sum(&runs[*first..]) <= history_bytes / 2).unwrap_or(newest);
+    let old = &runs[..stay];
+    let ends = || old.iter().enumerate().filter(|(_, run)| run.is_whole);
+    let within = ends().rfind(|(at, _)| sum(&old[..=*at]) <= history_bytes);
+    within.or_else(|| ends().next()).map(|(_, run)| run.run_seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sized, cut};
+
+    /// Runs numbered from 0; a negative size is a run that is only there in part.
+    fn runs(sizes: &[i64]) -> Vec<Sized> {
+        let sized = sizes.iter().enumerate().map(|(at, size)| Sized {
+            run_seq: i64::try_from(at).unwrap(),
+            bytes: usize::try_from(size.abs()).unwrap(),
+            is_whole: *size >= 0,
+        });
+        sized.collect()
+    }
+
+    #[test]
+    fn the_older_runs_are_covered_and_the_newer_half_of_the_room_is_not() {
+        let rows: [(&[i64], Option<i64>, &str); 11] = [
+            (&[], None, "nothing"),
+            (&[50, 50], None, "everything fits, to the byte"),
+            (&[101], None, "the only run stays, however large it is"),
+            (&[30, 30, 30, 30], Some(2), "one run of 30 fits half of 100"),
+            (&[30, 30, 25, 25], Some(1), "two runs of 25 fill half of it"),
+            (&[60, 60], Some(0), "the newest run stays though it is larger than half"),
+            (&[10, 200], Some(0), "and though it is larger than all"),
+            (&[60, 60, 60, 10], Some(0), "one summary covers no more than the room; the rest comes next"),
+            (&[300, 10, 10], Some(0), "except for a run that is larger by itself"),
+            (&[40, -40, 40, 10], Some(0), "a run that is there in part ends no summary"),
+            (&[-90, 90], None, "and where there is no other, there is none"),
+        ];
+        for (sizes, expected, reason) in rows {
+            assert_eq!(cut(&runs(sizes), 100), expected, "{reason}");
+        }
+    }
+}

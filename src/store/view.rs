@@ -1,0 +1,147 @@
+//! What users see of stored conversations, as pure functions of rows: titles, cursors, messages.
+
+use crate::agent::ports::conversations::{CallView, MessageView, Role};
+use crate::chat::ids::{ConversationId, MessageId, ToolCallId};
+use crate::chat::message::Message;
+use crate::chat::tool::ToolResult;
+use crate::chat::trail::CallFate;
+use crate::chat::unfinished::fate;
+
+/// The longest title that is made of a message, in characters: a line in a list.
+const TITLE_CHARS: usize = 80;
+
+/// The title that a conversation has by itself: its first message's first line with anything on it, cut at a word.
+pub(super) fn title(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let Some((end, _)) = line.char_indices().nth(TITLE_CHARS) else { return line };
+    // One place is the ellipsis's.
+    let kept = line.char_indices().nth(TITLE_CHARS - 1).map_or(end, |(at, _)| at);
+    let head = &line[..kept];
+    // A word that ends just there stays; a single word that is longer is cut anywhere.
+    let cut = match line[kept..].starts_with(char::is_whitespace) {
+        true => head,
+        false => head.rfind(char::is_whitespace).map_or(head, |at| &head[..at]),
+    };
+    format!("{}…", cut.trim_end())
+}
+
+/// Where a part of the list of conversations ends: its last one's time of change and id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HeadCursor {
+    pub(super) updated_at: i64,
+    pub(super) id: String,
+}
+
+impl HeadCursor {
+    /// Before the first one.
+    pub(super) fn start() -> Self {
+        Self { updated_at: i64::MAX, id: String::new() }
+    }
+
+    /// The cursor in `text`, as [`Self::text`] wrote it.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (updated_at, id) = text.split_once('.')?;
+        let id = ConversationId::parse(id).ok()?;
+        Some(Self { updated_at: number(updated_at)?, id: id.to_string() })
+    }
+
+    /// The cursor as text; opaque to whoever gets it.
+    pub(super) fn text(&self) -> String {
+        format!("{}.{}", self.updated_at, self.id)
+    }
+}
+
+/// The number in `text`, which has digits only and no zero before them: each number has one text.
+pub(super) fn number(text: &str) -> Option<i64> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_plain = digits && (text.len() == 1 || !text.starts_with('0'));
+    is_plain.then(|| text.parse().ok()).flatten()
+}
+
+/// A message of a branch, as it was kept.
+pub(super) struct Kept {
+    pub(super) id: MessageId,
+    pub(super) created_at_ms: i64,
+    pub(super) message: Message,
+}
+
+/// The messages that a user sees: `kept` without the tools' results, which tell what became of the calls before them.
+pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
+    let mut seen: Vec<MessageView> = Vec::new();
+    for Kept { id, created_at_ms, message } in kept {
+        match message {
+            Message::User(user) => {
+                let (text, calls) = (user.text, Vec::new());
+                seen.push(MessageView { id, role: Role::User, text, calls, created_at_ms });
+            }
+            Message::Assistant(said) => {
+                let calls = said.calls().map(|call| call_view(&call.id, &call.name)).collect();
+                seen.push(MessageView { id, role: Role::Assistant, text: said.text(), calls, created_at_ms });
+            }
+            Message::ToolResults(results) => {
+                let asked = seen.last_mut().filter(|asked| asked.id.run == id.run);
+                for call in asked.into_iter().flat_map(|asked| &mut asked.calls) {
+                    tell(call, &results);
+                }
+            }
+        }
+    }
+    seen
+}
+
+/// A call before its result is known, which is what one without a result stays.
+fn call_view(id: &ToolCallId, name: &str) -> CallView {
+    CallView { id: id.as_str().to_owned(), name: name.to_owned(), fate: CallFate::NotRun }
+}
+
+fn tell(call: &mut CallView, results: &[ToolResult]) {
+    if let Some(result) = results.iter().find(|result| result.id.as_str() == call.id) {
+        call.fate = fate(result);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HeadCursor, number, title};
+
+    #[test]
+    fn a_title_is_the_first_line_cut_at_a_word() {
+        let eighty = "x".repeat(80);
+        let words = "word ".repeat(20);
+        let rows = [
+            ("Why did it fire?", "Why did it fire?".to_owned(), "a short message is its own title"),
+            ("\n  \n Two \nlines", "Two".to_owned(), "the first line that says anything"),
+            ("a\tb\u{0}c", "a b c".to_owned(), "no control characters"),
+            (&eighty, eighty.clone(), "80 characters fit"),
+            (&format!("{eighty}y"), format!("{}…", "x".repeat(79)), "one word too long is cut anywhere"),
+            (&words, format!("{}…", "word ".repeat(15) + "word"), "a word that ends at the border stays"),
+            (&format!("ab {words}"), format!("ab {}…", "word ".repeat(15).trim_end()), "no half of a word"),
+            (&"ü".repeat(81), format!("{}…", "ü".repeat(79)), "characters are counted, not bytes"),
+            ("", String::new(), "nothing has no title"),
+        ];
+        for (text, expected, reason) in rows {
+            assert_eq!(title(text), expected, "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_reads_back_and_nonsense_is_none() {
+        let cursor = HeadCursor { updated_at: 17, id: "a.b:c".into() };
+        assert_eq!(HeadCursor::parse(&cursor.text()), Some(cursor));
+        let rows = [
+            ("", "nothing"),
+            ("17", "no id"),
+            ("17.", "an empty id"),
+            (".c", "no time"),
+            ("-1.c", "a sign"),
+            ("017.c", "another text of the same number"),
+            ("17.a b", "an id with a space"),
+            ("99999999999999999999.c", "a number beyond all times"),
+        ];
+        for (text, reason) in rows {
+            assert_eq!(HeadCursor::parse(text), None, "{reason}");
+        }
+        assert_eq!((number("0"), number("10"), number("1 ")), (Some(0), Some(10), None));
+    }
+}
