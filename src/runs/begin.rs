@@ -149,10 +149,10 @@ impl Runs {
     /// Whether the run ends before `until`.
     async fn ends_before(&self, owner: &Owner, run: RunId, until: Instant) -> bool {
         loop {
-            if let Some(live) = self.live.get(run) {
-                if timeout(until.saturating_duration_since(Instant::now()), live.settled.cancelled()).await.is_err() {
-                    return false;
-                }
+            if let Some(live) = self.live.get(run)
+                && timeout(until.saturating_duration_since(Instant::now()), live.settled.cancelled()).await.is_err()
+            {
+                return false;
             }
             match self.store.find_run(owner, run).await {
                 Ok(Some(record)) if record.state.is_live() => {}
