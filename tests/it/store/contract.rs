@@ -1,12 +1,14 @@
 //! The stores' contract: a database to open, a clock to set, the words that the stories are told in, and the list of all
 //! stories. An implementation passes with one line: `contract!(open_new_database)`.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use sqlx::migrate::Migrator;
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::store::{
     BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, StoreError,
@@ -47,6 +49,14 @@ impl Clock for ManualClock {
     fn now_ms(&self) -> i64 {
         self.0.load(Ordering::SeqCst)
     }
+}
+
+/// The schema of version 1 alone, of the migrations in `folder`.
+pub async fn first_migration(folder: &str) -> Migrator {
+    let first = "0001_conversations_drafts_previews.sql";
+    let alone = tempfile::tempdir().unwrap();
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(first), alone.path().join(first)).unwrap();
+    Migrator::new(alone.path()).await.unwrap()
 }
 
 /// Makes a test of every story of the contract; `$database` is a function that gives a new, empty

@@ -16,9 +16,9 @@ use switchboard::store::{Config, OpenError, Store, open};
 use tokio::sync::Barrier;
 
 use super::contract::{
-    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, user,
+    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, first_migration, said, user,
 };
-use super::{conversations, drafts, leases, previews, waiting};
+use super::{conversations, drafts, leases, previews, trail, waiting};
 use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
 
@@ -121,6 +121,14 @@ async fn whom_the_server_does_not_let_in_is_told_so_without_the_password() {
     assert!(error.contains("permission denied for schema public"), "the right password is let in: {error}");
     let error = refusal(&database.url.replace("switchboard_test_", "hunter2_")).await;
     assert!(error.contains("does not exist"), "{error}");
+}
+
+#[tokio::test]
+async fn what_version_1_kept_is_kept() {
+    let Some(database) = new_database().await else { return };
+    let first = first_migration("src/store/postgres/migrations").await;
+    first.run(&mut database.beside().await).await.unwrap();
+    trail::what_version_1_kept_is_kept(&database).await;
 }
 
 #[tokio::test]

@@ -19,8 +19,9 @@ use switchboard::store::{Config, OpenError, Store, open};
 use tempfile::TempDir;
 
 use super::contract::{
-    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, user,
+    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, first_migration, said, user,
 };
+use super::trail;
 
 mod file {
     super::contract!(crate::store::sqlite::SqliteFile::new_database);
@@ -233,6 +234,16 @@ async fn a_damaged_preview_is_reported_and_stays_as_it_was() {
     let state: String =
         sqlx::query_scalar("SELECT state FROM previews").fetch_one(&mut database.beside().await).await.unwrap();
     assert_eq!(state, "pending");
+}
+
+#[tokio::test]
+async fn what_version_1_kept_is_kept() {
+    let database = SqliteFile::new();
+    std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
+    std::fs::write(&database.path, "").unwrap();
+    let first = first_migration("src/store/sqlite/migrations").await;
+    first.run(&mut database.beside().await).await.unwrap();
+    trail::what_version_1_kept_is_kept(&database).await;
 }
 
 #[tokio::test]

@@ -227,6 +227,35 @@ fn finish_as_version_1(run: RunId, outcome: &str) -> String {
     )
 }
 
+/// The database as version 1 left it, with a run that was answered, one that failed, and one whose process died; then as this version
+/// finds it. `database` has the schema of version 1.
+pub async fn what_version_1_kept_is_kept(database: &impl Database) {
+    let room = Room::at("acme/ann/c1");
+    let runs = [RunId::fresh(), RunId::fresh(), RunId::fresh()];
+    for (run, text) in runs.iter().zip(["one", "two", "three"]) {
+        begin_as_version_1(database, *run, text).await;
+    }
+    let body = json!({"provider": "demo", "model": "rules", "parts": [{"text": {"text": "1"}}]});
+    database.ask(&say_as_version_1(runs[0], 1, "assistant", &body)).await;
+    database.ask(&finish_as_version_1(runs[0], "completed")).await;
+    database.ask(&finish_as_version_1(runs[1], "failed")).await;
+    let store = database.open(ManualClock::new()).await;
+    let mut found = Vec::new();
+    for run in runs {
+        let record = store.find_run(&room.owner, run).await.unwrap().unwrap();
+        assert_eq!((&*record.context_type, record.created_at_ms), ("old", 5));
+        found.push((record.state, record.finished_at_ms, record.usage.input_tokens));
+    }
+    let expected =
+        [(RunState::Completed, Some(6), 1), (RunState::Failed, Some(6), 1), (RunState::Interrupted, Some(5), 0)];
+    assert_eq!(found, expected);
+    // A process of version 1 was still running it, and ends it now.
+    database.ask(&finish_as_version_1(runs[2], "completed")).await;
+    assert_eq!(store.find_run(&room.owner, runs[2]).await.unwrap().unwrap().state, RunState::Completed);
+    let said = vec![user("one"), answer("1"), user("two"), user("three")];
+    assert_same(&room.history(&*store).await, &said);
+}
+
 pub async fn version_1_goes_on_working(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
