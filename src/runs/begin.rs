@@ -253,7 +253,6 @@ impl Task {
         };
         let since = std::time::Instant::now();
         let answer = self.store.begin_run(new).await;
-        self.live.renewed(since);
         // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
         let start = match answer {
             Err(error) => {
@@ -265,10 +264,12 @@ impl Task {
                 return drop(begun.send(Ok(Some(record))));
             }
             Ok(Begun::Running(start)) => {
+                self.live.has_begun(since);
                 let _ = begun.send(Ok(None));
                 start
             }
             Ok(Begun::Queued) => {
+                self.live.has_begun(since);
                 let _ = begun.send(Ok(None));
                 match self.turn().await {
                     Ok(start) => start,

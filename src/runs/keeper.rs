@@ -106,8 +106,7 @@ impl Runs {
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
-        let mut live = self.live.all();
-        live.retain(|live| live.has_begun());
+        let live = self.live.all_begun();
         if live.is_empty() {
             return Ok(());
         }

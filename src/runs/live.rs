@@ -23,6 +23,8 @@ pub(super) struct Live {
     pub(super) stop: Stop,
     /// Cancelled when nothing of it is left to commit.
     pub(super) settled: CancellationToken,
+    /// Whether the store knows it.
+    begun: AtomicBool,
     /// Whether it goes on when nobody reads.
     pub(super) background: bool,
     /// How many read it here.
@@ -49,7 +51,6 @@ struct Lease {
     began: Instant,
     /// When it was last renewed, in milliseconds after `began`.
     renewed_ms: AtomicU64,
-    has_begun: AtomicBool,
 }
 
 impl Live {
@@ -58,17 +59,13 @@ impl Live {
             id,
             stop: Stop::default(),
             settled: CancellationToken::new(),
+            begun: AtomicBool::new(false),
             background,
             readers: AtomicUsize::new(0),
             watched: AtomicBool::new(false),
             writer,
             said: Mutex::default(),
-            lease: Lease {
-                life: lease,
-                began: Instant::now(),
-                renewed_ms: AtomicU64::new(0),
-                has_begun: AtomicBool::new(false),
-            },
+            lease: Lease { life: lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
         })
     }
 
@@ -90,14 +87,14 @@ impl Live {
         self.said().grown = true;
     }
 
-    /// Whether the store has it: until it has begun it has no lease to renew, and is not gone either.
-    pub(super) fn has_begun(&self) -> bool {
-        self.lease.has_begun.load(Ordering::SeqCst)
+    /// Notes that the store knows it, with a lease since before `since`.
+    pub(super) fn has_begun(&self, since: Instant) {
+        self.renewed(since);
+        self.begun.store(true, Ordering::SeqCst);
     }
 
-    /// Notes that the lease was renewed by a beat, or by the run's beginning, that began at `since`.
+    /// Notes that the lease was renewed by a beat that began at `since`.
     pub(super) fn renewed(&self, since: Instant) {
-        self.lease.has_begun.store(true, Ordering::SeqCst);
         let ms = u64::try_from(since.saturating_duration_since(self.lease.began).as_millis()).unwrap_or(u64::MAX);
         self.lease.renewed_ms.fetch_max(ms, Ordering::Relaxed);
     }
@@ -173,6 +170,11 @@ impl LiveRuns {
     /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<Live>> {
         self.lock().values().cloned().collect()
+    }
+
+    /// Those that the store knows: of one that is just beginning it would say that it is gone.
+    pub(super) fn all_begun(&self) -> Vec<Arc<Live>> {
+        self.lock().values().filter(|live| live.begun.load(Ordering::SeqCst)).cloned().collect()
     }
 
     /// Returns when there is none.

@@ -1,13 +1,15 @@
-//! Where conversations, drafts and previews are kept: one database behind the three ports of [`crate::agent::ports`].
+//! Where runs, drafts and previews are kept: one database behind the ports of [`crate::agent::ports`].
 //!
 //! SQLite and PostgreSQL are asked the same: what is said to them stands once, in `sql/`, and is compiled twice, as a module
 //! of `sqlite` and as one of `postgres`. There `super` names the database's own: its connection, its store with `write()`,
-//! `readers()` and `clock`, and its locks (`take_turns`, `for_update!`, `skip_locked!`). Code that is generic over sqlx's
+//! `readers()` and `clock`, its locks (`take_turns`, `for_update!`, `skip_locked!`), its own time (`database_now!`) and how it reads
+//! lists (`each_of!`, `progress_in!`). Code that is generic over sqlx's
 //! databases instead would carry dozens of bounds at every function. Statements number their parameters, `$1`, `$2` …,
 //! which both databases take. Opening, migrating and beginning a transaction are each database's own.
 //!
 //! **Invariant:** every statement that reads or changes somebody's data names the owner's tenant and user; a run, which the
-//! ports name by its id alone, is looked up together with its owner first. Only the removal of expired drafts names none.
+//! ports name by its id alone, is looked up together with its owner first. What looks at nothing but times and processes names none:
+//! leases, and the removal of what has expired.
 //! **Invariant:** a caller's token is never stored.
 
 mod calling;

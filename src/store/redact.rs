@@ -110,25 +110,25 @@ fn has_content(value: &Value) -> bool {
 
 /// A text without secrets.
 fn clean(text: &str, texts: u32) -> Cow<'_, str> {
-    if let Some(texts) = texts.checked_sub(1).filter(|_| text.trim_start().starts_with(['{', '[', '"'])) {
-        if let Ok(json) = serde_json::from_str::<Value>(text) {
-            let mut cleaned = json.clone();
-            within(&mut cleaned, texts);
-            return if cleaned == json { Cow::Borrowed(text) } else { Cow::Owned(cleaned.to_string()) };
-        }
+    if let Some(texts) = texts.checked_sub(1).filter(|_| text.trim_start().starts_with(['{', '[', '"']))
+        && let Ok(json) = serde_json::from_str::<Value>(text)
+    {
+        let mut cleaned = json.clone();
+        within(&mut cleaned, texts);
+        return if cleaned == json { Cow::Borrowed(text) } else { Cow::Owned(cleaned.to_string()) };
     }
     let mut cleaned = String::new();
     let mut kept = 0;
     let mut at = 0;
     while at < text.len() {
-        if is_boundary(text, at) {
-            if let Some((from, to)) = secret_at(text, at) {
-                cleaned.push_str(&text[kept..from]);
-                cleaned.push_str(REDACTED);
-                kept = to;
-                at = to.max(at + 1);
-                continue;
-            }
+        if is_boundary(text, at)
+            && let Some((from, to)) = secret_at(text, at)
+        {
+            cleaned.push_str(&text[kept..from]);
+            cleaned.push_str(REDACTED);
+            kept = to;
+            at = to;
+            continue;
         }
         at += text[at..].chars().next().map_or(1, char::len_utf8);
     }

@@ -24,7 +24,7 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
 const ONLY_IN: [(&str, &[&str]); 11] = [
     ("axum::", &["src/http/", "src/demo/backend/", "src/app.rs"]),
     ("sqlx::", &["src/store/"]),
-    ("redis::", &["src/runs/log/redis/", "src/app.rs"]),
+    ("redis::", &["src/runs/log/"]),
     ("reqwest::", &["src/llm/", "src/tools/backend.rs", "src/app.rs"]),
     ("StatusCode", &["src/http/", "src/demo/backend/", "src/tools/backend.rs", "src/llm/"]),
     ("content_chunk", &["src/dialect/"]),

@@ -8,9 +8,11 @@ use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PreviewId};
 use crate::chat::preview::{Change, Decided, Preview, Verdict};
+use crate::chat::trail::Happened;
 use crate::store::change::{decode_change, decode_decided, encode_change, encode_decided};
 use crate::store::fault::{Fault, attempt};
 use crate::store::scope::Scope;
+use crate::store::trail::encode_entry;
 use crate::store::transcript::RecordError;
 
 /// A claim's life in milliseconds: a minute, the port's promise.
@@ -128,20 +130,24 @@ impl SqlStore {
             Verdict::Accept => "accepted",
             Verdict::Reject => "rejected",
         };
+        let now = self.clock.now_ms();
+        let what = Happened::PreviewDecided(decided.clone());
+        let entry = encode_entry(&what)?;
         let mut transaction = self.write().await?;
-        let settled = sqlx::query(
+        let settled: Option<String> = sqlx::query_scalar(
             "UPDATE previews SET state = $1, decision = $2, decided_at = $3, claimed_at = NULL
-             WHERE tenant = $4 AND user_id = $5 AND id = $6 AND state = 'claimed'",
+             WHERE tenant = $4 AND user_id = $5 AND id = $6 AND state = 'claimed'
+             RETURNING conversation",
         )
         .bind(state)
         .bind(&decision)
-        .bind(self.clock.now_ms())
+        .bind(now)
         .bind(&scope.tenant)
         .bind(&scope.user)
         .bind(id.to_string())
-        .execute(&mut *transaction)
+        .fetch_optional(&mut *transaction)
         .await?;
-        if settled.rows_affected() == 0 {
+        let Some(conversation) = settled else {
             let same: i64 = sqlx::query_scalar(
                 "SELECT COUNT(*) FROM previews WHERE tenant = $1 AND user_id = $2 AND id = $3 AND decision = $4",
             )
@@ -152,7 +158,20 @@ impl SqlStore {
             .fetch_one(&mut *transaction)
             .await?;
             return if same == 0 { Err(Fault::NotClaimed(id)) } else { Ok(()) };
-        }
+        };
+        // A tool may keep a preview before anything was said, and then there is no conversation to tell of.
+        sqlx::query(
+            "INSERT INTO trail (tenant, user_id, conversation, at, kind, body)
+             SELECT tenant, user_id, id, $4, $5, $6 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
+        )
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(conversation)
+        .bind(now)
+        .bind(what.kind())
+        .bind(entry)
+        .execute(&mut *transaction)
+        .await?;
         transaction.commit().await?;
         Ok(())
     }

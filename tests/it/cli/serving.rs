@@ -110,7 +110,7 @@ async fn an_open_stream_gets_the_drain_time_and_then_its_terminal_event() {
     }
     let frames = frames::parse(&text);
     assert_eq!(frames::names(&frames), ["message_start", "content_chunk", "error"]);
-    assert_eq!(frames[2].data["code"], "cancelled");
+    assert_eq!(frames[2].data["code"], "interrupted");
     assert_eq!(serving.ended().await, Some(0), "{}", folder.stderr());
     model.clients_gone(1).await;
 }
@@ -134,6 +134,6 @@ async fn a_second_signal_ends_the_drain_time_at_once() {
     }
     serving.terminate();
     let frames = frames::parse(&response.text().await.unwrap());
-    assert_eq!(frames.last().unwrap().data["code"], "cancelled");
+    assert_eq!(frames.last().unwrap().data["code"], "interrupted");
     assert_eq!(serving.ended().await, Some(0), "{}", folder.stderr());
 }

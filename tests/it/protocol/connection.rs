@@ -209,7 +209,7 @@ async fn a_run_that_outlasts_the_drain_time_is_told_so() {
     let rest = running.text().await.unwrap();
     let frames = frames::parse(&rest);
     assert_eq!(frames::names(&frames), ["error"]);
-    assert_eq!(frames::data(&frames, "error")["code"], "cancelled");
+    assert_eq!(frames::data(&frames, "error")["code"], "interrupted");
     stopping.await.unwrap();
 }
 

@@ -38,7 +38,7 @@ url = "mysql://user@db.example.com/switchboard"
 max_connections = 0
 
 [events]
-url = "redis://cache"
+url = "nats://localhost"
 
 [log]
 level = "info,switchboard=loud"
@@ -68,7 +68,7 @@ city = "Oslo"
         "auth.hs256_secret: must be a string",
         "auth.leeway_s: must be at most 3600",
         "backend.base_url: must begin with http:// or https://",
-        "events.url: must be \"local\"; other event logs are not available yet",
+        "events.url: must be \"local\" or begin with redis:// or rediss://",
         "limits: must be a section",
         "llm.claude.api_key: is required",
         "llm.max_tokens: invalid value: integer `-1`, expected u32",

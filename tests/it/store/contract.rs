@@ -145,7 +145,7 @@ macro_rules! contract {
             a_decision_that_was_not_heard_of_may_be_repeated_but_not_changed
             a_decision_needs_a_claim
             the_next_run_of_the_conversation_is_told_once
-            two_runs_that_begin_at_once_are_not_both_told
+            of_two_runs_that_begin_at_once_one_is_told
             more_decisions_than_fit_one_run_are_told_by_the_next
             accepted_changes_come_newest_first
             nobody_else_sees_accepted_changes
@@ -276,6 +276,13 @@ impl Room {
         let (run, start) = self.say(store, "what was said?").await;
         end(store, run, &[]).await;
         start.history
+    }
+
+    /// The message that a run begins with; it says nothing.
+    pub async fn told(&self, store: &dyn Store, text: &str) -> UserMessage {
+        let (run, start) = self.say(store, text).await;
+        complete(store, run).await;
+        start.message
     }
 
     /// Records a preview of a workflow of this name.

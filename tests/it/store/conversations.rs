@@ -3,14 +3,19 @@
 use futures::future::join_all;
 use serde_json::json;
 use switchboard::agent::ports::drafts::DraftError;
-use switchboard::agent::ports::store::{NewRun, RunOutcome, StoreError};
+use switchboard::agent::ports::store::{BeginError, Commit, NewRun, Question, RunEnd, StoreError};
 use switchboard::chat::caller::Owner;
+use switchboard::chat::event::Failure;
 use switchboard::chat::ids::{ConversationId, RunId};
+use switchboard::chat::input::Ask;
 use switchboard::chat::message::{Message, UserMessage};
 use switchboard::chat::preview::Verdict;
+use switchboard::chat::run::{RunRecord, RunState};
 use switchboard::chat::stream::Usage;
 
-use super::contract::{Database, ManualClock, Room, answer, assert_same, tool_turn, user};
+use super::contract::{
+    Database, ManualClock, Room, answer, append, assert_same, complete, end, ended, running, said, tool_turn, user,
+};
 
 pub async fn a_new_conversation_begins_without_history(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
@@ -39,10 +44,9 @@ pub async fn history_reads_back_exactly(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     let mut expected = Vec::new();
     for text in texts {
-        let (run, _) = room.say(&*store, text).await;
         let [calls, results] = tool_turn();
         let said = [calls, results, answer(text)];
-        append(&*store, run, 1, &said).await.unwrap();
+        room.exchange(&*store, text, &said).await;
         expected.push(user(text));
         expected.extend(said);
     }
@@ -68,8 +72,7 @@ pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Data
         // Asking lengthens the conversation, so each row asks in its own.
         let room = Room::at(&format!("acme/ann/c{index}"));
         for messages in &runs {
-            let (run, _) = room.say_within(&*store, &text, 1).await;
-            append(&*store, run, 1, &messages[1..]).await.unwrap();
+            room.exchange(&*store, &text, &messages[1..]).await;
         }
         let (_, start) = room.say_within(&*store, "next", bytes).await;
         let newest: Vec<_> = seen.iter().map(|at| &said[*at]).collect();
@@ -82,15 +85,16 @@ pub async fn a_conversation_of_many_messages_is_read_whole_or_cut_anywhere(datab
     let room = Room::at("acme/ann/c1");
     let mut said = Vec::new();
     for n in 0..50 {
-        let (run, _) = room.say_within(&*store, "go on", 1).await;
         let [calls, results] = tool_turn();
         let messages = [calls, results, answer(&n.to_string())];
-        append(&*store, run, 1, &messages).await.unwrap();
+        room.exchange(&*store, "go on", &messages).await;
         said.push(user("go on"));
         said.extend(messages);
     }
     for bytes in [10_000, 20_000, 30_000, 0] {
-        let seen = room.say_within(&*store, "next", bytes).await.1.history;
+        let (run, start) = room.say_within(&*store, "next", bytes).await;
+        complete(&*store, run).await;
+        let seen = start.history;
         let cut = said.len() - seen.len();
         assert_eq!(bytes == 0, cut == 0, "{bytes}");
         // All but the question that stands before the cut.
@@ -108,6 +112,13 @@ pub async fn nobody_else_sees_a_conversation(database: &impl Database) {
     for stranger in Room::strangers() {
         assert_same(&stranger.history(&*store).await, &Vec::<Message>::new());
     }
+    for stranger in ["other/ann/c1", "acme/bob/c1"].map(Room::at) {
+        assert_eq!(store.find_run(&stranger.owner, run).await.unwrap(), None);
+        assert_eq!(store.request_cancel(&stranger.owner, run).await.unwrap(), None);
+        let again = Question::Continue(run);
+        let begun = store.begin_run(stranger.new_run(again)).await;
+        assert!(matches!(begun, Err(BeginError::NoSuchMessage)), "{begun:?}");
+    }
 }
 
 pub async fn the_same_conversation_id_of_two_owners_names_two_conversations(database: &impl Database) {
@@ -115,7 +126,7 @@ pub async fn the_same_conversation_id_of_two_owners_names_two_conversations(data
     // Joined without care, the parts of these names would be the same text.
     let rooms = ["a/b/c", "a/bc/c", "ab/c/c", "/ab/c", "/a/c", "a//c"].map(Room::at);
     for (index, room) in rooms.iter().enumerate() {
-        room.say(&*store, &index.to_string()).await;
+        room.exchange(&*store, &index.to_string(), &[]).await;
     }
     for (index, room) in rooms.iter().enumerate() {
         assert_same(&room.history(&*store).await, &vec![user(&index.to_string())]);
@@ -137,18 +148,18 @@ pub async fn no_character_of_a_name_is_refused_or_mistaken_for_another(database:
     let (mut drafts, mut previews) = (Vec::new(), Vec::new());
     for (index, room) in rooms.iter().enumerate() {
         let said = index.to_string();
+        let ask = Ask::Message(said.clone());
         let run = NewRun {
-            id: RunId::fresh(),
-            owner: &room.owner,
-            conversation: &conversation,
-            profile: "nul \0",
-            text: &said,
-            history_bytes: 0,
+            context_type: "nul \0",
+            request_id: "\u{1}\0",
+            replica: "\0",
+            ..room.new_run(Question::Ask { ask: &ask, parent: None })
         };
-        let (id, begun) = (run.id, store.begin_run(run).await.unwrap());
+        let (id, begun) = (run.id, running(store.begin_run(run).await.unwrap()));
         assert_same(&begun.history, &Vec::<Message>::new());
-        append(&*store, id, 1, &[answer(&said)]).await.unwrap();
-        complete(&*store, id).await;
+        end(&*store, id, &[answer(&said)]).await;
+        let record = store.find_run(&room.owner, id).await.unwrap().unwrap();
+        assert_eq!((&*record.context_type, &*record.request_id), ("nul \0", "\u{1}\0"));
         drafts.push(store.create_draft(&room.owner, &conversation, &json!(index)).await.unwrap());
         let preview = room.preview(&*store, &said).await;
         room.decide(&*store, preview, &said, Verdict::Accept).await;
@@ -166,20 +177,19 @@ pub async fn no_character_of_a_name_is_refused_or_mistaken_for_another(database:
     }
 }
 
-pub async fn two_runs_that_begin_at_once_keep_their_messages_apart(database: &impl Database) {
+pub async fn of_two_runs_that_begin_at_once_one_is_told_who_runs(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    let (first, second) = tokio::join!(room.say(&*store, "one"), room.say(&*store, "two"));
-    let seen = [first.1.history.len(), second.1.history.len()];
-    assert!(seen == [0, 1] || seen == [1, 0], "one began after the other: {seen:?}");
-    let [calls, results] = tool_turn();
-    append(&*store, second.0, 1, &[calls.clone(), results.clone()]).await.unwrap();
-    append(&*store, first.0, 1, &[answer("to one")]).await.unwrap();
-    append(&*store, second.0, 3, &[answer("to two")]).await.unwrap();
-    let one = vec![user("one"), answer("to one")];
-    let two = vec![user("two"), calls, results, answer("to two")];
-    let expected = if seen[0] == 0 { [one, two].concat() } else { [two, one].concat() };
-    assert_same(&room.history(&*store).await, &expected);
+    let ids = [RunId::fresh(), RunId::fresh()];
+    let begun = tokio::join!(room.try_say(&*store, ids[0], "one", 0), room.try_say(&*store, ids[1], "two", 0));
+    let (first, refused) = match begun {
+        (Ok(_), Err(refused)) => (0, refused),
+        (Err(refused), Ok(_)) => (1, refused),
+        both => panic!("{both:?}"),
+    };
+    assert!(matches!(refused, BeginError::Busy { running } if running == ids[first]), "{refused:?}");
+    end(&*store, ids[first], &[answer("done")]).await;
+    assert_same(&room.history(&*store).await, &vec![user(["one", "two"][first]), answer("done")]);
 }
 
 pub async fn twenty_appends_at_once_are_all_kept(database: &impl Database) {
@@ -189,6 +199,7 @@ pub async fn twenty_appends_at_once_are_all_kept(database: &impl Database) {
     let pairs: Vec<_> = (0..20).map(|n| [answer(&format!("{n} a")), answer(&format!("{n} b"))]).collect();
     let appended = join_all((1..).step_by(2).zip(&pairs).map(|(first, pair)| append(&*store, run, first, pair))).await;
     assert!(appended.iter().all(Result::is_ok), "{appended:?}");
+    complete(&*store, run).await;
     let history = room.history(&*store).await;
     assert_same(&history[0], &user("count"));
     let mut found: Vec<_> = history[1..].chunks(2).map(|pair| format!("{pair:?}")).collect();
@@ -222,7 +233,11 @@ pub async fn two_stores_on_one_database_write_at_once(database: &impl Database) 
         let room = room.clone();
         tokio::spawn(async move {
             for n in 0..20 {
-                let (run, _) = room.say(&*store, &n.to_string()).await;
+                let run = RunId::fresh();
+                while let Err(busy) = room.try_say(&*store, run, &n.to_string(), 0).await {
+                    assert!(matches!(busy, BeginError::Busy { .. }), "{busy:?}");
+                    tokio::task::yield_now().await;
+                }
                 append(&*store, run, 1, &[answer(&n.to_string())]).await.unwrap();
                 complete(&*store, run).await;
             }
@@ -245,9 +260,9 @@ pub async fn an_append_and_the_end_at_once_agree(database: &impl Database) {
     for n in 0..20 {
         let room = Room::at(&format!("acme/ann/c{n}"));
         let (run, _) = room.say(&*store, "go").await;
-        let said = [answer("done")];
-        let append = append(&*store, run, 1, &said);
-        let end = store.finish_run(run, RunOutcome::Cancelled, Usage::default());
+        let done = [answer("done")];
+        let append = append(&*store, run, 1, &done);
+        let end = store.finish_run(run, said(1, &[]), ended(RunState::Cancelled));
         let (append, end) = if n % 2 == 0 {
             tokio::join!(append, end)
         } else {
@@ -257,40 +272,50 @@ pub async fn an_append_and_the_end_at_once_agree(database: &impl Database) {
         end.unwrap();
         let expected = match append {
             Ok(()) => vec![user("go"), answer("done")],
-            Err(StoreError::Damaged(_)) => vec![user("go")],
-            Err(error @ StoreError::Unavailable(_)) => panic!("{error:?}"),
+            Err(StoreError::RunEnded) => vec![user("go")],
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Damaged(_))) => panic!("{error:?}"),
         };
         assert_same(&room.history(&*store).await, &expected);
     }
 }
 
-pub async fn twenty_runs_that_begin_at_once_have_twenty_places(database: &impl Database) {
+pub async fn of_twenty_runs_that_begin_at_once_one_runs(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
     let runs = join_all((0..20).map(|_| {
         let (store, room) = (store.clone(), room.clone());
-        tokio::spawn(async move { room.say(&*store, "go").await.1.history.len() })
+        tokio::spawn(async move { room.try_say(&*store, RunId::fresh(), "go", 0).await })
     }));
-    let mut seen: Vec<_> = runs.await.into_iter().map(Result::unwrap).collect();
-    seen.sort_unstable();
-    assert_eq!(seen, (0..20).collect::<Vec<_>>());
+    let (begun, refused): (Vec<_>, Vec<_>) = runs.await.into_iter().map(Result::unwrap).partition(Result::is_ok);
+    assert_eq!(begun.len(), 1);
+    let is_busy = |refused: &Result<_, BeginError>| matches!(refused, Err(BeginError::Busy { .. }));
+    assert!(refused.iter().all(is_busy), "{refused:?}");
 }
 
 pub async fn a_call_that_is_dropped_midway_leaves_the_store_usable(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
-    let (room, text) = (Room::at("acme/ann/c1"), "x".repeat(100_000));
+    let text = "x".repeat(100_000);
     for polls in 1..40 {
-        let mut call = std::pin::pin!(room.try_say(&*store, RunId::fresh(), &text, 0));
-        for _ in 0..polls {
-            if futures::poll!(call.as_mut()).is_ready() {
-                break;
+        let room = Room::at(&format!("acme/ann/c{polls}"));
+        let id = RunId::fresh();
+        {
+            let mut call = std::pin::pin!(room.try_say(&*store, id, &text, 0));
+            for _ in 0..polls {
+                if futures::poll!(call.as_mut()).is_ready() {
+                    break;
+                }
+                tokio::task::yield_now().await;
             }
-            tokio::task::yield_now().await;
+        }
+        // It has begun with its message or not at all.
+        match store.find_run(&room.owner, id).await.unwrap() {
+            Some(_) => {
+                complete(&*store, id).await;
+                assert_same(&room.history(&*store).await, &vec![user(&text)]);
+            }
+            None => assert_same(&room.history(&*store).await, &Vec::<Message>::new()),
         }
     }
-    let history = room.history(&*store).await;
-    let whole = history.iter().filter(|message| matches!(message, Message::User(said) if said.text == text)).count();
-    assert_eq!(whole, history.len(), "every message is whole");
     store.ready().await.unwrap();
 }
 
@@ -301,6 +326,7 @@ pub async fn an_append_of_unknown_fate_can_be_repeated(database: &impl Database)
     let (run, _) = room.say(&*store, "go").await;
     append(&*store, run, 1, &[calls.clone(), results.clone()]).await.unwrap();
     append(&*store, run, 1, &[calls.clone(), results.clone(), answer("done")]).await.unwrap();
+    complete(&*store, run).await;
     assert_same(&room.history(&*store).await, &vec![user("go"), calls, results, answer("done")]);
 }
 
@@ -313,34 +339,37 @@ pub async fn a_restart_keeps_everything(database: &impl Database) {
     store.close().await;
     let store = database.open(ManualClock::new()).await;
     append(&*store, run, 3, &[answer("I do")]).await.unwrap();
+    complete(&*store, run).await;
     assert_same(&room.history(&*store).await, &vec![user("remember"), calls, results, answer("I do")]);
 }
 
 pub async fn a_run_that_was_never_begun_takes_nothing(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
-    let appended = store.append(RunId::fresh(), 1, &[answer("to nobody")]).await;
-    assert!(matches!(appended, Err(StoreError::Damaged(_))), "{appended:?}");
-    let finished = store.finish_run(RunId::fresh(), RunOutcome::Completed, Usage::default()).await;
-    assert!(matches!(finished, Err(StoreError::Damaged(_))), "{finished:?}");
+    let appended = append(&*store, RunId::fresh(), 1, &[answer("to nobody")]).await;
+    assert!(matches!(appended, Err(StoreError::RunEnded)), "{appended:?}");
+    let finished = store.finish_run(RunId::fresh(), said(1, &[]), ended(RunState::Completed)).await;
+    assert!(matches!(finished, Err(StoreError::RunEnded)), "{finished:?}");
+    let promoted = store.promote(RunId::fresh(), 0).await;
+    assert!(matches!(promoted, Err(StoreError::RunEnded)), "{promoted:?}");
 }
 
 pub async fn a_run_that_has_ended_takes_no_more_messages(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "stop").await;
-    store.finish_run(run, RunOutcome::Cancelled, Usage::default()).await.unwrap();
+    store.finish_run(run, said(1, &[]), ended(RunState::Cancelled)).await.unwrap();
     let late = append(&*store, run, 1, &[answer("too late")]).await;
-    assert!(matches!(late, Err(StoreError::Damaged(_))), "{late:?}");
+    assert!(matches!(late, Err(StoreError::RunEnded)), "{late:?}");
     assert_same(&room.history(&*store).await, &vec![user("stop")]);
 }
 
 pub async fn the_same_run_begins_once(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (first, second) = (Room::at("acme/ann/c1"), Room::at("acme/ann/c2"));
-    let (run, _) = first.say(&*store, "one").await;
+    let run = first.exchange(&*store, "one", &[]).await;
     for room in [&first, &second] {
         let again = room.try_say(&*store, run, "again", 0).await;
-        assert!(matches!(again, Err(StoreError::Unavailable(_))), "{again:?}");
+        assert!(matches!(again, Err(BeginError::Store(StoreError::Unavailable(_)))), "{again:?}");
     }
     assert_same(&first.history(&*store).await, &vec![user("one")]);
     assert_same(&second.history(&*store).await, &Vec::<Message>::new());
@@ -350,16 +379,68 @@ pub async fn a_run_ends_once(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "go").await;
     let usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
-    for outcome in [RunOutcome::Failed("provider_unavailable".into()), RunOutcome::Cancelled, RunOutcome::Completed] {
-        store.finish_run(run, outcome, usage).await.unwrap();
+    let failure = Failure { code: "provider_unavailable".into(), message: "nobody\0 answers".into(), retryable: true };
+    let failed = RunEnd { state: RunState::Failed, error: Some(&failure), last_event_id: 3 };
+    let commit = Commit { usage, turns: 2, ..said(1, &[]) };
+    store.finish_run(run, commit, failed).await.unwrap();
+    store.finish_run(run, commit, failed).await.expect("the same end, of a commit that was not heard of");
+    for other in [RunEnd { last_event_id: 4, ..failed }, ended(RunState::Cancelled), ended(RunState::Completed)] {
+        let late = store.finish_run(run, commit, other).await;
+        assert!(matches!(late, Err(StoreError::RunEnded)), "{late:?}");
     }
+    let record = store.find_run(&Room::at("acme/ann/c1").owner, run).await.unwrap().unwrap();
+    assert_eq!((record.state, record.error, record.last_event_id), (RunState::Failed, Some(failure), Some(3)));
+    let living = store.finish_run(run, commit, ended(RunState::Running)).await;
+    assert!(matches!(living, Err(StoreError::Damaged(_))), "that is no end: {living:?}");
+}
+
+pub async fn a_run_is_found_as_it_stands(database: &impl Database) {
+    let clock = ManualClock::new();
+    let store = database.open(clock.clone()).await;
+    let room = Room::at("acme/ann/c1");
+    let ask = Ask::Message("hello".into());
+    let new = NewRun { background: true, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
+    let id = new.id;
+    running(store.begin_run(new).await.unwrap());
+    let mut expected = RunRecord {
+        id,
+        conversation: room.conversation.clone(),
+        state: RunState::Running,
+        context_type: "workflow".into(),
+        turns: 0,
+        usage: Usage::default(),
+        error: None,
+        created_at_ms: 1_700_000_000_000,
+        finished_at_ms: None,
+        last_event_id: None,
+        request_id: "req-1".into(),
+        background: true,
+        continues: None,
+    };
+    assert_eq!(store.find_run(&room.owner, id).await.unwrap().unwrap(), expected);
+    let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 };
+    let commit = Commit { turns: 1, usage, ..said(1, &[]) };
+    store.append(id, commit).await.unwrap();
+    expected = RunRecord { turns: 1, usage, ..expected };
+    assert_eq!(store.find_run(&room.owner, id).await.unwrap().unwrap(), expected);
+    clock.advance_ms(5);
+    store.finish_run(id, Commit { turns: 2, ..commit }, ended(RunState::AwaitingApproval)).await.unwrap();
+    expected = RunRecord {
+        turns: 2,
+        state: RunState::AwaitingApproval,
+        finished_at_ms: Some(1_700_000_000_005),
+        last_event_id: Some(9),
+        ..expected
+    };
+    assert_eq!(store.find_run(&room.owner, id).await.unwrap().unwrap(), expected);
+    assert_eq!(store.find_run(&room.owner, RunId::fresh()).await.unwrap(), None);
 }
 
 pub async fn a_closed_store_is_unavailable(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    room.say(&*store, "hello").await;
+    room.exchange(&*store, "hello", &[]).await;
     store.close().await;
     let closed = room.try_say(&*store, RunId::fresh(), "anybody there?", 0).await;
-    assert!(matches!(closed, Err(StoreError::Unavailable(_))), "{closed:?}");
+    assert!(matches!(closed, Err(BeginError::Store(StoreError::Unavailable(_)))), "{closed:?}");
 }

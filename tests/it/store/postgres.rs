@@ -6,16 +6,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use switchboard::agent::ports::store::{RunOutcome, StoreError};
+use sqlx::AssertSqlSafe;
+use switchboard::agent::ports::store::{BeginError, Begun, StoreError};
 use switchboard::chat::causes::Causes;
 use switchboard::chat::ids::RunId;
 use switchboard::chat::preview::Verdict;
-use switchboard::chat::stream::Usage;
+use switchboard::chat::run::RunState;
 use switchboard::store::{Config, OpenError, Store, open};
 use tokio::sync::Barrier;
 
-use super::contract::{Database, ManualClock, Room, answer, assert_same, contract, user};
-use super::{conversations, drafts, previews};
+use super::contract::{
+    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, user,
+};
+use super::{conversations, drafts, leases, previews, waiting};
 use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
 
@@ -32,6 +35,11 @@ pub async fn new_database() -> Option<TestDatabase> {
 impl Database for TestDatabase {
     async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
         open(&config(&self.url), clock).await.unwrap()
+    }
+
+    async fn ask(&self, sql: &str) -> Vec<String> {
+        let sql = AssertSqlSafe(sql.to_owned());
+        sqlx::query_scalar(sql).fetch_all(&mut self.beside().await).await.unwrap()
     }
 }
 
@@ -50,6 +58,10 @@ impl Database for SlowDatabase {
             self.0.execute(&format!("{trigger} {table} FOR EACH ROW EXECUTE FUNCTION slow()")).await;
         }
         store
+    }
+
+    async fn ask(&self, sql: &str) -> Vec<String> {
+        self.0.ask(sql).await
     }
 }
 
@@ -73,6 +85,11 @@ fn room() -> Room {
 #[track_caller]
 fn assert_unavailable<T: std::fmt::Debug>(result: &Result<T, StoreError>) {
     assert!(matches!(result, Err(StoreError::Unavailable(_))), "{result:?}");
+}
+
+#[track_caller]
+fn assert_no_store<T: std::fmt::Debug>(result: &Result<T, BeginError>) {
+    assert!(matches!(result, Err(BeginError::Store(StoreError::Unavailable(_)))), "{result:?}");
 }
 
 #[tokio::test]
@@ -117,7 +134,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     database.execute(next_version).await;
     assert_eq!(
         refusal(&database.url).await,
-        "the store's schema has version 3 and this program knows versions up to 1: use a newer program"
+        "the store's schema has version 4 and this program knows versions up to 2: use a newer program"
     );
 }
 
@@ -139,12 +156,13 @@ async fn processes_that_start_at_once_make_one_schema() {
             let (url, barrier) = (database.url.clone(), barrier.clone());
             tokio::spawn(async move {
                 barrier.wait().await;
-                room().say(&*open_url(&url).await.unwrap(), "hello").await.1.history.len()
+                let store = open_url(&url).await.unwrap();
+                matches!(room().queue(&*store, "hello", 4).await.unwrap().1, Begun::Running(_))
             })
         });
         let mut seen: Vec<_> = join_all(starts).await.into_iter().map(Result::unwrap).collect();
         seen.sort_unstable();
-        assert_eq!(seen, [0, 1, 2, 3]);
+        assert_eq!(seen, [false, false, false, true], "one runs, and the others wait");
     }
 }
 
@@ -152,13 +170,13 @@ async fn processes_that_start_at_once_make_one_schema() {
 async fn a_database_that_may_only_be_read_opens_and_is_unavailable_for_runs() {
     let Some(database) = new_database().await else { return };
     let store = open_url(&database.url).await.unwrap();
-    room().say(&*store, "hello").await;
+    room().exchange(&*store, "hello", &[]).await;
     store.ready().await.unwrap();
     let name = database.url.split(['/', '?']).find(|part| part.starts_with("switchboard_test_")).unwrap();
     database.execute(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on")).await;
     let read_only = open_url(&database.url).await.unwrap();
     assert_unavailable(&read_only.ready().await);
-    assert_unavailable(&room().try_say(&*read_only, RunId::fresh(), "hello", 0).await);
+    assert_no_store(&room().try_say(&*read_only, RunId::fresh(), "hello", 0).await);
     let accepted = read_only.accepted_changes(&room().owner, &room().conversation).await;
     assert_eq!(accepted.unwrap(), [], "reading works");
     assert_same(&room().history(&*store).await, &vec![user("hello")]);
@@ -175,8 +193,9 @@ async fn what_fails_midway_leaves_nothing_and_has_told_nothing() {
         .execute("ALTER TABLE messages ADD CONSTRAINT full_disk CHECK (body NOT LIKE '%too much%') NOT VALID")
         .await;
     assert_unavailable(&append(&*store, run, 1, &[answer("one"), answer("too much"), answer("three")]).await);
-    assert_unavailable(&room().try_say(&*store, RunId::fresh(), "too much", 0).await);
     append(&*store, run, 1, &[answer("four")]).await.unwrap();
+    complete(&*store, run).await;
+    assert_no_store(&room().try_say(&*store, RunId::fresh(), "too much", 0).await);
     let (_, start) = room().say(&*store, "so?").await;
     assert_same(&start.history, &vec![user("go"), answer("four")]);
     assert_eq!(start.message.decisions, [accepted]);
@@ -191,11 +210,11 @@ async fn a_damaged_row_is_reported_and_other_conversations_go_on() {
     for (damage, reason) in rows {
         let Some(database) = new_database().await else { return };
         let store = open_url(&database.url).await.unwrap();
-        room().say(&*store, "hello").await;
-        Room::at("acme/ann/c2").say(&*store, "hello").await;
+        room().exchange(&*store, "hello", &[]).await;
+        Room::at("acme/ann/c2").exchange(&*store, "hello", &[]).await;
         database.execute(damage).await;
         let begun = room().try_say(&*store, RunId::fresh(), "still there?", 0).await;
-        assert!(matches!(begun, Err(StoreError::Damaged(_))), "{reason}: {begun:?}");
+        assert!(matches!(begun, Err(BeginError::Store(StoreError::Damaged(_)))), "{reason}: {begun:?}");
         assert_same(&Room::at("acme/ann/c2").history(&*store).await, &vec![user("hello")]);
     }
 }
@@ -222,12 +241,15 @@ async fn whoever_comes_between_a_look_and_a_write_changes_nothing() {
     let Some(database) = new_database().await.map(SlowDatabase) else { return };
     previews::of_many_claims_at_once_one_wins(&database).await;
     drafts::of_two_savers_the_second_is_told_that_the_draft_changed(&database).await;
-    for story in 0..3 {
+    for story in 0..6 {
         let Some(database) = new_database().await.map(SlowDatabase) else { return };
         match story {
             0 => drafts::drafts_asked_for_at_once_stop_at_twenty(&database).await,
-            1 => conversations::two_runs_that_begin_at_once_keep_their_messages_apart(&database).await,
-            _ => previews::two_runs_that_begin_at_once_are_not_both_told(&database).await,
+            1 => conversations::of_two_runs_that_begin_at_once_one_is_told_who_runs(&database).await,
+            2 => waiting::of_many_that_want_their_turn_at_once_one_gets_it(&database).await,
+            3 => waiting::requests_with_one_key_at_once_begin_one_run(&database).await,
+            4 => leases::a_call_is_dispatched_once(&database).await,
+            _ => previews::of_two_runs_that_begin_at_once_one_is_told(&database).await,
         }
     }
 }
@@ -239,17 +261,17 @@ async fn a_run_that_is_ending_waits_for_its_last_append() {
     let (run, _) = room().say(&*store, "go").await;
     // Only messages take long: whoever does not wait for them is there first.
     database.0.execute("DROP TRIGGER slow ON runs; DROP TRIGGER slow ON conversations").await;
-    let said = [answer("one"), answer("two"), answer("three")];
+    let three = [answer("one"), answer("two"), answer("three")];
     let end = async {
         let mut beside = database.0.beside().await;
         let appending = "SELECT COUNT(*) FROM pg_stat_activity
              WHERE datname = current_database() AND wait_event = 'PgSleep' AND query LIKE 'INSERT INTO messages%'";
         while sqlx::query_scalar::<_, i64>(appending).fetch_one(&mut beside).await.unwrap() == 0 {}
-        store.finish_run(run, RunOutcome::Cancelled, Usage::default()).await.unwrap();
+        store.finish_run(run, said(4, &[]), ended(RunState::Cancelled)).await.unwrap();
         // From here on nothing is added.
         room().history(&*store).await
     };
-    let (appended, history) = tokio::join!(append(&*store, run, 1, &said), end);
+    let (appended, history) = tokio::join!(append(&*store, run, 1, &three), end);
     appended.unwrap();
     assert_same(&history, &vec![user("go"), answer("one"), answer("two"), answer("three")]);
 }
@@ -258,10 +280,10 @@ async fn a_run_that_is_ending_waits_for_its_last_append() {
 async fn a_row_that_somebody_holds_for_ever_ends_in_an_error() {
     let Some(database) = new_database().await else { return };
     let store = open_url(&database.url).await.unwrap();
-    room().say(&*store, "hello").await;
+    room().exchange(&*store, "hello", &[]).await;
     let mut other = database.beside().await;
     sqlx::raw_sql("BEGIN; SELECT * FROM conversations FOR UPDATE").execute(&mut other).await.unwrap();
-    assert_unavailable(&room().try_say(&*store, RunId::fresh(), "still there?", 0).await);
+    assert_no_store(&room().try_say(&*store, RunId::fresh(), "still there?", 0).await);
     Room::at("acme/ann/c2").say(&*store, "hello").await;
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
     assert_same(&room().history(&*store).await, &vec![user("hello")]);
@@ -296,13 +318,14 @@ async fn a_server_that_crashes_and_starts_again_has_all_that_was_promised() {
         let (acknowledged, failed) = writing.await.unwrap();
         assert_unavailable(&failed);
         assert_unavailable(&store.ready().await);
-        assert_unavailable(&room().try_say(&*store, RunId::fresh(), "anybody there?", 0).await);
+        assert_no_store(&room().try_say(&*store, RunId::fresh(), "anybody there?", 0).await);
         server.start();
         store.ready().await.unwrap();
         // The last one may have been kept unheard; saying it again does no harm.
         kept = acknowledged + 1;
         append(&*store, run, kept, &[answer(&kept.to_string())]).await.unwrap();
     }
+    complete(&*store, run).await;
     let expected: Vec<_> = std::iter::once(user("0")).chain((1..=kept).map(|n| answer(&n.to_string()))).collect();
     assert_same(&room().history(&*store).await, &expected);
 }
@@ -361,13 +384,14 @@ async fn a_server_that_does_not_answer_keeps_nobody_waiting_for_ever() {
         for ended in join_all(under_way).await {
             assert_unavailable(&ended.unwrap());
         }
-        assert_unavailable(&room().try_say(&*store, RunId::fresh(), "anybody there?", 0).await);
+        assert_no_store(&room().try_say(&*store, RunId::fresh(), "anybody there?", 0).await);
         let error = refusal(&database.url).await;
         assert!(error.contains("timed out"), "{error}");
     };
     tokio::time::timeout(FOR_EVER, calls).await.expect("every call ends");
     server.resume();
     store.ready().await.unwrap();
+    complete(&*store, run).await;
     room().say(&*store, "and now?").await;
     server.pause();
     tokio::time::timeout(FOR_EVER, store.close()).await.expect("closing ends");

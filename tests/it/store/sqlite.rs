@@ -6,17 +6,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{Connection, Row};
+use sqlx::{AssertSqlSafe, Connection, Row};
 use switchboard::agent::ports::previews::ClaimError;
-use switchboard::agent::ports::store::{RunOutcome, StoreError};
+use switchboard::agent::ports::store::{BeginError, Begun, Commit, RunEnd, StoreError};
+use switchboard::chat::event::Failure;
 use switchboard::chat::ids::RunId;
 use switchboard::chat::message::Message;
 use switchboard::chat::preview::Verdict;
+use switchboard::chat::run::RunState;
 use switchboard::chat::stream::Usage;
 use switchboard::store::{Config, OpenError, Store, open};
 use tempfile::TempDir;
 
-use super::contract::{Database, ManualClock, Room, answer, assert_same, contract, user};
+use super::contract::{
+    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, user,
+};
 
 mod file {
     super::contract!(crate::store::sqlite::SqliteFile::new_database);
@@ -49,7 +53,8 @@ impl SqliteFile {
 
     /// A connection beside the store, as another process has one.
     async fn beside(&self) -> SqliteConnection {
-        SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(&self.path)).await.unwrap()
+        let options = SqliteConnectOptions::new().filename(&self.path).foreign_keys(true);
+        SqliteConnection::connect_with(&options).await.unwrap()
     }
 
     async fn execute(&self, sql: &'static str) {
@@ -69,6 +74,11 @@ async fn open_url(url: &str) -> Result<Arc<dyn Store>, OpenError> {
 impl Database for SqliteFile {
     async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
         open(&config(&self.url()), clock).await.unwrap()
+    }
+
+    async fn ask(&self, sql: &str) -> Vec<String> {
+        let sql = AssertSqlSafe(sql.to_owned());
+        sqlx::query_scalar(sql).fetch_all(&mut self.beside().await).await.unwrap()
     }
 }
 
@@ -103,6 +113,7 @@ async fn a_store_in_memory_works_and_is_its_own() {
     let second = open_url("sqlite::memory:").await.unwrap();
     let (run, _) = room().say(&*first, "hello").await;
     append(&*first, run, 1, &[answer("hi")]).await.unwrap();
+    complete(&*first, run).await;
     assert_same(&room().history(&*first).await, &vec![user("hello"), answer("hi")]);
     assert_same(&room().history(&*second).await, &Vec::<Message>::new());
     assert_eq!(first.accepted_changes(&room().owner, &room().conversation).await.unwrap(), []);
@@ -128,8 +139,11 @@ async fn the_first_outcome_of_a_run_is_the_one_recorded() {
     let store = database.sqlite().await;
     let (run, _) = room().say(&*store, "go").await;
     let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 };
-    store.finish_run(run, RunOutcome::Failed("provider_unavailable".into()), usage).await.unwrap();
-    store.finish_run(run, RunOutcome::Cancelled, Usage::default()).await.unwrap();
+    let failure = Failure { code: "provider_unavailable".into(), message: "no".into(), retryable: true };
+    let failed = RunEnd { error: Some(&failure), ..ended(RunState::Failed) };
+    store.finish_run(run, Commit { usage, ..said(1, &[]) }, failed).await.unwrap();
+    let late = store.finish_run(run, said(1, &[]), ended(RunState::Cancelled)).await;
+    assert!(matches!(late, Err(StoreError::RunEnded)), "{late:?}");
     let row = sqlx::query(
         "SELECT outcome, failure_code, input_tokens, output_tokens, cached_input_tokens, reasoning_tokens FROM runs",
     )
@@ -162,6 +176,7 @@ async fn an_append_that_fails_midway_leaves_nothing() {
         assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
         store.ready().await.unwrap();
         append(&*store, run, 1, &[answer("four")]).await.unwrap();
+        complete(&*store, run).await;
         assert_same(&room().history(&*store).await, &vec![user("go"), answer("four")]);
     }
 }
@@ -176,7 +191,7 @@ async fn a_run_that_cannot_keep_its_message_has_not_begun_and_has_told_nothing()
         database.execute(failure).await;
         let run = RunId::fresh();
         let failed = room().try_say(&*store, run, "too much", 0).await;
-        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
+        assert!(matches!(failed, Err(BeginError::Store(StoreError::Unavailable(_)))), "{failed:?}");
         let left: i64 = sqlx::query_scalar("SELECT (SELECT COUNT(*) FROM conversations) + (SELECT COUNT(*) FROM runs)")
             .fetch_one(&mut database.beside().await)
             .await
@@ -198,11 +213,11 @@ async fn a_damaged_row_is_reported_and_other_conversations_go_on() {
     for (damage, reason) in rows {
         let database = SqliteFile::new();
         let store = database.sqlite().await;
-        room().say(&*store, "hello").await;
-        Room::at("acme/ann/c2").say(&*store, "hello").await;
+        room().exchange(&*store, "hello", &[]).await;
+        Room::at("acme/ann/c2").exchange(&*store, "hello", &[]).await;
         database.execute(damage).await;
         let begun = room().try_say(&*store, RunId::fresh(), "still there?", 0).await;
-        assert!(matches!(begun, Err(StoreError::Damaged(_))), "{reason}: {begun:?}");
+        assert!(matches!(begun, Err(BeginError::Store(StoreError::Damaged(_)))), "{reason}: {begun:?}");
         assert_same(&Room::at("acme/ann/c2").history(&*store).await, &vec![user("hello")]);
     }
 }
@@ -230,7 +245,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     let error = open_url(&database.url()).await.err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the store's schema has version 3 and this program knows versions up to 1: use a newer program"
+        "the store's schema has version 4 and this program knows versions up to 2: use a newer program"
     );
 }
 
@@ -257,11 +272,11 @@ async fn a_folder_that_cannot_be_made_is_named() {
 async fn a_file_that_may_only_be_read_opens_and_is_unavailable_for_runs() {
     let database = SqliteFile::new();
     let store = database.sqlite().await;
-    room().say(&*store, "hello").await;
+    room().exchange(&*store, "hello", &[]).await;
     let read_only = open_url(&format!("{}?mode=ro", database.url())).await.unwrap();
     assert!(matches!(read_only.ready().await, Err(StoreError::Unavailable(_))));
     let begun = room().try_say(&*read_only, RunId::fresh(), "hello", 0).await;
-    assert!(matches!(begun, Err(StoreError::Unavailable(_))), "{begun:?}");
+    assert!(matches!(begun, Err(BeginError::Store(StoreError::Unavailable(_)))), "{begun:?}");
     let accepted = read_only.accepted_changes(&room().owner, &room().conversation).await;
     assert_eq!(accepted.unwrap(), [], "reading works");
     assert_same(&room().history(&*store).await, &vec![user("hello")]);
@@ -298,7 +313,7 @@ async fn every_call_waits_while_another_process_writes_for_a_moment() {
     let Room { owner, conversation } = room();
     let (run, _) = while_locked(&database, room().say(&*store, "patience")).await;
     while_locked(&database, append(&*store, run, 1, &[answer("yes")])).await.unwrap();
-    while_locked(&database, store.finish_run(run, RunOutcome::Completed, Usage::default())).await.unwrap();
+    while_locked(&database, store.finish_run(run, said(2, &[]), ended(RunState::Completed))).await.unwrap();
     let body = serde_json::json!({});
     let draft = while_locked(&database, store.create_draft(&owner, &conversation, &body)).await.unwrap();
     let read = while_locked(&database, store.draft(&owner, &conversation, draft)).await.unwrap();
@@ -329,13 +344,15 @@ async fn processes_that_start_at_once_make_one_schema() {
                 let url = url.clone();
                 std::thread::spawn(move || {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                    runtime
-                        .block_on(async { room().say(&*open_url(&url).await.unwrap(), "hello").await.1.history.len() })
+                    runtime.block_on(async {
+                        let store = open_url(&url).await.unwrap();
+                        matches!(room().queue(&*store, "hello", 4).await.unwrap().1, Begun::Running(_))
+                    })
                 })
             })
             .collect();
         let mut seen: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
         seen.sort_unstable();
-        assert_eq!(seen, [0, 1, 2, 3]);
+        assert_eq!(seen, [false, false, false, true], "one runs, and the others wait");
     }
 }

@@ -54,10 +54,10 @@ impl SqlStore {
         let mut transaction = self.write().await?;
         let place = Place { scope: Scope::from(run.owner), conversation: run.conversation.to_string() };
         touch(&mut transaction, &place, run, now).await?;
-        if let Some(key) = run.key {
-            if let Some(record) = find_request(&mut transaction, &place, key, now).await? {
-                return Ok(Begun::Joined(Box::new(record)));
-            }
+        if let Some(key) = run.key
+            && let Some(record) = find_request(&mut transaction, &place, key, now).await?
+        {
+            return Ok(Begun::Joined(Box::new(record)));
         }
         let Asked { parent, mut message, continues } = resolve(&mut transaction, &place, run.question).await?;
         let state = admit(&mut transaction, &place, run.queue).await?;

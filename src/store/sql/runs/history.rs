@@ -39,6 +39,9 @@ macro_rules! path {
 /// A row of a conversation: `run_seq`, `seq`, kind, body.
 type Row = (i64, i64, String, String);
 
+/// A run on the way to the root: `run_seq`, before which message, the parent's `run_seq` and `seq`, the summary.
+type PathRow = (i64, i64, Option<i64>, Option<i64>, Option<String>);
+
 /// What came before a run.
 pub(super) struct Earlier {
     pub(super) summary: Option<String>,
@@ -104,16 +107,17 @@ async fn page(
     place: &Place,
     (run_seq, before): (i64, i64),
 ) -> Result<Vec<Row>, sqlx::Error> {
-    // The bodies of what is sorted away are not read.
+    // The bodies of what is sorted away are not read. SQLite goes through a cross join from left to right, and would else go
+    // through the whole conversation.
     let rows = sqlx::query_as(concat!(
         path!(),
         ", newest AS (
-             SELECT m.run_seq, m.seq FROM path JOIN messages m
-                 ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
+             SELECT m.run_seq, m.seq FROM path CROSS JOIN messages m
+             WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
                  AND m.run_seq = path.run_seq AND m.seq < path.before
              ORDER BY m.run_seq DESC, m.seq DESC LIMIT $7)
-         SELECT m.run_seq, m.seq, m.kind, m.body FROM newest JOIN messages m
-             ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
+         SELECT m.run_seq, m.seq, m.kind, m.body FROM newest CROSS JOIN messages m
+         WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
              AND m.run_seq = newest.run_seq AND m.seq = newest.seq
          ORDER BY m.run_seq DESC, m.seq DESC",
     ));
@@ -134,7 +138,7 @@ async fn summary(connection: &mut Connection, place: &Place, parent: Branch) -> 
     let Some(oldest) = oldest else { return Ok(None) };
     let mut next = Some(parent);
     while let Some(from) = next.filter(|branch| branch.run_seq >= oldest) {
-        let runs: Vec<(i64, i64, Option<i64>, Option<i64>, Option<String>)> = sqlx::query_as(concat!(
+        let runs: Vec<PathRow> = sqlx::query_as(concat!(
             path!(),
             "SELECT path.run_seq, path.before, path.parent_run_seq, path.parent_seq, s.body
              FROM path LEFT JOIN summaries s
@@ -150,9 +154,7 @@ async fn summary(connection: &mut Connection, place: &Place, parent: Branch) -> 
         .fetch_all(&mut *connection)
         .await?;
         next = runs.last().and_then(|(_, _, run_seq, seq, _)| Branch::of(*run_seq, *seq));
-        let whole = |(run_seq, before, _, _, body): (i64, i64, _, _, Option<String>)| {
-            body.filter(|_| before == ALL).map(|body| (run_seq, body))
-        };
+        let whole = |(run_seq, before, _, _, body): PathRow| body.filter(|_| before == ALL).map(|body| (run_seq, body));
         if let Some((run_seq, body)) = runs.into_iter().find_map(whole) {
             let text = serde_json::from_str(&body).map_err(RecordError::json("summary"))?;
             return Ok(Some((run_seq, text)));

@@ -1,0 +1,306 @@
+//! What every store promises about leases: who is alive, what becomes of runs whose process is not, and who is told.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use serde_json::json;
+use switchboard::agent::ports::leases::{Notice, Progress, Standing};
+use switchboard::agent::ports::store::{Begun, Commit, NewRun, Question, StoreError};
+use switchboard::chat::event::AgentEvent;
+use switchboard::chat::ids::{RunId, ToolCallId};
+use switchboard::chat::input::Ask;
+use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
+use switchboard::chat::run::RunState;
+use switchboard::chat::tool::ToolResult;
+use switchboard::chat::unfinished::Unfinished;
+use switchboard::store::Store;
+
+use super::contract::{
+    Database, LEASE_MS, ManualClock, Room, answer, append, assert_same, complete, ended, said, tool_turn, user,
+};
+
+/// A lease that is over at once.
+const NO_LEASE_MS: i64 = -1;
+
+fn room() -> Room {
+    Room::at("acme/ann/c1")
+}
+
+/// Begins a run of a process with such a lease.
+async fn begin(store: &dyn Store, room: &Room, replica: &str, lease_ms: i64) -> RunId {
+    let ask = Ask::Message("go".into());
+    let new = room.new_run(Question::Ask { ask: &ask, parent: None });
+    let new = NewRun { replica, lease_ms, queue: Some(9), ..new };
+    store.begin_run(new).await.unwrap();
+    new.id
+}
+
+fn progress(run: RunId, turn: u32, text: Option<&str>) -> Progress {
+    Progress { run, turn, text: text.map(str::to_owned), last_event_id: Some(7) }
+}
+
+/// What a beat tells of the runs, in their order.
+async fn standings(store: &dyn Store, replica: &str, runs: &[RunId]) -> Vec<Option<Standing>> {
+    let said: Vec<_> = runs.iter().map(|run| progress(*run, 0, None)).collect();
+    let notices = store.beat(replica, LEASE_MS, &said).await.unwrap();
+    runs.iter().map(|run| notices.iter().find(|notice| notice.run == *run).map(|notice| notice.standing)).collect()
+}
+
+async fn state(store: &dyn Store, run: RunId) -> RunState {
+    store.find_run(&room().owner, run).await.unwrap().unwrap().state
+}
+
+/// Lets the lease of a run be over.
+async fn forget(database: &impl Database, run: RunId) {
+    let sql = format!("UPDATE runs SET lease_until = 0 WHERE id = '{run}' RETURNING id");
+    assert_eq!(database.ask(&sql).await.len(), 1);
+}
+
+async fn trail(database: &impl Database, run: RunId) -> Vec<String> {
+    let sql = format!(
+        "SELECT CAST(seq AS TEXT) || ' ' || kind || ' ' || body FROM trail WHERE run_id = '{run}' ORDER BY seq"
+    );
+    database.ask(&sql).await
+}
+
+pub async fn a_beat_tells_how_every_run_stands(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    assert_eq!(store.beat("here", LEASE_MS, &[]).await.unwrap(), []);
+    let rooms: Vec<Room> = (0..5).map(|n| Room::at(&format!("acme/ann/c{n}"))).collect();
+    let mut runs = Vec::new();
+    for room in &rooms {
+        runs.push(begin(&*store, room, "here", LEASE_MS).await);
+    }
+    let queued = begin(&*store, &rooms[0], "here", LEASE_MS).await;
+    let theirs = begin(&*store, &Room::at("acme/bob/c9"), "there", LEASE_MS).await;
+    store.watch(&[runs[1]]).await.unwrap();
+    store.request_cancel(&rooms[2].owner, runs[2]).await.unwrap();
+    complete(&*store, runs[3]).await;
+    database.ask("DELETE FROM conversations WHERE id = 'c4' RETURNING id").await;
+    runs.push(queued);
+    let live = |watched| Some(Standing::Live { watched });
+    let expected = [
+        live(false),
+        live(true),
+        Some(Standing::CancelRequested),
+        Some(Standing::Ended),
+        Some(Standing::Gone),
+        live(false),
+    ];
+    assert_eq!(standings(&*store, "here", &runs).await, expected);
+    let mut unasked: Vec<RunId> =
+        store.beat("here", LEASE_MS, &[]).await.unwrap().iter().map(|notice| notice.run).collect();
+    unasked.sort_by_key(RunId::to_string);
+    let mut expected = vec![runs[0], runs[1], runs[2], queued];
+    expected.sort_by_key(RunId::to_string);
+    assert_eq!(unasked, expected, "those that live are told of unasked");
+    let notice = Notice { run: theirs, standing: Standing::Live { watched: false } };
+    assert_eq!(store.beat("there", LEASE_MS, &[]).await.unwrap(), [notice]);
+}
+
+pub async fn a_beat_renews_the_leases_of_its_replica_alone(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let mine = begin(&*store, &room(), "here", NO_LEASE_MS).await;
+    let theirs = begin(&*store, &Room::at("acme/ann/c2"), "there", NO_LEASE_MS).await;
+    let over = begin(&*store, &Room::at("acme/ann/c3"), "here", NO_LEASE_MS).await;
+    complete(&*store, over).await;
+    let live = Some(Standing::Live { watched: false });
+    assert_eq!(standings(&*store, "here", &[mine, over]).await, [live, Some(Standing::Ended)]);
+    assert_eq!(store.reap().await.unwrap(), [theirs]);
+    assert_eq!(store.reap().await.unwrap(), []);
+    assert_eq!(state(&*store, mine).await, RunState::Running);
+    assert_eq!(state(&*store, over).await, RunState::Completed);
+    assert_eq!(state(&*store, theirs).await, RunState::Interrupted);
+    assert_eq!(standings(&*store, "there", &[theirs]).await, [Some(Standing::Ended)]);
+    assert_eq!(store.reap().await.unwrap(), [], "a beat gives nobody their life back");
+}
+
+pub async fn whoever_has_no_lease_any_more_can_do_nothing(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let run = begin(&*store, &room(), "here", NO_LEASE_MS).await;
+    let queued = begin(&*store, &room(), "here", NO_LEASE_MS).await;
+    append(&*store, run, 1, &[answer("still there")]).await.expect("nobody has ended it yet");
+    let mut reaped = store.reap().await.unwrap();
+    reaped.sort_by_key(RunId::to_string);
+    assert_eq!(reaped, [run, queued]);
+    let (call, turn) = (ToolCallId::mint(), calling(0, None));
+    for run in [run, queued] {
+        assert!(matches!(append(&*store, run, 2, &[answer("late")]).await, Err(StoreError::RunEnded)));
+        assert!(matches!(store.dispatch(run, &call, &turn).await, Err(StoreError::RunEnded)));
+        assert!(matches!(store.promote(run, 0).await, Err(StoreError::RunEnded)));
+        let finished = store.finish_run(run, said(2, &[answer("late")]), ended(RunState::Completed)).await;
+        assert!(matches!(finished, Err(StoreError::RunEnded)), "{finished:?}");
+        store.beat("here", LEASE_MS, &[progress(run, 1, Some("late"))]).await.unwrap();
+        assert_eq!(state(&*store, run).await, RunState::Interrupted);
+    }
+    assert_same(&room().history(&*store).await, &vec![user("go"), answer("still there"), user("go")]);
+}
+
+/// The turn with two calls, so many of them answered.
+fn calling(answered: usize, dispatched: Option<usize>) -> Unfinished {
+    let [Message::Assistant(message), Message::ToolResults(results)] = tool_turn() else { unreachable!() };
+    // Ids that are known, so that runs of one test agree about them.
+    let dispatched = dispatched.and_then(|at| message.calls().nth(at).map(|call| call.id.clone()));
+    let known: Vec<ToolCallId> = message.calls().map(|call| call.id.clone()).collect();
+    let results = results.into_iter().zip(known).map(|(result, id)| ToolResult { id, ..result });
+    let results = results.take(answered).collect();
+    Unfinished { message, results, dispatched }
+}
+
+pub async fn a_call_is_dispatched_once(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let run = begin(&*store, &room(), "here", LEASE_MS).await;
+    let other = begin(&*store, &Room::at("acme/ann/c2"), "here", LEASE_MS).await;
+    let call = ToolCallId::from_model("call\u{0}".repeat(1000));
+    let turn = calling(0, Some(0));
+    store.dispatch(run, &call, &turn).await.unwrap();
+    let again = store.dispatch(run, &call, &turn).await;
+    assert!(matches!(again, Err(StoreError::Damaged(_))), "{again:?}");
+    store.dispatch(run, &ToolCallId::from_model("next"), &turn).await.unwrap();
+    store.dispatch(other, &call, &turn).await.expect("of another run");
+    let many = join_all((0..8).map(|_| {
+        let (store, turn) = (store.clone(), turn.clone());
+        tokio::spawn(async move { store.dispatch(run, &ToolCallId::from_model("at once"), &turn).await.is_ok() })
+    }));
+    assert_eq!(many.await.into_iter().filter(|sent| *sent.as_ref().unwrap()).count(), 1);
+}
+
+pub async fn a_call_that_was_sent_has_an_unknown_fate(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let run = begin(&*store, &room(), "here", LEASE_MS).await;
+    append(&*store, run, 1, &[answer("first")]).await.unwrap();
+    let turn = calling(0, Some(0));
+    let call = turn.dispatched.clone().unwrap();
+    store.dispatch(run, &call, &turn).await.unwrap();
+    store.beat("here", LEASE_MS, &[progress(run, 0, Some("I look"))]).await.unwrap();
+    forget(database, run).await;
+    assert_eq!(store.reap().await.unwrap(), [run]);
+    let [message, results] = turn.settle();
+    let Message::ToolResults(told) = &results else { unreachable!() };
+    assert!(told[0].content.contains("unknown") && told[1].content.contains("not completed"), "{told:?}");
+    let trail = trail(database, run).await;
+    let entry = |text: &str| serde_json::from_str::<serde_json::Value>(text.splitn(3, ' ').nth(2).unwrap()).unwrap();
+    assert_eq!(trail.len(), 4, "{trail:?}");
+    assert!(trail[1].starts_with("1 tool_call") && trail[3].starts_with("3 run_ended"), "{trail:?}");
+    let fates = trail[1..3].iter().map(|text| entry(text)["fate"].clone()).collect::<Vec<_>>();
+    assert_eq!(fates, [json!("unknown"), json!("not_run")]);
+    assert_eq!(entry(&trail[3])["state"], json!("interrupted"));
+    assert_same(&room().history(&*store).await, &vec![user("go"), answer("first"), message, results]);
+    let record = store.find_run(&room().owner, run).await.unwrap().unwrap();
+    assert_eq!((record.state, record.turns, record.error), (RunState::Interrupted, 1, None));
+    assert_eq!(record.finished_at_ms, Some(1_700_000_000_000));
+}
+
+pub async fn what_was_said_is_kept_when_its_process_dies(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let run = begin(&*store, &room(), "here", LEASE_MS).await;
+    for text in [Some("I th"), Some("I think\u{0}"), None] {
+        store.beat("here", LEASE_MS, &[progress(run, 0, text)]).await.unwrap();
+    }
+    forget(database, run).await;
+    assert_eq!(store.reap().await.unwrap(), [run]);
+    let by = |provider: &str, model: &str, text: &str| {
+        let origin = ModelOrigin { provider: provider.into(), model: model.into() };
+        let parts = vec![AssistantPart::Text { text: text.into(), replay: None }];
+        Message::Assistant(AssistantMessage { origin: Arc::new(origin), parts })
+    };
+    assert_same(&room().history(&*store).await, &vec![user("go"), by("unknown", "unknown", "I think\u{0}")]);
+    assert_eq!(store.find_run(&room().owner, run).await.unwrap().unwrap().last_event_id, Some(7));
+
+    let room = Room::at("acme/ann/c2");
+    let run = begin(&*store, &room, "here", LEASE_MS).await;
+    let [calls, results] = tool_turn();
+    let commit = Commit { turns: 1, ..said(1, &[]) };
+    let messages = [calls.clone(), results.clone()];
+    store.append(run, Commit { messages: &messages, ..commit }).await.unwrap();
+    store.beat("here", LEASE_MS, &[progress(run, 1, Some("So"))]).await.unwrap();
+    forget(database, run).await;
+    store.reap().await.unwrap();
+    let said = vec![user("go"), calls, results, by("claude", "m", "So")];
+    assert_same(&room.history(&*store).await, &said);
+}
+
+pub async fn text_of_a_turn_that_was_committed_is_not_kept_twice(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let run = begin(&*store, &room(), "here", LEASE_MS).await;
+    store.beat("here", LEASE_MS, &[progress(run, 0, Some("one"))]).await.unwrap();
+    store.append(run, Commit { turns: 1, ..said(1, &[answer("one")]) }).await.unwrap();
+    store.beat("here", LEASE_MS, &[progress(run, 0, Some("one"))]).await.unwrap();
+    store.beat("there", LEASE_MS, &[progress(run, 1, Some("not mine to say"))]).await.unwrap();
+    forget(database, run).await;
+    assert_eq!(store.reap().await.unwrap(), [run]);
+    assert_same(&room().history(&*store).await, &vec![user("go"), answer("one")]);
+}
+
+pub async fn runs_that_said_nothing_end_as_interrupted(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let run = begin(&*store, &room(), "here", NO_LEASE_MS).await;
+    let queued = begin(&*store, &room(), "here", NO_LEASE_MS).await;
+    store.beat("there", LEASE_MS, &[]).await.unwrap();
+    let mut reaped = store.reap().await.unwrap();
+    reaped.sort_by_key(RunId::to_string);
+    assert_eq!(reaped, [run, queued]);
+    for run in reaped {
+        assert_eq!(state(&*store, run).await, RunState::Interrupted);
+        let kinds: Vec<String> = trail(database, run)
+            .await
+            .iter()
+            .map(|text| text.splitn(3, ' ').take(2).collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(kinds, ["0 user_message", "1 run_ended"]);
+    }
+    assert_same(&room().history(&*store).await, &vec![user("go"), user("go")]);
+}
+
+pub async fn what_was_noted_and_does_not_read_back_is_lost_and_the_run_ends(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    for (n, damage) in ["calling = '{'", "partial = '{'", "calling = '{}', partial = '\"\"'"].into_iter().enumerate() {
+        let room = Room::at(&format!("acme/ann/c{n}"));
+        let run = begin(&*store, &room, "here", NO_LEASE_MS).await;
+        database.ask(&format!("UPDATE runs SET {damage} WHERE id = '{run}' RETURNING id")).await;
+        assert_eq!(store.reap().await.unwrap(), [run], "{damage}");
+        assert_same(&room.history(&*store).await, &vec![user("go")]);
+    }
+}
+
+pub async fn many_runs_are_reaped_once_by_many(database: &impl Database) {
+    let stores = [database.open(ManualClock::new()).await, database.open(ManualClock::new()).await];
+    let mut runs = Vec::new();
+    for n in 0..120 {
+        runs.push(begin(&*stores[0], &Room::at(&format!("acme/ann/c{n}")), "here", NO_LEASE_MS).await);
+    }
+    let mut reaped = Vec::new();
+    for _ in 0..3 {
+        let at_once = (0..4).map(|n| {
+            let store = stores[n % 2].clone();
+            tokio::spawn(async move { store.reap().await.unwrap() })
+        });
+        reaped.extend(join_all(at_once).await.into_iter().flat_map(Result::unwrap));
+    }
+    runs.sort_by_key(RunId::to_string);
+    reaped.sort_by_key(RunId::to_string);
+    assert_eq!(reaped, runs, "each once");
+}
+
+pub async fn watching_is_told_to_the_owner_and_ends_are_told_to_the_watcher(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let run = begin(&*store, &room(), "here", LEASE_MS).await;
+    let watched = |watched| [Some(Standing::Live { watched })];
+    assert_eq!(store.watch(&[]).await.unwrap(), []);
+    assert_eq!(standings(&*store, "here", &[run]).await, watched(false));
+    assert_eq!(store.watch(&[run]).await.unwrap(), []);
+    assert_eq!(standings(&*store, "here", &[run]).await, watched(true));
+    database
+        .ask(&format!("UPDATE runs SET watched_until = watched_until - 5000 WHERE id = '{run}' RETURNING id"))
+        .await;
+    assert_eq!(standings(&*store, "here", &[run]).await, watched(false), "five seconds are over");
+    complete(&*store, run).await;
+    assert_eq!(store.watch(&[run]).await.unwrap(), [], "its owner has time to say so");
+    // Three seconds later, by the database's own clock.
+    database.ask(&format!("UPDATE runs SET lease_until = lease_until - 3000 WHERE id = '{run}' RETURNING id")).await;
+    let gone = RunId::fresh();
+    let finished = AgentEvent::Finished { usage: switchboard::chat::stream::Usage::default() };
+    assert_eq!(store.watch(&[gone, run]).await.unwrap(), [(gone, AgentEvent::Cancelled), (run, finished)]);
+    let begun: Begun = room().queue(&*store, "next", 1).await.unwrap().1;
+    assert!(matches!(begun, Begun::Running(_)), "{begun:?}");
+}

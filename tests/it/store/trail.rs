@@ -1,0 +1,263 @@
+//! What every store promises about the trail, about what is tidied away, and about the version before this one.
+
+use serde_json::{Value, json};
+use switchboard::agent::ports::store::{Commit, RequestKey, RunEnd};
+use switchboard::chat::event::Failure;
+use switchboard::chat::ids::{PreviewId, RunId, ToolCallId};
+use switchboard::chat::message::ModelOrigin;
+use switchboard::chat::preview::Verdict;
+use switchboard::chat::run::RunState;
+use switchboard::chat::stream::Usage;
+use switchboard::chat::tool::ToolInput;
+use switchboard::chat::trail::{CallFate, Happened, TrailEntry};
+
+use super::contract::{Database, ManualClock, Room, answer, assert_same, complete, decided, ended, said, user};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The whole trail: kind, run, number, time and body of each entry.
+async fn trail(database: &impl Database) -> Vec<(String, Value)> {
+    let rows = "SELECT kind || ' ' || COALESCE(run_id, '-') || ' ' || COALESCE(CAST(seq AS TEXT), '-') || ' '
+         || CAST(at AS TEXT) || '|' || body FROM trail ORDER BY id";
+    let rows = database.ask(rows).await;
+    let split = |row: &String| {
+        let (head, body) = row.split_once('|').unwrap();
+        (head.to_owned(), serde_json::from_str(body).unwrap())
+    };
+    rows.iter().map(split).collect()
+}
+
+fn entry(run: RunId, at_ms: i64, what: Happened) -> TrailEntry {
+    TrailEntry { at_ms, run: Some(run), what }
+}
+
+fn call(arguments: Value, result: &str) -> Happened {
+    let Value::Object(arguments) = arguments else { unreachable!() };
+    Happened::ToolCall {
+        turn: 0,
+        id: ToolCallId::from_model("t1"),
+        name: "get_rule".into(),
+        arguments: ToolInput::Object(arguments),
+        result: result.into(),
+        fate: CallFate::Done,
+        duration_ms: 12,
+    }
+}
+
+fn ended_as(state: RunState, error: Option<(String, String)>) -> Happened {
+    Happened::RunEnded { state, error, usage: Usage::default() }
+}
+
+pub async fn the_trail_tells_what_happened_in_a_run(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (run, _) = Room::at("acme/ann/c1").say(&*store, "hello").await;
+    let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 };
+    let turn = Happened::ModelTurn {
+        turn: 0,
+        origin: Some(ModelOrigin { provider: "demo".into(), model: "rules".into() }),
+        request_id: Some("v-1".into()),
+        text: "I look".into(),
+        thinking: "hm\u{0}".into(),
+        calls: vec!["get_rule".into()],
+        finish: "stop".into(),
+        usage: Some(usage),
+        duration_ms: 1500,
+    };
+    let entries = [entry(run, 10, turn), entry(run, 20, call(json!({"id": 1}), "{\"ok\":true}"))];
+    store.append(run, Commit { trail: &entries, ..said(1, &[]) }).await.unwrap();
+    let failure = Failure { code: "max_turns".into(), message: "too many".into(), retryable: false };
+    let last = [entry(run, 30, ended_as(RunState::Failed, Some(("max_turns".into(), "too many".into()))))];
+    let end = RunEnd { error: Some(&failure), ..ended(RunState::Failed) };
+    store.finish_run(run, Commit { trail: &last, first_entry: 3, ..said(1, &[]) }, end).await.unwrap();
+    let tokens =
+        |a, b, c, d| json!({"input_tokens": a, "output_tokens": b, "cached_input_tokens": c, "reasoning_tokens": d});
+    let expected = [
+        (format!("user_message {run} 0 1700000000000"), json!({"text": "hello", "decisions": []})),
+        (
+            format!("model_turn {run} 1 10"),
+            json!({
+                "turn": 0, "provider": "demo", "model": "rules", "request_id": "v-1", "text": "I look",
+                "thinking": "hm\u{0}", "calls": ["get_rule"], "finish": "stop", "usage": tokens(1, 2, 3, 4),
+                "duration_ms": 1500,
+            }),
+        ),
+        (
+            format!("tool_call {run} 2 20"),
+            json!({
+                "turn": 0, "tool_use_id": "t1", "name": "get_rule", "arguments": {"id": 1},
+                "result": "{\"ok\":true}", "fate": "done", "duration_ms": 12,
+            }),
+        ),
+        (
+            format!("run_ended {run} 3 30"),
+            json!({
+                "state": "failed", "error": {"code": "max_turns", "message": "too many"}, "usage": tokens(0, 0, 0, 0),
+            }),
+        ),
+    ];
+    assert_eq!(trail(database).await, expected);
+}
+
+pub async fn a_trail_entry_of_unknown_fate_can_be_repeated(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (run, _) = Room::at("acme/ann/c1").say(&*store, "hello").await;
+    let entries = [entry(run, 10, call(json!({}), "1")), entry(run, 20, call(json!({}), "2"))];
+    let commit = |trail| Commit { trail, ..said(1, &[]) };
+    store.append(run, commit(&entries[..1])).await.unwrap();
+    store.append(run, commit(&entries)).await.unwrap();
+    let end = [entry(run, 30, ended_as(RunState::Completed, None))];
+    for _ in 0..2 {
+        let commit = Commit { trail: &end, first_entry: 3, ..said(1, &[]) };
+        store.finish_run(run, commit, ended(RunState::Completed)).await.unwrap();
+    }
+    let seen: Vec<String> = trail(database).await.into_iter().map(|(head, _)| head).collect();
+    let expected = ["user_message - 0 1700000000000", "tool_call - 1 10", "tool_call - 2 20", "run_ended - 3 30"];
+    assert_eq!(seen, expected.map(|head| head.replace('-', &run.to_string())));
+}
+
+pub async fn secrets_do_not_reach_the_trail(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (run, _) = room.say(&*store, "I am Bearer hunter2hunter2").await;
+    let arguments = json!({"password": "hunter2", "max_tokens": 5, "url": "https://ann:hunter2@host/"});
+    let entries = [
+        entry(run, 10, call(arguments, "{\"access_token\":\"hunter2\",\"n\":1}")),
+        entry(run, 20, ended_as(RunState::Failed, Some(("x".into(), "token=hunter2".into())))),
+    ];
+    store.append(run, Commit { trail: &entries, ..said(1, &[answer("password=hunter2")]) }).await.unwrap();
+    let bodies: Vec<Value> = trail(database).await.into_iter().map(|(_, body)| body).collect();
+    assert!(!format!("{bodies:?}").contains("hunter2"), "{bodies:?}");
+    assert_eq!(
+        bodies[1]["arguments"],
+        json!({"password": "[redacted]", "max_tokens": 5, "url": "https://ann:[redacted]@host/"})
+    );
+    complete(&*store, run).await;
+    let said = vec![user("I am Bearer hunter2hunter2"), answer("password=hunter2")];
+    assert_same(&room.history(&*store).await, &said);
+}
+
+pub async fn long_texts_are_cut_in_the_trail(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let text = "ä".repeat(40_000);
+    let (run, _) = Room::at("acme/ann/c1").say(&*store, &text).await;
+    let entries = [entry(run, 10, call(json!({"a": [&text, "b"]}), &"x".repeat(65_536)))];
+    store.append(run, Commit { trail: &entries, ..said(1, &[]) }).await.unwrap();
+    let bodies: Vec<Value> = trail(database).await.into_iter().map(|(_, body)| body).collect();
+    let cut = format!("{} [cut here; 80000 bytes in all]", "ä".repeat(32_768));
+    assert_eq!(bodies[0]["text"], json!(cut));
+    assert!(bodies[1]["arguments"].as_str().unwrap().ends_with(" [cut here; 80014 bytes in all]"));
+    assert_eq!(bodies[1]["result"], json!("x".repeat(65_536)), "what fits stays");
+}
+
+pub async fn a_decision_is_in_the_trail_of_its_conversation(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let untold = room.preview(&*store, "early").await;
+    room.decide(&*store, untold, "early", Verdict::Reject).await;
+    assert_eq!(trail(database).await, [], "nothing was said there yet");
+    let (run, _) = room.say(&*store, "hello").await;
+    complete(&*store, run).await;
+    let id: PreviewId = room.preview(&*store, "a").await;
+    let decision = room.decide(&*store, id, "a", Verdict::Accept).await;
+    store.end_claim(&room.owner, id, Some(&decision)).await.unwrap();
+    let trail = trail(database).await;
+    let told = |decision: &Value| decision["name"].clone();
+    assert_eq!(trail[0].1["decisions"].as_array().unwrap().iter().map(told).collect::<Vec<_>>(), [json!("early")]);
+    let expected = json!({
+        "preview": id.to_string(), "what": "workflow", "name": "a", "verdict": "accept",
+        "comment": decided(id, "a", Verdict::Accept).comment, "saved_id": "saved-a",
+    });
+    assert_eq!(trail[1..], [("preview_decided - - 1700000000000".to_owned(), expected)]);
+}
+
+pub async fn what_is_old_is_tidied_away(database: &impl Database) {
+    let clock = ManualClock::new();
+    let store = database.open(clock.clone()).await;
+    let room = Room::at("acme/ann/c1");
+    let key = RequestKey { key: "key", digest: b"x" };
+    let (run, _) = room.ask_by_key(&*store, "hello", key).await.unwrap();
+    let entries: Vec<TrailEntry> = (0..1500).map(|n| entry(run, n, call(json!({}), ""))).collect();
+    store.append(run, Commit { trail: &entries, ..said(1, &[]) }).await.unwrap();
+    let count = async || database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM trail").await.remove(0);
+    assert!(!store.tidy(None).await.unwrap());
+    assert_eq!(count().await, "1501", "all is kept");
+    assert!(store.tidy(Some(1400)).await.unwrap(), "more is left");
+    assert_eq!(count().await, "501");
+    assert!(!store.tidy(Some(1400)).await.unwrap());
+    assert_eq!(count().await, "101", "the border itself is kept");
+    let keys = async || database.ask("SELECT request_key FROM runs WHERE request_key IS NOT NULL").await.len();
+    clock.advance_ms(DAY_MS - 1);
+    store.tidy(None).await.unwrap();
+    assert_eq!(keys().await, 1);
+    clock.advance_ms(1);
+    store.tidy(None).await.unwrap();
+    assert_eq!(keys().await, 0);
+}
+
+/// Begins a run as version 1 does.
+async fn begin_as_version_1(database: &impl Database, run: RunId, text: &str) {
+    let conversation = "INSERT INTO conversations (tenant, user_id, id, profile, created_at, updated_at)
+         VALUES ('acme', 'ann', 'c1', 'old', 5, 5)
+         ON CONFLICT (tenant, user_id, id) DO UPDATE SET profile = excluded.profile, updated_at = excluded.updated_at
+         RETURNING id";
+    let place = format!(
+        "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at)
+         SELECT '{run}', 'acme', 'ann', 'c1', COALESCE(MAX(run_seq), -1) + 1, 5
+         FROM runs WHERE tenant = 'acme' AND user_id = 'ann' AND conversation = 'c1' RETURNING id"
+    );
+    let message = say_as_version_1(run, 0, "user", &json!({ "text": text }));
+    for sql in [conversation, &place, &message] {
+        assert_eq!(database.ask(sql).await.len(), 1, "{sql}");
+    }
+}
+
+fn say_as_version_1(run: RunId, seq: u32, kind: &str, body: &Value) -> String {
+    format!(
+        "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body)
+         SELECT tenant, user_id, conversation, run_seq, {seq}, '{kind}', '{body}' FROM runs WHERE id = '{run}'
+         ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING RETURNING kind"
+    )
+}
+
+fn finish_as_version_1(run: RunId, outcome: &str) -> String {
+    format!(
+        "UPDATE runs SET finished_at = 6, outcome = '{outcome}', failure_code = 'late',
+             input_tokens = 1, output_tokens = 2, cached_input_tokens = 3, reasoning_tokens = 4
+         WHERE tenant = 'acme' AND user_id = 'ann' AND id = '{run}' RETURNING id"
+    )
+}
+
+pub async fn version_1_goes_on_working(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    room.exchange(&*store, "from 2", &[answer("to 2")]).await;
+    let (failed, open) = (RunId::fresh(), RunId::fresh());
+    begin_as_version_1(database, failed, "from 1").await;
+    let body = json!({"provider": "demo", "model": "rules", "parts": [{"text": {"text": "to 1"}}]});
+    database.ask(&say_as_version_1(failed, 1, "assistant", &body)).await;
+    database.ask(&finish_as_version_1(failed, "failed")).await;
+    begin_as_version_1(database, open, "never ended").await;
+    // Each sees what the other said.
+    let seen = vec![user("from 2"), answer("to 2"), user("from 1"), answer("to 1"), user("never ended")];
+    assert_same(&room.history(&*store).await, &seen);
+    let rows = "SELECT kind FROM messages WHERE tenant = 'acme' AND user_id = 'ann' AND conversation = 'c1'
+         AND (run_seq, seq) < (9, 9) ORDER BY run_seq DESC, seq DESC LIMIT 32";
+    assert_eq!(database.ask(rows).await, ["user", "user", "assistant", "user", "assistant", "user"]);
+    let record = store.find_run(&room.owner, failed).await.unwrap().unwrap();
+    assert_eq!(
+        (record.state, &*record.context_type),
+        (RunState::Failed, "workflow"),
+        "the newest run's, as version 1 has it"
+    );
+    assert_eq!((record.finished_at_ms, record.error.unwrap().code.into_owned()), (Some(6), "late".to_owned()));
+    let record = store.find_run(&room.owner, open).await.unwrap().unwrap();
+    assert_eq!((record.state, record.finished_at_ms), (RunState::Interrupted, Some(5)));
+    assert_eq!(store.reap().await.unwrap(), [], "they have no lease");
+    // How version 1 reads whether a run has ended.
+    let (run, _) = room.say(&*store, "and on").await;
+    let has_ended =
+        format!("SELECT CASE WHEN outcome IS NOT NULL THEN 'yes' ELSE 'no' END FROM runs WHERE id = '{run}'");
+    assert_eq!(database.ask(&has_ended).await, ["no"]);
+    store.finish_run(run, said(1, &[]), ended(RunState::Interrupted)).await.unwrap();
+    assert_eq!(database.ask(&has_ended).await, ["yes"]);
+}
