@@ -109,7 +109,14 @@ fn serve(config: &Config, sources: &Sources) -> ExitCode {
             (Ok(stop), Ok(hurry)) => (stop, hurry),
             (Err(error), _) | (_, Err(error)) => return failed(&format!("signals cannot be received: {error}")),
         };
-        let app = match App::build(config, &sources.assets()).await {
+        let mut stop = std::pin::pin!(stop);
+        let assets = sources.assets();
+        // A database or a broker may take its time to answer.
+        let built = tokio::select! {
+            built = App::build(config, &assets) => built,
+            () = &mut stop => return ExitCode::SUCCESS,
+        };
+        let app = match built {
             Ok(app) => app,
             Err(StartError::Config(problems)) => return misconfigured(&problems),
             Err(error) => return failed(&with_causes(&error)),

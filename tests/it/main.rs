@@ -6,6 +6,7 @@
 mod cli;
 #[cfg(test)]
 mod conversations;
+mod death;
 #[cfg(test)]
 mod demo_backend;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use super::Folder;
+use crate::support::process::Folder;
 
 #[test]
 fn check_config_says_that_all_is_well_and_leaves_no_trace() {

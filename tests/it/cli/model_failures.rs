@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::Folder;
+use crate::support::process::Folder;
 use crate::support::frames;
 use crate::support::upstream::{Answer, Upstream};
 

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use serde_json::json;
 
-use super::{Ended, Folder};
+use crate::support::process::{Ended, Folder};
 use crate::support::model::{Script, calls, says, turn};
 use crate::support::upstream::{Answer, Request, Upstream};
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Folder;
+use crate::support::process::Folder;
 use crate::support::model::{calls, says};
 use crate::support::upstream::{Answer, Upstream};
 

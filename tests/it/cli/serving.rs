@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Folder;
+use crate::support::process::Folder;
 use crate::support::frames;
 use crate::support::model::turn;
 use crate::support::upstream::Upstream;

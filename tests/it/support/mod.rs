@@ -1,9 +1,11 @@
 //! What the tests speak: the whole product on a free port, scripted models, and event streams read strictly.
 
 pub mod app;
+pub mod environment;
 pub mod frames;
 pub mod model;
 pub mod postgres;
+pub mod process;
 pub mod redis;
 pub mod said;
 pub mod upstream;

@@ -144,7 +144,8 @@ impl Scripted {
     }
 }
 
-fn messages(request: &Request) -> Vec<Value> {
+/// The messages of a request, checked.
+pub fn messages(request: &Request) -> Vec<Value> {
     let messages = request.json()["messages"].as_array().unwrap().clone();
     for (at, message) in messages.iter().enumerate() {
         let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();

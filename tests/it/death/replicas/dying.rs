@@ -1,0 +1,129 @@
+//! A replica dies, or is paused for so long that it counts as dead: the other one ends its runs, once.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::Notify;
+
+use super::super::{background, end_of, message, rest, said};
+use super::{Pair, until_broken};
+use crate::runs::{gated, hanging, header, read_until};
+use crate::support::frames;
+use crate::support::model::{calls, says, turn};
+
+/// What a reader gets at the end of a run whose process died.
+fn is_interrupted(stream: &str) -> bool {
+    end_of(stream) == "interrupted"
+}
+
+#[tokio::test]
+async fn a_run_whose_process_is_killed_ends_once_and_its_user_goes_on_with_it_elsewhere() {
+    let answers = [hanging("Once upon a time"), says(" there was a king.").answer(), says("He was old.").answer()];
+    // The lease as it is by itself.
+    let Some(mut pair) = Pair::start(&[("RUNS__LEASE_S", "12")], answers).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let mut near = a.chat(&background("c", "Tell")).await;
+    let run = header(&near, "x-run-id");
+    let seen = read_until(&mut near, "Once").await;
+    let mut attached = b.events(&run, None).await;
+    let mut live = read_until(&mut attached, "Once").await;
+    let newest = frames::numbered(&seen).last().unwrap().0;
+    // Then the text is in the store, too.
+    b.run_when(&run, |run| run["last_event_id"] == json!(newest)).await;
+
+    pair.a.kill();
+    let died = std::time::Instant::now();
+    assert_eq!(until_broken(near, seen.clone()).await, seen);
+    let after = b.events(&run, None).await;
+    live += &rest(attached).await;
+    assert!(died.elapsed().as_secs() < 20, "{:?}", died.elapsed());
+    assert_eq!(rest(after).await, live);
+    assert_eq!(rest(b.events(&run, None).await).await, live);
+    assert!(live.starts_with(&seen) && is_interrupted(&live), "{live}");
+    let numbers: Vec<u64> = frames::numbered(&live).iter().map(|(id, _)| *id).collect();
+    assert_eq!(numbers, (0..newest + 2).collect::<Vec<_>>());
+
+    let told = b.run(&run).await;
+    assert_eq!((&told["state"], &told["finished_at"].is_string()), (&json!("interrupted"), &true));
+    let second = b.go_on(&run).await;
+    assert_eq!(second.status(), 200);
+    let continued = header(&second, "x-run-id");
+    assert_eq!(end_of(&rest(second).await), "message_complete");
+    assert_eq!(b.run(&continued).await["continues"], json!(run));
+    let asked = said(&pair.model.requests()[1]);
+    assert_eq!(asked[..2], ["user: Tell", "assistant: Once upon a time"]);
+    assert_eq!(b.says(&message("c", "And then?")).await, "He was old.");
+    let asked = said(&pair.model.requests()[2]);
+    assert_eq!(asked[1], "assistant: Once upon a time");
+    assert_eq!(asked[3..], ["assistant:  there was a king.", "user: And then?"]);
+}
+
+#[tokio::test]
+async fn what_a_killed_process_had_said_is_in_the_conversation() {
+    let Some(mut pair) = Pair::start(&[], [hanging("Half a thought"), says("Hm.").answer()]).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let mut near = a.chat(&background("c", "Think")).await;
+    let run = header(&near, "x-run-id");
+    let seen = read_until(&mut near, "Half").await;
+    let newest = frames::numbered(&seen).last().unwrap().0;
+    b.run_when(&run, |run| run["last_event_id"] == json!(newest)).await;
+    pair.a.kill();
+    b.run_in(&run, "interrupted").await;
+    // Nobody has read it before.
+    let whole = rest(b.events(&run, None).await).await;
+    assert!(whole.starts_with(&seen) && is_interrupted(&whole), "{whole}");
+    assert_eq!(b.says(&message("c", "Go on")).await, "Hm.");
+    let expected = ["user: Think", "assistant: Half a thought", "user: Go on"];
+    assert_eq!(said(&pair.model.requests()[1]), expected);
+}
+
+#[tokio::test]
+async fn a_process_that_comes_back_after_its_lease_has_nothing_to_say() {
+    let gate = Arc::new(Notify::new());
+    let answers = [gated(&gate, "Once ", "upon a time."), says("Yes.").answer()];
+    let Some(pair) = Pair::start(&[], answers).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let mut near = a.chat(&background("c", "Tell")).await;
+    let run = header(&near, "x-run-id");
+    let mut seen = read_until(&mut near, "Once").await;
+    let newest = frames::numbered(&seen).last().unwrap().0;
+    b.run_when(&run, |run| run["last_event_id"] == json!(newest)).await;
+
+    pair.a.pause();
+    let ended = b.run_in(&run, "interrupted").await;
+    let whole = rest(b.events(&run, None).await).await;
+    assert!(whole.starts_with(&seen) && is_interrupted(&whole), "{whole}");
+    // The rest of the answer is there when it wakes.
+    gate.notify_one();
+    pair.a.resume();
+    seen += &rest(near).await;
+    assert!(is_interrupted(&seen), "{seen}");
+    assert!(!seen.contains("upon a time"), "{seen}");
+    for client in [&a, &b] {
+        assert_eq!(client.run(&run).await, ended);
+    }
+    assert_eq!(rest(b.events(&run, None).await).await, whole);
+    assert_eq!(a.says(&message("c", "Really?")).await, "Yes.");
+    let asked = said(&pair.model.requests()[1]);
+    assert_eq!(asked, ["user: Tell", "assistant: Once ", "user: Really?"]);
+}
+
+#[tokio::test]
+async fn a_process_that_comes_back_after_its_lease_writes_nothing() {
+    let gate = Arc::new(Notify::new());
+    let call = calls("c1", "close_ticket", &json!({"id": 7}));
+    let answers = [turn().text("Done soon. ").answer().gated(&gate, call.bytes()), says("Not yet.").answer()];
+    let Some(pair) = Pair::start(&[], answers).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let mut near = a.chat(&background("c", "Close 7")).await;
+    let run = header(&near, "x-run-id");
+    let mut seen = read_until(&mut near, "Done").await;
+    pair.a.pause();
+    b.run_in(&run, "interrupted").await;
+    gate.notify_one();
+    pair.a.resume();
+    seen += &rest(near).await;
+    assert!(is_interrupted(&seen), "{seen}");
+    assert_eq!(a.says(&message("c", "Closed?")).await, "Not yet.");
+    assert_eq!(pair.backend.requests().len(), 0);
+}
