@@ -14,7 +14,8 @@ const TITLE_CHARS: usize = 80;
 pub(super) fn title(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let Some((end, _)) = line.char_indices().nth(TITLE_CHARS) else { return line };
+    let line = line.trim();
+    let Some((end, _)) = line.char_indices().nth(TITLE_CHARS) else { return line.to_owned() };
     // One place is the ellipsis's.
     let kept = line.char_indices().nth(TITLE_CHARS - 1).map_or(end, |(at, _)| at);
     let head = &line[..kept];
@@ -112,7 +113,7 @@ mod tests {
         let rows = [
             ("Why did it fire?", "Why did it fire?".to_owned(), "a short message is its own title"),
             ("\n  \n Two \nlines", "Two".to_owned(), "the first line that says anything"),
-            ("a\tb\u{0}c", "a b c".to_owned(), "no control characters"),
+            ("a\tb\u{0}c \u{0}", "a b c".to_owned(), "no control characters"),
             (&eighty, eighty.clone(), "80 characters fit"),
             (&format!("{eighty}y"), format!("{}…", "x".repeat(79)), "one word too long is cut anywhere"),
             (&words, format!("{}…", "word ".repeat(15) + "word"), "a word that ends at the border stays"),

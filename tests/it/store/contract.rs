@@ -134,6 +134,29 @@ macro_rules! contract {
             what_is_old_is_tidied_away
             version_1_goes_on_working
         );
+        crate::store::contract::contract!(@ $database, views:
+            a_conversation_is_seen_as_it_was_said
+            a_call_nobody_heard_of_again_is_seen_as_such
+            the_newest_branch_is_seen
+            what_the_loop_says_to_itself_is_not_seen
+            a_list_goes_from_the_newest_change_on
+            a_cursor_that_no_list_gave_is_refused
+            a_deleted_conversation_leaves_nothing_behind
+            deleting_and_speaking_at_once_agree
+            an_export_has_everything
+            a_trail_comes_in_parts_oldest_first
+            strangers_see_and_change_no_conversation
+            rows_of_version_1_are_seen
+            long_conversations_and_lists_are_seen_whole
+            an_answer_in_parts_is_one_message
+        );
+        crate::store::contract::contract!(@ $database, summaries:
+            what_fits_needs_no_summary
+            the_older_part_is_summarised_and_the_next_run_begins_with_that
+            what_is_summarised_holds_no_half_of_a_tool_pair
+            a_summary_is_its_branchs_own
+            a_run_that_is_gone_takes_no_summary
+        );
         crate::store::contract::contract!(@ $database, drafts:
             a_draft_reads_back_exactly
             numbers_keep_their_last_digit

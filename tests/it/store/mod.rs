@@ -8,5 +8,7 @@ mod leases;
 mod postgres;
 mod previews;
 mod sqlite;
+mod summaries;
 mod trail;
+mod views;
 mod waiting;
