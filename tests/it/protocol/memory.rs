@@ -88,7 +88,7 @@ async fn the_newest_messages_that_fit_are_sent_and_tool_pairs_stay_whole() {
         turns.push(says(&format!("{n} {long}")).answer());
     }
     turns.push(says("Done.").answer());
-    let s = Scripted::with(&[("LIMITS__HISTORY_BYTES", "5000")], turns).await;
+    let s = Scripted::with(&[("LIMITS__HISTORY_BYTES", "5000"), ("RUNS__SUMMARY_MODEL", "off")], turns).await;
     for n in 0..6 {
         s.app.say("c", &format!("message {n}")).await;
     }
