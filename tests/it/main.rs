@@ -6,6 +6,7 @@
 mod cli;
 #[cfg(test)]
 mod conversations;
+#[cfg(test)]
 mod death;
 #[cfg(test)]
 mod demo_backend;

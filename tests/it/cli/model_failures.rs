@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::process::Folder;
 use crate::support::frames;
+use crate::support::process::Folder;
 use crate::support::upstream::{Answer, Upstream};
 
 const API_KEY: &str = "sk-canary-9876543210";

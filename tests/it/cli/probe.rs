@@ -4,8 +4,8 @@ use std::net::TcpListener;
 
 use serde_json::json;
 
-use crate::support::process::{Ended, Folder};
 use crate::support::model::{Script, calls, says, turn};
+use crate::support::process::{Ended, Folder};
 use crate::support::upstream::{Answer, Request, Upstream};
 
 /// The key of all providers here.

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::support::process::Folder;
 use crate::support::model::{calls, says};
+use crate::support::process::Folder;
 use crate::support::upstream::{Answer, Upstream};
 
 const API_KEY: &str = "sk-canary-0123456789";

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::support::process::Folder;
 use crate::support::frames;
 use crate::support::model::turn;
+use crate::support::process::Folder;
 use crate::support::upstream::Upstream;
 
 /// The text between two others.

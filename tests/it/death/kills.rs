@@ -149,7 +149,8 @@ async fn check(round: &Round, states: &[String], client: &Client, model: &Upstre
     let asked: Vec<&str> = asked.filter(|line| !line.is_empty()).collect();
     assert_eq!(asked, [&format!("close {ticket}"), &question], "the acknowledged message: {lines:#?}");
     let results: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("tool: ")).collect();
-    let keys: Vec<String> = writes.lock().unwrap().iter().filter(|(_, of)| of.contains(ticket)).map(|(key, _)| key.clone()).collect();
+    let keys: Vec<String> =
+        writes.lock().unwrap().iter().filter(|(_, of)| of.contains(ticket)).map(|(key, _)| key.clone()).collect();
     let is_unknown = |text: &str| text.contains("the state of this call is unknown");
     match (&keys[..], &results[..]) {
         ([], []) => {}

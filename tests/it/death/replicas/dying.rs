@@ -127,3 +127,25 @@ async fn a_process_that_comes_back_after_its_lease_writes_nothing() {
     assert_eq!(a.says(&message("c", "Closed?")).await, "Not yet.");
     assert_eq!(pair.backend.requests().len(), 0);
 }
+
+#[tokio::test]
+async fn a_reader_whose_replica_is_killed_goes_on_at_the_one_that_is_left() {
+    let gate = Arc::new(Notify::new());
+    let Some(mut pair) = Pair::start(&[], [gated(&gate, "Once ", "upon a time.")]).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let mut near = a.chat(&background("c", "Tell")).await;
+    let run = header(&near, "x-run-id");
+    let whole = read_until(&mut near, "Once").await;
+    let mut far = b.events(&run, None).await;
+    let seen = read_until(&mut far, "Once").await;
+    pair.b.kill();
+    let seen = until_broken(far, seen).await;
+    let cursor = frames::numbered(&seen).last().unwrap().0;
+    // Whoever asks nginx gets the replica that lives.
+    let resumed = pair.on_either().events(&run, Some(cursor)).await;
+    assert_eq!(resumed.status(), 200);
+    gate.notify_one();
+    let whole = whole + &rest(near).await;
+    assert_eq!(seen + &rest(resumed).await, whole);
+    assert_eq!(end_of(&whole), "message_complete");
+}

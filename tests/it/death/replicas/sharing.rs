@@ -121,7 +121,8 @@ async fn a_conversation_is_busy_at_both_replicas_and_another_request_may_wait_or
     assert_eq!(end_of(&(seen + &rest(third).await)), "cancelled");
     assert_eq!(end_of(&rest(fourth).await), "message_complete");
     let expected = ["1", "One more.", "2", "Two.", "3", "Three", "4"];
-    let said: Vec<String> = said(&pair.model.requests()[3]).iter().map(|line| line.split_once(": ").unwrap().1.to_owned()).collect();
+    let said: Vec<String> =
+        said(&pair.model.requests()[3]).iter().map(|line| line.split_once(": ").unwrap().1.to_owned()).collect();
     assert_eq!(said, expected);
 }
 
