@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use switchboard::agent::ports::events::EventSink;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::RunId;
 use switchboard::runs::log::EventLog;

@@ -150,7 +150,8 @@ impl Runs {
     async fn ends_before(&self, owner: &Owner, run: RunId, until: Instant) -> bool {
         loop {
             if let Some(live) = self.live.get(run) {
-                if timeout(until.saturating_duration_since(Instant::now()), live.settled.cancelled()).await.is_err() {
+                let left = until.saturating_duration_since(Instant::now());
+                if timeout(left, live.settled.cancelled()).await.is_err() {
                     return false;
                 }
             }
