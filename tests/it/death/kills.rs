@@ -132,6 +132,16 @@ async fn killed_again_and_again(settings: &[(&'static str, &str)]) {
     assert!(sent.len() > rounds.len() / 10, "the moments of death have something to do with the runs");
 }
 
+/// What a result tells the model about its call.
+fn fate(result: &str) -> &'static str {
+    match result {
+        r#"{"closed":true}"# => "done",
+        _ if result.contains("the state of this call is unknown") => "unknown",
+        _ if result.contains("was not completed") => "not_run",
+        _ => panic!("{result}"),
+    }
+}
+
 /// Asks on in the round's conversation, and checks what the model reads there.
 async fn check(round: &Round, states: &[String], client: &Client, model: &Upstream, writes: &Writes) {
     let Round { ticket, conversation, runs } = round;
@@ -151,24 +161,29 @@ async fn check(round: &Round, states: &[String], client: &Client, model: &Upstre
     let results: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("tool: ")).collect();
     let keys: Vec<String> =
         writes.lock().unwrap().iter().filter(|(_, of)| of.contains(ticket)).map(|(key, _)| key.clone()).collect();
-    let is_unknown = |text: &str| text.contains("the state of this call is unknown");
     match (&keys[..], &results[..]) {
         ([], []) => {}
         // Noted and not sent, or not even noted.
-        ([], [text]) => assert!(is_unknown(text) || text.contains("was not completed"), "{text}"),
+        ([], [text]) => assert_ne!(fate(text), "done"),
         ([key], [text]) => {
-            assert!(text.contains("closed") || is_unknown(text), "{text}");
+            assert_ne!(fate(text), "not_run");
             if let [run] = &runs[..] {
                 assert!(key.starts_with(run.as_str()), "{key} is none of {run}");
             }
         }
         _ => panic!("{keys:?} was written, and the model reads {lines:#?}"),
     }
-    println!("{ticket}: {states:?}, sent {}, read {results:?}", keys.len());
+    let trail = client.trail(conversation).await;
+    println!("{ticket}: {states:?}, sent {}, {trail:?}", keys.len());
+    let of_kind = |kind: &str| trail.iter().filter_map(|line| line.strip_prefix(kind)).collect::<Vec<_>>();
+    assert_eq!(of_kind("user_message "), [&format!("close {ticket}"), &question]);
+    assert_eq!(of_kind("run_ended ").len(), 2, "each run ends once");
+    let fates: Vec<&str> = results.iter().map(|text| fate(text)).collect();
+    assert_eq!(of_kind("tool_call "), fates);
     for state in states {
         match state.as_str() {
-            "completed" => assert_eq!(results, [r#"{"closed":true}"#]),
-            "interrupted" => assert!(results.len() < 2),
+            "completed" => assert_eq!(fates, ["done"]),
+            "interrupted" => {}
             _ => panic!("{conversation} came to {state}"),
         }
     }

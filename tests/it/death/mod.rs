@@ -168,6 +168,23 @@ impl Client {
         response.json().await.unwrap()
     }
 
+    /// What happened in a conversation, a line for each: its kind, and what was said, how a call went, how a run ended.
+    pub async fn trail(&self, conversation: &str) -> Vec<String> {
+        let response = self.get(&format!("/v1/agent/conversations/{conversation}/trail?limit=100")).await;
+        assert_eq!(response.status(), 200);
+        let page: Value = response.json().await.unwrap();
+        let lines = page["items"].as_array().unwrap().iter().map(|entry| {
+            let kind = entry["kind"].as_str().unwrap();
+            let detail = match kind {
+                "tool_call" => "fate",
+                "run_ended" => "state",
+                _ => "text",
+            };
+            format!("{kind} {}", entry[detail].as_str().unwrap())
+        });
+        lines.collect()
+    }
+
     /// The run once it is as it is wanted.
     pub async fn run_when(&self, run: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let wanted = async || Some(self.run(run).await).filter(&is_wanted);

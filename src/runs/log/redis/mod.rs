@@ -96,7 +96,7 @@ impl EventLog for RedisLog {
         if self.closing.is_cancelled() {
             return Err(LogError("the event log is closed".into()));
         }
-        self.ready().await?;
+        self.streams.open(run, self.shared.life, OPEN).await.map_err(unavailable)?;
         let writer = Own::begin(run, self.shared.clone());
         lock(&self.own).insert(run, writer.clone());
         let (flushed, own) = (writer.clone(), self.own.clone());

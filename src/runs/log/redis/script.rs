@@ -1,10 +1,21 @@
-//! What Redis does in one step: the two scripts that write a stream.
+//! What Redis does in one step: the three scripts that write a stream.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, ToRedisArgs, cmd};
 
 use super::link::Link;
+
+/// Begins a stream with an entry without events. Said twice, it is done once. ARGV: the entry's id, milliseconds to live.
+pub static OPEN: Lua = Lua::new(
+    r"
+    local added = redis.pcall('XADD', KEYS[1], ARGV[1], 'e', '')
+    if type(added) == 'table' and added.err and redis.call('EXISTS', KEYS[1]) == 0 then return added end
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    return 1
+    ",
+);
 
 /// Adds a batch and an end, each only where there is one. Said twice, it is done once: the answer is empty then too.
 /// Where somebody else has ended the stream, the answer is the end's number and event. ARGV: batch id, batch, end,
@@ -87,6 +98,16 @@ impl Call {
         match link.ask(&self.command("EVALSHA", self.script.digest())).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 link.ask(&self.command("EVAL", self.script.code)).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// The same for a script that does no harm when it is run twice, asked again for up to `limit`.
+    pub async fn ask_again<T: FromRedisValue>(&self, link: &Link, limit: Duration) -> RedisResult<T> {
+        match link.ask_again(&self.command("EVALSHA", self.script.digest()), limit).await {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                link.ask_again(&self.command("EVAL", self.script.code), limit).await
             }
             answer => answer,
         }

@@ -1,7 +1,7 @@
 //! A run's log as a Redis stream: its key, its entries, and the few commands that touch it.
 //!
 //! An entry holds a batch of events as JSON lines; its id is the first event's number plus one, since Redis has no
-//! entry 0-0.
+//! entry 0-0. Before them is one without events, which tells that the run has begun: it may have to wait for its turn.
 //! **Invariant:** the terminal event is an entry of its own with the greatest id there is, so Redis refuses whatever an
 //! owner sends that did not notice its end. There is one end at most, whoever comes first.
 
@@ -12,13 +12,16 @@ use redis::streams::{StreamId, StreamRangeReply, StreamReadOptions, StreamReadRe
 use redis::{ErrorKind, RedisError, RedisResult, ToRedisArgs, cmd, pipe};
 
 use super::link::{Link, RESPONSE};
-use super::script::{APPEND, Call, SEAL};
+use super::script::{APPEND, Call, OPEN, SEAL};
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::runs::log::wire;
 
 /// The terminal entry's id.
 const END: &str = "18446744073709551615-18446744073709551615";
+
+/// The id of the entry without events.
+const OPENED: &str = "0-1";
 
 /// Before the first entry.
 pub const BEGINNING: &str = "0-0";
@@ -95,6 +98,13 @@ impl Streams {
     /// Asks whether appends would be answered, for up to `limit`.
     pub async fn ping(&self, limit: Duration) -> RedisResult<()> {
         self.writes.ask_again(&cmd("PING"), limit).await
+    }
+
+    /// Begins a run's stream, so that others find it before its first event. Asks for up to `limit`.
+    pub async fn open(&self, run: RunId, life: Duration, limit: Duration) -> RedisResult<()> {
+        let call = Call::new(&OPEN, self.key(run)).arg(OPENED).arg(milliseconds(life));
+        let _: i64 = call.ask_again(&self.writes, limit).await?;
+        Ok(())
     }
 
     /// Adds a batch, whose texts were made by [`Self::append_command`].
@@ -189,6 +199,9 @@ impl Streams {
 
 /// An entry's events. The terminal entry says their number, the others are named by it.
 fn entry(found: StreamId) -> RedisResult<Entry> {
+    if found.id == OPENED {
+        return Ok(Entry { id: found.id, first: 0, events: Vec::new() });
+    }
     let lines: String = found.get("e").ok_or_else(|| malformed("an entry has no events"))?;
     let events = wire::read(&lines).map_err(|_| malformed("an entry's events are not understood"))?;
     let first = if found.id == END {

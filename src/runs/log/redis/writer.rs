@@ -37,7 +37,7 @@ pub struct Shared {
     /// Where their rings are held.
     pub near: Arc<LocalLog>,
     /// How long a stream lives after its last batch.
-    life: Duration,
+    pub life: Duration,
     /// How long a stream lives after its end.
     pub retention: Duration,
     /// Whether appends fail, so that an outage is told once.

@@ -103,6 +103,7 @@ async fn a_process_that_comes_back_after_its_lease_has_nothing_to_say() {
         assert_eq!(client.run(&run).await, ended);
     }
     assert_eq!(rest(b.events(&run, None).await).await, whole);
+    assert_eq!(a.trail("c").await, ["user_message Tell", "run_ended interrupted"]);
     assert_eq!(a.says(&message("c", "Really?")).await, "Yes.");
     let asked = said(&pair.model.requests()[1]);
     assert_eq!(asked, ["user: Tell", "assistant: Once ", "user: Really?"]);
@@ -118,12 +119,98 @@ async fn a_process_that_comes_back_after_its_lease_writes_nothing() {
     let mut near = a.chat(&background("c", "Close 7")).await;
     let run = header(&near, "x-run-id");
     let mut seen = read_until(&mut near, "Done").await;
+    let newest = frames::numbered(&seen).last().unwrap().0;
+    b.run_when(&run, |run| run["last_event_id"] == json!(newest)).await;
     pair.a.pause();
     b.run_in(&run, "interrupted").await;
     gate.notify_one();
     pair.a.resume();
     seen += &rest(near).await;
     assert!(is_interrupted(&seen), "{seen}");
+    assert_eq!(a.trail("c").await, ["user_message Close 7", "run_ended interrupted"]);
     assert_eq!(a.says(&message("c", "Closed?")).await, "Not yet.");
     assert_eq!(pair.backend.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_reader_whose_replica_is_killed_goes_on_at_the_one_that_is_left() {
+    let gate = Arc::new(Notify::new());
+    let Some(mut pair) = Pair::start(&[], [gated(&gate, "Once ", "upon a time.")]).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let mut near = a.chat(&background("c", "Tell")).await;
+    let run = header(&near, "x-run-id");
+    let whole = read_until(&mut near, "Once").await;
+    let mut far = b.events(&run, None).await;
+    let seen = read_until(&mut far, "Once").await;
+    pair.b.kill();
+    let seen = until_broken(far, seen).await;
+    let cursor = frames::numbered(&seen).last().unwrap().0;
+    // Whoever asks nginx gets the replica that lives.
+    let resumed = pair.on_either().events(&run, Some(cursor)).await;
+    assert_eq!(resumed.status(), 200);
+    gate.notify_one();
+    let whole = whole + &rest(near).await;
+    assert_eq!(seen + &rest(resumed).await, whole);
+    assert_eq!(end_of(&whole), "message_complete");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_behind_one_whose_process_is_killed_takes_its_turn() {
+    let Some(mut pair) = Pair::start(&[], [hanging("Half a thought"), says("Now.").answer()]).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let mut near = a.chat(&background("c", "Think")).await;
+    let run = header(&near, "x-run-id");
+    let newest = frames::numbered(&read_until(&mut near, "Half").await).last().unwrap().0;
+    b.run_when(&run, |run| run["last_event_id"] == json!(newest)).await;
+    let mut body = background("c", "And then?");
+    body["on_busy"] = json!("enqueue");
+    let waiting = b.chat(&body).await;
+    assert_eq!(b.run(&header(&waiting, "x-run-id")).await["state"], "queued");
+    pair.a.kill();
+    assert_eq!(end_of(&rest(waiting).await), "message_complete");
+    assert_eq!(b.run(&run).await["state"], "interrupted");
+    assert!(said(&pair.model.requests()[1]).contains(&"assistant: Half a thought".to_owned()));
+}
+
+#[tokio::test]
+async fn a_run_that_waits_in_a_process_that_is_killed_keeps_nobody_waiting() {
+    let gate = Arc::new(Notify::new());
+    let answers = [gated(&gate, "One ", "more."), says("Three.").answer()];
+    let Some(mut pair) = Pair::start(&[], answers).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let queued = |text: &str| {
+        let mut body = background("c", text);
+        body["on_busy"] = json!("enqueue");
+        body
+    };
+    let mut first = b.chat(&background("c", "1")).await;
+    let seen = read_until(&mut first, "One").await;
+    let second = a.chat(&queued("2")).await;
+    let lost = header(&second, "x-run-id");
+    let third = b.chat(&queued("3")).await;
+    pair.a.kill();
+    gate.notify_one();
+    assert_eq!(end_of(&(seen + &rest(first).await)), "message_complete");
+    assert_eq!(end_of(&rest(third).await), "message_complete");
+    assert_eq!(b.run(&lost).await["state"], "interrupted");
+    assert_eq!(end_of(&rest(b.events(&lost, None).await).await), "interrupted");
+    let asked = said(&pair.model.requests()[1]).join("\n");
+    assert!(asked.contains('2') && asked.ends_with('3'), "its message is kept: {asked}");
+}
+
+#[tokio::test]
+async fn a_run_of_a_killed_process_can_be_cancelled_and_ends_once() {
+    let Some(mut pair) = Pair::start(&[], [hanging("Half"), says("Well.").answer()]).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let mut near = a.chat(&background("c", "Think")).await;
+    let run = header(&near, "x-run-id");
+    read_until(&mut near, "Half").await;
+    let attached = b.events(&run, None).await;
+    pair.a.kill();
+    assert_eq!(b.cancel(&run).await.status(), 200);
+    let told = b.run_when(&run, |run| run["finished_at"].is_string()).await;
+    let end = end_of(&rest(attached).await);
+    assert_eq!(told["state"], end);
+    assert!(["cancelled", "interrupted"].contains(&end.as_str()), "{end}");
+    assert_eq!(b.says(&message("c", "And?")).await, "Well.");
 }

@@ -109,9 +109,13 @@ async fn a_conversation_is_busy_at_both_replicas_and_another_request_may_wait_or
     let second = b.chat(&with("enqueue", "2")).await;
     let queued = header(&second, "x-run-id");
     assert_eq!(a.run(&queued).await["state"], "queued");
+    let waiting = a.events(&queued, None).await;
+    assert_eq!(waiting.status(), 200, "before its first event, too");
     gate.notify_one();
     assert_eq!(end_of(&(seen + &rest(first).await)), "message_complete");
-    assert_eq!(end_of(&rest(second).await), "message_complete");
+    let whole = rest(second).await;
+    assert_eq!(end_of(&whole), "message_complete");
+    assert_eq!(rest(waiting).await, whole);
     a.run_in(&queued, "completed").await;
 
     let mut third = a.chat(&background("c", "3")).await;
