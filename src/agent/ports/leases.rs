@@ -12,8 +12,9 @@ use crate::chat::ids::RunId;
 /// Keeps the leases of live runs. Times are the database's own, so that replicas need not agree about the clock.
 #[async_trait]
 pub trait Leases: Send + Sync {
-    /// Renews the leases of the replica's live runs by `lease_ms` from now, keeps what they said since their last commit,
-    /// and tells what others want of them.
+    /// Renews the leases of the live runs that `progress` names, by `lease_ms` from now, keeps what they said since their last
+    /// commit, and tells of each how it stands. A run that its process does not name is not renewed: nobody drives it, and
+    /// its lease ends it.
     ///
     /// # Errors
     /// When it could not be committed; then the leases run on.
@@ -29,11 +30,9 @@ pub trait Leases: Send + Sync {
     /// Notes that somebody reads these runs here, for five seconds, so that their owners do not take them for forsaken; and
     /// tells which of them ended three seconds ago or longer, or are gone: by then their owners have said so, if they could.
     ///
-    /// Each with its terminal event; of one that is gone, [`AgentEvent::Cancelled`].
-    ///
     /// # Errors
     /// When it could not be done.
-    async fn watch(&self, runs: &[RunId]) -> Result<Vec<(RunId, AgentEvent)>, StoreError>;
+    async fn watch(&self, runs: &[RunId]) -> Result<Vec<EndedRun>, StoreError>;
 
     /// Removes what is older than it has to be: trail entries of before `trail_before_ms` (milliseconds since the Unix epoch, `None`
     /// keeps all), idempotency keys older than a day. A bounded part at a time; returns whether more is left.
@@ -41,6 +40,17 @@ pub trait Leases: Send + Sync {
     /// # Errors
     /// When it could not be done.
     async fn tidy(&self, trail_before_ms: Option<i64>) -> Result<bool, StoreError>;
+}
+
+/// A run that has ended, as its log has to say it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndedRun {
+    /// The run.
+    pub run: RunId,
+    /// Its terminal event; of a run that is gone, [`AgentEvent::Cancelled`].
+    pub end: AgentEvent,
+    /// That event's id, where its owner has recorded it.
+    pub last_event_id: Option<u64>,
 }
 
 /// What a live run has said since its last commit.
@@ -56,10 +66,10 @@ pub struct Progress {
     pub last_event_id: Option<u64>,
 }
 
-/// What the store has to say about a live run of the replica, or about one that it believed to be live.
+/// What the store has to say about a run that its process believes to be live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice {
-    /// The run: every live run of the replica, and every one of `progress`.
+    /// The run.
     pub run: RunId,
     /// What about it.
     pub standing: Standing,

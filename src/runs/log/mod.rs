@@ -37,12 +37,13 @@ pub trait EventLog: Send + Sync {
     /// When nobody can tell now.
     async fn find(&self, run: RunId) -> Result<Option<Arc<Ring>>, LogError>;
 
-    /// Ends the log of a run whose owner is gone with `end`, a terminal event; afterwards that owner's appends are
-    /// refused. A log that has its end keeps it; a log that is not kept stays so.
+    /// Ends the log of a run whose owner is gone, or cannot say so, with `end`, a terminal event; afterwards that owner's appends
+    /// are refused. Where `at` is given, it is the number of that event, and a log that does not have all events before it is given up
+    /// instead, so that nobody takes a part for the whole. A log that has its end keeps it; a log that is not kept stays so.
     ///
     /// # Errors
     /// When it could not be done now; it can be repeated.
-    async fn seal(&self, run: RunId, end: AgentEvent) -> Result<(), LogError>;
+    async fn seal(&self, run: RunId, end: AgentEvent, at: Option<u64>) -> Result<(), LogError>;
 
     /// The runs of other processes that are read here and have no end in their logs yet.
     async fn followed(&self) -> Vec<RunId>;
