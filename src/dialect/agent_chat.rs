@@ -72,8 +72,7 @@ impl Dialect for AgentChat {
         let mut errors = Vec::new();
         let again = json::optional(body.regenerate, "regenerate", "true or false", &mut errors).unwrap_or(false);
         let message = match again {
-            true => json::optional(body.message, "message", "a string", &mut errors)
-                .filter(|text: &String| !text.is_empty()),
+            true => json::optional(body.message, "message", "a string", &mut errors),
             false => json::required_text(body.message, "message", &mut errors),
         };
         if again && message.is_some() {
@@ -84,7 +83,7 @@ impl Dialect for AgentChat {
         let manner = self.manner(text, &mut errors)?;
         let conversation: Option<String> =
             json::optional(body.conversation_id, "conversation_id", "a string", &mut errors);
-        let conversation = conversation.filter(|id| !id.is_empty()).and_then(|id| {
+        let conversation = conversation.and_then(|id| {
             ConversationId::parse(&id)
                 .map_err(|error| errors.push(FieldError { field: "conversation_id", reason: error.to_string() }))
                 .ok()
@@ -144,7 +143,6 @@ impl AgentChat {
 fn parent(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Parent> {
     let id: String = json::optional(raw, "parent_message_id", "a string", errors)?;
     match id.as_str() {
-        "" => None,
         "root" => Some(Parent::Root),
         id => MessageId::parse(id)
             .map(Parent::Message)
@@ -158,7 +156,7 @@ fn parent(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Parent
 
 /// How the client wants the model asked; what is wrong with that is noted in `errors`.
 fn wish(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> ModelWish {
-    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return ModelWish::default() };
+    let Some(raw) = json::given(raw) else { return ModelWish::default() };
     // A list would pass for the fields in their order.
     let wish = Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| serde_json::from_str(text).ok());
     let Some(Wish { name, temperature, max_tokens, effort }) = wish else {
@@ -170,7 +168,6 @@ fn wish(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> ModelWish {
     let temperature: Option<f64> = json::optional(temperature, "model.temperature", TEMPERATURE, errors);
     let max_tokens: Option<u32> = json::optional(max_tokens, "model.max_tokens", MAX_TOKENS, errors);
     let effort: Option<String> = json::optional(effort, "model.effort", "a string", errors);
-    let effort = effort.filter(|name| !name.is_empty());
     let mut refuse = |field, reason: String| errors.push(FieldError { field, reason });
     if temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
         refuse("model.temperature", format!("must be {TEMPERATURE}"));
@@ -182,11 +179,8 @@ fn wish(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> ModelWish {
     if effort.is_some() && known.is_none() {
         refuse("model.effort", format!("must be one of: {}", Effort::ALL.map(Effort::name).join(", ")));
     }
-    ModelWish { name: name.filter(|name| !name.is_empty()), temperature, max_tokens, effort: known }
+    ModelWish { name, temperature, max_tokens, effort: known }
 }
-
-/// How soon a client whose stream ends with the server may ask another one.
-const RETRY_MS: u32 = 500;
 
 const TEMPERATURE: &str = "a number from 0 to 2";
 const MAX_TOKENS: &str = "a whole number of at least 1";
@@ -284,14 +278,52 @@ impl Encoder for AgentChatEncoder {
         self.ended(None, out, "resync", "Part of this stream is not kept any more; read the run and its conversation");
     }
 
-    fn draining(&mut self, retry: bool, out: &mut BytesMut) {
+    fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
         frame::write_comment(out, "draining");
-        if retry {
-            frame::write_retry(out, RETRY_MS);
+        if let Some(ms) = come_back_ms {
+            frame::write_retry(out, ms);
         }
     }
 
     fn keep_alive(&mut self, out: &mut BytesMut) {
         frame::write_comment(out, "keep-alive");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AgentChat, AgentChatEncoder, Dialect, Encoder};
+    use bytes::BytesMut;
+
+    #[test]
+    fn an_empty_text_is_an_optional_field_left_out() {
+        let dialect = AgentChat { max_message_bytes: 0, max_context_bytes: 0 };
+        let bare = dialect.decode(br#"{"message": "hi", "context_type": "w"}"#).unwrap();
+        let fields = ["context", "conversation_id", "model", "background", "on_busy", "regenerate", "parent_message_id"];
+        for field in fields {
+            for absent in ["null", r#""""#] {
+                let body = format!(r#"{{"message": "hi", "context_type": "w", "{field}": {absent}}}"#);
+                assert_eq!(dialect.decode(body.as_bytes()).unwrap(), bare, "{body}");
+            }
+        }
+        for field in ["name", "temperature", "max_tokens", "effort"] {
+            let body = format!(r#"{{"message": "hi", "context_type": "w", "model": {{"{field}": ""}}}}"#);
+            assert_eq!(dialect.decode(body.as_bytes()).unwrap(), bare, "{body}");
+        }
+        for field in ["context", "background", "on_busy"] {
+            let blank = format!(r#"{{"message": "hi", "context_type": "w", "{field}": " "}}"#);
+            assert!(dialect.decode(blank.as_bytes()).is_err(), "{blank} is not empty");
+        }
+        let again = br#"{"message": "", "context_type": "w", "conversation_id": "c", "regenerate": true}"#;
+        dialect.decode(again).unwrap();
+    }
+
+    #[test]
+    fn a_reader_is_told_when_to_come_back() {
+        for (come_back_ms, expected) in [(None, ": draining\n\n"), (Some(1234), ": draining\n\nretry: 1234\n\n")] {
+            let mut out = BytesMut::new();
+            AgentChatEncoder { request_id: "r".to_owned() }.draining(come_back_ms, &mut out);
+            assert_eq!(out, expected);
+        }
     }
 }

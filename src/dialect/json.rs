@@ -53,16 +53,21 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-/// The field's value, `None` when it is missing or `null`. A value of another type is noted in `errors`.
+/// The field, unless it says that it is absent: by `null` or an empty text.
+pub(super) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
+    raw.filter(|raw| !matches!(raw.get(), "null" | r#""""#))
+}
+
+/// The field's value, `None` when it is absent, `null` or an empty text. A value of another type is noted in `errors`.
 pub(super) fn optional<'a, T: Deserialize<'a>>(
     raw: Option<&'a RawValue>,
     field: &'static str,
     expected: &str,
     errors: &mut Vec<FieldError>,
 ) -> Option<T> {
-    let raw = raw?;
+    let raw = given(raw)?;
     match serde_json::from_str(raw.get()) {
-        Ok(value) => value,
+        Ok(value) => Some(value),
         Err(_) => {
             errors.push(FieldError { field, reason: format!("must be {expected}") });
             None

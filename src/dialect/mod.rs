@@ -53,8 +53,9 @@ pub trait Encoder: Send {
     /// Appends a frame that clients ignore, to keep the connection open while nothing flows.
     fn keep_alive(&mut self, out: &mut BytesMut);
 
-    /// Appends what tells a reader that this server is about to stop; with `retry`, that its stream ends here and goes on elsewhere.
-    fn draining(&mut self, retry: bool, out: &mut BytesMut);
+    /// Appends what tells a reader that this server is about to stop; with `come_back_ms`, that its stream ends here and goes on
+    /// elsewhere after so many milliseconds.
+    fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut);
 }
 
 /// A request body that cannot be run.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::Json;
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
@@ -13,14 +13,24 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Services;
+use super::accept::Shape;
 use super::problem::Problem;
-use super::views::{ErrorBody, RunBody, UsageBody};
+use super::views::{
+    BegunBody, ErrorBody, RunBody, UsageBody, header_of_conversation, header_of_run, header_value,
+};
+use crate::agent::ports::conversations::Role;
+use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
+use crate::chat::ids::RunId;
 use crate::chat::run::{RunRecord, RunState};
-use crate::runs::Attached;
+use crate::chat::stream::Usage;
+use crate::runs::{AttachError, Attached, StartError};
 use crate::runs::log::ring::Next;
+
+/// An answer is one user's, for once.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -42,11 +52,78 @@ struct ArtifactBody {
     payload: Value,
 }
 
-/// 202 with the run of a background request, which goes on by itself.
-pub(super) async fn accepted(services: &Services, owner: &Owner, attached: &Attached) -> Result<Response, Problem> {
-    let run = services.runs.find(owner, attached.run).await?.ok_or_else(Problem::no_such_run)?;
-    let place = HeaderValue::from_str(&format!("/v1/agent/runs/{}", attached.run)).map_err(|_| Problem::internal())?;
-    Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(RunBody::of(&run))).into_response())
+/// 202 with the run of a background request, which goes on by itself: as it is, or, where that cannot be read, with what is known of it.
+pub(super) async fn accepted(services: &Services, owner: &Owner, attached: &Attached) -> Response {
+    let location = location(attached.run);
+    match services.runs.find(owner, attached.run).await {
+        Ok(Some(run)) => (StatusCode::ACCEPTED, location, Json(RunBody::of(&run))).into_response(),
+        Ok(None) => (StatusCode::ACCEPTED, location, Json(begun(attached))).into_response(),
+        Err(error) => {
+            tracing::warn!(error = %Causes(&error), run.id = %attached.run, "a run that has begun not read");
+            (StatusCode::ACCEPTED, location, Json(begun(attached))).into_response()
+        }
+    }
+}
+
+fn begun(attached: &Attached) -> BegunBody {
+    BegunBody::of(attached.run, &attached.conversation)
+}
+
+fn location(run: RunId) -> [(HeaderName, HeaderValue); 1] {
+    [(header::LOCATION, header_value(&format!("/v1/agent/runs/{run}")))]
+}
+
+/// The run that the same request began before, the events of which cannot be read: as a document it is told from what the store has.
+///
+/// # Errors
+/// When it is wanted as a stream, still runs, or its answer is not on the newest branch.
+pub(super) async fn joined(
+    services: &Services,
+    owner: &Owner,
+    run: RunId,
+    why: AttachError,
+    shape: Shape,
+) -> Result<Response, Problem> {
+    let record = match services.runs.find(owner, run).await {
+        Ok(record) => record,
+        Err(error) => {
+            tracing::warn!(error = %Causes(&error), run.id = %run, "a run that was joined not read");
+            None
+        }
+    };
+    let is_evicted = matches!(why, AttachError::Evicted);
+    let conversation = record.as_ref().map(|record| record.conversation.clone());
+    let problem = Problem::from(StartError::Joined { run, why }).about(run, conversation);
+    let (Some(record), Shape::Json, true) = (record, shape, is_evicted) else { return Err(problem) };
+    let ids = [header_of_run(run), header_of_conversation(&record.conversation)];
+    if record.background {
+        return Ok((StatusCode::ACCEPTED, ids, location(run), Json(RunBody::of(&record))).into_response());
+    }
+    if record.state.is_live() {
+        return Err(problem);
+    }
+    let message = last_words(services, owner, &record).await?.ok_or(problem)?;
+    let body = AnswerBody {
+        run_id: run.to_string(),
+        conversation_id: record.conversation.to_string(),
+        state: record.state.name(),
+        message,
+        artifacts: Vec::new(),
+        usage: UsageBody::of(record.usage),
+        error: record.error.as_ref().map(ErrorBody::of),
+    };
+    Ok((ids, [(header::CACHE_CONTROL, NO_STORE)], Json(body)).into_response())
+}
+
+/// The last that the model said in the run, where users see it.
+async fn last_words(services: &Services, owner: &Owner, run: &RunRecord) -> Result<Option<String>, StoreError> {
+    let view = services.conversations.conversation(owner, &run.conversation).await?;
+    let messages = view.into_iter().flat_map(|view| view.messages);
+    let of_run = messages.filter(|message| message.id.run == run.id);
+    Ok(of_run.fold(None, |_, message| match message.role {
+        Role::User => Some(String::new()),
+        Role::Assistant => Some(message.text),
+    }))
 }
 
 /// 200 with the answer when the run has ended, however it did: `state` and `error` tell. Until then a line break goes out now and
@@ -59,7 +136,7 @@ pub(super) fn whole(services: &Services, owner: Owner, attached: Attached) -> Re
     }));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::CACHE_CONTROL, NO_STORE),
     ];
     (headers, body).into_response()
 }
@@ -77,7 +154,14 @@ struct Waiting {
 struct Said {
     message: String,
     artifacts: Vec<ArtifactBody>,
-    end: Option<AgentEvent>,
+}
+
+/// Why nothing more is waited for.
+enum Last {
+    /// The run's terminal event has come.
+    End(AgentEvent),
+    /// What comes next is missing here, or comes elsewhere: this server stops and another one runs it.
+    Missing,
 }
 
 impl Waiting {
@@ -85,31 +169,40 @@ impl Waiting {
         if self.done {
             return None;
         }
-        let all = self.said.all(&mut self.attached);
-        match self.services.keep_alive {
-            None => all.await,
-            Some(silence) => {
-                if timeout(silence, all).await.is_err() {
-                    return Some(Bytes::from_static(b"\n"));
-                }
-            }
-        }
-        self.done = true;
-        Some(Bytes::from(self.document().await))
-    }
-
-    async fn document(&mut self) -> Vec<u8> {
-        let record = match self.services.runs.find(&self.owner, self.attached.run).await {
-            Ok(record) => record,
-            Err(error) => {
-                tracing::warn!(error = %Causes(&error), run.id = %self.attached.run, "run not read for its answer");
-                None
+        let Self { services, attached, said, .. } = self;
+        let runs_elsewhere = !attached.is_local;
+        let last = async {
+            tokio::select! {
+                biased;
+                last = said.all(attached) => last,
+                () = services.runs.draining().cancelled(), if runs_elsewhere => Last::Missing,
             }
         };
-        let (state, error) = self.outcome(record.as_ref());
-        let usage = match &self.said.end {
-            Some(AgentEvent::Finished { usage }) => *usage,
-            Some(_) | None => record.map(|record| record.usage).unwrap_or_default(),
+        let last = match services.keep_alive {
+            None => last.await,
+            Some(silence) => match timeout(silence, last).await {
+                Ok(last) => last,
+                Err(_) => return Some(Bytes::from_static(b"\n")),
+            },
+        };
+        self.done = true;
+        Some(Bytes::from(self.document(&last).await))
+    }
+
+    async fn document(&mut self, last: &Last) -> Vec<u8> {
+        let found = match self.services.runs.find(&self.owner, self.attached.run).await {
+            Ok(Some(record)) => Found::Run(record),
+            Ok(None) => Found::Deleted,
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), run.id = %self.attached.run, "run not read for its answer");
+                Found::Unknown
+            }
+        };
+        let (state, error) = outcome(last, &found);
+        let usage = match (last, found) {
+            (Last::End(AgentEvent::Finished { usage }), _) => *usage,
+            (Last::End(_) | Last::Missing, Found::Run(record)) => record.usage,
+            (Last::End(_) | Last::Missing, Found::Deleted | Found::Unknown) => Usage::default(),
         };
         let body = AnswerBody {
             run_id: self.attached.run.to_string(),
@@ -126,22 +219,51 @@ impl Waiting {
             b"null".to_vec()
         })
     }
+}
 
-    /// How the run ended: as its stream said, or, where that was lost, as the store says.
-    fn outcome(&self, record: Option<&RunRecord>) -> (RunState, Option<ErrorBody>) {
-        let end = self.said.end.clone().or_else(|| record?.end());
-        match end {
-            Some(AgentEvent::Finished { .. }) => (record.map_or(RunState::Completed, |record| record.state), None),
-            Some(AgentEvent::Failed(failure)) => (RunState::Failed, Some(ErrorBody::of(&failure))),
-            Some(AgentEvent::Cancelled) => (RunState::Cancelled, None),
-            Some(_) | None => (record.map_or(RunState::Interrupted, |record| record.state), None),
+/// What the store has of the run.
+enum Found {
+    Run(RunRecord),
+    Deleted,
+    /// It did not answer.
+    Unknown,
+}
+
+/// Where the run stands: as its stream said, which may be before the store knows; where the end is missing, as the store says, and then
+/// the answer may be incomplete.
+fn outcome(last: &Last, found: &Found) -> (RunState, Option<ErrorBody>) {
+    match last {
+        Last::End(AgentEvent::Failed(failure)) => (RunState::Failed, Some(ErrorBody::of(failure))),
+        Last::End(AgentEvent::Cancelled) => (RunState::Cancelled, None),
+        Last::End(AgentEvent::Interrupted) => (RunState::Interrupted, None),
+        // Only a finished run is told apart by the store: it may wait for an approval. The other events are no ends.
+        Last::End(
+            AgentEvent::Finished { .. }
+            | AgentEvent::TurnStarted { .. }
+            | AgentEvent::TextDelta { .. }
+            | AgentEvent::ThinkingDelta { .. }
+            | AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallFinished { .. }
+            | AgentEvent::Artifact(_),
+        ) => match found {
+            Found::Run(record) if record.state == RunState::AwaitingApproval => (RunState::AwaitingApproval, None),
+            Found::Run(_) | Found::Deleted | Found::Unknown => (RunState::Completed, None),
+        },
+        Last::Missing => {
+            let state = match found {
+                Found::Run(record) => record.state,
+                Found::Deleted => RunState::Cancelled,
+                // Nobody has said that it ended.
+                Found::Unknown => RunState::Running,
+            };
+            (state, Some(ErrorBody::resync()))
         }
     }
 }
 
 impl Said {
-    /// Takes everything in until the run has ended. Dropping the future loses nothing.
-    async fn all(&mut self, attached: &mut Attached) {
+    /// Takes everything in until the run has ended, or what comes next is missing. Dropping the future loses nothing.
+    async fn all(&mut self, attached: &mut Attached) -> Last {
         while let Next::Event { event, .. } = attached.next().await {
             match &*event {
                 AgentEvent::TurnStarted { .. } => self.message.clear(),
@@ -156,10 +278,10 @@ impl Said {
                 | AgentEvent::Failed(_)
                 | AgentEvent::Cancelled
                 | AgentEvent::Interrupted => {
-                    self.end = Some((*event).clone());
-                    return;
+                    return Last::End((*event).clone());
                 }
             }
         }
+        Last::Missing
     }
 }

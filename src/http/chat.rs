@@ -15,9 +15,10 @@ use super::auth::Authenticated;
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse::{self, View};
+use super::views::{header_of_conversation, header_of_run};
 use crate::chat::caller::Owner;
 use crate::dialect::RunIds;
-use crate::runs::{Attached, Request};
+use crate::runs::{Attached, Request, StartError};
 
 /// The longest `Idempotency-Key`, in bytes.
 const MAX_KEY_BYTES: usize = 255;
@@ -34,8 +35,8 @@ pub(super) async fn post(
     let input = services.agent_chat.decode(&body)?;
     let request = request(request_id, &headers, "chat", &body)?;
     let owner = caller.owner.clone();
-    let attached = services.runs.start(caller, input, request).await?;
-    respond(&services, owner, attached, &headers).await
+    let started = services.runs.start(caller, input, request).await;
+    respond(&services, owner, started, &headers).await
 }
 
 /// The body, as it is: a compressed one is refused.
@@ -72,15 +73,24 @@ pub(super) fn request(id: RequestId, headers: &HeaderMap, what: &str, body: &[u8
 }
 
 /// The run as the client wants it: a stream of its events, its answer when it is there, or, of one in the background, where to look.
+///
+/// # Errors
+/// When it did not start, or is an earlier one that cannot be read any more in that shape.
 pub(super) async fn respond(
     services: &Services,
     owner: Owner,
-    attached: Attached,
+    started: Result<Attached, StartError>,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
+    let shape = shape(headers);
+    let attached = match started {
+        Ok(attached) => attached,
+        Err(StartError::Joined { run, why }) => return answer::joined(services, &owner, run, why, shape).await,
+        Err(error) => return Err(error.into()),
+    };
     let ids = ids(&attached);
-    let response = match shape(headers) {
-        Shape::Json if attached.background => answer::accepted(services, &owner, &attached).await?,
+    let response = match shape {
+        Shape::Json if attached.background => answer::accepted(services, &owner, &attached).await,
         Shape::Json => answer::whole(services, owner, attached),
         Shape::Events => {
             let numbered = attached.background;
@@ -91,10 +101,7 @@ pub(super) async fn respond(
 }
 
 fn ids(attached: &Attached) -> [(HeaderName, HeaderValue); 2] {
-    [
-        (HeaderName::from_static("x-run-id"), header_value(&attached.run.to_string())),
-        (HeaderName::from_static("x-conversation-id"), header_value(attached.conversation.as_str())),
-    ]
+    [header_of_run(attached.run), header_of_conversation(&attached.conversation)]
 }
 
 /// The run's events from where `attached` stands.
@@ -109,9 +116,4 @@ pub(super) fn stream(services: &Services, attached: Attached, numbered: bool) ->
         draining: services.runs.draining().clone(),
     };
     (sse::HEADERS, ids, sse::body(attached, view)).into_response()
-}
-
-/// Our ids are printable ASCII by construction.
-fn header_value(id: &str) -> HeaderValue {
-    HeaderValue::from_str(id).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

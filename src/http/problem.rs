@@ -7,9 +7,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::views::{header_of_conversation, header_of_run};
 use crate::agent::ports::identity::AuthError;
 use crate::agent::ports::store::{BeginError, StoreError};
 use crate::chat::causes::Causes;
+use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect::{DecodeError, FieldError};
 use crate::runs::StartError;
 use crate::runs::log::LogError;
@@ -23,11 +25,32 @@ pub struct Problem {
     errors: Vec<FieldError>,
     challenge: Option<&'static str>,
     retry_after_s: Option<u32>,
+    about: Option<Box<About>>,
+}
+
+/// The run that a problem is about, and its conversation where that is known. Boxed there: few problems are about one.
+#[derive(Debug, Clone)]
+struct About {
+    run: RunId,
+    conversation: Option<ConversationId>,
 }
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), errors: Vec::new(), challenge: None, retry_after_s: None }
+        Self {
+            status,
+            code,
+            detail: detail.into(),
+            errors: Vec::new(),
+            challenge: None,
+            retry_after_s: None,
+            about: None,
+        }
+    }
+
+    /// The same about this run, of this conversation.
+    pub(super) fn about(self, run: RunId, conversation: Option<ConversationId>) -> Self {
+        Self { about: Some(Box::new(About { run, conversation })), ..self }
     }
 
     /// 404: no such thing, or not the caller's.
@@ -131,6 +154,10 @@ impl Problem {
         if let Some(seconds) = self.retry_after_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        if let Some(About { run, conversation }) = self.about.as_deref() {
+            headers.extend([header_of_run(*run)]);
+            headers.extend(conversation.as_ref().map(header_of_conversation));
+        }
         response
     }
 }
@@ -191,7 +218,8 @@ impl From<StartError> for Problem {
             }
             StartError::Joined { run, why } => {
                 let problem = Self::from(why);
-                Self { detail: format!("this request began the run {run}: {}", problem.detail), ..problem }
+                let detail = format!("this request began the run {run}: {}", problem.detail);
+                Self { detail, ..problem }.about(run, None)
             }
             StartError::Failed => Self::internal(),
         }

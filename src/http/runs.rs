@@ -38,7 +38,8 @@ pub(super) struct Events {
     after: Option<String>,
 }
 
-/// The run's events after `Last-Event-ID`, or `?after=`, which goes before it; from the first one without either. 204 when there are none
+/// The run's events after `Last-Event-ID`, or without it after `?after=`; from the first one without either. The header goes first: who
+/// connects again sends it with the URL of the first time. 204 when there are none
 /// and none will come; 400 for a cursor that is none of this run's, 410 for one whose events are not kept any more.
 pub(super) async fn events(
     State(services): State<Services>,
@@ -50,10 +51,8 @@ pub(super) async fn events(
     let run = id(run)?;
     let Query(Events { after }) = query.map_err(|_| Problem::cursor_invalid("after must be given once"))?;
     let header = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
-    let after = match after.as_deref().or(header) {
-        None | Some("") => None,
-        Some(text) => Some(cursor(text)?),
-    };
+    let given = [header, after.as_deref()].into_iter().flatten().find(|text| !text.is_empty());
+    let after = given.map(cursor).transpose()?;
     let attached = services.runs.attach(&caller.owner, run, after).await?;
     if attached.is_over() {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -85,8 +84,8 @@ pub(super) async fn go_on(
     let manner = services.agent_chat.decode_manner(&body)?;
     let request = request(request_id, &headers, &format!("continue {run}"), &body)?;
     let owner = caller.owner.clone();
-    let attached = services.runs.go_on(caller, run, manner, request).await?;
-    respond(&services, owner, attached, &headers).await
+    let started = services.runs.go_on(caller, run, manner, request).await;
+    respond(&services, owner, started, &headers).await
 }
 
 /// What is no id is nobody's run.

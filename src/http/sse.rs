@@ -2,6 +2,7 @@
 //! comment goes out when nothing flows. Dropping the body, as hyper does when the client is gone, lets go of the run.
 
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -15,7 +16,7 @@ use crate::dialect::Encoder;
 use crate::runs::Attached;
 use crate::runs::log::ring::Next;
 
-/// The headers of an event stream (protocol section 8).
+/// The headers of an event stream (protocol section 2).
 pub(super) const HEADERS: [(HeaderName, HeaderValue); 4] = [
     (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
     (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
@@ -29,6 +30,10 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// The shortest time between two pieces. A model that streams faster than this has its events sent together; one that does
 /// not is never delayed, since its last piece is longer ago.
 const PIECE_PAUSE: Duration = Duration::from_millis(1);
+
+/// When a reader whose stream ends with this server may come back, in milliseconds: each at another time, or all of them would
+/// come to the next server at once.
+const COME_BACK_MS: RangeInclusive<u32> = 500..=1500;
 
 /// How a run is shown to one reader.
 pub(super) struct View {
@@ -131,7 +136,8 @@ impl Open {
     fn tell_draining(&mut self) {
         self.told_draining = true;
         let goes_on_elsewhere = !self.attached.is_local;
-        self.view.encoder.draining(goes_on_elsewhere, &mut self.buffer);
+        let come_back_ms = goes_on_elsewhere.then(|| fastrand::u32(COME_BACK_MS));
+        self.view.encoder.draining(come_back_ms, &mut self.buffer);
         self.ended = goes_on_elsewhere;
     }
 }

@@ -1,9 +1,11 @@
 //! What runs look like in JSON bodies: serde counterparts of the nouns, which have none by law.
 
+use axum::http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::chat::event::Failure;
+use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::RunRecord;
 use crate::chat::stream::Usage;
 
@@ -45,6 +47,21 @@ impl RunBody {
     }
 }
 
+/// A run that has begun, where no more could be read of it.
+#[derive(Serialize)]
+pub(super) struct BegunBody {
+    id: String,
+    conversation_id: String,
+    background: bool,
+}
+
+impl BegunBody {
+    /// A run in the background.
+    pub(super) fn of(run: RunId, conversation: &ConversationId) -> Self {
+        Self { id: run.to_string(), conversation_id: conversation.to_string(), background: true }
+    }
+}
+
 /// Token counts.
 #[derive(Serialize)]
 pub(super) struct UsageBody {
@@ -58,8 +75,8 @@ impl UsageBody {
     }
 }
 
-/// Why a run failed.
-#[derive(Serialize)]
+/// Why a run failed, or why an answer is not whole.
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ErrorBody {
     code: String,
     message: String,
@@ -69,6 +86,27 @@ impl ErrorBody {
     pub(super) fn of(failure: &Failure) -> Self {
         Self { code: failure.code.to_string(), message: failure.message.clone() }
     }
+
+    /// Something is missing here, and the run and its conversation have it.
+    pub(super) fn resync() -> Self {
+        let message = "Part of this answer is missing here; read the run and its conversation";
+        Self { code: "resync".to_owned(), message: message.to_owned() }
+    }
+}
+
+/// The header that names a run.
+pub(super) fn header_of_run(run: RunId) -> (HeaderName, HeaderValue) {
+    (HeaderName::from_static("x-run-id"), header_value(&run.to_string()))
+}
+
+/// The header that names a conversation.
+pub(super) fn header_of_conversation(conversation: &ConversationId) -> (HeaderName, HeaderValue) {
+    (HeaderName::from_static("x-conversation-id"), header_value(conversation.as_str()))
+}
+
+/// What is made of our ids alone, which are printable ASCII by construction.
+pub(super) fn header_value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// A time as RFC 3339 text in UTC, to the millisecond.
