@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::interest::Interest;
 use super::log::Writer;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::leases::Progress;
@@ -27,10 +28,8 @@ pub(super) struct Live {
     begun: AtomicBool,
     /// Whether it goes on when nobody reads.
     pub(super) background: bool,
-    /// How many read it here.
-    pub(super) readers: AtomicUsize,
-    /// Whether somebody reads it through another replica, as far as this one was told.
-    pub(super) watched: AtomicBool,
+    /// Who reads it.
+    pub(super) interest: Interest,
     writer: Arc<dyn Writer>,
     said: Mutex<Said>,
     lease: Lease,
@@ -54,15 +53,20 @@ struct Lease {
 }
 
 impl Live {
-    pub(super) fn new(id: RunId, background: bool, writer: Arc<dyn Writer>, lease: Duration) -> Arc<Self> {
+    pub(super) fn new(
+        id: RunId,
+        background: bool,
+        grace: Duration,
+        writer: Arc<dyn Writer>,
+        lease: Duration,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
             stop: Stop::default(),
             settled: CancellationToken::new(),
             begun: AtomicBool::new(false),
             background,
-            readers: AtomicUsize::new(0),
-            watched: AtomicBool::new(false),
+            interest: Interest::new(background, grace),
             writer,
             said: Mutex::default(),
             lease: Lease { life: lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
@@ -78,7 +82,7 @@ impl Live {
     pub(super) fn progress(&self) -> Progress {
         let mut said = self.said();
         let text = std::mem::take(&mut said.grown).then(|| said.text.clone());
-        let last_event_id = self.writer.ring().next_id().checked_sub(1);
+        let last_event_id = self.writer.ring().kept_next().checked_sub(1);
         Progress { run: self.id, turn: said.turn, text, last_event_id }
     }
 
