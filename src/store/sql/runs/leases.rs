@@ -219,15 +219,11 @@ async fn keep_said(connection: &mut Connection, replica: &str, progress: &[Progr
 /// Holds those of `runs` that are there, and tells which. Whoever holds several holds them in the order of their ids, so that
 /// nobody who waits for one has another that the first one waits for.
 async fn hold(connection: &mut Connection, runs: &[RunId]) -> Result<HashSet<RunId>, Fault> {
-    let ids: Vec<String> = sqlx::query_scalar(concat!(
-        "SELECT id FROM runs WHERE id IN ",
-        each_of!("$1"),
-        " ORDER BY id",
-        for_update!(),
-    ))
-    .bind(list_of(runs)?)
-    .fetch_all(connection)
-    .await?;
+    let ids: Vec<String> =
+        sqlx::query_scalar(concat!("SELECT id FROM runs WHERE id IN ", each_of!("$1"), " ORDER BY id", for_update!(),))
+            .bind(list_of(runs)?)
+            .fetch_all(connection)
+            .await?;
     ids.iter().map(|id| Ok(RunId::parse(id).map_err(RecordError::from)?)).collect()
 }
 
