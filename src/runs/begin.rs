@@ -31,7 +31,7 @@ use crate::chat::model::ModelChoice;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 
-/// How long a request waits for a run that was told to make way, or is about to end by itself.
+/// How long a request waits for a run that is about to end.
 const MAKING_WAY: Duration = Duration::from_secs(5);
 
 /// How long a request waits for a run whose client may just be leaving: a user who stops an answer and asks the next thing at once
@@ -141,7 +141,11 @@ impl Runs {
     /// How long a request waits for the run that is there already.
     async fn patience(&self, on_busy: OnBusy, owner: &Owner, running: RunId) -> Duration {
         let is_ending = self.live.get(running).is_some_and(|live| live.stop.reason().is_some());
-        if on_busy == OnBusy::Interrupt || is_ending {
+        if on_busy == OnBusy::Interrupt {
+            // Its process may be dead, and only its lease can tell.
+            return self.settings.lease + MAKING_WAY;
+        }
+        if is_ending {
             return MAKING_WAY;
         }
         match self.store.find_run(owner, running).await {
