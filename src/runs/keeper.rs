@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use tracing::Instrument;
 
 use super::Runs;
-use super::live::Live;
 use crate::agent::ports::leases::{EndedRun, Progress, Standing};
 use crate::agent::ports::store::StoreError;
 use crate::agent::stop::StopReason;
@@ -107,9 +106,10 @@ impl Runs {
         let progress: Vec<Progress> = live.iter().map(|live| live.progress()).collect();
         let since = Instant::now();
         let lease_ms = i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX);
-        let mut lost = LostUnlessKept { live: &live, is_kept: false };
         let notices = self.leases.beat(&self.replica, lease_ms, &progress).await?;
-        lost.is_kept = true;
+        for (live, progress) in live.iter().zip(&progress) {
+            live.has_kept(progress);
+        }
         for notice in notices {
             let Some(live) = self.live.get(notice.run) else { continue };
             match notice.standing {
@@ -184,19 +184,5 @@ impl Runs {
             }
         };
         self.tasks.spawn(sealing.in_current_span());
-    }
-}
-
-/// Gives progress back that a beat took and did not keep, however the beat ends.
-struct LostUnlessKept<'a> {
-    live: &'a [Arc<Live>],
-    is_kept: bool,
-}
-
-impl Drop for LostUnlessKept<'_> {
-    fn drop(&mut self) {
-        for live in self.live.iter().filter(|_| !self.is_kept) {
-            live.progress_lost();
-        }
     }
 }

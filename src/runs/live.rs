@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::interest::Interest;
 use super::log::Writer;
 use crate::agent::ports::events::EventSink;
-use crate::agent::ports::leases::Progress;
+use crate::agent::ports::leases::{Piece, Progress};
 use crate::agent::stop::{Stop, StopReason};
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
@@ -35,13 +35,14 @@ pub(super) struct Live {
     lease: Lease,
 }
 
-/// The text of the turn that streams.
+/// What the turn that streams has said and is not kept yet.
 #[derive(Default)]
 struct Said {
     turn: u32,
-    text: String,
-    /// Whether the text has grown since it was last kept.
-    grown: bool,
+    /// How much of the turn's text was kept, in bytes.
+    kept: u64,
+    /// The text after that.
+    rest: String,
 }
 
 /// How long the run is certainly this process's: a lease that may be over is not used.
@@ -78,17 +79,22 @@ impl Live {
         &self.writer
     }
 
-    /// What it has said since its last commit, for a beat. Text that has not grown is left out.
+    /// What it has said since the last beat that was kept.
     pub(super) fn progress(&self) -> Progress {
-        let mut said = self.said();
-        let text = std::mem::take(&mut said.grown).then(|| said.text.clone());
+        let said = self.said();
+        let piece = (!said.rest.is_empty()).then(|| Piece { at: said.kept, text: said.rest.clone() });
         let last_event_id = self.writer.ring().kept_next().checked_sub(1);
-        Progress { run: self.id, turn: said.turn, text, last_event_id }
+        Progress { run: self.id, turn: said.turn, said: piece, last_event_id }
     }
 
-    /// Notes that what [`Self::progress`] gave was not kept.
-    pub(super) fn progress_lost(&self) {
-        self.said().grown = true;
+    /// Notes that `progress`, which [`Self::progress`] gave, was kept.
+    pub(super) fn has_kept(&self, progress: &Progress) {
+        let mut said = self.said();
+        let Some(piece) = progress.said.as_ref().filter(|piece| said.turn == progress.turn && said.kept == piece.at) else {
+            return;
+        };
+        said.rest.drain(..piece.text.len());
+        said.kept += piece.text.len() as u64;
     }
 
     /// Notes that the store knows it, with a lease since before `since`.
@@ -121,8 +127,7 @@ impl EventSink for Live {
             AgentEvent::TurnStarted { turn } => *self.said() = Said { turn: *turn, ..Said::default() },
             AgentEvent::TextDelta { text } => {
                 let mut said = self.said();
-                said.text.push_str(text);
-                said.grown = true;
+                said.rest.push_str(text);
             }
             AgentEvent::ThinkingDelta { .. }
             | AgentEvent::ToolCallStarted { .. }
