@@ -57,7 +57,7 @@ pub struct Limits {
 }
 
 /// A try to record how a run ended that takes longer has failed: its client waits for the end meanwhile.
-const RECORD_LIMIT: Duration = Duration::from_secs(2);
+const RECORD_LIMIT: Duration = Duration::from_secs(5);
 
 /// The pauses between further tries, while the store does not answer, after the client has been told. When they are over, the run's
 /// lease ends it.
@@ -157,8 +157,8 @@ impl Agent {
             Ok(()) => {}
             // Somebody else ended it, and has told its readers wherever they can see.
             Err(StoreError::RunEnded) => {
-                tracing::warn!("the run was ended by somebody else");
                 if state != RunState::Cancelled {
+                    tracing::warn!("the run was ended by somebody else");
                     event = AgentEvent::Interrupted;
                 }
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
@@ -37,6 +37,9 @@ const MAKING_WAY: Duration = Duration::from_secs(5);
 /// How long a request waits for a run whose client may just be leaving: a user who stops an answer and asks the next thing at once
 /// must not be told that the conversation is busy.
 const LEAVING: Duration = Duration::from_millis(500);
+
+/// How long a run that begins waits for room.
+const ROOM_WAIT: Duration = Duration::from_secs(5);
 
 /// The pause between two looks at a run that somebody else ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -195,6 +198,7 @@ impl Runs {
             lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
             history_bytes: self.settings.history_bytes,
+            room: self.room.clone(),
             summaries: self.summaries.clone(),
         };
         let place = self.live.enter(live.clone());
@@ -245,6 +249,7 @@ struct Task {
     lease_ms: i64,
     queue: Option<u32>,
     history_bytes: usize,
+    room: Arc<Semaphore>,
     summaries: Arc<Summaries>,
 }
 
@@ -272,7 +277,7 @@ impl Task {
             history_bytes: self.history_bytes,
         };
         let since = std::time::Instant::now();
-        let answer = self.store.begin_run(new).await;
+        let answer = self.when_there_is_room(self.store.begin_run(new)).await;
         // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
         let start = match answer {
             Err(error) => {
@@ -315,6 +320,18 @@ impl Task {
         summaries.after(live.id, of, &asked.model);
     }
 
+    /// Begins when few others do, so that those who begin do not hold up those who end.
+    async fn when_there_is_room<T>(
+        &self,
+        beginning: impl Future<Output = Result<T, BeginError>>,
+    ) -> Result<T, BeginError> {
+        match timeout(ROOM_WAIT, self.room.acquire()).await {
+            Ok(Ok(_place)) => beginning.await,
+            Ok(Err(closed)) => Err(StoreError::Unavailable(closed.into()).into()),
+            Err(late) => Err(StoreError::Unavailable(late.into()).into()),
+        }
+    }
+
     /// Waits until the runs before this one have ended; the terminal event when this one ends first.
     async fn turn(&self) -> Result<RunStart, AgentEvent> {
         loop {
@@ -352,8 +369,12 @@ impl Task {
     async fn record_end(&self, state: RunState, error: Option<&Failure>) {
         let nothing = Commit { first: 1, messages: &[], first_entry: 1, trail: &[], turns: 0, usage: Usage::default() };
         let end = RunEnd { state, error, last_event_id: self.live.next_id() };
-        if let Err(error) = self.store.finish_run(self.live.id, nothing, end).await {
-            tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "the end of a queued run was not recorded");
+        match self.store.finish_run(self.live.id, nothing, end).await {
+            // One that somebody else has ended meanwhile has its end.
+            Ok(()) | Err(StoreError::RunEnded) => {}
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "the end of a queued run was not recorded");
+            }
         }
     }
 

@@ -90,7 +90,8 @@ impl Live {
     /// Notes that `progress`, which [`Self::progress`] gave, was kept.
     pub(super) fn has_kept(&self, progress: &Progress) {
         let mut said = self.said();
-        let Some(piece) = progress.said.as_ref().filter(|piece| said.turn == progress.turn && said.kept == piece.at) else {
+        let Some(piece) = progress.said.as_ref().filter(|piece| said.turn == progress.turn && said.kept == piece.at)
+        else {
             return;
         };
         said.rest.drain(..piece.text.len());

@@ -17,6 +17,7 @@ mod summary;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -44,6 +45,9 @@ use log::{EventLog, LogError};
 use reading::{Hold, Of};
 use summary::Summaries;
 
+/// Runs that begin at once: fewer than a store has connections.
+const BEGIN_AT_ONCE: usize = 4;
+
 /// How long a reader waits for a log that lags behind the one where it got its cursor.
 const LAG: Duration = Duration::from_secs(1);
 
@@ -65,6 +69,8 @@ pub struct Runs {
     live: Arc<LiveRuns>,
     /// The runs' own tasks, which are waited for before the process ends.
     tasks: TaskTracker,
+    /// For those that just begin.
+    room: Arc<Semaphore>,
     draining: CancellationToken,
     interrupting: CancellationToken,
 }
@@ -169,6 +175,7 @@ impl Runs {
             replica,
             live: Arc::default(),
             tasks,
+            room: Arc::new(Semaphore::new(BEGIN_AT_ONCE)),
             draining,
             interrupting: CancellationToken::new(),
         });
