@@ -73,6 +73,7 @@ impl LocalLog {
             // There is one writer; whoever reads another's ring would wait for ever.
             other.lose();
         }
+        ring.begin_writing();
         ring
     }
 
@@ -94,6 +95,14 @@ impl LocalLog {
             ring.lose();
         }
     }
+
+    /// Forgets a run at once; who reads it already may read on.
+    pub(super) fn forget(&self, run: RunId) {
+        let ring = lock(&self.runs).rings.remove(&run);
+        if let Some(ring) = ring {
+            ring.forget();
+        }
+    }
 }
 
 #[async_trait]
@@ -106,10 +115,13 @@ impl EventLog for LocalLog {
         Ok(self.held(run))
     }
 
-    async fn seal(&self, run: RunId, end: AgentEvent) -> Result<(), LogError> {
+    async fn seal(&self, run: RunId, end: AgentEvent, at: Option<u64>) -> Result<(), LogError> {
         let ring = lock(&self.runs).rings.get(&run).cloned();
-        if ring.is_some_and(|ring| ring.append_kept(end).is_some()) {
+        let Some(ring) = ring else { return Ok(()) };
+        if ring.seal(end, at) {
             self.note_end(run);
+        } else if ring.is_lost() {
+            self.lose(run);
         }
         Ok(())
     }
@@ -124,8 +136,8 @@ impl EventLog for LocalLog {
 
     async fn close(&self) {}
 
-    async fn forget(&self, run: RunId) {
-        self.lose(run);
+    async fn forget(&self, runs: &[RunId]) {
+        runs.iter().for_each(|run| Self::forget(self, *run));
     }
 }
 
@@ -149,6 +161,12 @@ impl EventSink for LocalWriter {
 
     fn next_id(&self) -> u64 {
         self.ring.next_id()
+    }
+}
+
+impl Drop for LocalWriter {
+    fn drop(&mut self) {
+        self.ring.stop_writing();
     }
 }
 

@@ -54,8 +54,11 @@ pub trait EventLog: Send + Sync {
     /// Ends what it does by itself, when nothing is written or read any more.
     async fn close(&self);
 
-    /// Forgets a log at once; its readers are told that they lost their place.
-    async fn forget(&self, run: RunId);
+    /// Forgets logs at once: from now on nobody finds them, and they do not come back, whatever their owners still say. Who reads
+    /// one already, and it has no end yet, reads on to the end that its writer gives it here; at other replicas they are told that
+    /// the run was cancelled, where they had all that was said before, or that they lost their place. A log without a writer has
+    /// nothing more to say, and loses its readers.
+    async fn forget(&self, runs: &[RunId]);
 }
 
 /// A day: no run says nothing for so long. A log that nobody ends is forgotten then.

@@ -45,10 +45,19 @@ struct State {
     bytes: usize,
     /// The terminal event's number.
     end: Option<u64>,
+    /// Whether somebody still says more, and then gives it an end.
+    written: bool,
+    /// Whether its log holds it no longer.
+    forgotten: bool,
     lost: bool,
 }
 
 impl State {
+    /// Tells readers when nobody will ever end what they read.
+    fn lose_if_orphaned(&mut self) {
+        self.lost |= self.forgotten && !self.written && self.end.is_none();
+    }
+
     fn next_id(&self) -> u64 {
         self.first + self.events.len() as u64
     }
@@ -67,13 +76,28 @@ impl Ring {
     /// An empty ring whose first event will have the number `first`; `shared_bytes` counts what it holds with all
     /// others.
     pub(super) fn starting_at(first: u64, max_bytes: usize, shared_bytes: Arc<AtomicUsize>) -> Arc<Self> {
-        let state = State { first, events: VecDeque::new(), kept: first, bytes: 0, end: None, lost: false };
+        let state = State {
+            first,
+            events: VecDeque::new(),
+            kept: first,
+            bytes: 0,
+            end: None,
+            written: false,
+            forgotten: false,
+            lost: false,
+        };
         Arc::new(Self { max_bytes, shared_bytes, state: Mutex::new(state), changed: Notify::new() })
     }
 
     /// The number that the next event will get, which is how many there have been.
     pub fn next_id(&self) -> u64 {
         self.lock().next_id()
+    }
+
+    /// The number after the last event that other replicas have too: what a client may be told, since it may ask any of them.
+    /// Where they have been out of reach for long, it is the next one's.
+    pub fn kept_next(&self) -> u64 {
+        self.lock().kept
     }
 
     /// The number of the oldest event that is still held; the next one's where none is.
@@ -193,6 +217,50 @@ impl Ring {
             self.push_into(&mut state, end, true);
         }
         self.changed.notify_waiters();
+    }
+
+    /// Ends the ring for a writer that is gone. Where the end is not number `at`, the ring is not whole, and its readers are lost.
+    /// Nothing happens after an end. Tells whether this is its end.
+    pub(super) fn seal(&self, end: AgentEvent, at: Option<u64>) -> bool {
+        let sealed = {
+            let mut state = self.lock();
+            if state.end.is_none() && at.is_some_and(|at| at != state.next_id()) {
+                state.lost = true;
+            }
+            self.push_into(&mut state, end, true).is_some()
+        };
+        self.changed.notify_waiters();
+        sealed
+    }
+
+    /// Somebody writes it from now on.
+    pub(super) fn begin_writing(&self) {
+        self.lock().written = true;
+    }
+
+    /// Nobody writes it any more. It may still be sealed, unless it is forgotten.
+    pub(super) fn stop_writing(&self) {
+        {
+            let mut state = self.lock();
+            state.written = false;
+            state.lose_if_orphaned();
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// No reader comes any more. Those who are there read on to its end, where somebody will give it one.
+    pub(super) fn forget(&self) {
+        {
+            let mut state = self.lock();
+            state.forgotten = true;
+            state.lose_if_orphaned();
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Whether no reader is to come any more.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.lock().forgotten
     }
 
     /// Tells all readers, now and later, that they have lost their place. What was appended before is given up.

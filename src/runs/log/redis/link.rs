@@ -42,15 +42,15 @@ impl Link {
     /// What a command answers. It may have been carried out even when this fails.
     pub async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         let (mut connection, dialled) = self.connection().await?;
-        let answer = timeout(RESPONSE, command.query_async(&mut connection)).await;
-        self.judge(answer.unwrap_or_else(|_| Err(too_slow())), dialled).await
+        let answer = within(RESPONSE, command.query_async(&mut connection)).await;
+        self.judge(answer, dialled).await
     }
 
     /// What several commands answer, in one round trip.
     pub async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> RedisResult<T> {
         let (mut connection, dialled) = self.connection().await?;
-        let answer = timeout(RESPONSE, commands.query_async(&mut connection)).await;
-        self.judge(answer.unwrap_or_else(|_| Err(too_slow())), dialled).await
+        let answer = within(RESPONSE, commands.query_async(&mut connection)).await;
+        self.judge(answer, dialled).await
     }
 
     /// What a command answers that does no harm when it is carried out twice. It is asked again for up to `limit`,
@@ -64,7 +64,7 @@ impl Link {
                 }
             }
         };
-        timeout(limit, asked).await.unwrap_or_else(|_| Err(too_slow()))
+        within(limit, asked).await
     }
 
     async fn connection(&self) -> RedisResult<(MultiplexedConnection, u64)> {
@@ -78,8 +78,7 @@ impl Link {
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(Some(DIAL)).set_response_timeout(Some(RESPONSE));
         // The whole handshake counts, also where the server accepts and says nothing.
-        let dial = timeout(DIAL, self.client.get_multiplexed_async_connection_with_config(&config)).await;
-        match dial.unwrap_or_else(|_| Err(too_slow())) {
+        match within(DIAL, self.client.get_multiplexed_async_connection_with_config(&config)).await {
             Ok(connection) => {
                 slot.dialled += 1;
                 slot.failed = None;
@@ -105,8 +104,13 @@ impl Link {
     }
 }
 
+/// What `asked` gives, unless it takes longer than `limit`.
+pub async fn within<T>(limit: Duration, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    timeout(limit, asked).await.unwrap_or_else(|_| Err(too_slow()))
+}
+
 /// A server's refusal is an answer.
-fn has_no_answer(error: &RedisError) -> bool {
+pub fn has_no_answer(error: &RedisError) -> bool {
     !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension)
 }
 

@@ -57,7 +57,7 @@ impl Mirror {
     fn usable(&self) -> Option<Arc<Ring>> {
         let ring = self.ring.upgrade()?;
         let fresh = ring.end().is_none() || self.read.elapsed() < ENDED;
-        (fresh && !ring.is_lost()).then_some(ring)
+        (fresh && !ring.is_lost() && !ring.is_forgotten()).then_some(ring)
     }
 }
 
@@ -109,6 +109,9 @@ impl Mirrors {
         loop {
             let (page, more) = self.streams.page(run, &after).await?;
             for entry in page {
+                if entry.forgotten {
+                    return Ok(None);
+                }
                 after.clone_from(&entry.id);
                 let ring = match found.take() {
                     Some(ring) if ring.next_id() == entry.first => ring,
@@ -129,13 +132,18 @@ impl Mirrors {
         Ok(found)
     }
 
-    /// Tells the readers of a run that it is forgotten.
+    /// Gives the mirror of a run to nobody any more. Its readers will see how its stream ends, or that it is gone.
     pub fn forget(&self, run: RunId) {
+        lock(&self.slots).remove(&run);
+    }
+
+    /// Tells the readers of a run that its stream is gone.
+    pub fn lose(&self, run: RunId) {
         let followed = lock(&self.followed).remove(&run);
         if let Some(ring) = followed.and_then(|followed| followed.ring.upgrade()) {
             ring.lose();
         }
-        lock(&self.slots).remove(&run);
+        self.forget(run);
     }
 
     /// Fills all mirrors as long as they have readers, until it is told to stop.
@@ -174,12 +182,12 @@ impl Mirrors {
         self.lose_all();
     }
 
-    /// The runs to follow, each with its last entry.
     /// The runs that somebody follows and that have not ended.
     pub fn followed(&self) -> Vec<RunId> {
         self.wanted().into_iter().map(|(run, _)| run).collect()
     }
 
+    /// The same, each with its last entry.
     fn wanted(&self) -> Vec<(RunId, String)> {
         let mut followed = lock(&self.followed);
         followed.retain(|_, followed| followed.ring.strong_count() > 0);
@@ -202,7 +210,7 @@ impl Mirrors {
         for runs in quiet.chunks(STREAMS) {
             for (run, exists) in runs.iter().zip(self.streams.exist(runs).await?) {
                 if !exists {
-                    self.forget(*run);
+                    self.lose(*run);
                 } else if let Some(followed) = lock(&self.followed).get_mut(run) {
                     followed.seen = Instant::now();
                 }
@@ -225,10 +233,14 @@ impl Mirrors {
         for entry in entries {
             followed.after.clone_from(&entry.id);
             followed.seen = Instant::now();
+            let forgotten = entry.forgotten;
             if entry.first == ring.next_id() {
                 extend(&ring, entry);
             } else {
                 ring.lose();
+            }
+            if forgotten {
+                ring.forget();
             }
         }
         if ring.is_lost() || ring.end().is_some() {

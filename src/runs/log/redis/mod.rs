@@ -29,7 +29,7 @@ use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use mirror::Mirrors;
-use stream::Streams;
+use stream::{Sealed, Streams};
 use writer::{Own, Shared};
 
 /// How long a run that begins waits for Redis to answer.
@@ -115,15 +115,19 @@ impl EventLog for RedisLog {
         }
     }
 
-    async fn seal(&self, run: RunId, end: AgentEvent) -> Result<(), LogError> {
+    async fn seal(&self, run: RunId, end: AgentEvent, at: Option<u64>) -> Result<(), LogError> {
         let own = lock(&self.own).get(&run).cloned();
-        match own {
-            Some(own) => {
-                own.emit(end);
-                Ok(())
+        if let Some(own) = own {
+            if own.seal(end.clone(), at) {
+                return Ok(());
             }
-            None => self.streams.seal(run, &end, self.shared.retention).await.map_err(unavailable),
+            own.forget();
+            self.shared.near.lose(run);
         }
+        if self.streams.seal(run, &end, at, self.shared.retention).await.map_err(unavailable)? == Sealed::GivenUp {
+            self.mirrors.lose(run);
+        }
+        Ok(())
     }
 
     async fn followed(&self) -> Vec<RunId> {
@@ -142,15 +146,19 @@ impl EventLog for RedisLog {
         self.tasks.wait().await;
     }
 
-    async fn forget(&self, run: RunId) {
-        let own = lock(&self.own).get(&run).cloned();
-        if let Some(own) = own {
-            own.forget();
+    async fn forget(&self, runs: &[RunId]) {
+        for run in runs {
+            let own = lock(&self.own).get(run).cloned();
+            if let Some(own) = own {
+                own.forget();
+            }
+            self.shared.near.forget(*run);
+            self.mirrors.forget(*run);
         }
-        self.shared.near.lose(run);
-        self.mirrors.forget(run);
-        if let Err(error) = self.streams.remove(run).await {
-            tracing::debug!(error = %Causes(&error), "forgotten run not removed; its time to live will do so");
+        if let Err(error) = self.streams.forget(runs).await {
+            tracing::warn!(error = %Causes(&error), runs = runs.len(), "forgotten runs not removed; their time to live will do so");
+            // Redis will not tell how they end.
+            runs.iter().for_each(|run| self.mirrors.lose(*run));
         }
     }
 }

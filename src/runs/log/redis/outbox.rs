@@ -147,7 +147,7 @@ impl Outbox {
 
     /// Redis has everything before `next_id`, and can be waited for again.
     pub fn shared(&mut self, next_id: u64) {
-        self.alone = false;
+        self.alone = self.local;
         self.ring.keep(next_id);
     }
 
@@ -180,9 +180,15 @@ impl Outbox {
         self.ring.end_elsewhere(id, end);
     }
 
-    /// Whether nothing will come any more.
-    pub fn is_closed(&self) -> bool {
-        self.closed
+    /// Whether nothing will have to be sent any more.
+    pub fn is_over(&self) -> bool {
+        self.closed || self.local
+    }
+
+    /// Whether it has its end, or would have it at this number; without one it always would.
+    pub fn ends_at(&mut self, at: Option<u64>) -> bool {
+        self.number_loose();
+        self.closed || at.is_none_or(|at| at == self.ring.next_id())
     }
 }
 

@@ -1,11 +1,11 @@
-//! What Redis does in one step: the three scripts that write a stream.
+//! What Redis does in one step: the four scripts that write a stream.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, ToRedisArgs, cmd};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, ToRedisArgs, cmd, pipe};
 
-use super::link::Link;
+use super::link::{Link, RESPONSE, has_no_answer, within};
 
 /// Begins a stream with an entry without events. Said twice, it is done once. ARGV: the entry's id, milliseconds to live.
 pub static OPEN: Lua = Lua::new(
@@ -18,7 +18,8 @@ pub static OPEN: Lua = Lua::new(
 );
 
 /// Adds a batch and an end, each only where there is one. Said twice, it is done once: the answer is empty then too.
-/// Where somebody else has ended the stream, the answer is the end's number and event. ARGV: batch id, batch, end,
+/// Where somebody else has ended the stream, the answer is the end's number, the event, and a text that is not empty where the
+/// stream is forgotten. ARGV: batch id, batch, end,
 /// end's number, the least id to keep or an empty text, milliseconds to live.
 pub static APPEND: Lua = Lua::new(
     r"
@@ -35,7 +36,7 @@ pub static APPEND: Lua = Lua::new(
     if not refused and ARGV[3] ~= '' then refused = add(last, ARGV[3], 'f', ARGV[4]) end
     if refused then
         local stop = redis.call('XRANGE', KEYS[1], last, last)[1]
-        if stop then return {stop[2][4], stop[2][2]} end
+        if stop then return {stop[2][4], stop[2][2], stop[2][6] or ''} end
         return refused
     end
     if ARGV[5] ~= '' then redis.call('XTRIM', KEYS[1], 'MINID', '~', ARGV[5]) end
@@ -44,15 +45,37 @@ pub static APPEND: Lua = Lua::new(
     ",
 );
 
-/// Ends a stream that is there and has no end, numbering after its last event. ARGV: end, milliseconds to live.
+/// Ends a stream that is there and has no end, numbering after its last event. Where another number is expected, removes it
+/// and answers -1. ARGV: end, its number or an empty text, milliseconds to live.
 pub static SEAL: Lua = Lua::new(
     r"
     local last = '18446744073709551615-18446744073709551615'
     local entry = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
     if not entry or entry[1] == last then return 0 end
     local _, breaks = string.gsub(entry[2][2], '\n', '')
-    local number = tonumber(string.match(entry[1], '^%d+')) + breaks
-    redis.call('XADD', KEYS[1], last, 'e', ARGV[1], 'f', string.format('%.0f', number))
+    local number = string.format('%.0f', tonumber(string.match(entry[1], '^%d+')) + breaks)
+    if ARGV[2] ~= '' and ARGV[2] ~= number then
+        redis.call('UNLINK', KEYS[1])
+        return -1
+    end
+    redis.call('XADD', KEYS[1], last, 'e', ARGV[1], 'f', number)
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+    return 1
+    ",
+);
+
+/// Removes a stream. In place of one without an end it puts an end with the mark `x`, numbered after its last event. ARGV: end,
+/// milliseconds for it to live. Said twice, it is done once.
+pub static FORGET: Lua = Lua::new(
+    r"
+    local last = '18446744073709551615-18446744073709551615'
+    local entry = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+    if not entry or entry[2][5] == 'x' then return 0 end
+    redis.call('UNLINK', KEYS[1])
+    if entry[1] == last then return 1 end
+    local _, breaks = string.gsub(entry[2][2], '\n', '')
+    local number = string.format('%.0f', tonumber(string.match(entry[1], '^%d+')) + breaks)
+    redis.call('XADD', KEYS[1], last, 'e', ARGV[1], 'f', number, 'x', '1')
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
     return 1
     ",
@@ -111,6 +134,38 @@ impl Call {
             }
             answer => answer,
         }
+    }
+
+    /// The same for a script that does no harm when it is run twice: asked once more when there is no answer, since a connection that
+    /// has been idle is found dead only by using it, but for no longer than one answer may take.
+    pub async fn ask_twice<T: FromRedisValue>(&self, link: &Link) -> RedisResult<T> {
+        let asked = async {
+            match self.ask(link).await {
+                Err(error) if has_no_answer(&error) => self.ask(link).await,
+                answer => answer,
+            }
+        };
+        within(RESPONSE, asked).await
+    }
+
+    /// Runs one script for several keys, which does no harm when it is run twice, in one round trip.
+    pub async fn ask_all(calls: impl Iterator<Item = Self>, link: &Link) -> RedisResult<()> {
+        let mut commands = pipe();
+        for (at, call) in calls.enumerate() {
+            // The first one brings the code for all.
+            let command = match at {
+                0 => call.command("EVAL", call.script.code),
+                _ => call.command("EVALSHA", call.script.digest()),
+            };
+            commands.add_command(command).ignore();
+        }
+        let asked = async {
+            match link.ask_all(&commands).await {
+                Err(error) if has_no_answer(&error) => link.ask_all(&commands).await,
+                answer => answer,
+            }
+        };
+        within(RESPONSE, asked).await
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {

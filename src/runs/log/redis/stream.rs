@@ -12,7 +12,7 @@ use redis::streams::{StreamId, StreamRangeReply, StreamReadOptions, StreamReadRe
 use redis::{ErrorKind, RedisError, RedisResult, ToRedisArgs, cmd, pipe};
 
 use super::link::{Link, RESPONSE};
-use super::script::{APPEND, Call, OPEN, SEAL};
+use super::script::{APPEND, Call, FORGET, OPEN, SEAL};
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::runs::log::wire;
@@ -28,6 +28,12 @@ pub const BEGINNING: &str = "0-0";
 
 /// Entries per command that reads one stream; an entry may hold a mebibyte.
 const PAGE: usize = 32;
+
+/// Streams per command that forgets many.
+const FORGOTTEN: usize = 100;
+
+/// How long a stream refuses its owner after it was forgotten: longer than any owner takes to hear of that, or to lose its lease.
+const REFUSES: Duration = Duration::from_secs(60);
 
 /// Entries per stream and command that follows many: more than are written from one look to the next, once it has
 /// caught up.
@@ -67,8 +73,27 @@ impl Batch {
 pub enum Appended {
     /// It is there.
     Kept,
-    /// The log had been ended at this number with this event.
-    Sealed(u64, AgentEvent),
+    /// The log had been ended by somebody else.
+    Sealed(End),
+}
+
+/// How somebody else ended a log.
+pub struct End {
+    /// The terminal event's number.
+    pub number: u64,
+    /// It.
+    pub end: AgentEvent,
+    /// Whether the log is forgotten.
+    pub forgotten: bool,
+}
+
+/// What became of a stream that was to be sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sealed {
+    /// It has an end, or there is none.
+    Ended,
+    /// It did not have every event before the end, and was removed.
+    GivenUp,
 }
 
 /// An entry that was read.
@@ -79,6 +104,8 @@ pub struct Entry {
     pub first: u64,
     /// Its events.
     pub events: Vec<AgentEvent>,
+    /// Whether it is the end of a log that is forgotten: only for those who had read all before it.
+    pub forgotten: bool,
 }
 
 impl Streams {
@@ -111,11 +138,12 @@ impl Streams {
     pub async fn append(&self, command: &Call) -> RedisResult<Appended> {
         let sealed: Vec<String> = command.ask(&self.writes).await?;
         match &sealed[..] {
-            [number, end] => {
+            [number, end, forgotten] => {
                 let number = number.parse().map_err(|_| malformed("the end has no number"))?;
+                let forgotten = !forgotten.is_empty();
                 let end = wire::read(end).map_err(|_| malformed("the end is no event"))?;
                 let [end] = <[AgentEvent; 1]>::try_from(end).map_err(|_| malformed("the end is not one event"))?;
-                Ok(Appended::Sealed(number, end))
+                Ok(Appended::Sealed(End { number, end, forgotten }))
             }
             _ => Ok(Appended::Kept),
         }
@@ -142,21 +170,25 @@ impl Streams {
             .arg(milliseconds(life)))
     }
 
-    /// Ends a run's stream, if there is one without an end.
-    pub async fn seal(&self, run: RunId, end: &AgentEvent, life: Duration) -> RedisResult<()> {
+    /// Ends a run's stream, if there is one without an end. Where that is not event number `at`, removes it. Takes no longer than one
+    /// answer may, since many may have to be sealed when Redis is away.
+    pub async fn seal(&self, run: RunId, end: &AgentEvent, at: Option<u64>, life: Duration) -> RedisResult<Sealed> {
         let end = wire::write([end]).map_err(unwritable)?;
-        let call = Call::new(&SEAL, self.key(run)).arg(end).arg(milliseconds(life));
-        // Sealing twice does no harm, and a connection that has been idle is found dead only by using it.
-        let _: i64 = match call.ask(&self.writes).await {
-            Err(_) => call.ask(&self.writes).await?,
-            Ok(sealed) => sealed,
-        };
-        Ok(())
+        let at = at.map(|at| at.to_string()).unwrap_or_default();
+        let call = Call::new(&SEAL, self.key(run)).arg(end).arg(at).arg(milliseconds(life));
+        let sealed: i64 = call.ask_twice(&self.writes).await?;
+        Ok(if sealed < 0 { Sealed::GivenUp } else { Sealed::Ended })
     }
 
-    /// Removes a run's stream.
-    pub async fn remove(&self, run: RunId) -> RedisResult<()> {
-        self.writes.ask_again(cmd("DEL").arg(self.key(run)), RESPONSE).await
+    /// Removes runs' streams. One without an end leaves an end behind, cancelled and without what was before it, so that its
+    /// owner is refused: it would begin the stream anew with its next events.
+    pub async fn forget(&self, runs: &[RunId]) -> RedisResult<()> {
+        let end = wire::write([&AgentEvent::Cancelled]).map_err(unwritable)?;
+        for runs in runs.chunks(FORGOTTEN) {
+            let calls = runs.iter().map(|run| Call::new(&FORGET, self.key(*run)).arg(&end).arg(milliseconds(REFUSES)));
+            Call::ask_all(calls, &self.writes).await?;
+        }
+        Ok(())
     }
 
     /// The next entries after `after`, some at a time; whether there may be more.
@@ -164,7 +196,8 @@ impl Streams {
         let mut range = cmd("XRANGE");
         range.arg(self.key(run)).arg(format!("({after}")).arg("+").arg("COUNT").arg(PAGE);
         let reply: StreamRangeReply = self.reads.ask_again(&range, RESPONSE).await?;
-        let more = reply.ids.len() >= PAGE;
+        // Redis refuses to look for what is after the greatest id.
+        let more = reply.ids.len() >= PAGE && reply.ids.last().is_some_and(|last| last.id != END);
         Ok((reply.ids.into_iter().map(entry).collect::<RedisResult<_>>()?, more))
     }
 
@@ -200,7 +233,7 @@ impl Streams {
 /// An entry's events. The terminal entry says their number, the others are named by it.
 fn entry(found: StreamId) -> RedisResult<Entry> {
     if found.id == OPENED {
-        return Ok(Entry { id: found.id, first: 0, events: Vec::new() });
+        return Ok(Entry { id: found.id, first: 0, events: Vec::new(), forgotten: false });
     }
     let lines: String = found.get("e").ok_or_else(|| malformed("an entry has no events"))?;
     let events = wire::read(&lines).map_err(|_| malformed("an entry's events are not understood"))?;
@@ -210,7 +243,8 @@ fn entry(found: StreamId) -> RedisResult<Entry> {
         found.id.split_once('-').and_then(|(id, _)| id.parse::<u64>().ok()?.checked_sub(1))
     };
     let first = first.ok_or_else(|| malformed("an entry has no number"))?;
-    Ok(Entry { id: found.id, first, events })
+    let forgotten = found.get::<String>("x").is_some();
+    Ok(Entry { id: found.id, first, events, forgotten })
 }
 
 fn milliseconds(time: Duration) -> u64 {

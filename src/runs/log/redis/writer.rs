@@ -96,6 +96,12 @@ impl EventSink for Own {
     }
 }
 
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.ring.stop_writing();
+    }
+}
+
 impl Writer for Own {
     fn ring(&self) -> &Arc<Ring> {
         &self.ring
@@ -110,11 +116,25 @@ impl Own {
         Arc::new(Self { run, ring, shared, outbox, filled: Notify::new(), forgotten: AtomicBool::new(false) })
     }
 
-    /// Writes nothing more.
+    /// Sends nothing more: what is still said is for those who read it here already.
     pub fn forget(&self) {
         self.forgotten.store(true, Ordering::Relaxed);
-        self.outbox().close();
+        self.outbox().stay_local();
         self.filled.notify_one();
+    }
+
+    /// Ends it for an owner that did not. Tells whether it has an end now; not where that is not number `at`.
+    pub fn seal(&self, end: AgentEvent, at: Option<u64>) -> bool {
+        let mut outbox = self.outbox();
+        if !outbox.ends_at(at) {
+            return false;
+        }
+        if outbox.push(end) {
+            self.shared.near.note_end(self.run);
+        }
+        drop(outbox);
+        self.filled.notify_one();
+        true
     }
 
     /// Sends what the run says, until it has ended and Redis knows, or is told to stop.
@@ -131,12 +151,10 @@ impl Own {
             }
         }
         self.outbox().stay_local();
-        if self.forgotten.load(Ordering::Relaxed) {
-            // A batch that was under way may have come after the stream was removed.
-            if let Err(error) = self.shared.streams.remove(self.run).await {
-                tracing::debug!(error = %Causes(&error), "forgotten run not removed; its time to live will do so");
-            }
-        }
+    }
+
+    fn is_forgotten(&self) -> bool {
+        self.forgotten.load(Ordering::Relaxed)
     }
 
     async fn next_batch(&self) -> Option<Batch> {
@@ -147,7 +165,7 @@ impl Own {
                 if let Some(batch) = outbox.take() {
                     return Some(batch);
                 }
-                if outbox.is_closed() {
+                if outbox.is_over() {
                     return None;
                 }
             }
@@ -178,10 +196,16 @@ impl Own {
                     self.outbox().shared(batch.next_id());
                     return true;
                 }
-                Ok(Appended::Sealed(id, end)) => {
+                Ok(Appended::Sealed(sealed)) => {
                     self.shared.note_back();
-                    self.outbox().end_elsewhere(id, end);
-                    near.note_end(self.run);
+                    // Who forgot it here lets it end by itself.
+                    if !self.is_forgotten() {
+                        self.outbox().end_elsewhere(sealed.number, sealed.end);
+                        near.note_end(self.run);
+                    }
+                    if sealed.forgotten {
+                        near.forget(self.run);
+                    }
                     return false;
                 }
                 Err(error) => error,
@@ -191,7 +215,7 @@ impl Own {
                 self.shared.note_away(&error);
                 self.outbox().go_on_alone();
             }
-            if self.forgotten.load(Ordering::Relaxed) || closing.is_cancelled() || began.elapsed() > life {
+            if self.is_forgotten() || closing.is_cancelled() || began.elapsed() > life {
                 return false;
             }
             tokio::select! {
