@@ -299,7 +299,8 @@ mod tests {
     fn an_empty_text_is_an_optional_field_left_out() {
         let dialect = AgentChat { max_message_bytes: 0, max_context_bytes: 0 };
         let bare = dialect.decode(br#"{"message": "hi", "context_type": "w"}"#).unwrap();
-        let fields = ["context", "conversation_id", "model", "background", "on_busy", "regenerate", "parent_message_id"];
+        let fields =
+            ["context", "conversation_id", "model", "background", "on_busy", "regenerate", "parent_message_id"];
         for field in fields {
             for absent in ["null", r#""""#] {
                 let body = format!(r#"{{"message": "hi", "context_type": "w", "{field}": {absent}}}"#);

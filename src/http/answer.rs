@@ -15,9 +15,7 @@ use tokio::time::timeout;
 use super::Services;
 use super::accept::Shape;
 use super::problem::Problem;
-use super::views::{
-    BegunBody, ErrorBody, RunBody, UsageBody, header_of_conversation, header_of_run, header_value,
-};
+use super::views::{BegunBody, ErrorBody, RunBody, UsageBody, header_of_conversation, header_of_run, header_value};
 use crate::agent::ports::conversations::Role;
 use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Owner;
@@ -26,8 +24,8 @@ use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
-use crate::runs::{AttachError, Attached, StartError};
 use crate::runs::log::ring::Next;
+use crate::runs::{AttachError, Attached, StartError};
 
 /// An answer is one user's, for once.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -134,10 +132,8 @@ pub(super) fn whole(services: &Services, owner: Owner, attached: Attached) -> Re
         let piece = waiting.next_piece().await?;
         Some((Ok::<_, Infallible>(piece), waiting))
     }));
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::CACHE_CONTROL, NO_STORE),
-    ];
+    let headers =
+        [(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), (header::CACHE_CONTROL, NO_STORE)];
     (headers, body).into_response()
 }
 
@@ -283,5 +279,60 @@ impl Said {
             }
         }
         Last::Missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ErrorBody, Found, Last, outcome};
+    use crate::chat::event::{AgentEvent, Failure};
+    use crate::chat::ids::{ConversationId, RunId};
+    use crate::chat::run::{RunRecord, RunState};
+    use crate::chat::stream::Usage;
+
+    fn in_state(state: RunState) -> Found {
+        Found::Run(RunRecord {
+            id: RunId::fresh(),
+            conversation: ConversationId::fresh(),
+            state,
+            context_type: "workflow".to_owned(),
+            turns: 0,
+            usage: Usage::default(),
+            error: None,
+            created_at_ms: 0,
+            finished_at_ms: None,
+            last_event_id: None,
+            request_id: "r".to_owned(),
+            background: false,
+            continues: None,
+        })
+    }
+
+    #[test]
+    fn an_end_is_told_before_the_store_knows_it_and_nothing_else_is_told_as_one() {
+        use RunState::{AwaitingApproval, Cancelled, Completed, Failed, Interrupted, Running};
+        let finished = || Last::End(AgentEvent::Finished { usage: Usage::default() });
+        let internal = || Some(ErrorBody::of(&Failure::internal()));
+        let resync = || Some(ErrorBody::resync());
+        let rows = [
+            (Last::End(AgentEvent::Interrupted), in_state(Running), (Interrupted, None), "not recorded yet"),
+            (Last::End(AgentEvent::Cancelled), in_state(Running), (Cancelled, None), "not recorded yet"),
+            (
+                Last::End(AgentEvent::Failed(Failure::internal())),
+                Found::Unknown,
+                (Failed, internal()),
+                "the stream knows",
+            ),
+            (finished(), in_state(Running), (Completed, None), "not recorded yet"),
+            (finished(), in_state(AwaitingApproval), (AwaitingApproval, None), "its stream ends like any other"),
+            (finished(), Found::Deleted, (Completed, None), "deleted right after"),
+            (Last::Missing, in_state(Running), (Running, resync()), "it goes on elsewhere"),
+            (Last::Missing, in_state(Completed), (Completed, resync()), "its words may be incomplete"),
+            (Last::Missing, Found::Deleted, (Cancelled, resync()), "it is gone"),
+            (Last::Missing, Found::Unknown, (Running, resync()), "nobody has said that it ended"),
+        ];
+        for (last, found, expected, reason) in rows {
+            assert_eq!(outcome(&last, &found), expected, "{reason}");
+        }
     }
 }

@@ -284,3 +284,14 @@ struct FieldBody<'a> {
     field: &'a str,
     reason: &'a str,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BeginError, Problem};
+
+    #[test]
+    fn a_run_to_continue_that_was_deleted_meanwhile_is_one_that_never_was() {
+        let (told, expected) = (Problem::from(BeginError::NoSuchRun), Problem::no_such_run());
+        assert_eq!((told.status, told.code, told.detail), (expected.status, expected.code, expected.detail));
+    }
+}

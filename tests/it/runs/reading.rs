@@ -132,6 +132,32 @@ async fn a_cursor_is_the_id_of_an_event_that_was() {
 }
 
 #[tokio::test]
+async fn who_connects_again_says_in_the_header_where_it_stands() {
+    let s = Scripted::playing([says("Hello.")]).await;
+    let response = s.app.post(&background("Hi")).await;
+    let id = header(&response, "x-run-id");
+    let whole = response.text().await.unwrap();
+    let rows = [
+        ("?after=0", Some("1"), 2, "the url is the first connection's"),
+        ("?after=x", Some("0"), 1, "so what it says does not matter"),
+        ("?after=", Some("0"), 1, "an empty parameter is none"),
+        ("?after=1", Some(""), 2, "an empty header is none"),
+        ("?after=", Some(""), 0, "neither is one"),
+        ("", Some("1"), 2, "the header alone"),
+        ("?after=1", None, 2, "the parameter alone"),
+    ];
+    for (query, last, skipped, reason) in rows {
+        let url = s.app.url(&format!("/v1/agent/runs/{id}/events{query}"));
+        let mut request = s.app.http.get(url).bearer_auth(&s.app.token);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let rest: String = whole.split_inclusive("\n\n").skip(skipped).collect();
+        assert_eq!(request.send().await.unwrap().text().await.unwrap(), rest, "{reason}");
+    }
+}
+
+#[tokio::test]
 async fn a_cursor_beyond_what_a_live_run_has_said_is_invalid() {
     let s = scripted([super::hanging("Once")]).await;
     let mut response = s.app.post(&background("Tell")).await;

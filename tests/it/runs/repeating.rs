@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::{background, body, gated, header, post, problem, read_until, scripted};
+use super::{background, body, gated, header, post, problem, read_until, run_in, scripted};
 use crate::support::app::TestApp;
 use crate::support::frames;
 use crate::support::model::{Scripted, says};
@@ -35,6 +35,37 @@ async fn the_same_request_reads_its_run_when_it_has_ended() {
     assert_eq!(first, second, "a run in the foreground has no numbers, for whoever asked for it");
     let answer = post(&s.app, "/v1/agent/chat", &[KEY[0], ("accept", "application/json")], &body("Hi")).await;
     assert_eq!(answer.json::<Value>().await.unwrap()["message"], "Hello.");
+}
+
+#[tokio::test]
+async fn the_same_request_is_told_of_its_run_when_the_events_are_not_kept_any_more() {
+    let answers = [says("Hello.").answer(), says("Later.").answer()];
+    let s = Scripted::with(&[("RUNS__RETENTION_S", "0")], answers).await;
+    let first = post(&s.app, "/v1/agent/chat", &KEY, &body("Hi")).await;
+    let id = header(&first, "x-run-id");
+    first.text().await.unwrap();
+    run_in(&s.app, &id, "completed").await;
+
+    let stream = post(&s.app, "/v1/agent/chat", &KEY, &body("Hi")).await;
+    assert_eq!((header(&stream, "x-run-id"), header(&stream, "x-conversation-id")), (id.clone(), "c".to_owned()));
+    assert_eq!(problem(stream).await, (410, "cursor_evicted".to_owned()));
+
+    let json = ("accept", "application/json");
+    let document = post(&s.app, "/v1/agent/chat", &[KEY[0], json], &body("Hi")).await;
+    assert_eq!((document.status().as_u16(), header(&document, "x-run-id")), (200, id.clone()));
+    let expected = json!({
+        "run_id": id, "conversation_id": "c", "state": "completed", "message": "Hello.", "artifacts": [],
+        "usage": {"input_tokens": 10, "output_tokens": 5},
+    });
+    assert_eq!(document.json::<Value>().await.unwrap(), expected);
+
+    let other = [("idempotency-key", "k-2"), json];
+    let first = post(&s.app, "/v1/agent/chat", &other, &background("And?")).await;
+    let id = header(&first, "x-run-id");
+    let completed = run_in(&s.app, &id, "completed").await;
+    let again = post(&s.app, "/v1/agent/chat", &other, &background("And?")).await;
+    assert_eq!((again.status().as_u16(), header(&again, "location")), (202, format!("/v1/agent/runs/{id}")));
+    assert_eq!(again.json::<Value>().await.unwrap(), completed);
 }
 
 #[tokio::test]
