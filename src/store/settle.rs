@@ -33,12 +33,20 @@ pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
     Settled { messages: messages.into(), trail }
 }
 
-/// A turn that still streamed: its text, as JSON text, said by whoever gave the newest answer of the run.
+/// A turn that still streamed: its text, in pieces as they were kept, said by whoever gave the newest answer of the run. Each piece
+/// begins where the one before it ends; what comes after one that does not is left out, since words would be missing or twice.
 ///
 /// # Errors
-/// When it is no JSON text.
-pub(super) fn settle_partial(partial: &str, newest_answer: Option<&Message>) -> Result<Settled, RecordError> {
-    let text: String = serde_json::from_str(partial).map_err(RecordError::json("partial"))?;
+/// When a piece is no JSON text.
+pub(super) fn settle_said(pieces: &[(i64, String)], newest_answer: Option<&Message>) -> Result<Settled, RecordError> {
+    let mut text = String::new();
+    for (at, body) in pieces {
+        if usize::try_from(*at) != Ok(text.len()) {
+            break;
+        }
+        let piece: String = serde_json::from_str(body).map_err(RecordError::json("piece"))?;
+        text.push_str(&piece);
+    }
     if text.is_empty() {
         return Ok(Settled::default());
     }

@@ -34,11 +34,12 @@ macro_rules! each_of {
     };
 }
 
-/// The rows in a parameter that holds a JSON list of what runs have said: `run`, `turn`, `said`, `event`.
+/// The rows in a parameter that holds a JSON list of what runs have said: `run`, `turn`, `at`, `said`, `event`.
 macro_rules! progress_in {
     ($list:literal) => {
         concat!(
-            "(SELECT value ->> 'run' AS run, value ->> 'turn' AS turn, value ->> 'said' AS said, value ->> 'event' AS event
+            "(SELECT value ->> 'run' AS run, value ->> 'turn' AS turn, value ->> 'at' AS at, value ->> 'said' AS said,
+                  value ->> 'event' AS event
               FROM json_each(",
             $list,
             ")) AS p"

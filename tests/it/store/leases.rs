@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use serde_json::json;
-use switchboard::agent::ports::leases::{EndedRun, Progress, Standing};
+use switchboard::agent::ports::leases::{EndedRun, Piece, Progress, Standing};
 use switchboard::agent::ports::store::{Begun, Commit, NewRun, Question, StoreError};
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::{RunId, ToolCallId};
@@ -36,7 +36,12 @@ async fn begin(store: &dyn Store, room: &Room, replica: &str, lease_ms: i64) -> 
 }
 
 fn progress(run: RunId, turn: u32, text: Option<&str>) -> Progress {
-    Progress { run, turn, text: text.map(str::to_owned), last_event_id: Some(7) }
+    piece(run, turn, text.map(|text| (0, text)))
+}
+
+fn piece(run: RunId, turn: u32, said: Option<(u64, &str)>) -> Progress {
+    let said = said.map(|(at, text)| Piece { at, text: text.to_owned() });
+    Progress { run, turn, said, last_event_id: Some(7) }
 }
 
 /// What a beat tells of the runs, in their order.
@@ -265,10 +270,15 @@ pub async fn runs_that_said_nothing_end_as_interrupted(database: &impl Database)
 
 pub async fn what_was_noted_and_does_not_read_back_is_lost_and_the_run_ends(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
-    for (n, damage) in ["calling = '{'", "partial = '{'", "calling = '{}', partial = '\"\"'"].into_iter().enumerate() {
+    let damages = [
+        "UPDATE runs SET calling = '{' WHERE id = 'RUN' RETURNING id",
+        "UPDATE runs SET calling = '{}' WHERE id = 'RUN' RETURNING id",
+        "INSERT INTO partials (run_id, turn, at, body) VALUES ('RUN', 0, 0, '{') RETURNING run_id",
+    ];
+    for (n, damage) in damages.into_iter().enumerate() {
         let room = Room::at(&format!("acme/ann/c{n}"));
         let run = begin(&*store, &room, "here", NO_LEASE_MS).await;
-        database.ask(&format!("UPDATE runs SET {damage} WHERE id = '{run}' RETURNING id")).await;
+        assert_eq!(database.ask(&damage.replace("RUN", &run.to_string())).await, [run.to_string()]);
         assert_eq!(store.reap().await.unwrap(), [run], "{damage}");
         assert_same(&room.history(&*store).await, &vec![user("go")]);
     }

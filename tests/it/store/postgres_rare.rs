@@ -133,7 +133,7 @@ async fn a_beat_a_watch_and_a_deletion_want_the_same_runs() {
     database.execute(&format!("UPDATE runs SET background = 0 WHERE id = '{first}'")).await;
     let named: Vec<RunId> = runs.iter().rev().copied().collect();
     let progress: Vec<Progress> =
-        named.iter().map(|run| Progress { run: *run, turn: 0, text: None, last_event_id: None }).collect();
+        named.iter().map(|run| Progress { run: *run, turn: 0, said: None, last_event_id: None }).collect();
 
     let mut holder = database.beside().await;
     let hold = format!("BEGIN; SELECT id FROM runs WHERE id = '{first}' FOR UPDATE");

@@ -44,7 +44,7 @@ impl SqlStore {
         let mut transaction = self.write().await?;
         let seat: Option<SeatRow> = sqlx::query_as(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
-                 reasoning_tokens = $6, partial = NULL, calling = NULL
+                 reasoning_tokens = $6, calling = NULL
              WHERE id = $1 AND state = 'running'
              RETURNING tenant, user_id, conversation, run_seq",
         )
@@ -57,6 +57,7 @@ impl SqlStore {
         .fetch_optional(&mut *transaction)
         .await?;
         let seat = seat.map(Seat::from).ok_or(Fault::RunEnded)?;
+        forget_pieces(&mut transaction, run).await?;
         insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
         transaction.commit().await?;
         Ok(())
@@ -115,6 +116,12 @@ pub(super) async fn insert_rows(
     for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(&rows.trail) {
         insert_entry(connection, &seat.place, Some((run, seq)), (*at, kind, body)).await?;
     }
+    Ok(())
+}
+
+/// Removes what was kept of the turn that streamed: it is in a message now, or nobody comes back to it.
+pub(super) async fn forget_pieces(connection: &mut Connection, run: RunId) -> Result<(), sqlx::Error> {
+    sqlx::query("DELETE FROM partials WHERE run_id = $1").bind(run.to_string()).execute(connection).await?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! How a run ends by itself or by its user's wish, and how it is found.
 
-use super::append::{Rows, insert_happened, insert_rows};
+use super::append::{Rows, forget_pieces, insert_happened, insert_rows};
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::{Commit, RunEnd};
 use crate::chat::ids::RunId;
@@ -22,7 +22,7 @@ impl SqlStore {
         // The lease ends now: by the database's own clock, this is when the run ended.
         let seat: Option<SeatRow> = sqlx::query_as(concat!(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
-                 reasoning_tokens = $6, partial = NULL, calling = NULL, state = $7, outcome = $8, finished_at = $9,
+                 reasoning_tokens = $6, calling = NULL, state = $7, outcome = $8, finished_at = $9,
                  failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13, lease_until = ",
             database_now!(),
             " WHERE id = $1 AND state IN ('queued', 'running')
@@ -53,6 +53,7 @@ impl SqlStore {
                     .await?;
             return if same == 0 { Err(Fault::RunEnded) } else { Ok(()) };
         };
+        forget_pieces(&mut transaction, run).await?;
         insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
         transaction.commit().await?;
         Ok(())

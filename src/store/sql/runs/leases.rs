@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::begin::KEY_LIFE_MS;
 use super::{Connection, SqlStore};
-use crate::agent::ports::leases::{EndedRun, Leases, Notice, Progress, Standing};
+use crate::agent::ports::leases::{EndedRun, Leases, Notice, Piece, Progress, Standing};
 use crate::agent::ports::store::StoreError;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
@@ -53,7 +53,9 @@ impl Leases for SqlStore {
 struct SaidRow {
     run: String,
     turn: u32,
-    /// As it is stored: JSON text, which may hold what a database's own text may not.
+    /// Where the piece begins.
+    at: i64,
+    /// The piece as it is stored: JSON text, which may hold what a database's own text may not.
     said: Option<String>,
     event: Option<i64>,
 }
@@ -197,20 +199,32 @@ struct WatchedRow {
 async fn keep_said(connection: &mut Connection, replica: &str, progress: &[Progress]) -> Result<(), Fault> {
     let json = RecordError::json("beat");
     let mut rows = Vec::with_capacity(progress.len());
-    for Progress { run, turn, text, last_event_id } in progress {
-        let said = text.as_ref().map(serde_json::to_string).transpose().map_err(&json)?;
-        rows.push(SaidRow { run: run.to_string(), turn: *turn, said, event: last_event_id.map(column) });
+    for Progress { run, turn, said, last_event_id } in progress {
+        let at = said.as_ref().map_or(0, |piece| column(piece.at));
+        let said = said.as_ref().map(|Piece { text, .. }| serde_json::to_string(text)).transpose().map_err(&json)?;
+        rows.push(SaidRow { run: run.to_string(), turn: *turn, at, said, event: last_event_id.map(column) });
     }
+    let rows = serde_json::to_string(&rows).map_err(&json)?;
     sqlx::query(concat!(
-        "UPDATE runs SET
-             partial = CASE WHEN runs.turns = p.turn AND p.said IS NOT NULL THEN p.said ELSE runs.partial END,
-             last_event_id = COALESCE(p.event, runs.last_event_id)
-         FROM ",
+        "UPDATE runs SET last_event_id = p.event FROM ",
         progress_in!("$2"),
-        " WHERE runs.id = p.run AND runs.replica = $1 AND runs.state = 'running'",
+        " WHERE runs.id = p.run AND runs.replica = $1 AND runs.state = 'running' AND p.event IS NOT NULL",
     ))
     .bind(replica)
-    .bind(serde_json::to_string(&rows).map_err(&json)?)
+    .bind(&rows)
+    .execute(&mut *connection)
+    .await?;
+    // A piece that comes again is at least as long; a shorter one was under way for longer than its owner waited.
+    sqlx::query(concat!(
+        "INSERT INTO partials (run_id, turn, at, body) SELECT r.id, p.turn, p.at, p.said FROM ",
+        progress_in!("$2"),
+        " JOIN runs r ON r.id = p.run AND r.turns = p.turn
+         WHERE p.said IS NOT NULL AND r.replica = $1 AND r.state = 'running'
+         ON CONFLICT (run_id, turn, at) DO UPDATE SET body = excluded.body
+             WHERE length(excluded.body) >= length(partials.body)",
+    ))
+    .bind(replica)
+    .bind(&rows)
     .execute(connection)
     .await?;
     Ok(())

@@ -1,6 +1,6 @@
 //! What becomes of runs whose process died: their turn is settled from what was noted of it, and they end as interrupted.
 
-use super::append::{insert_happened, insert_message};
+use super::append::{forget_pieces, insert_happened, insert_message};
 use super::ending::next_entry;
 use super::{Connection, Seat, SqlStore};
 use crate::chat::causes::Causes;
@@ -12,7 +12,7 @@ use crate::chat::trail::{Happened, TrailEntry};
 use crate::store::calling::decode_calling;
 use crate::store::fault::Fault;
 use crate::store::record::tokens;
-use crate::store::settle::{Settled, settle_calling, settle_partial};
+use crate::store::settle::{Settled, settle_calling, settle_said};
 use crate::store::transcript::{self, RecordError};
 
 /// Runs ended at once; the next look comes soon.
@@ -26,7 +26,6 @@ struct OverdueRow {
     conversation: String,
     run_seq: i64,
     turns: i64,
-    partial: Option<String>,
     calling: Option<String>,
     input_tokens: i64,
     output_tokens: i64,
@@ -67,7 +66,7 @@ impl SqlStore {
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;
         let row: Option<OverdueRow> = sqlx::query_as(concat!(
-            "SELECT tenant, user_id, conversation, run_seq, turns, partial, calling,
+            "SELECT tenant, user_id, conversation, run_seq, turns, calling,
                  input_tokens, output_tokens, cached_input_tokens, reasoning_tokens
              FROM runs WHERE id = $1 AND state IN ('queued', 'running') AND lease_until < ",
             database_now!(),
@@ -86,13 +85,13 @@ impl SqlStore {
         let seat = Seat::from((row.tenant, row.user_id, row.conversation, row.run_seq));
         let turn = u32::try_from(row.turns).unwrap_or(u32::MAX);
         let newest = newest_message(&mut transaction, &seat).await?;
-        let settled = match (row.calling, row.partial) {
-            (Some(calling), _) => decode_calling(&calling).map(|unfinished| settle_calling(unfinished, turn)),
-            (None, Some(partial)) => {
+        let settled = match row.calling {
+            Some(calling) => decode_calling(&calling).map(|unfinished| settle_calling(unfinished, turn)),
+            None => {
+                let pieces = pieces(&mut transaction, run, row.turns).await?;
                 let answer = newest_answer(&mut transaction, &seat).await?;
-                settle_partial(&partial, answer.as_ref())
+                settle_said(&pieces, answer.as_ref())
             }
-            (None, None) => Ok(Settled::default()),
         };
         // A note that does not read back must not keep the run alive for ever.
         let settled = settled.unwrap_or_else(|error| {
@@ -101,8 +100,8 @@ impl SqlStore {
         });
         // What its owner said last stays the last that is known: only the log knows the number of an end that its owner did not say.
         sqlx::query(concat!(
-            "UPDATE runs SET state = 'interrupted', outcome = 'cancelled', finished_at = $2, turns = $3, partial = NULL,
-                 calling = NULL, replica = '', lease_until = ",
+            "UPDATE runs SET state = 'interrupted', outcome = 'cancelled', finished_at = $2, turns = $3, calling = NULL,
+                 replica = '', lease_until = ",
             database_now!(),
             " WHERE id = $1",
         ))
@@ -111,6 +110,7 @@ impl SqlStore {
         .bind(row.turns.saturating_add(i64::from(!settled.messages.is_empty())))
         .execute(&mut *transaction)
         .await?;
+        forget_pieces(&mut transaction, run).await?;
         for (seq, message) in (newest + 1..).zip(&settled.messages) {
             insert_message(&mut transaction, &seat, seq, &transcript::encode(message)?, now).await?;
         }
@@ -123,6 +123,15 @@ impl SqlStore {
         transaction.commit().await?;
         Ok(true)
     }
+}
+
+/// What was kept of the turn that streamed: where each piece begins, and its words as JSON text.
+async fn pieces(connection: &mut Connection, run: RunId, turn: i64) -> Result<Vec<(i64, String)>, sqlx::Error> {
+    sqlx::query_as("SELECT at, body FROM partials WHERE run_id = $1 AND turn = $2 ORDER BY at")
+        .bind(run.to_string())
+        .bind(turn)
+        .fetch_all(connection)
+        .await
 }
 
 /// The number of the run's newest message.
