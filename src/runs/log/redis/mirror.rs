@@ -57,7 +57,7 @@ impl Mirror {
     fn usable(&self) -> Option<Arc<Ring>> {
         let ring = self.ring.upgrade()?;
         let fresh = ring.end().is_none() || self.read.elapsed() < ENDED;
-        (fresh && !ring.is_lost() && !ring.is_forgotten()).then_some(ring)
+        (fresh && !ring.is_lost()).then_some(ring)
     }
 }
 
@@ -233,14 +233,13 @@ impl Mirrors {
         for entry in entries {
             followed.after.clone_from(&entry.id);
             followed.seen = Instant::now();
-            let forgotten = entry.forgotten;
+            if entry.forgotten {
+                self.forget(run);
+            }
             if entry.first == ring.next_id() {
                 extend(&ring, entry);
             } else {
                 ring.lose();
-            }
-            if forgotten {
-                ring.forget();
             }
         }
         if ring.is_lost() || ring.end().is_some() {
