@@ -5,12 +5,17 @@ use std::time::Duration;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::RunId;
 use switchboard::runs::log::EventLog;
+use switchboard::runs::log::redis::{Bounds, RedisLog};
 use switchboard::runs::log::ring::{Next, Reader, Sees};
+use tokio::io::{copy, copy_bidirectional, sink};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use super::contract::{
     ANY_BYTES, LONG, Logs, all, eventually, finished, found, found_with, numbered, rest, text, turns, within, written,
 };
 use super::redis::{Replicas, replica};
+use crate::support::redis::TestRedis;
 
 fn number(answer: &str) -> u64 {
     answer.trim().trim_start_matches(':').parse().unwrap()
@@ -144,4 +149,47 @@ async fn a_seal_waits_for_one_answer_and_no_longer() {
     logs.redis.resume();
     logs.other.seal(run, AgentEvent::Interrupted, None).await.unwrap();
     assert_eq!(found(&*logs.other, run).await.end().as_deref(), Some(&AgentEvent::Interrupted));
+}
+
+/// The way to a server, on which connections can stop leading anywhere without anybody being told.
+struct Way {
+    port: u16,
+    silenced: watch::Sender<()>,
+}
+
+impl Way {
+    async fn to(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let way = Self { port: listener.local_addr().unwrap().port(), silenced: watch::Sender::new(()) };
+        let silenced = way.silenced.clone();
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut silent = silenced.subscribe();
+                tokio::spawn(async move {
+                    let mut far = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut near, &mut far) => {}
+                        // Whatever comes from now on is swallowed, until the one who says it goes away.
+                        _ = silent.changed() => { let _ = copy(&mut near, &mut sink()).await; }
+                    }
+                });
+            }
+        });
+        way
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_leads_nowhere_is_dialled_anew() {
+    let Some(redis) = TestRedis::start() else { return };
+    let way = Way::to(redis.url().rsplit(':').next().unwrap().parse().unwrap()).await;
+    let bounds = Bounds { run_bytes: 0, total_bytes: 0, retention: LONG, life: LONG };
+    let log = RedisLog::connect(&format!("redis://127.0.0.1:{}", way.port), "test", &bounds).unwrap();
+    log.open(RunId::fresh()).await.unwrap();
+    assert!(log.find(RunId::fresh()).await.unwrap().is_none());
+    way.silenced.send_replace(());
+    // Each of them gives up before the command's own time is over.
+    assert!(log.open(RunId::fresh()).await.is_err());
+    log.open(RunId::fresh()).await.unwrap();
+    eventually("runs are looked for again", async || log.find(RunId::fresh()).await.ok()).await;
 }
