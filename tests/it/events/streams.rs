@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::RunId;
 use switchboard::runs::log::EventLog;
@@ -149,6 +150,21 @@ async fn a_seal_waits_for_one_answer_and_no_longer() {
     logs.redis.resume();
     logs.other.seal(run, AgentEvent::Interrupted, None).await.unwrap();
     assert_eq!(found(&*logs.other, run).await.end().as_deref(), Some(&AgentEvent::Interrupted));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_who_look_for_a_run_while_redis_is_away_do_not_wait_for_each_other() {
+    let Some(logs) = Replicas::start(ANY_BYTES, LONG).await else { return };
+    let run = RunId::fresh();
+    assert!(logs.other.find(run).await.unwrap().is_none());
+    logs.redis.pause();
+    tokio::select! {
+        biased;
+        found = join_all((0..20).map(|_| logs.other.find(run))) => assert!(found.iter().all(Result::is_err)),
+        () = tokio::time::sleep(Duration::from_secs(6)) => panic!("it takes too long"),
+    }
+    logs.redis.resume();
+    eventually("it is looked for again", async || logs.other.find(run).await.ok()).await;
 }
 
 /// The way to a server, on which connections can stop leading anywhere without anybody being told.
