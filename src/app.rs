@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -201,7 +201,8 @@ impl App {
                 () = runs.finished() => {}
                 () = until(deadline, &hurried) => {
                     runs.interrupt_all();
-                    runs.finished().await;
+                    // A store that does not answer keeps nobody any more: what is not recorded, its lease ends.
+                    let _ = timeout(LAST_BYTES, runs.finished()).await;
                 }
             }
             stop_accepting.cancel();
@@ -229,7 +230,7 @@ impl App {
             all_closed.cancel();
         };
         tokio::join!(serving, draining, hurrying);
-        self.desk.drain().await;
+        let _ = timeout(LAST_BYTES, self.desk.drain()).await;
         self.demo_stop.cancel();
         self.demo_backend.close();
         self.demo_backend.wait().await;
@@ -250,8 +251,8 @@ async fn until(deadline: Instant, hurried: &CancellationToken) {
 /// Stands for times that no clock reaches.
 const A_YEAR: Duration = Duration::from_secs(31_536_000);
 
-/// What connections get for their last bytes when there is no time left.
-const LAST_BYTES: Duration = Duration::from_secs(2);
+/// What whoever is left gets for their last words when there is no time left.
+const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// What [`App::build`] would say about `config` and the files of `assets`, without a socket, a file or a request. When it is
 /// all good: the models that may be asked, each as its profiles ask it.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::Instrument;
 
 use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
@@ -56,8 +56,11 @@ pub struct Limits {
     pub wall: Duration,
 }
 
-/// The pauses between tries to record how a run ended, while the store does not answer: together shorter than a lease, at the end
-/// of which any other process records it.
+/// A try to record how a run ended that takes longer has failed: its client waits for the end meanwhile.
+const RECORD_LIMIT: Duration = Duration::from_secs(5);
+
+/// The pauses between further tries, while the store does not answer, after the client has been told. When they are over, the run's
+/// lease ends it.
 const RECORD_AGAIN: [Duration; 3] = [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// One run, its user message already committed.
@@ -144,13 +147,18 @@ impl Agent {
         let mut error = failure_of(&event).cloned();
         transcript.note_end(self.clock.now_ms(), state, error.as_ref());
         let last_event_id = events.next_id();
-        let mut recorded = self.record(run, transcript, RunEnd { state, error: error.as_ref(), last_event_id }).await;
+        let end = RunEnd { state, error: error.as_ref(), last_event_id };
+        let mut recorded = self.record(run, transcript, end).await;
+        if matches!(recorded, Err(StoreError::Unavailable(_))) {
+            // It may have been kept and only its confirmation lost: the same again finds out.
+            recorded = self.record(run, transcript, end).await;
+        }
         match &recorded {
             Ok(()) => {}
             // Somebody else ended it, and has told its readers wherever they can see.
             Err(StoreError::RunEnded) => {
-                tracing::warn!("the run was ended by somebody else");
                 if state != RunState::Cancelled {
+                    tracing::warn!("the run was ended by somebody else");
                     event = AgentEvent::Interrupted;
                 }
             }
@@ -177,7 +185,8 @@ impl Agent {
     }
 
     async fn record(&self, run: RunId, transcript: &Transcript, end: RunEnd<'_>) -> Result<(), StoreError> {
-        self.store.finish_run(run, transcript.uncommitted(), end).await
+        let recording = self.store.finish_run(run, transcript.uncommitted(), end);
+        timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
     }
 
     async fn commit(&self, run: RunId, transcript: &mut Transcript) -> Result<(), Ended> {

@@ -46,6 +46,10 @@ pub(super) async fn decide(
     preview_id: Result<Path<String>, PathRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<DecidedBody>, Problem> {
+    if services.runs.draining().is_cancelled() {
+        // What it does may take longer than there is time.
+        return Err(Problem::unavailable("draining", "the server is shutting down"));
+    }
     let body = body.map_err(|rejection| Problem::body(rejection.status()))?;
     let Path(preview_id) = preview_id.map_err(|_| no_such_preview())?;
     let id = PreviewId::parse(&preview_id).map_err(|_| no_such_preview())?;

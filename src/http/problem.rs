@@ -208,6 +208,7 @@ impl From<BeginError> for Problem {
                 let reason = "is no message of this conversation".to_owned();
                 DecodeError::Fields(vec![FieldError { field: "parent_message_id", reason }]).into()
             }
+            BeginError::NoSuchRun => Self::no_such_run(),
             BeginError::NothingToRepeat => {
                 DecodeError::Fields(vec![FieldError { field: "regenerate", reason: detail }]).into()
             }

@@ -118,6 +118,9 @@ pub enum ConnectError {
     Client(#[source] reqwest::Error),
 }
 
+/// Connections to one vendor that are kept for the next turns after a rush; each is a file descriptor.
+const IDLE_CONNECTIONS: usize = 32;
+
 impl Net {
     /// Clients whose answers may be silent as long as `patience` says.
     pub(crate) fn new(patience: Patience) -> Result<Self, ConnectError> {
@@ -127,6 +130,7 @@ impl Net {
                 .redirect(redirect::Policy::none())
                 .connect_timeout(CONNECT_TIMEOUT)
                 .tcp_keepalive(KEEP_ALIVE)
+                .pool_max_idle_per_host(IDLE_CONNECTIONS)
                 // A connection of HTTP/2 carries many turns; one that died silently must not take them all with it.
                 .http2_keep_alive_interval(KEEP_ALIVE)
                 .http2_keep_alive_timeout(CONNECT_TIMEOUT)

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 use super::live::Live;
 use super::log::EventLog;
 use super::log::ring::{Reader, Sees};
-use super::reading::{Attached, Of};
+use super::reading::{Attached, Hold, Of};
 use super::summary::Summaries;
 use super::{Runs, StartError};
 use crate::agent::ports::events::EventSink;
@@ -24,19 +24,22 @@ use crate::agent::run::{Agent, Run};
 use crate::agent::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
-use crate::chat::event::AgentEvent;
+use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput};
 use crate::chat::model::ModelChoice;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 
-/// How long a request waits for a run that was told to make way, or is about to end by itself.
+/// How long a request waits for a run that is about to end.
 const MAKING_WAY: Duration = Duration::from_secs(5);
 
 /// How long a request waits for a run whose client may just be leaving: a user who stops an answer and asks the next thing at once
 /// must not be told that the conversation is busy.
 const LEAVING: Duration = Duration::from_millis(500);
+
+/// How long a run that begins waits for room.
+const ROOM_WAIT: Duration = Duration::from_secs(5);
 
 /// The pause between two looks at a run that somebody else ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -121,7 +124,11 @@ impl Runs {
             }
             match self.try_begin(caller.clone(), &asked, on_busy).await {
                 Err(StartError::Begin(BeginError::Busy { running })) => {
-                    let until = *patience.get_or_insert(Instant::now() + self.patience(on_busy, running));
+                    let until = match patience {
+                        Some(until) => until,
+                        None => Instant::now() + self.patience(on_busy, &owner, running).await,
+                    };
+                    patience = Some(until);
                     if on_busy == OnBusy::Interrupt {
                         self.cancel(&owner, running).await.map_err(BeginError::from)?;
                     }
@@ -135,19 +142,23 @@ impl Runs {
     }
 
     /// How long a request waits for the run that is there already.
-    fn patience(&self, on_busy: OnBusy, running: RunId) -> Duration {
-        let live = self.live.get(running);
-        let is_ending = live.as_ref().is_some_and(|live| live.stop.reason().is_some());
-        match (on_busy, live) {
-            (OnBusy::Interrupt, _) => MAKING_WAY,
-            (OnBusy::Reject | OnBusy::Enqueue, _) if is_ending => MAKING_WAY,
-            (OnBusy::Reject | OnBusy::Enqueue, Some(live)) if !live.background => LEAVING,
-            (OnBusy::Reject | OnBusy::Enqueue, Some(_) | None) => Duration::ZERO,
+    async fn patience(&self, on_busy: OnBusy, owner: &Owner, running: RunId) -> Duration {
+        let is_ending = self.live.get(running).is_some_and(|live| live.stop.reason().is_some());
+        if on_busy == OnBusy::Interrupt {
+            // Its process may be dead, and only its lease can tell.
+            return self.settings.lease + MAKING_WAY;
+        }
+        if is_ending {
+            return MAKING_WAY;
+        }
+        match self.store.find_run(owner, running).await {
+            Ok(Some(record)) if record.background => Duration::ZERO,
+            Ok(_) | Err(_) => LEAVING,
         }
     }
 
     /// Whether the run ends before `until`.
-    async fn ends_before(&self, owner: &Owner, run: RunId, until: Instant) -> bool {
+    pub(super) async fn ends_before(&self, owner: &Owner, run: RunId, until: Instant) -> bool {
         loop {
             if let Some(live) = self.live.get(run) {
                 let left = until.saturating_duration_since(Instant::now());
@@ -157,7 +168,10 @@ impl Runs {
             }
             match self.store.find_run(owner, run).await {
                 Ok(Some(record)) if record.state.is_live() => {}
-                Ok(_) | Err(_) => return true,
+                Ok(_) => return true,
+                Err(error) => {
+                    tracing::debug!(error = %Causes(&error), run.id = %run, "a run that is waited for was not read");
+                }
             }
             if Instant::now() >= until {
                 return false;
@@ -170,8 +184,8 @@ impl Runs {
         let id = RunId::fresh();
         let background = asked.manner.background.unwrap_or(asked.profile.background);
         let writer = self.log.open(id).await?;
-        let live = Live::new(id, background, writer, self.settings.lease);
-        let hold = self.hold(live.clone());
+        let live = Live::new(id, background, self.settings.grace, writer, self.settings.lease);
+        let hold = Hold::new(live.clone());
         let (begun, has_begun) = oneshot::channel();
         let task = Task {
             agent: self.agent.clone(),
@@ -184,14 +198,23 @@ impl Runs {
             lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
             history_bytes: self.settings.history_bytes,
+            room: self.room.clone(),
             summaries: self.summaries.clone(),
         };
         let place = self.live.enter(live.clone());
+        // Looked at once it is in its place: whoever drains either is seen here, or sees it there.
+        if self.draining.is_cancelled() {
+            self.log.forget(&[id]).await;
+            return Err(StartError::Draining);
+        }
         let running = async move {
             task.run(begun).await;
             drop(place);
         };
         self.tasks.spawn(running.in_current_span());
+        if self.interrupting.is_cancelled() {
+            live.stop.stop(StopReason::Interrupted);
+        }
         let joined = match has_begun.await {
             Ok(Ok(None)) => None,
             Ok(Ok(Some(record))) => Some(record),
@@ -226,6 +249,7 @@ struct Task {
     lease_ms: i64,
     queue: Option<u32>,
     history_bytes: usize,
+    room: Arc<Semaphore>,
     summaries: Arc<Summaries>,
 }
 
@@ -253,15 +277,15 @@ impl Task {
             history_bytes: self.history_bytes,
         };
         let since = std::time::Instant::now();
-        let answer = self.store.begin_run(new).await;
+        let answer = self.when_there_is_room(self.store.begin_run(new)).await;
         // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
         let start = match answer {
             Err(error) => {
-                self.log.forget(self.live.id).await;
+                self.log.forget(&[self.live.id]).await;
                 return drop(begun.send(Err(error)));
             }
             Ok(Begun::Joined(record)) => {
-                self.log.forget(self.live.id).await;
+                self.log.forget(&[self.live.id]).await;
                 return drop(begun.send(Ok(Some(record))));
             }
             Ok(Begun::Running(start)) => {
@@ -296,6 +320,18 @@ impl Task {
         summaries.after(live.id, of, &asked.model);
     }
 
+    /// Begins when few others do, so that those who begin do not hold up those who end.
+    async fn when_there_is_room<T>(
+        &self,
+        beginning: impl Future<Output = Result<T, BeginError>>,
+    ) -> Result<T, BeginError> {
+        match timeout(ROOM_WAIT, self.room.acquire()).await {
+            Ok(Ok(_place)) => beginning.await,
+            Ok(Err(closed)) => Err(StoreError::Unavailable(closed.into()).into()),
+            Err(late) => Err(StoreError::Unavailable(late.into()).into()),
+        }
+    }
+
     /// Waits until the runs before this one have ended; the terminal event when this one ends first.
     async fn turn(&self) -> Result<RunStart, AgentEvent> {
         loop {
@@ -303,35 +339,53 @@ impl Task {
                 Ok(Some(start)) => return Ok(start),
                 Ok(None) => {}
                 Err(StoreError::RunEnded) => return Err(self.ended_elsewhere().await),
-                Err(error @ (StoreError::Unavailable(_) | StoreError::Damaged(_))) => {
+                Err(StoreError::Unavailable(cause)) => {
                     // The lease ends it when this lasts.
-                    tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "a queued run could not be looked at");
+                    tracing::warn!(error = %Causes(&*cause), run.id = %self.live.id, "a queued run could not be looked at");
+                }
+                // It would be so for ever.
+                Err(StoreError::Damaged(cause)) => {
+                    tracing::error!(error = %Causes(&*cause), run.id = %self.live.id, "a queued run cannot begin");
+                    let failure = Failure::internal();
+                    self.record_end(RunState::Failed, Some(&failure)).await;
+                    return Err(AgentEvent::Failed(failure));
                 }
             }
             tokio::select! {
                 () = sleep(TURN_AGAIN) => {}
-                reason = self.live.stop.stopped() => return Err(self.give_up(reason).await),
+                reason = self.live.stop.stopped() => {
+                    let (state, end) = match reason {
+                        StopReason::Cancelled => (RunState::Cancelled, AgentEvent::Cancelled),
+                        StopReason::Interrupted => (RunState::Interrupted, AgentEvent::Interrupted),
+                    };
+                    self.record_end(state, None).await;
+                    return Err(end);
+                }
             }
         }
     }
 
-    async fn give_up(&self, reason: StopReason) -> AgentEvent {
-        let (state, event) = match reason {
-            StopReason::Cancelled => (RunState::Cancelled, AgentEvent::Cancelled),
-            StopReason::Interrupted => (RunState::Interrupted, AgentEvent::Interrupted),
-        };
+    /// Records the end of a run that has not had its turn.
+    async fn record_end(&self, state: RunState, error: Option<&Failure>) {
         let nothing = Commit { first: 1, messages: &[], first_entry: 1, trail: &[], turns: 0, usage: Usage::default() };
-        let end = RunEnd { state, error: None, last_event_id: self.live.next_id() };
-        if let Err(error) = self.store.finish_run(self.live.id, nothing, end).await {
-            tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "the end of a queued run was not recorded");
+        let end = RunEnd { state, error, last_event_id: self.live.next_id() };
+        match self.store.finish_run(self.live.id, nothing, end).await {
+            // One that somebody else has ended meanwhile has its end.
+            Ok(()) | Err(StoreError::RunEnded) => {}
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "the end of a queued run was not recorded");
+            }
         }
-        event
     }
 
     /// How a run ended that somebody else has ended.
     async fn ended_elsewhere(&self) -> AgentEvent {
         let found = self.store.find_run(&self.caller.owner, self.live.id).await;
-        found.ok().flatten().and_then(|record| record.end()).unwrap_or(AgentEvent::Interrupted)
+        match found {
+            Ok(None) => AgentEvent::Cancelled,
+            Ok(Some(record)) => record.end().unwrap_or(AgentEvent::Interrupted),
+            Err(_) => AgentEvent::Interrupted,
+        }
     }
 }
 

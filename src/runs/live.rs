@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::interest::Interest;
 use super::log::Writer;
 use crate::agent::ports::events::EventSink;
-use crate::agent::ports::leases::Progress;
+use crate::agent::ports::leases::{Piece, Progress};
 use crate::agent::stop::{Stop, StopReason};
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
@@ -27,22 +28,21 @@ pub(super) struct Live {
     begun: AtomicBool,
     /// Whether it goes on when nobody reads.
     pub(super) background: bool,
-    /// How many read it here.
-    pub(super) readers: AtomicUsize,
-    /// Whether somebody reads it through another replica, as far as this one was told.
-    pub(super) watched: AtomicBool,
+    /// Who reads it.
+    pub(super) interest: Interest,
     writer: Arc<dyn Writer>,
     said: Mutex<Said>,
     lease: Lease,
 }
 
-/// The text of the turn that streams.
+/// What the turn that streams has said and is not kept yet.
 #[derive(Default)]
 struct Said {
     turn: u32,
-    text: String,
-    /// Whether the text has grown since it was last kept.
-    grown: bool,
+    /// How much of the turn's text was kept, in bytes.
+    kept: u64,
+    /// The text after that.
+    rest: String,
 }
 
 /// How long the run is certainly this process's: a lease that may be over is not used.
@@ -54,15 +54,20 @@ struct Lease {
 }
 
 impl Live {
-    pub(super) fn new(id: RunId, background: bool, writer: Arc<dyn Writer>, lease: Duration) -> Arc<Self> {
+    pub(super) fn new(
+        id: RunId,
+        background: bool,
+        grace: Duration,
+        writer: Arc<dyn Writer>,
+        lease: Duration,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
             stop: Stop::default(),
             settled: CancellationToken::new(),
             begun: AtomicBool::new(false),
             background,
-            readers: AtomicUsize::new(0),
-            watched: AtomicBool::new(false),
+            interest: Interest::new(background, grace),
             writer,
             said: Mutex::default(),
             lease: Lease { life: lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
@@ -74,17 +79,23 @@ impl Live {
         &self.writer
     }
 
-    /// What it has said since its last commit, for a beat. Text that has not grown is left out.
+    /// What it has said since the last beat that was kept.
     pub(super) fn progress(&self) -> Progress {
-        let mut said = self.said();
-        let text = std::mem::take(&mut said.grown).then(|| said.text.clone());
-        let last_event_id = self.writer.ring().next_id().checked_sub(1);
-        Progress { run: self.id, turn: said.turn, text, last_event_id }
+        let said = self.said();
+        let piece = (!said.rest.is_empty()).then(|| Piece { at: said.kept, text: said.rest.clone() });
+        let last_event_id = self.writer.ring().kept_next().checked_sub(1);
+        Progress { run: self.id, turn: said.turn, said: piece, last_event_id }
     }
 
-    /// Notes that what [`Self::progress`] gave was not kept.
-    pub(super) fn progress_lost(&self) {
-        self.said().grown = true;
+    /// Notes that `progress`, which [`Self::progress`] gave, was kept.
+    pub(super) fn has_kept(&self, progress: &Progress) {
+        let mut said = self.said();
+        let Some(piece) = progress.said.as_ref().filter(|piece| said.turn == progress.turn && said.kept == piece.at)
+        else {
+            return;
+        };
+        said.rest.drain(..piece.text.len());
+        said.kept += piece.text.len() as u64;
     }
 
     /// Notes that the store knows it, with a lease since before `since`.
@@ -117,8 +128,7 @@ impl EventSink for Live {
             AgentEvent::TurnStarted { turn } => *self.said() = Said { turn: *turn, ..Said::default() },
             AgentEvent::TextDelta { text } => {
                 let mut said = self.said();
-                said.text.push_str(text);
-                said.grown = true;
+                said.rest.push_str(text);
             }
             AgentEvent::ThinkingDelta { .. }
             | AgentEvent::ToolCallStarted { .. }

@@ -7,6 +7,7 @@
 
 mod begin;
 pub mod config;
+mod interest;
 mod keeper;
 mod live;
 pub mod log;
@@ -16,8 +17,11 @@ mod summary;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use crate::agent::menu::NotOffered;
 use crate::agent::ports::conversations::SummaryStore;
@@ -35,17 +39,21 @@ pub use reading::Attached;
 pub use summary::Summariser;
 
 use config::Settings;
-use live::{Live, LiveRuns};
+use live::LiveRuns;
 use log::ring::{Reader, Sees};
 use log::{EventLog, LogError};
 use reading::{Hold, Of};
 use summary::Summaries;
 
+/// Runs that begin at once: fewer than a store has connections.
+const BEGIN_AT_ONCE: usize = 4;
+
 /// How long a reader waits for a log that lags behind the one where it got its cursor.
 const LAG: Duration = Duration::from_secs(1);
 
-/// How long a request to cancel waits for the run to settle; then it answers with the run as it is.
-const SETTLING: Duration = Duration::from_secs(1);
+/// How long a request to cancel waits for the run to settle, which another replica hears of within two seconds; then it answers with the
+/// run as it is.
+const SETTLING: Duration = Duration::from_millis(2500);
 
 /// Starts runs and owns their tasks.
 pub struct Runs {
@@ -61,7 +69,10 @@ pub struct Runs {
     live: Arc<LiveRuns>,
     /// The runs' own tasks, which are waited for before the process ends.
     tasks: TaskTracker,
+    /// For those that just begin.
+    room: Arc<Semaphore>,
     draining: CancellationToken,
+    interrupting: CancellationToken,
 }
 
 /// What [`Runs`] works with.
@@ -84,7 +95,7 @@ pub struct Parts {
     pub settings: Settings,
 }
 
-/// Why a run did not start; then nothing was stored.
+/// Why a run did not start; then nothing was stored, unless the store failed in the middle of it.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The request's `context_type` selects no profile.
@@ -164,7 +175,9 @@ impl Runs {
             replica,
             live: Arc::default(),
             tasks,
+            room: Arc::new(Semaphore::new(BEGIN_AT_ONCE)),
             draining,
+            interrupting: CancellationToken::new(),
         });
         keeper::spawn(&runs);
         runs
@@ -177,7 +190,7 @@ impl Runs {
     pub async fn find(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         let Some(mut record) = self.store.find_run(owner, run).await? else { return Ok(None) };
         if let Some(live) = self.live.get(run).filter(|_| record.state.is_live()) {
-            record.last_event_id = live.log().ring().next_id().checked_sub(1);
+            record.last_event_id = live.log().ring().kept_next().checked_sub(1);
         }
         Ok(Some(record))
     }
@@ -194,7 +207,7 @@ impl Runs {
     async fn attach_to(&self, record: RunRecord, after: Option<u64>) -> Result<Attached, AttachError> {
         let run = record.id;
         // Held before its log is looked for, so that the run cannot be given up in between.
-        let hold = self.live.get(run).map(|live| self.hold(live));
+        let hold = self.live.get(run).map(Hold::new);
         let ring = self.log.find(run).await?.ok_or(AttachError::Evicted)?;
         let next = match after {
             None => 0,
@@ -204,7 +217,9 @@ impl Runs {
             let _ = tokio::time::timeout(LAG, ring.reaches(next)).await;
         }
         if ring.next_id() < next {
-            return Err(AttachError::BeyondEnd);
+            // Its owner may have told more than it could bring to the shared log before it died.
+            let was_told = record.last_event_id.is_some_and(|last| next <= last.saturating_add(1));
+            return Err(if was_told { AttachError::Evicted } else { AttachError::BeyondEnd });
         }
         if next < ring.first_kept() {
             return Err(AttachError::Evicted);
@@ -222,27 +237,32 @@ impl Runs {
     /// When the store failed.
     pub async fn cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         let Some(record) = self.store.request_cancel(owner, run).await? else { return Ok(None) };
-        let Some(live) = self.live.get(run) else { return Ok(Some(record)) };
-        live.stop.stop(StopReason::Cancelled);
-        if tokio::time::timeout(SETTLING, live.settled.cancelled()).await.is_err() {
+        if !record.state.is_live() {
+            return Ok(Some(record));
+        }
+        if let Some(live) = self.live.get(run) {
+            live.stop.stop(StopReason::Cancelled);
+        }
+        if !self.ends_before(owner, run, Instant::now() + SETTLING).await {
             tracing::warn!(run.id = %run, "a cancelled run takes long to settle");
         }
         self.find(owner, run).await
     }
 
-    /// Stops runs that were deleted with their conversation, as far as they live here, and forgets what they said.
-    pub async fn deleted(&self, conversation: &ConversationId, runs: &[RunId]) {
-        for run in runs {
+    /// Stops runs that were deleted with their conversation, as far as they live here, and has what they said forgotten.
+    pub fn deleted(&self, conversation: &ConversationId, runs: Vec<RunId>) {
+        for run in &runs {
             if let Some(live) = self.live.get(*run) {
                 tracing::info!(run.id = %run, conversation.id = %conversation, "run deleted while it ran");
                 live.stop.stop(StopReason::Cancelled);
             }
-            self.log.forget(*run).await;
         }
+        self.forget(runs);
     }
 
-    fn hold(&self, live: Arc<Live>) -> Hold {
-        Hold::new(live, self.settings.grace, self.tasks.clone())
+    fn forget(&self, runs: Vec<RunId>) {
+        let log = self.log.clone();
+        self.tasks.spawn(async move { log.forget(&runs).await }.in_current_span());
     }
 
     /// Refuses new runs from now on.
@@ -263,6 +283,7 @@ impl Runs {
 
     /// Ends whatever still runs as interrupted: the process has no time left for it.
     pub fn interrupt_all(&self) {
+        self.interrupting.cancel();
         for live in self.live.all() {
             live.stop.stop(StopReason::Interrupted);
         }

@@ -1,10 +1,6 @@
-//! Reading a run: where a reader stands in its log, and how long a run waits for readers that went away.
+//! Reading a run: where a reader stands in its log, and its hold on the run.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-use tokio_util::task::TaskTracker;
 
 use super::live::Live;
 use super::log::ring::{Next, Reader};
@@ -21,7 +17,7 @@ pub struct Attached {
     pub request_id: String,
     /// Whether the run goes on without readers.
     pub background: bool,
-    /// Whether it runs in this process. One that does not can be read elsewhere as well.
+    /// Whether it lives in this process.
     pub is_local: bool,
     is_over: bool,
     reader: Reader,
@@ -59,47 +55,21 @@ pub(super) struct Of {
 }
 
 /// Keeps a run of this process alive while somebody reads it.
-pub(super) struct Hold {
-    live: Arc<Live>,
-    grace: Duration,
-    tasks: TaskTracker,
-}
+pub(super) struct Hold(Arc<Live>);
 
 impl Hold {
-    /// A hold on `live`, which lives for `grace` after the last one was let go. `tasks` owns the waiting.
-    pub(super) fn new(live: Arc<Live>, grace: Duration, tasks: TaskTracker) -> Self {
-        live.readers.fetch_add(1, Ordering::SeqCst);
-        Self { live, grace, tasks }
+    /// A hold on `live`.
+    pub(super) fn new(live: Arc<Live>) -> Self {
+        live.interest.came();
+        Self(live)
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let was_last = self.live.readers.fetch_sub(1, Ordering::SeqCst) == 1;
-        if !was_last || self.live.background || self.live.settled.is_cancelled() {
-            return;
-        }
-        if self.grace.is_zero() {
-            self.live.stop.stop(StopReason::Cancelled);
-            return;
-        }
-        let (live, grace) = (self.live.clone(), self.grace);
-        self.tasks.spawn(async move { cancel_if_forsaken(&live, grace).await });
-    }
-}
-
-/// Cancels the run when for `grace` nobody reads it, here or elsewhere.
-async fn cancel_if_forsaken(live: &Live, grace: Duration) {
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(grace) => {}
-            () = live.settled.cancelled() => return,
-        }
-        if live.readers.load(Ordering::SeqCst) > 0 {
-            return;
-        }
-        if !live.watched.load(Ordering::SeqCst) {
-            return live.stop.stop(StopReason::Cancelled);
+        // With a grace it is the keeper who sees that it is over.
+        if self.0.interest.went() {
+            self.0.stop.stop(StopReason::Cancelled);
         }
     }
 }

@@ -60,10 +60,20 @@ pub struct Progress {
     pub run: RunId,
     /// The turn that streams, counted from 0: text of an earlier one has been committed and is not kept twice.
     pub turn: u32,
-    /// Its text so far, where that has grown since the last beat.
-    pub text: Option<String>,
+    /// What its text has grown by since the last beat that was kept.
+    pub said: Option<Piece>,
     /// The id of the run's newest event.
     pub last_event_id: Option<u64>,
+}
+
+/// A piece of a turn's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Where in the turn's text it begins, in bytes. A piece that begins where another one did takes its place: that one was kept,
+    /// and nobody heard of it.
+    pub at: u64,
+    /// The words.
+    pub text: String,
 }
 
 /// What the store has to say about a run that its process believes to be live.

@@ -171,6 +171,9 @@ pub enum BeginError {
     /// The message to go on from is not in this conversation.
     #[error("the conversation has no such message")]
     NoSuchMessage,
+    /// The run to continue is not in this conversation any more.
+    #[error("there is no such run")]
+    NoSuchRun,
     /// There is nothing to answer again.
     #[error("the conversation has no user message to answer again")]
     NothingToRepeat,

@@ -55,7 +55,7 @@ struct Open {
 
 /// Every second one in the background.
 async fn open(client: &Client, n: usize, kind: Kind) -> Open {
-    let body = if n % 2 == 0 { message } else { background };
+    let body = if n.is_multiple_of(2) { message } else { background };
     let mut response = client.chat(&body(&format!("c-{n}"), &format!("{kind:?} {n}"))).await;
     let run = header(&response, "x-run-id");
     let wanted = if kind == Kind::Calls { "tool_call_start" } else { "Well" };

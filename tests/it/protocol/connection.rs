@@ -8,23 +8,12 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::support::app::TestApp;
-use crate::support::frames;
+use crate::support::frames::{self, read_until};
 use crate::support::model::{Scripted, calls, says, turn};
 use crate::support::upstream::{Answer, End, Upstream};
 
 fn body(message: &str) -> serde_json::Value {
     json!({"message": message, "context_type": "workflow", "conversation_id": "c"})
-}
-
-/// Reads a stream until it has said `wanted`; what it said so far.
-async fn read_until(response: &mut reqwest::Response, wanted: &str) -> String {
-    let mut seen = String::new();
-    while !seen.contains(wanted) {
-        let chunk = tokio::time::timeout(Duration::from_secs(10), response.chunk()).await;
-        let chunk = chunk.unwrap_or_else(|_| panic!("no {wanted:?} within 10 s, only {seen:?}")).unwrap();
-        seen.push_str(std::str::from_utf8(&chunk.unwrap_or_else(|| panic!("ended with {seen:?}"))).unwrap());
-    }
-    seen
 }
 
 #[tokio::test]

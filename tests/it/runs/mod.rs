@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::support::app::TestApp;
+pub use crate::support::frames::read_until;
 use crate::support::model::{Scripted, says, turn};
 use crate::support::upstream::Answer;
 
@@ -80,17 +81,6 @@ pub async fn run_in(app: &TestApp, id: &str, state: &str) -> Value {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("the run did not come to {state}: {}", run(app, id).await);
-}
-
-/// Reads a stream until it has said `wanted`; what it said so far.
-pub async fn read_until(response: &mut reqwest::Response, wanted: &str) -> String {
-    let mut seen = String::new();
-    while !seen.contains(wanted) {
-        let chunk = tokio::time::timeout(Duration::from_secs(10), response.chunk()).await;
-        let chunk = chunk.unwrap_or_else(|_| panic!("no {wanted:?} within 10 s, only {seen:?}")).unwrap();
-        seen.push_str(std::str::from_utf8(&chunk.unwrap_or_else(|| panic!("ended with {seen:?}"))).unwrap());
-    }
-    seen
 }
 
 /// A problem's status and code.

@@ -176,7 +176,7 @@ pub async fn only_runs_that_did_not_end_well_go_on(database: &impl Database) {
     let refused = go_on(&*store, &room, queued).await;
     assert!(matches!(refused, Err(BeginError::NotContinuable(RunState::Queued))), "{refused:?}");
     let unknown = go_on(&*store, &room, RunId::fresh()).await;
-    assert!(matches!(unknown, Err(BeginError::NoSuchMessage)), "{unknown:?}");
+    assert!(matches!(unknown, Err(BeginError::NoSuchRun)), "{unknown:?}");
 }
 
 /// Keeps a summary of everything up to a run.

@@ -115,6 +115,7 @@ macro_rules! contract {
         crate::store::contract::contract!(@ $database, leases:
             a_beat_tells_how_every_run_stands
             a_beat_renews_the_leases_of_its_replica_alone
+            a_run_that_its_process_does_not_name_ends_with_its_lease
             whoever_has_no_lease_any_more_can_do_nothing
             a_call_is_dispatched_once
             a_call_that_was_sent_has_an_unknown_fate
@@ -124,6 +125,7 @@ macro_rules! contract {
             what_was_noted_and_does_not_read_back_is_lost_and_the_run_ends
             many_runs_are_reaped_once_by_many
             watching_is_told_to_the_owner_and_ends_are_told_to_the_watcher
+            the_number_of_an_end_is_its_owners_word
         );
         crate::store::contract::contract!(@ $database, trail:
             the_trail_tells_what_happened_in_a_run

@@ -117,7 +117,7 @@ pub async fn nobody_else_sees_a_conversation(database: &impl Database) {
         assert_eq!(store.request_cancel(&stranger.owner, run).await.unwrap(), None);
         let again = Question::Continue(run);
         let begun = store.begin_run(stranger.new_run(again)).await;
-        assert!(matches!(begun, Err(BeginError::NoSuchMessage)), "{begun:?}");
+        assert!(matches!(begun, Err(BeginError::NoSuchRun)), "{begun:?}");
     }
 }
 

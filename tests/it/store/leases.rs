@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use serde_json::json;
-use switchboard::agent::ports::leases::{Notice, Progress, Standing};
+use switchboard::agent::ports::leases::{EndedRun, Progress, Standing};
 use switchboard::agent::ports::store::{Begun, Commit, NewRun, Question, StoreError};
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::{RunId, ToolCallId};
@@ -88,14 +88,25 @@ pub async fn a_beat_tells_how_every_run_stands(database: &impl Database) {
         live(false),
     ];
     assert_eq!(standings(&*store, "here", &runs).await, expected);
-    let mut unasked: Vec<RunId> =
-        store.beat("here", LEASE_MS, &[]).await.unwrap().iter().map(|notice| notice.run).collect();
-    unasked.sort_by_key(RunId::to_string);
-    let mut expected = vec![runs[0], runs[1], runs[2], queued];
-    expected.sort_by_key(RunId::to_string);
-    assert_eq!(unasked, expected, "those that live are told of unasked");
-    let notice = Notice { run: theirs, standing: Standing::Live { watched: false } };
-    assert_eq!(store.beat("there", LEASE_MS, &[]).await.unwrap(), [notice]);
+    assert_eq!(store.beat("here", LEASE_MS, &[]).await.unwrap(), [], "nobody is told of what they did not name");
+    assert_eq!(standings(&*store, "there", &[theirs]).await, [live(false)]);
+}
+
+pub async fn a_run_that_its_process_does_not_name_ends_with_its_lease(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let driven = begin(&*store, &room(), "here", NO_LEASE_MS).await;
+    let forgotten = begin(&*store, &Room::at("acme/ann/c2"), "here", NO_LEASE_MS).await;
+    let queued = begin(&*store, &room(), "here", NO_LEASE_MS).await;
+    let live = Some(Standing::Live { watched: false });
+    assert_eq!(
+        standings(&*store, "here", &[driven]).await,
+        [live],
+        "a lease that is over is renewed until somebody ends it"
+    );
+    let mut reaped = store.reap().await.unwrap();
+    reaped.sort_by_key(RunId::to_string);
+    assert_eq!(reaped, [forgotten, queued]);
+    assert_eq!(state(&*store, driven).await, RunState::Running);
 }
 
 pub async fn a_beat_renews_the_leases_of_its_replica_alone(database: &impl Database) {
@@ -300,7 +311,40 @@ pub async fn watching_is_told_to_the_owner_and_ends_are_told_to_the_watcher(data
     database.ask(&format!("UPDATE runs SET lease_until = lease_until - 3000 WHERE id = '{run}' RETURNING id")).await;
     let gone = RunId::fresh();
     let finished = AgentEvent::Finished { usage: switchboard::chat::stream::Usage::default() };
-    assert_eq!(store.watch(&[gone, run]).await.unwrap(), [(gone, AgentEvent::Cancelled), (run, finished)]);
+    let told = [
+        EndedRun { run: gone, end: AgentEvent::Cancelled, last_event_id: None },
+        EndedRun { run, end: finished, last_event_id: Some(9) },
+    ];
+    assert_eq!(store.watch(&[gone, run]).await.unwrap(), told);
     let begun: Begun = room().queue(&*store, "next", 1).await.unwrap().1;
     assert!(matches!(begun, Begun::Running(_)), "{begun:?}");
+}
+
+pub async fn the_number_of_an_end_is_its_owners_word(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let reaped = begin(&*store, &room(), "here", LEASE_MS).await;
+    let cancelled = begin(&*store, &room(), "here", LEASE_MS).await;
+    let failed = begin(&*store, &Room::at("acme/ann/c2"), "here", LEASE_MS).await;
+    store.beat("here", LEASE_MS, &[progress(reaped, 0, None), progress(failed, 0, None)]).await.unwrap();
+    forget(database, reaped).await;
+    assert_eq!(store.reap().await.unwrap(), [reaped]);
+    store.request_cancel(&room().owner, cancelled).await.unwrap();
+    store.finish_run(failed, said(1, &[]), ended(RunState::Interrupted)).await.unwrap();
+    let runs = [reaped, cancelled, failed];
+    for run in runs {
+        forget(database, run).await;
+    }
+    let told: Vec<_> =
+        store.watch(&runs).await.unwrap().into_iter().map(|ended| (ended.end, ended.last_event_id)).collect();
+    let interrupted = |id| (AgentEvent::Interrupted, id);
+    assert_eq!(told, [interrupted(None), (AgentEvent::Cancelled, None), interrupted(Some(9))]);
+    let mut known = Vec::new();
+    for run in runs {
+        known.push(store.find_run(&room().owner, run).await.unwrap().unwrap().last_event_id);
+    }
+    assert_eq!(
+        known,
+        [Some(7), Some(0), Some(9)],
+        "the last known of one that died; the end of one that had said nothing"
+    );
 }

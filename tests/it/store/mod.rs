@@ -6,6 +6,7 @@ mod conversations;
 mod drafts;
 mod leases;
 mod postgres;
+mod postgres_rare;
 mod previews;
 mod sqlite;
 mod summaries;

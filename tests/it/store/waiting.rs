@@ -1,7 +1,7 @@
 //! What every store promises about runs that meet: one runs, others wait or are refused, and a request that is repeated finds its run.
 
 use futures::future::join_all;
-use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RequestKey, StoreError};
+use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RequestKey, RunEnd, StoreError};
 use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::message::UserMessage;
@@ -116,6 +116,11 @@ pub async fn a_queued_run_that_is_cancelled_never_runs(database: &impl Database)
     let record = store.request_cancel(&room.owner, second).await.unwrap().unwrap();
     assert_eq!((record.state, record.finished_at_ms), (RunState::Cancelled, Some(1_700_000_000_007)));
     assert_eq!(store.request_cancel(&room.owner, second).await.unwrap().unwrap(), record, "it stays as it is");
+    assert_eq!(record.last_event_id, Some(0), "it had said nothing");
+    let own = |state| RunEnd { last_event_id: 0, ..ended(state) };
+    let same = store.finish_run(second, said(1, &[]), own(RunState::Cancelled)).await;
+    same.expect("its owner has heard of the request as well");
+    assert_ended(&store.finish_run(second, said(1, &[]), own(RunState::Interrupted)).await);
     complete(&*store, first).await;
     assert_ended(&store.promote(second, 0).await);
     let start = store.promote(third, 0).await.unwrap().unwrap();

@@ -1,5 +1,7 @@
 //! Native frames, read as strictly as the protocol promises them: `event:` line, one `data:` line, blank line, LF only.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 /// One event of a stream.
@@ -50,4 +52,15 @@ pub fn text(frames: &[Frame]) -> String {
 pub fn data<'a>(frames: &'a [Frame], event: &str) -> &'a Value {
     let found = frames.iter().find(|frame| frame.event == event);
     &found.unwrap_or_else(|| panic!("no {event} in {frames:#?}")).data
+}
+
+/// Reads a stream until it has said `wanted`; what it said so far.
+pub async fn read_until(response: &mut reqwest::Response, wanted: &str) -> String {
+    let mut seen = String::new();
+    while !seen.contains(wanted) {
+        let chunk = tokio::time::timeout(Duration::from_secs(10), response.chunk()).await;
+        let chunk = chunk.unwrap_or_else(|_| panic!("no {wanted:?} within 10 s, only {seen:?}")).unwrap();
+        seen.push_str(std::str::from_utf8(&chunk.unwrap_or_else(|| panic!("ended with {seen:?}"))).unwrap());
+    }
+    seen
 }

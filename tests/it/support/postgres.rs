@@ -157,6 +157,11 @@ impl Attendant {
 }
 
 impl TestDatabase {
+    /// A database at this URL, which somebody else removes.
+    pub fn at(url: String) -> Self {
+        Self { url, remove_at: None }
+    }
+
     /// A connection beside the product's.
     pub async fn beside(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.unwrap()

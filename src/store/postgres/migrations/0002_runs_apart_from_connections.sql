@@ -14,8 +14,7 @@ ALTER TABLE runs ADD COLUMN lease_until BIGINT NOT NULL DEFAULT 0;  -- by the da
 ALTER TABLE runs ADD COLUMN watched_until BIGINT NOT NULL DEFAULT 0; -- until then somebody reads it through another replica
 ALTER TABLE runs ADD COLUMN cancel_requested BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN turns BIGINT NOT NULL DEFAULT 0;        -- model calls that have ended and are committed
-ALTER TABLE runs ADD COLUMN partial TEXT;                            -- JSON text: what the turn after those has said so far
-ALTER TABLE runs ADD COLUMN calling TEXT;                            -- JSON: that turn with its calls, once a write was dispatched
+ALTER TABLE runs ADD COLUMN calling TEXT;                            -- JSON: the turn after those with its calls, once a write was dispatched
 ALTER TABLE runs ADD COLUMN last_event_id BIGINT;
 ALTER TABLE runs ADD COLUMN failure_message TEXT;
 ALTER TABLE runs ADD COLUMN failure_retryable BIGINT NOT NULL DEFAULT 0;
@@ -46,6 +45,15 @@ CREATE TABLE dispatches (
     run_id   TEXT COLLATE "C" NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     call_key TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (run_id, call_key)
+);
+
+-- What the turn of a live run that streams has said so far, in pieces; gone with the turn's commit.
+CREATE TABLE partials (
+    run_id TEXT COLLATE "C"   NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    turn   BIGINT NOT NULL,
+    at     BIGINT NOT NULL,  -- where it begins in the turn's text, in bytes
+    body   TEXT    NOT NULL,  -- JSON text
+    PRIMARY KEY (run_id, turn, at)
 );
 
 -- A summary stands for everything on the branch of the run `upto_run_seq`, that run included.

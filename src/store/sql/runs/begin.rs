@@ -1,5 +1,9 @@
 //! How a run begins: it joins one that the same request began before, or it gets its place in the conversation, to run or to wait.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::append::{insert_happened, insert_message};
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
@@ -21,6 +25,9 @@ const TOLD_AT_ONCE: i64 = 50;
 
 /// How long a request's key is kept, in milliseconds: a day, the port's promise.
 pub(super) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// How long a look may take at what became of a commit whose answer did not come: two seconds, of which whoever asked still waits.
+const RESOLVE_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a run did not begin: the port's reasons, or a fault.
 pub(super) enum NotBegun {
@@ -109,8 +116,26 @@ impl SqlStore {
                 Begun::Running(RunStart { summary, history, message })
             }
         };
-        transaction.commit().await?;
-        Ok(begun)
+        let Err(error) = transaction.commit().await else { return Ok(begun) };
+        // The answer may be all that was lost.
+        match timeout(RESOLVE_WAIT, self.is_there(&seat.place.scope, run.id)).await {
+            Ok(Ok(true)) => {
+                tracing::warn!(%error, run.id = %run.id, "a commit failed, and the run has begun all the same");
+                Ok(begun)
+            }
+            Ok(Ok(false) | Err(_)) | Err(_) => Err(error.into()),
+        }
+    }
+
+    /// Whether the run has a row, as others see it.
+    async fn is_there(&self, scope: &Scope, run: RunId) -> Result<bool, sqlx::Error> {
+        let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM runs WHERE tenant = $1 AND user_id = $2 AND id = $3")
+            .bind(&scope.tenant)
+            .bind(&scope.user)
+            .bind(run.to_string())
+            .fetch_one(self.readers())
+            .await?;
+        Ok(found != 0)
     }
 }
 

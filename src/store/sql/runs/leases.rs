@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::begin::KEY_LIFE_MS;
 use super::{Connection, SqlStore};
-use crate::agent::ports::leases::{Leases, Notice, Progress, Standing};
+use crate::agent::ports::leases::{EndedRun, Leases, Notice, Progress, Standing};
 use crate::agent::ports::store::StoreError;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
@@ -25,8 +25,9 @@ const WATCHED_MS: i64 = 5000;
 /// How long an ended run is left to its owner, who may still say so, in milliseconds: three seconds, the port's promise.
 const LEFT_TO_OWNER_MS: i64 = 3000;
 
-/// Rows that one tidying removes of each kind: few enough not to hold the writer up.
-const TIDIED_AT_ONCE: i64 = 1000;
+/// Rows that one tidying removes of each kind: a fraction of a second's work, so that nobody waits long behind it, and a busy day's
+/// trail still goes in some hundred calls.
+const TIDIED_AT_ONCE: i64 = 5000;
 
 #[async_trait]
 impl Leases for SqlStore {
@@ -38,7 +39,7 @@ impl Leases for SqlStore {
         attempt("end runs whose lease is over", self.try_reap()).await
     }
 
-    async fn watch(&self, runs: &[RunId]) -> Result<Vec<(RunId, AgentEvent)>, StoreError> {
+    async fn watch(&self, runs: &[RunId]) -> Result<Vec<EndedRun>, StoreError> {
         attempt("watch runs", self.try_watch(runs)).await
     }
 
@@ -62,84 +63,81 @@ type LiveRow = (String, bool, bool);
 
 impl SqlStore {
     async fn try_beat(&self, replica: &str, lease_ms: i64, progress: &[Progress]) -> Result<Vec<Notice>, Fault> {
-        let replica = storable(replica);
         if progress.is_empty() {
-            let live: i64 =
-                sqlx::query_scalar("SELECT COUNT(*) FROM runs WHERE replica = $1 AND state IN ('queued', 'running')")
-                    .bind(&*replica)
-                    .fetch_one(self.readers())
-                    .await?;
-            if live == 0 {
-                return Ok(Vec::new());
-            }
+            return Ok(Vec::new());
         }
+        let replica = storable(replica);
+        let named: Vec<RunId> = progress.iter().map(|said| said.run).collect();
         let mut transaction = self.write().await?;
+        let there = hold(&mut transaction, &named).await?;
         for some in progress.chunks(SAID_AT_ONCE) {
             keep_said(&mut transaction, &replica, some).await?;
         }
         let renewed: Vec<LiveRow> = sqlx::query_as(concat!(
             "UPDATE runs SET lease_until = ",
             database_now!(),
-            " + $2 WHERE replica = $1 AND state IN ('queued', 'running')
-             RETURNING id, cancel_requested <> 0, watched_until > ",
+            " + $2 WHERE replica = $1 AND state IN ('queued', 'running') AND id IN ",
+            each_of!("$3"),
+            " RETURNING id, cancel_requested <> 0, watched_until > ",
             database_now!(),
         ))
         .bind(&*replica)
         .bind(lease_ms)
+        .bind(list_of(&named)?)
         .fetch_all(&mut *transaction)
         .await?;
-        let mut notices = Vec::with_capacity(renewed.len());
-        for (id, is_to_cancel, watched) in renewed {
-            let run = RunId::parse(&id).map_err(RecordError::from)?;
-            let standing = if is_to_cancel { Standing::CancelRequested } else { Standing::Live { watched } };
-            notices.push(Notice { run, standing });
-        }
-        let live: HashSet<RunId> = notices.iter().map(|notice| notice.run).collect();
-        let others: Vec<RunId> = progress.iter().map(|said| said.run).filter(|run| !live.contains(run)).collect();
-        if !others.is_empty() {
-            let ended = known(&mut transaction, &others).await?;
-            let standing = |run| if ended.contains(run) { Standing::Ended } else { Standing::Gone };
-            notices.extend(others.iter().map(|run| Notice { run: *run, standing: standing(run) }));
-        }
         transaction.commit().await?;
-        Ok(notices)
+        let mut live = HashMap::with_capacity(renewed.len());
+        for (id, is_to_cancel, watched) in renewed {
+            let standing = if is_to_cancel { Standing::CancelRequested } else { Standing::Live { watched } };
+            live.insert(RunId::parse(&id).map_err(RecordError::from)?, standing);
+        }
+        let standing = |run: &RunId| match live.get(run) {
+            Some(standing) => *standing,
+            None if there.contains(run) => Standing::Ended,
+            None => Standing::Gone,
+        };
+        Ok(named.iter().map(|run| Notice { run: *run, standing: standing(run) }).collect())
     }
 
-    async fn try_watch(&self, runs: &[RunId]) -> Result<Vec<(RunId, AgentEvent)>, Fault> {
+    async fn try_watch(&self, runs: &[RunId]) -> Result<Vec<EndedRun>, Fault> {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
         let list = list_of(runs)?;
-        let mut rows: HashMap<RunId, (RunRow, bool)> = HashMap::with_capacity(runs.len());
+        let mut rows: HashMap<RunId, WatchedRow> = HashMap::with_capacity(runs.len());
         let found: Vec<WatchedRow> = sqlx::query_as(concat!(
             "SELECT ",
             run_columns!(),
             ", r.lease_until <= ",
             database_now!(),
-            " - $2 AS is_long_over FROM runs r WHERE r.id IN ",
+            " - $2 AS is_long_over, r.replica <> '' AS is_owners_word FROM runs r WHERE r.id IN ",
             each_of!("$1"),
         ))
         .bind(&list)
         .bind(LEFT_TO_OWNER_MS)
         .fetch_all(self.readers())
         .await?;
-        for WatchedRow { row, is_long_over } in found {
-            rows.insert(row.id()?, (row, is_long_over));
+        for row in found {
+            rows.insert(row.row.id()?, row);
         }
         let (mut ended, mut is_any_live) = (Vec::new(), false);
         for run in runs {
-            let Some((row, is_long_over)) = rows.remove(run) else {
-                ended.push((*run, AgentEvent::Cancelled));
+            let Some(WatchedRow { row, is_long_over, is_owners_word }) = rows.remove(run) else {
+                ended.push(EndedRun { run: *run, end: AgentEvent::Cancelled, last_event_id: None });
                 continue;
             };
-            match row.into_record()?.end() {
-                Some(end) if is_long_over => ended.push((*run, end)),
+            let record = row.into_record()?;
+            let last_event_id = record.last_event_id.filter(|_| is_owners_word);
+            match record.end() {
+                Some(end) if is_long_over => ended.push(EndedRun { run: *run, end, last_event_id }),
                 Some(_) => {}
                 None => is_any_live = true,
             }
         }
         if is_any_live {
             let mut transaction = self.write().await?;
+            hold(&mut transaction, runs).await?;
             sqlx::query(concat!(
                 "UPDATE runs SET watched_until = ",
                 database_now!(),
@@ -186,12 +184,13 @@ impl SqlStore {
     }
 }
 
-/// A run that is watched, and whether it ended long enough ago, if it did.
+/// A run that is watched; whether it ended long enough ago, if it did; and whether its owner has said how.
 #[derive(sqlx::FromRow)]
 struct WatchedRow {
     #[sqlx(flatten)]
     row: RunRow,
     is_long_over: bool,
+    is_owners_word: bool,
 }
 
 /// Keeps what runs have said since their last commit. Text of a turn that has been committed meanwhile is in its message.
@@ -217,12 +216,14 @@ async fn keep_said(connection: &mut Connection, replica: &str, progress: &[Progr
     Ok(())
 }
 
-/// Those of `runs` that are there.
-async fn known(connection: &mut Connection, runs: &[RunId]) -> Result<HashSet<RunId>, Fault> {
-    let ids: Vec<String> = sqlx::query_scalar(concat!("SELECT id FROM runs WHERE id IN ", each_of!("$1")))
-        .bind(list_of(runs)?)
-        .fetch_all(connection)
-        .await?;
+/// Holds those of `runs` that are there, and tells which. Whoever holds several holds them in the order of their ids, so that
+/// nobody who waits for one has another that the first one waits for.
+async fn hold(connection: &mut Connection, runs: &[RunId]) -> Result<HashSet<RunId>, Fault> {
+    let ids: Vec<String> =
+        sqlx::query_scalar(concat!("SELECT id FROM runs WHERE id IN ", each_of!("$1"), " ORDER BY id", for_update!(),))
+            .bind(list_of(runs)?)
+            .fetch_all(connection)
+            .await?;
     ids.iter().map(|id| Ok(RunId::parse(id).map_err(RecordError::from)?)).collect()
 }
 

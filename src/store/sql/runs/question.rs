@@ -73,7 +73,7 @@ async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Resu
 }
 
 async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<Asked, NotBegun> {
-    let run = find(connection, place, id).await?.ok_or(NotBegun::Refused(BeginError::NoSuchMessage))?;
+    let run = find(connection, place, id).await?.ok_or(NotBegun::Refused(BeginError::NoSuchRun))?;
     match run.state {
         RunState::Failed | RunState::Cancelled | RunState::Interrupted => {}
         state @ (RunState::Queued | RunState::Running | RunState::AwaitingApproval | RunState::Completed) => {

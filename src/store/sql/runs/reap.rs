@@ -99,9 +99,10 @@ impl SqlStore {
             tracing::error!(error = %Causes(&error), run.id = %run, "the unfinished turn of a run is lost");
             Settled::default()
         });
+        // What its owner said last stays the last that is known: only the log knows the number of an end that its owner did not say.
         sqlx::query(concat!(
             "UPDATE runs SET state = 'interrupted', outcome = 'cancelled', finished_at = $2, turns = $3, partial = NULL,
-                 calling = NULL, lease_until = ",
+                 calling = NULL, replica = '', lease_until = ",
             database_now!(),
             " WHERE id = $1",
         ))

@@ -1,0 +1,170 @@
+//! What seldom happens to a PostgreSQL store: the answer of a commit is lost on its way, and two statements want the same rows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use switchboard::agent::ports::leases::{Notice, Progress, Standing};
+use switchboard::agent::ports::store::{BeginError, StoreError};
+use switchboard::chat::ids::RunId;
+use switchboard::chat::run::RunState;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use url::Url;
+
+use super::contract::{Database, LEASE_MS, ManualClock, Room, answer, append, complete};
+use super::postgres::new_database;
+use crate::support::postgres::TestDatabase;
+
+trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// What is lost of the next commit, with its connection.
+#[derive(Clone, Copy)]
+enum Lost {
+    Nothing,
+    Commit,
+    Answer,
+}
+
+/// A way to the database on which a commit may be lost.
+struct Way {
+    url: String,
+    lost: Arc<AtomicU8>,
+}
+
+impl Way {
+    async fn to(database: &TestDatabase) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let there = Url::parse(&database.url).unwrap();
+        let mut url = there.clone();
+        url.set_query(None);
+        url.set_host(Some("127.0.0.1")).unwrap();
+        url.set_port(Some(listener.local_addr().unwrap().port())).unwrap();
+        let lost = Arc::new(AtomicU8::new(Lost::Nothing as u8));
+        let armed = lost.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = dial(&there).await;
+                tokio::spawn(carry(client, server, armed.clone()));
+            }
+        });
+        Self { url: url.into(), lost }
+    }
+
+    fn lose(&self, lost: Lost) {
+        self.lost.store(lost as u8, Ordering::SeqCst);
+    }
+}
+
+async fn dial(url: &Url) -> Box<dyn Wire> {
+    match url.query_pairs().find(|(key, _)| key == "host") {
+        Some((_, folder)) => Box::new(UnixStream::connect(format!("{folder}/.s.PGSQL.5432")).await.unwrap()),
+        None => {
+            let address = (url.host_str().unwrap(), url.port().unwrap_or(5432));
+            Box::new(TcpStream::connect(address).await.unwrap())
+        }
+    }
+}
+
+/// Carries bytes both ways until somebody hangs up, or a commit is to be lost.
+async fn carry(mut client: TcpStream, mut server: Box<dyn Wire>, lost: Arc<AtomicU8>) {
+    let (mut asked, mut answered) = (vec![0; 65536], vec![0; 65536]);
+    loop {
+        tokio::select! {
+            count = client.read(&mut asked) => {
+                let Ok(count @ 1..) = count else { return };
+                let is_commit = asked[..count].windows(7).any(|window| window == b"COMMIT\0");
+                let lost = if is_commit { lost.swap(Lost::Nothing as u8, Ordering::SeqCst) } else { Lost::Nothing as u8 };
+                if lost == Lost::Commit as u8 {
+                    return;
+                }
+                server.write_all(&asked[..count]).await.unwrap();
+                if lost == Lost::Answer as u8 {
+                    // It is done when its answer comes.
+                    let _ = server.read(&mut answered).await;
+                    return;
+                }
+            }
+            count = server.read(&mut answered) => {
+                let Ok(count @ 1..) = count else { return };
+                if client.write_all(&answered[..count]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_has_begun_when_only_the_answer_of_its_commit_is_lost() {
+    let Some(database) = new_database().await else { return };
+    let way = Way::to(&database).await;
+    let through = TestDatabase::at(way.url.clone());
+    let store = through.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    way.lose(Lost::Answer);
+    let run = RunId::fresh();
+    room.try_say(&*store, run, "hello", 0).await.expect("its row is there");
+    assert_eq!(store.find_run(&room.owner, run).await.unwrap().unwrap().state, RunState::Running);
+    append(&*store, run, 1, &[answer("hi")]).await.unwrap();
+    complete(&*store, run).await;
+
+    way.lose(Lost::Commit);
+    let run = RunId::fresh();
+    let lost = room.try_say(&*store, run, "and now?", 0).await;
+    assert!(matches!(lost, Err(BeginError::Store(StoreError::Unavailable(_)))), "{lost:?}");
+    assert_eq!(store.find_run(&room.owner, run).await.unwrap(), None);
+    room.say(&*store, "again").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_beat_a_watch_and_a_deletion_want_the_same_runs() {
+    let Some(database) = new_database().await else { return };
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let mut runs = vec![room.say(&*store, "0").await.0];
+    for n in 1..12 {
+        runs.push(room.queue(&*store, &n.to_string(), 20).await.unwrap().0);
+    }
+    runs.sort_by_key(RunId::to_string);
+    // The first by its id is the last on the disk, and the last that is named: any other order holds another one before it.
+    let first = runs[0];
+    database.execute(&format!("UPDATE runs SET background = 0 WHERE id = '{first}'")).await;
+    let named: Vec<RunId> = runs.iter().rev().copied().collect();
+    let progress: Vec<Progress> =
+        named.iter().map(|run| Progress { run: *run, turn: 0, text: None, last_event_id: None }).collect();
+
+    let mut holder = database.beside().await;
+    let hold = format!("BEGIN; SELECT id FROM runs WHERE id = '{first}' FOR UPDATE");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(hold)).execute(&mut holder).await.unwrap();
+    let deleting = tokio::spawn({
+        let (store, room) = (store.clone(), room.clone());
+        async move { store.delete(&room.owner, &room.conversation).await }
+    });
+    waiting(&database, 1).await;
+    let beating = tokio::spawn({
+        let store = store.clone();
+        async move { store.beat("here", LEASE_MS, &progress).await }
+    });
+    waiting(&database, 2).await;
+    let watching = tokio::spawn({
+        let (store, named) = (store.clone(), named.clone());
+        async move { store.watch(&named).await }
+    });
+    waiting(&database, 3).await;
+    sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
+
+    assert_eq!(deleting.await.unwrap().unwrap().map(|runs| runs.len()), Some(12));
+    let gone: Vec<Notice> = named.iter().map(|run| Notice { run: *run, standing: Standing::Gone }).collect();
+    assert_eq!(beating.await.unwrap().unwrap(), gone);
+    watching.await.unwrap().unwrap();
+}
+
+/// Returns when so many of the store's statements wait for a row.
+async fn waiting(database: &TestDatabase, count: i64) {
+    let mut beside = database.beside().await;
+    let waiting =
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut beside).await.unwrap() < count {}
+}
