@@ -302,7 +302,7 @@ mod tests {
 
     /// Messages have no equality, since raw JSON has none; their debug form shows every field and all raw bytes.
     fn assert_round_trip(message: &Message, reason: &str) {
-        let Record { kind, body } = encode(message).unwrap();
+        let Record { kind, body, .. } = encode(message).unwrap();
         let read = decode(kind, &body).unwrap();
         assert_eq!(format!("{read:?}"), format!("{message:?}"), "{reason}");
     }

@@ -120,6 +120,7 @@ macro_rules! contract {
             a_call_is_dispatched_once
             a_call_that_was_sent_has_an_unknown_fate
             what_was_said_is_kept_when_its_process_dies
+            what_is_said_is_kept_once_however_often_it_comes
             text_of_a_turn_that_was_committed_is_not_kept_twice
             runs_that_said_nothing_end_as_interrupted
             what_was_noted_and_does_not_read_back_is_lost_and_the_run_ends
@@ -151,6 +152,9 @@ macro_rules! contract {
             rows_of_version_1_are_seen
             long_conversations_and_lists_are_seen_whole
             an_answer_in_parts_is_one_message
+            messages_are_counted_on_every_kind_of_branch
+            a_view_reads_no_results
+            a_clock_behind_the_others_moves_no_conversation_back
         );
         crate::store::contract::contract!(@ $database, summaries:
             what_fits_needs_no_summary

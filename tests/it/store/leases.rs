@@ -236,6 +236,44 @@ pub async fn what_was_said_is_kept_when_its_process_dies(database: &impl Databas
     assert_same(&room.history(&*store).await, &said);
 }
 
+/// The pieces that are kept of a run: turn, where they begin, how long their JSON is.
+async fn pieces(database: &impl Database, run: RunId) -> Vec<String> {
+    let text = |column: &str| format!("CAST({column} AS TEXT)");
+    let columns = [text("turn"), text("at"), text("length(body)")].join(" || ' ' || ");
+    database.ask(&format!("SELECT {columns} FROM partials WHERE run_id = '{run}' ORDER BY turn, at")).await
+}
+
+pub async fn what_is_said_is_kept_once_however_often_it_comes(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let run = begin(&*store, &room(), "here", LEASE_MS).await;
+    let long = "x".repeat(1000);
+    for said_now in
+        [(0, &*long), (1000, "I th"), (1000, "I think"), (1000, "I th"), (1007, " so"), (2000, "lost before")]
+    {
+        store.beat("here", LEASE_MS, &[piece(run, 0, Some(said_now))]).await.unwrap();
+    }
+    store.beat("here", LEASE_MS, &[piece(run, 1, Some((0, "of a turn that has not begun")))]).await.unwrap();
+    assert_eq!(
+        pieces(database, run).await,
+        ["0 0 1002", "0 1000 9", "0 1007 5", "0 2000 13"],
+        "a piece costs what is new; the longer one of two stays"
+    );
+    forget(database, run).await;
+    assert_eq!(store.reap().await.unwrap(), [run]);
+    assert!(pieces(database, run).await.is_empty());
+    let Some(Message::Assistant(whole)) = room().history(&*store).await.pop() else { panic!("an answer") };
+    assert_eq!(whole.text(), format!("{long}I think so"), "what comes after a gap is left out");
+
+    let run = begin(&*store, &room(), "here", LEASE_MS).await;
+    store.beat("here", LEASE_MS, &[piece(run, 0, Some((0, "one")))]).await.unwrap();
+    store.append(run, Commit { turns: 1, ..said(1, &[]) }).await.unwrap();
+    assert!(pieces(database, run).await.is_empty(), "a commit has it now");
+    store.beat("here", LEASE_MS, &[piece(run, 1, Some((0, "two")))]).await.unwrap();
+    complete(&*store, run).await;
+    store.beat("here", LEASE_MS, &[piece(run, 0, Some((0, "late")))]).await.unwrap();
+    assert!(pieces(database, run).await.is_empty(), "only live runs keep any");
+}
+
 pub async fn text_of_a_turn_that_was_committed_is_not_kept_twice(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let run = begin(&*store, &room(), "here", LEASE_MS).await;

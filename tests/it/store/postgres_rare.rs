@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use switchboard::agent::ports::leases::{Notice, Progress, Standing};
+use switchboard::agent::ports::leases::{Notice, Piece, Progress, Standing};
 use switchboard::agent::ports::store::{BeginError, StoreError};
 use switchboard::chat::ids::RunId;
 use switchboard::chat::run::RunState;
+use switchboard::store::{Config, open};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use url::Url;
@@ -148,17 +149,101 @@ async fn a_beat_a_watch_and_a_deletion_want_the_same_runs() {
         async move { store.beat("here", LEASE_MS, &progress).await }
     });
     waiting(&database, 2).await;
-    let watching = tokio::spawn({
-        let (store, named) = (store.clone(), named.clone());
-        async move { store.watch(&named).await }
-    });
-    waiting(&database, 3).await;
+    assert_eq!(store.watch(&named).await.unwrap(), [], "it waits for nobody");
     sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
 
     assert_eq!(deleting.await.unwrap().unwrap().map(|runs| runs.len()), Some(12));
     let gone: Vec<Notice> = named.iter().map(|run| Notice { run: *run, standing: Standing::Gone }).collect();
     assert_eq!(beating.await.unwrap().unwrap(), gone);
-    watching.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_beat_watch_speak_and_reap_at_once_without_a_deadlock() {
+    let Some(database) = new_database().await else { return };
+    let stores = [database.open(ManualClock::new()).await, database.open(ManualClock::new()).await];
+    let mut runs = Vec::new();
+    for n in 0..60 {
+        runs.push(Room::at(&format!("acme/ann/c{n}")).say(&*stores[0], "go").await.0);
+    }
+    let mut tasks = Vec::new();
+    for (n, store) in stores.iter().cycle().take(8).enumerate() {
+        let (store, mut runs) = (store.clone(), runs.clone());
+        runs.rotate_left(n * 7);
+        if n % 4 > 1 {
+            runs.reverse();
+        }
+        tasks.push(tokio::spawn(async move {
+            for round in 0..15_u64 {
+                let said = |run: &RunId| Progress {
+                    run: *run,
+                    turn: 0,
+                    said: Some(Piece { at: round, text: "x".into() }),
+                    last_event_id: Some(round),
+                };
+                match n / 2 {
+                    0 => drop(store.beat("here", LEASE_MS, &runs.iter().map(said).collect::<Vec<_>>()).await.unwrap()),
+                    1 => drop(store.watch(&runs).await.unwrap()),
+                    2 => {
+                        for run in &runs[..12] {
+                            append(&*store, *run, 1, &[answer("hi")]).await.unwrap();
+                        }
+                    }
+                    _ => {
+                        assert_eq!(store.reap().await.unwrap(), []);
+                        let gone = Room::at(&format!("acme/ann/gone-{n}-{round}"));
+                        gone.say(&*store, "go").await;
+                        store.delete(&gone.owner, &gone.conversation).await.unwrap();
+                    }
+                }
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let deadlocks = "SELECT CAST(deadlocks AS TEXT) FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(database.ask(deadlocks).await, ["0"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_lives_says_so_while_all_connections_are_taken() {
+    let Some(database) = new_database().await else { return };
+    let config = Config { url: database.url.clone(), max_connections: 1 };
+    let store = open(&config, ManualClock::new()).await.unwrap();
+    let room = Room::at("acme/ann/c1");
+    let (run, _) = room.say(&*store, "go").await;
+    let mut holder = database.beside().await;
+    let hold = "BEGIN; SELECT id FROM conversations FOR UPDATE";
+    sqlx::raw_sql(hold).execute(&mut holder).await.unwrap();
+    let speaking = tokio::spawn({
+        let (store, room) = (store.clone(), room.clone());
+        async move { room.queue(&*store, "next", 1).await.map(|(run, _)| run) }
+    });
+    waiting(&database, 1).await;
+    let progress = Progress { run, turn: 0, said: None, last_event_id: None };
+    let live = Notice { run, standing: Standing::Live { watched: false } };
+    assert_eq!(store.beat("here", LEASE_MS, &[progress]).await.unwrap(), [live]);
+    assert_eq!(store.watch(&[run]).await.unwrap(), []);
+    assert_eq!(store.reap().await.unwrap(), []);
+    sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
+    speaking.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_beat_changes_no_index() {
+    let Some(database) = new_database().await else { return };
+    let store = database.open(ManualClock::new()).await;
+    let (run, _) = Room::at("acme/ann/c1").say(&*store, "go").await;
+    database.ask("SELECT CAST(pg_stat_reset() AS TEXT)").await;
+    for round in 0..20 {
+        let progress = Progress { run, turn: 0, said: None, last_event_id: Some(round) };
+        store.beat("here", LEASE_MS, &[progress]).await.unwrap();
+        store.watch(&[run]).await.unwrap();
+    }
+    store.close().await;
+    let updates = "SELECT CAST(n_tup_upd AS TEXT) || ' ' || CAST(n_tup_hot_upd AS TEXT) FROM pg_stat_user_tables
+         WHERE relname = 'runs'";
+    assert_eq!(database.ask(updates).await, ["40 40"]);
 }
 
 /// Returns when so many of the store's statements wait for a row.

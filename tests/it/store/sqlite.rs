@@ -367,3 +367,29 @@ async fn processes_that_start_at_once_make_one_schema() {
         assert_eq!(seen, [false, false, false, true], "one runs, and the others wait");
     }
 }
+
+#[tokio::test]
+async fn runs_that_cannot_be_ended_keep_none_of_the_others_alive() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    let mut runs = Vec::new();
+    for n in 0..103 {
+        runs.push(Room::at(&format!("acme/ann/c{n}")).say(&*store, "go").await.0.to_string());
+    }
+    runs.sort();
+    database.execute("UPDATE runs SET lease_until = 0").await;
+    // All but the last two.
+    database
+        .execute(
+            "CREATE TRIGGER stuck BEFORE UPDATE ON runs WHEN NEW.state = 'interrupted'
+                 AND (SELECT COUNT(*) FROM runs r WHERE r.id > NEW.id) > 1
+             BEGIN SELECT RAISE(ABORT, 'stuck'); END",
+        )
+        .await;
+    let reaped: Vec<String> = store.reap().await.unwrap().iter().map(RunId::to_string).collect();
+    assert_eq!(reaped, runs[101..]);
+    assert_eq!(store.reap().await.unwrap(), []);
+    database.execute("DROP TRIGGER stuck").await;
+    assert_eq!(store.reap().await.unwrap().len(), 100);
+    assert_eq!(store.reap().await.unwrap().len(), 1);
+}

@@ -300,8 +300,9 @@ pub async fn rows_of_version_1_are_seen(database: &impl Database) {
     clock.advance_ms(1000);
     let newest = room.exchange(&*store, "two", &[answer("2")]).await;
     for sql in [
-        "UPDATE runs SET state = NULL, outcome = NULL, parent_run_seq = NULL, context_type = '' RETURNING id",
-        "UPDATE messages SET created_at = 0 RETURNING kind",
+        "UPDATE runs SET state = NULL, outcome = NULL, parent_run_seq = NULL, context_type = '',
+             seen_before = NULL, seen_own = NULL RETURNING id",
+        "UPDATE messages SET created_at = 0, fates = NULL RETURNING kind",
         "UPDATE conversations SET context_type = NULL RETURNING id",
         "DELETE FROM trail RETURNING kind",
     ] {
@@ -337,4 +338,78 @@ pub async fn an_answer_in_parts_is_one_message(database: &impl Database) {
     assert_eq!(start.message, UserMessage::new("hi"));
     end(&*store, run, &[Message::Assistant(AssistantMessage { origin, parts })]).await;
     assert_eq!(lines(&*store, &room).await, ["user: hi", "assistant: ab"]);
+}
+
+pub async fn messages_are_counted_on_every_kind_of_branch(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let one = room.exchange(&*store, "one", &[answer("1")]).await;
+    let [calls, results] = tool_turn();
+    let two = room.exchange(&*store, "two", &[calls, results, answer("2")]).await;
+    assert_eq!(lines(&*store, &room).await.len(), 5);
+    let (three, _) = room.say(&*store, "three").await;
+    assert_eq!(lines(&*store, &room).await.len(), 6, "while it runs");
+    let (queued, _) = room.queue(&*store, "four", 2).await.unwrap();
+    assert_eq!(lines(&*store, &room).await.len(), 7, "and while another one waits");
+    append(&*store, three, 1, &[answer("3")]).await.unwrap();
+    assert_eq!(lines(&*store, &room).await.len(), 8, "behind one that says more");
+    complete(&*store, three).await;
+    store.promote(queued, 0).await.unwrap().expect("its turn has come");
+    end(&*store, queued, &[answer("4")]).await;
+    assert_eq!(lines(&*store, &room).await.len(), 9);
+    let midway = Some(Parent::Message(MessageId { run: two, seq: 1 }));
+    let (edited, _) = room.ask(&*store, &Ask::Message("otherwise".into()), midway).await.unwrap();
+    end(&*store, edited, &[answer("5")]).await;
+    let expected = [
+        "user: one",
+        "assistant: 1",
+        "user: two",
+        "assistant: I look \u{2028} it up",
+        "user: otherwise",
+        "assistant: 5",
+    ];
+    assert_eq!(lines(&*store, &room).await, expected);
+    let known = "SELECT CAST(seen_before AS TEXT) || ' ' || CAST(seen_own AS TEXT) FROM runs ORDER BY run_seq";
+    assert_eq!(database.ask(known).await, ["0 2", "2 3", "5 2", "7 2", "4 2"], "nothing has to be counted");
+    // As if version 1 had written all of them but the last.
+    database.ask("UPDATE runs SET seen_before = NULL, seen_own = NULL WHERE run_seq < 4 RETURNING id").await;
+    assert_eq!(lines(&*store, &room).await, expected);
+    let beginning = Some(Parent::Message(MessageId { run: one, seq: 1 }));
+    let (last, _) = room.ask(&*store, &Ask::Message("again".into()), beginning).await.unwrap();
+    assert_eq!(lines(&*store, &room).await, ["user: one", "assistant: 1", "user: again"]);
+    complete(&*store, last).await;
+    assert_eq!(database.ask(known).await.last().map(String::as_str), Some("2 1"));
+}
+
+pub async fn a_view_reads_no_results(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    room.exchange(&*store, "one", &tool_turn()).await;
+    let seen = view(&*store, &room).await;
+    assert_eq!(
+        seen.messages[1].calls.iter().map(|call| call.fate).collect::<Vec<_>>(),
+        [CallFate::Done, CallFate::Failed]
+    );
+    let kept = database.ask("SELECT body FROM messages WHERE kind = 'tool_results'").await;
+    database.ask("UPDATE messages SET body = '{' WHERE kind = 'tool_results' RETURNING kind").await;
+    assert_same(&view(&*store, &room).await, &seen);
+    // Rows of version 1 have no fates beside them.
+    let body = kept[0].replace('\'', "''");
+    database
+        .ask(&format!("UPDATE messages SET body = '{body}', fates = NULL WHERE kind = 'tool_results' RETURNING kind"))
+        .await;
+    assert_same(&view(&*store, &room).await, &seen);
+}
+
+pub async fn a_clock_behind_the_others_moves_no_conversation_back(database: &impl Database) {
+    let (behind, ahead) = (ManualClock::new(), ManualClock::new());
+    ahead.advance_ms(60_000);
+    let (behind, ahead) = (database.open(behind).await, database.open(ahead).await);
+    let room = Room::at("acme/ann/c1");
+    room.exchange(&*ahead, "one", &[]).await;
+    Room::at("acme/ann/c2").exchange(&*behind, "other", &[]).await;
+    room.exchange(&*behind, "two", &[]).await;
+    behind.rename(&room.owner, &room.conversation, "mine").await.unwrap();
+    assert_eq!(view(&*behind, &room).await.head.updated_at_ms, NOW + 60_000);
+    assert_eq!(listed(&*behind, &room, 9).await, ["c1", "c2"]);
 }
