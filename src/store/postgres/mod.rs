@@ -33,10 +33,11 @@ macro_rules! later {
     };
 }
 
-/// The texts in a parameter that holds a JSON list of them.
-macro_rules! each_of {
+/// Whether the column before it is one of the texts in a parameter that holds a JSON list of them. As an array, so that each is looked up
+/// whatever the planner believes of the table.
+macro_rules! is_one_of {
     ($list:literal) => {
-        concat!("(SELECT json_array_elements_text(CAST(", $list, " AS json)))")
+        concat!(" = ANY (ARRAY(SELECT json_array_elements_text(CAST(", $list, " AS json))))")
     };
 }
 

@@ -34,10 +34,10 @@ macro_rules! later {
     };
 }
 
-/// The texts in a parameter that holds a JSON list of them.
-macro_rules! each_of {
+/// Whether the column before it is one of the texts in a parameter that holds a JSON list of them.
+macro_rules! is_one_of {
     ($list:literal) => {
-        concat!("(SELECT value FROM json_each(", $list, "))")
+        concat!(" IN (SELECT value FROM json_each(", $list, "))")
     };
 }
 

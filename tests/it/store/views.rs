@@ -369,7 +369,8 @@ pub async fn messages_are_counted_on_every_kind_of_branch(database: &impl Databa
         "assistant: 5",
     ];
     assert_eq!(lines(&*store, &room).await, expected);
-    let known = "SELECT CAST(seen_before AS TEXT) || ' ' || CAST(seen_own AS TEXT) FROM runs ORDER BY run_seq";
+    let known = "SELECT CAST(seen_before AS TEXT) || ' ' || CAST(seen_own AS TEXT) FROM runs
+         WHERE seen_own IS NOT NULL ORDER BY run_seq";
     assert_eq!(database.ask(known).await, ["0 2", "2 3", "5 2", "7 2", "4 2"], "nothing has to be counted");
     // As if version 1 had written all of them but the last.
     database.ask("UPDATE runs SET seen_before = NULL, seen_own = NULL WHERE run_seq < 4 RETURNING id").await;

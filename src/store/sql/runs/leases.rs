@@ -105,8 +105,8 @@ impl SqlStore {
             run_columns!(),
             ", r.lease_until <= ",
             database_now!(),
-            " - $2 AS is_long_over, r.replica <> '' AS is_owners_word FROM runs r WHERE r.id IN ",
-            each_of!("$1"),
+            " - $2 AS is_long_over, r.replica <> '' AS is_owners_word FROM runs r WHERE r.id",
+            is_one_of!("$1"),
         ))
         .bind(&list)
         .bind(LEFT_TO_OWNER_MS)
@@ -135,8 +135,8 @@ impl SqlStore {
             sqlx::query(concat!(
                 "UPDATE runs SET watched_until = ",
                 database_now!(),
-                " + $2 WHERE id IN (SELECT id FROM runs WHERE state IN ('queued', 'running') AND id IN ",
-                each_of!("$1"),
+                " + $2 WHERE id IN (SELECT id FROM runs WHERE state IN ('queued', 'running') AND id",
+                is_one_of!("$1"),
                 " ORDER BY id",
                 skip_locked!(),
                 ")",
@@ -248,7 +248,7 @@ async fn keep_said(connection: &mut Connection, replica: &str, rows: &str) -> Re
 /// nobody who waits for one has another that the first one waits for.
 async fn hold(connection: &mut Connection, runs: &[RunId]) -> Result<HashSet<RunId>, Fault> {
     let ids: Vec<String> =
-        sqlx::query_scalar(concat!("SELECT id FROM runs WHERE id IN ", each_of!("$1"), " ORDER BY id", for_update!(),))
+        sqlx::query_scalar(concat!("SELECT id FROM runs WHERE id", is_one_of!("$1"), " ORDER BY id", for_update!(),))
             .bind(list_of(runs)?)
             .fetch_all(connection)
             .await?;
