@@ -258,11 +258,6 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// Whether no reader is to come any more.
-    pub(super) fn is_forgotten(&self) -> bool {
-        self.lock().forgotten
-    }
-
     /// Tells all readers, now and later, that they have lost their place. What was appended before is given up.
     pub(super) fn lose(&self) {
         self.lock().lost = true;

@@ -32,7 +32,7 @@ pub trait Logs: Send + Sync + Sized {
 /// Makes a test of every story for the kind `$logs`.
 macro_rules! contract {
     ($logs:ident) => {
-        crate::events::contract::contract!(@ $logs:
+        crate::events::contract::contract!(@ $logs, stories:
             events_are_numbered_from_0_without_a_gap
             a_reader_that_begins_later_gets_what_comes_from_there
             what_is_read_live_is_what_is_replayed
@@ -48,22 +48,30 @@ macro_rules! contract {
             a_live_run_outlives_the_retention
             a_run_that_nobody_opened_is_not_found
             runs_are_kept_apart
-            sealing_a_dead_owners_log_ends_its_readers
-            a_second_seal_changes_nothing
-            what_is_appended_after_a_seal_is_refused
-            a_run_that_has_ended_is_not_sealed
-            a_forgotten_log_loses_its_readers
             many_readers_see_the_same
             a_huge_event_is_kept
             twenty_thousand_events_are_all_read
         );
+        crate::events::contract::contract!(@ $logs, ends:
+            sealing_a_dead_owners_log_ends_its_readers
+            a_second_seal_changes_nothing
+            what_is_appended_after_a_seal_is_refused
+            a_run_that_has_ended_is_not_sealed
+            a_seal_that_knows_its_number_ends_a_whole_log
+            a_seal_with_another_number_gives_the_log_up
+            a_run_that_has_said_nothing_can_be_sealed
+            readers_of_a_forgotten_run_read_to_its_end
+            a_run_that_was_forgotten_elsewhere_does_not_come_back
+            a_forgotten_log_that_nobody_writes_loses_its_readers
+            many_runs_are_forgotten_at_once
+        );
     };
-    (@ $logs:ident: $($story:ident)+) => {
-        mod stories {
+    (@ $logs:ident, $file:ident: $($story:ident)+) => {
+        mod $file {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $story() {
-                    crate::events::stories::$story::<super::$logs>().await;
+                    crate::events::$file::$story::<super::$logs>().await;
                 }
             )+
         }

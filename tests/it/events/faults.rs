@@ -170,7 +170,7 @@ async fn a_run_that_ends_while_redis_is_away_is_ended_there_later() {
 async fn an_owner_that_was_paused_is_refused_and_learns_the_end() {
     let Some(logs) = Replicas::start(ANY_BYTES, LONG).await else { return };
     let (run, writer, mut near, mut far) = begun(&logs).await;
-    logs.other.seal(run, AgentEvent::Interrupted).await.unwrap();
+    logs.other.seal(run, AgentEvent::Interrupted, None).await.unwrap();
     // The owner goes on as if nothing had been, a whole day's work.
     turns(2..200).into_iter().for_each(|event| writer.emit(event));
     let end = (numbered(2, [AgentEvent::Interrupted]), Next::Ended);
@@ -260,7 +260,7 @@ async fn a_stream_ends_with_its_retention_also_when_its_owner_is_gone() {
     let (run, writer, _, mut far) = begun(&logs).await;
     assert!((LONG.as_millis() as u64 - 60_000..=LONG.as_millis() as u64).contains(&life(run)));
     drop(writer);
-    logs.other.seal(run, AgentEvent::Interrupted).await.unwrap();
+    logs.other.seal(run, AgentEvent::Interrupted, None).await.unwrap();
     assert_eq!(rest(&mut far).await.1, Next::Ended);
     assert!((1..=60_000).contains(&life(run)));
 }

@@ -84,7 +84,7 @@ async fn forgotten_rings_give_their_memory_back() {
     let log = LocalLog::new(0, 0, LONG);
     let (run, writer) = written(&*log, [text("x".repeat(10_000))]).await;
     assert!(log.bytes() >= 10_000);
-    log.forget(run).await;
+    log.forget(&[run]).await;
     drop(writer);
     assert_eq!(log.bytes(), 0);
 }
@@ -110,6 +110,6 @@ async fn a_writer_dropped_without_an_end_leaves_its_run_open() {
     let mut reader = Reader::new(ring.clone(), 0, Sees::Everything);
     assert!(matches!(reader.try_next(), Some(Next::Event { id: 0, .. })));
     assert_eq!(reader.try_next(), None);
-    log.seal(run, finished()).await.unwrap();
+    log.seal(run, finished(), None).await.unwrap();
     assert_eq!(rest(&mut reader).await, (numbered(1, [finished()]), Next::Ended));
 }

@@ -2,7 +2,9 @@
 
 mod chaos;
 mod contract;
+mod ends;
 mod faults;
 mod local;
 mod redis;
 mod stories;
+mod streams;

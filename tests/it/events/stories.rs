@@ -225,8 +225,8 @@ pub async fn a_run_that_nobody_opened_is_not_found<L: Logs>() {
     let Some(logs) = L::start(ANY_BYTES, LONG).await else { return };
     let run = RunId::fresh();
     assert!(logs.owner().find(run).await.unwrap().is_none());
-    logs.owner().seal(run, AgentEvent::Interrupted).await.unwrap();
-    logs.owner().forget(run).await;
+    logs.owner().seal(run, AgentEvent::Interrupted, None).await.unwrap();
+    logs.owner().forget(&[run]).await;
     assert!(logs.owner().find(run).await.unwrap().is_none());
     assert!(logs.other().find(run).await.unwrap().is_none());
 }
@@ -243,66 +243,6 @@ pub async fn runs_are_kept_apart<L: Logs>() {
         let seen = all(&found(&*logs.other(), *run).await).await;
         let expected = [turns(0..1), vec![text(format!("run {at}")), finished()]].concat();
         assert_eq!(seen, numbered(0, expected));
-    }
-}
-
-pub async fn sealing_a_dead_owners_log_ends_its_readers<L: Logs>() {
-    let Some(logs) = L::start(ANY_BYTES, LONG).await else { return };
-    let (run, writer) = written(&*logs.owner(), turns(0..2)).await;
-    let ring = found_with(&*logs.other(), run, 2).await;
-    drop(writer);
-    let mut reader = Reader::new(ring, 0, Sees::Kept);
-    assert_eq!(some(&mut reader, 2).await, numbered(0, turns(0..2)));
-    logs.other().seal(run, AgentEvent::Interrupted).await.unwrap();
-    assert_eq!(rest(&mut reader).await, (numbered(2, [AgentEvent::Interrupted]), Next::Ended));
-}
-
-pub async fn a_second_seal_changes_nothing<L: Logs>() {
-    let Some(logs) = L::start(ANY_BYTES, LONG).await else { return };
-    let (run, _writer) = written(&*logs.owner(), turns(0..2)).await;
-    found_with(&*logs.other(), run, 2).await;
-    logs.other().seal(run, AgentEvent::Interrupted).await.unwrap();
-    logs.other().seal(run, finished()).await.unwrap();
-    let expected = numbered(0, [turns(0..2), vec![AgentEvent::Interrupted]].concat());
-    assert_eq!(all(&found(&*logs.other(), run).await).await, expected);
-}
-
-pub async fn what_is_appended_after_a_seal_is_refused<L: Logs>() {
-    let Some(logs) = L::start(ANY_BYTES, LONG).await else { return };
-    let (run, writer) = written(&*logs.owner(), turns(0..2)).await;
-    found_with(&*logs.other(), run, 2).await;
-    let mut near = Reader::new(writer.ring().clone(), 0, Sees::Kept);
-    logs.other().seal(run, AgentEvent::Interrupted).await.unwrap();
-    writer.emit(text("still here"));
-    writer.emit(finished());
-    let expected = numbered(0, [turns(0..2), vec![AgentEvent::Interrupted]].concat());
-    assert_eq!(all(&found(&*logs.other(), run).await).await, expected);
-    assert_eq!(rest(&mut near).await, (expected, Next::Ended), "the owner learns of it");
-}
-
-pub async fn a_run_that_has_ended_is_not_sealed<L: Logs>() {
-    let Some(logs) = L::start(ANY_BYTES, LONG).await else { return };
-    let (run, _writer) = written(&*logs.owner(), [turns(0..2), vec![finished()]].concat()).await;
-    let expected = all(&found(&*logs.other(), run).await).await;
-    logs.other().seal(run, AgentEvent::Interrupted).await.unwrap();
-    logs.owner().seal(run, AgentEvent::Interrupted).await.unwrap();
-    assert_eq!(all(&found(&*logs.other(), run).await).await, expected);
-    assert_eq!(all(&found(&*logs.owner(), run).await).await, expected);
-}
-
-pub async fn a_forgotten_log_loses_its_readers<L: Logs>() {
-    let Some(logs) = L::start(ANY_BYTES, LONG).await else { return };
-    let (run, writer) = written(&*logs.owner(), turns(0..2)).await;
-    let near = Reader::new(writer.ring().clone(), 2, Sees::Kept);
-    let far = Reader::new(found_with(&*logs.other(), run, 2).await, 2, Sees::Kept);
-    logs.owner().forget(run).await;
-    for mut reader in [near, far] {
-        assert_eq!(rest(&mut reader).await, (vec![], Next::Lost));
-    }
-    writer.emit(text("to nobody"));
-    writer.emit(finished());
-    for log in [logs.owner(), logs.other()] {
-        assert!(log.find(run).await.unwrap().is_none());
     }
 }
 

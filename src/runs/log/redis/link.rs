@@ -1,5 +1,6 @@
 //! A connection to Redis that comes back: dialled when it is needed, dropped when it fails, and never waited for long.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -19,10 +20,15 @@ const DIAL: Duration = Duration::from_millis(500);
 /// times.
 const REDIAL: Duration = Duration::from_millis(50);
 
+/// A connection that was waited for so long in vain is not used again.
+const SILENT: Duration = Duration::from_millis(400);
+
 /// One connection for many commands at once.
 pub struct Link {
     client: Client,
     slot: Mutex<Slot>,
+    /// The connection that somebody waited for in vain; 0 is none.
+    silent: AtomicU64,
 }
 
 #[derive(Default)]
@@ -36,20 +42,24 @@ struct Slot {
 impl Link {
     /// A link that will be dialled at its first command.
     pub fn new(client: Client) -> Self {
-        Self { client, slot: Mutex::default() }
+        Self { client, slot: Mutex::default(), silent: AtomicU64::new(0) }
     }
 
     /// What a command answers. It may have been carried out even when this fails.
     pub async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         let (mut connection, dialled) = self.connection().await?;
+        let mut wait = Wait { link: self, dialled, since: Instant::now(), answered: false };
         let answer = within(RESPONSE, command.query_async(&mut connection)).await;
+        wait.answered = true;
         self.judge(answer, dialled).await
     }
 
     /// What several commands answer, in one round trip.
     pub async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> RedisResult<T> {
         let (mut connection, dialled) = self.connection().await?;
+        let mut wait = Wait { link: self, dialled, since: Instant::now(), answered: false };
         let answer = within(RESPONSE, commands.query_async(&mut connection)).await;
+        wait.answered = true;
         self.judge(answer, dialled).await
     }
 
@@ -69,6 +79,9 @@ impl Link {
 
     async fn connection(&self) -> RedisResult<(MultiplexedConnection, u64)> {
         let mut slot = self.slot.lock().await;
+        if slot.dialled == self.silent.load(Ordering::Relaxed) {
+            slot.connection = None;
+        }
         if let Some(connection) = &slot.connection {
             return Ok((connection.clone(), slot.dialled));
         }
@@ -101,6 +114,23 @@ impl Link {
             }
         }
         answer
+    }
+}
+
+/// Somebody who waits for an answer. One who gives up before the command's own time is over leaves word of it: nothing else would
+/// tell that the connection leads nowhere, while all who come give up early.
+struct Wait<'a> {
+    link: &'a Link,
+    dialled: u64,
+    since: Instant,
+    answered: bool,
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if !self.answered && self.since.elapsed() >= SILENT {
+            self.link.silent.store(self.dialled, Ordering::Relaxed);
+        }
     }
 }
 

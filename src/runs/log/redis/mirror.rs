@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::link::within;
 use super::stream::{BEGINNING, Entry, Streams};
 use crate::chat::causes::Causes;
 use crate::chat::ids::RunId;
@@ -32,7 +33,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// A mirror of a run that has ended is used again for so long, then the stream's time to live decides.
 const ENDED: Duration = Duration::from_secs(1);
 
-/// After so long without an answer readers are told that they are lost.
+/// After so long without an answer readers are told that they are lost, and nobody waits for another's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The mirrors of one log.
@@ -57,7 +58,7 @@ impl Mirror {
     fn usable(&self) -> Option<Arc<Ring>> {
         let ring = self.ring.upgrade()?;
         let fresh = ring.end().is_none() || self.read.elapsed() < ENDED;
-        (fresh && !ring.is_lost() && !ring.is_forgotten()).then_some(ring)
+        (fresh && !ring.is_lost()).then_some(ring)
     }
 }
 
@@ -79,7 +80,8 @@ impl Mirrors {
     /// The mirror of a run; `None` when there is no stream that can be read.
     pub async fn find(&self, run: RunId) -> RedisResult<Option<Arc<Ring>>> {
         let slot = lock(&self.slots).entry(run).or_default().clone();
-        let mut mirror = slot.lock().await;
+        // While Redis is away each of many would wait for all before it.
+        let mut mirror = within(PATIENCE, async { Ok(slot.lock().await) }).await?;
         if let Some(ring) = mirror.as_ref().and_then(Mirror::usable) {
             return Ok(Some(ring));
         }
@@ -126,7 +128,11 @@ impl Mirrors {
         }
         if let Some(ring) = found.as_ref().filter(|ring| ring.end().is_none()) {
             let followed = Followed { ring: Arc::downgrade(ring), after, seen: Instant::now() };
-            lock(&self.followed).insert(run, followed);
+            let other = lock(&self.followed).insert(run, followed);
+            if let Some(other) = other.and_then(|other| other.ring.upgrade()) {
+                // It is not filled any more.
+                other.lose();
+            }
             self.work.notify_one();
         }
         Ok(found)
@@ -233,14 +239,13 @@ impl Mirrors {
         for entry in entries {
             followed.after.clone_from(&entry.id);
             followed.seen = Instant::now();
-            let forgotten = entry.forgotten;
+            if entry.forgotten {
+                self.forget(run);
+            }
             if entry.first == ring.next_id() {
                 extend(&ring, entry);
             } else {
                 ring.lose();
-            }
-            if forgotten {
-                ring.forget();
             }
         }
         if ring.is_lost() || ring.end().is_some() {

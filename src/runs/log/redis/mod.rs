@@ -4,6 +4,9 @@
 //! are told that they are lost; a run that has not begun does not begin. When Redis answers again, so does everything
 //! here.
 //! **Invariant:** an event has the same number on every replica.
+//! **Invariant:** a stream that is there may begin late, but what it has is right. Where it vanished in mid-run, since Redis was
+//! emptied or somebody gave it up, its owner begins it anew with its next events under their own numbers. Only a run that was
+//! forgotten does not come back: for a minute its stream is an end, which refuses its owner.
 
 mod link;
 mod mirror;
@@ -24,7 +27,6 @@ use tracing::Instrument;
 use super::local::LocalLog;
 use super::ring::Ring;
 use super::{EventLog, LogError, Writer};
-use crate::agent::ports::events::EventSink;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
