@@ -36,7 +36,11 @@ macro_rules! each_of {
 /// The rows in a parameter that holds a JSON list of what runs have said: `run`, `turn`, `at`, `said`, `event`.
 macro_rules! progress_in {
     ($list:literal) => {
-        concat!("json_to_recordset(CAST(", $list, " AS json)) AS p (run text, turn bigint, at bigint, said text, event bigint)")
+        concat!(
+            "json_to_recordset(CAST(",
+            $list,
+            " AS json)) AS p (run text, turn bigint, at bigint, said text, event bigint)"
+        )
     };
 }
 
