@@ -136,9 +136,7 @@ pub(super) fn service_key(rest: &str) -> Option<(usize, usize)> {
     let (prefix, least) = KEY_PREFIXES.into_iter().find(|(prefix, _)| rest.starts_with(prefix))?;
     let has_dots = prefix.ends_with('.');
     let length = run(&rest[prefix.len()..], |c| {
-        c.is_ascii_alphanumeric()
-            || matches!(c, '-' | '_' | '+' | '/' | '=') && !(c == '/' && !prefix.starts_with("wh"))
-            || has_dots && c == '.'
+        c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+' | '=') || has_dots && c == '.'
     });
     let key = rest[prefix.len()..prefix.len() + length].trim_end_matches('.');
     (key.len() >= least && !is_words(key, 0)).then_some((0, prefix.len() + key.len()))

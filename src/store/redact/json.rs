@@ -19,8 +19,7 @@ pub(super) fn walk(text: &str, at: usize, depth: u32, cuts: &mut Cuts) -> usize 
 pub(super) fn whole_string(text: &str, depth: u32, cuts: &mut Cuts) -> bool {
     let from = spaces(text, 0);
     let Some(quote) = Quote::at(text, from).filter(|quote| *quote == PLAIN && depth > 0) else { return false };
-    let is_whole =
-        quote.close(text, from + 1).is_some_and(|(_, end)| end == text.trim_end().len()) && text.contains('\\');
+    let is_whole = quote.close(text, from + 1).is_some_and(|(_, end)| end == text.trim_end().len());
     is_whole && Walk { text, cuts, quote: Some(quote) }.string(from, depth).is_ok()
 }
 

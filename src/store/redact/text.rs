@@ -85,7 +85,8 @@ fn option(text: &str, at: usize) -> Option<(usize, usize)> {
     let length = run(&text[at..], |c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     let flag = &text[at..at + length];
     let is_user = matches!(flag, "-u" | "--user" | "--proxy-user" | "-U");
-    if !is_user && !(flag.starts_with("--") && name::kind(flag).is_some()) {
+    let is_secret = flag.starts_with("--") && name::kind(flag).is_some();
+    if !is_user && !is_secret {
         return None;
     }
     let sign = at + length;
@@ -113,8 +114,7 @@ fn option(text: &str, at: usize) -> Option<(usize, usize)> {
     if is_user {
         let (user, password) = value.split_once(':')?;
         let is_number = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-        return (!password.is_empty() && !(is_number(user) && is_number(password)))
-            .then_some((from + user.len() + 1, to));
+        return (!password.is_empty() && !is_number(&[user, password].concat())).then_some((from + user.len() + 1, to));
     }
     // A sentence may say `--password is …`.
     let is_sentence = !is_quoted && space == 1 && value.len() <= 4 && value.bytes().all(|b| b.is_ascii_lowercase());
@@ -216,7 +216,9 @@ fn is_placeholder(value: &str) -> bool {
     // `self.password`, `AccessToken`, `read_password(`: a name of the secret, or a call.
     let path = run(value, |c| c.is_ascii_alphabetic() || matches!(c, '_' | '.' | ':'));
     let rest = &value[path..];
-    path > 0 && (rest.starts_with(['(', '[']) || rest.is_empty() && name::kind(value).is_some())
+    path > 0
+        && (rest.starts_with(['(', '[']) && !rest.starts_with(REDACTED)
+            || rest.is_empty() && name::kind(value).is_some())
 }
 
 /// The quote that stands right before `at`, with its backslashes.
