@@ -2,7 +2,7 @@
 //!
 //! SQLite and PostgreSQL are asked the same: what is said to them stands once, in `sql/`, and is compiled twice, as a module
 //! of `sqlite` and as one of `postgres`. There `super` names the database's own: its connection, its store with `write()`,
-//! `readers()` and `clock`, its locks (`take_turns`, `for_update!`, `skip_locked!`), its own time (`database_now!`) and how it reads
+//! `readers()`, the same for leases, and `clock`, its locks (`take_turns`, `for_update!`, `skip_locked!`), its own time (`database_now!`, `later!`) and how it reads
 //! lists (`each_of!`, `progress_in!`). Code that is generic over sqlx's
 //! databases instead would carry dozens of bounds at every function. Statements number their parameters, `$1`, `$2` …,
 //! which both databases take. Opening, migrating and beginning a transaction are each database's own.
@@ -14,6 +14,7 @@
 
 mod calling;
 mod change;
+mod fates;
 mod fault;
 mod history;
 #[expect(clippy::duplicate_mod, reason = "one text for two databases, see above")]
@@ -24,6 +25,7 @@ mod schema;
 mod scope;
 mod settle;
 mod sqlite;
+mod stuck;
 mod summary;
 mod trail;
 mod transcript;
@@ -51,7 +53,7 @@ pub struct Config {
     /// `sqlite://FILE`, made with its folder when missing, `sqlite::memory:` for a store that ends with the process, or
     /// `postgres://USER:PASSWORD@HOST/DATABASE`.
     pub url: String,
-    /// Connections to PostgreSQL, at least 1; calls beyond wait for their turn. SQLite has its own number.
+    /// Connections to PostgreSQL, at least 1; calls beyond wait for their turn. Two more are the leases' own. SQLite has its own number.
     pub max_connections: u32,
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::change::DecidedRow;
+use super::fates::encode_fates;
 use crate::chat::ids::{InvalidId, ToolCallId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
@@ -22,6 +23,8 @@ pub(super) struct Record {
     pub(super) kind: &'static str,
     /// JSON text; its length is what history limits count.
     pub(super) body: String,
+    /// JSON text: what became of the calls that it answers.
+    pub(super) fates: Option<String>,
 }
 
 /// A record that cannot be written or read.
@@ -42,6 +45,9 @@ pub(super) enum RecordError {
     /// Runs have no such state.
     #[error("no run is in the stored state")]
     State,
+    /// Calls have no such fate.
+    #[error("no call has the stored fate")]
+    Fate,
     /// An id inside is none.
     #[error("a stored id is none")]
     Id(#[from] InvalidId),
@@ -70,7 +76,10 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
             });
             record("assistant", row.map_err(RecordError::json("assistant"))?)
         }
-        Message::ToolResults(results) => record("tool_results", results.iter().map(ResultRow::of).collect::<Vec<_>>()),
+        Message::ToolResults(results) => {
+            let record = record("tool_results", results.iter().map(ResultRow::of).collect::<Vec<_>>())?;
+            Ok(Record { fates: encode_fates(message)?, ..record })
+        }
     }
 }
 
@@ -85,7 +94,7 @@ pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
 
 fn record(kind: &'static str, row: impl Serialize) -> Result<Record, RecordError> {
     let body = serde_json::to_string(&row).map_err(RecordError::json(kind))?;
-    Ok(Record { kind, body })
+    Ok(Record { kind, body, fates: None })
 }
 
 /// The message of a record.

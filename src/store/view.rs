@@ -2,7 +2,7 @@
 
 use crate::agent::ports::conversations::{CallView, MessageView, Role};
 use crate::chat::ids::{ConversationId, MessageId, ToolCallId};
-use crate::chat::message::Message;
+use crate::chat::message::{AssistantMessage, Message};
 use crate::chat::tool::ToolResult;
 use crate::chat::trail::CallFate;
 use crate::chat::unfinished::fate;
@@ -64,26 +64,50 @@ pub(super) fn number(text: &str) -> Option<i64> {
 pub(super) struct Kept {
     pub(super) id: MessageId,
     pub(super) created_at_ms: i64,
-    pub(super) message: Message,
+    pub(super) what: Shown,
+}
+
+/// What a view needs of a message.
+pub(super) enum Shown {
+    User(String),
+    Assistant(AssistantMessage),
+    /// What became of the calls before it.
+    Fates(Vec<(String, CallFate)>),
+}
+
+impl Shown {
+    /// What a view needs of `message`.
+    pub(super) fn of(message: Message) -> Self {
+        match message {
+            Message::User(user) => Self::User(user.text),
+            Message::Assistant(said) => Self::Assistant(said),
+            Message::ToolResults(results) => Self::Fates(fates(&results)),
+        }
+    }
+}
+
+/// What became of the calls that `results` answer, by their ids.
+pub(super) fn fates(results: &[ToolResult]) -> Vec<(String, CallFate)> {
+    results.iter().map(|result| (result.id.as_str().to_owned(), fate(result))).collect()
 }
 
 /// The messages that a user sees: `kept` without the tools' results, which tell what became of the calls before them.
 pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
     let mut seen: Vec<MessageView> = Vec::new();
-    for Kept { id, created_at_ms, message } in kept {
-        match message {
-            Message::User(user) => {
-                let (text, calls) = (user.text, Vec::new());
+    for Kept { id, created_at_ms, what } in kept {
+        match what {
+            Shown::User(text) => {
+                let calls = Vec::new();
                 seen.push(MessageView { id, role: Role::User, text, calls, created_at_ms });
             }
-            Message::Assistant(said) => {
+            Shown::Assistant(said) => {
                 let calls = said.calls().map(|call| call_view(&call.id, &call.name)).collect();
                 seen.push(MessageView { id, role: Role::Assistant, text: said.text(), calls, created_at_ms });
             }
-            Message::ToolResults(results) => {
+            Shown::Fates(fates) => {
                 let asked = seen.last_mut().filter(|asked| asked.id.run == id.run);
                 for call in asked.into_iter().flat_map(|asked| &mut asked.calls) {
-                    tell(call, &results);
+                    tell(call, &fates);
                 }
             }
         }
@@ -96,9 +120,9 @@ fn call_view(id: &ToolCallId, name: &str) -> CallView {
     CallView { id: id.as_str().to_owned(), name: name.to_owned(), fate: CallFate::NotRun }
 }
 
-fn tell(call: &mut CallView, results: &[ToolResult]) {
-    if let Some(result) = results.iter().find(|result| result.id.as_str() == call.id) {
-        call.fate = fate(result);
+fn tell(call: &mut CallView, fates: &[(String, CallFate)]) {
+    if let Some((_, fate)) = fates.iter().find(|(id, _)| *id == call.id) {
+        call.fate = *fate;
     }
 }
 

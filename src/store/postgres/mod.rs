@@ -15,7 +15,7 @@ macro_rules! for_update {
 /// The same, without those that somebody else holds.
 macro_rules! skip_locked {
     () => {
-        " FOR UPDATE SKIP LOCKED"
+        " FOR NO KEY UPDATE SKIP LOCKED"
     };
 }
 
@@ -23,6 +23,13 @@ macro_rules! skip_locked {
 macro_rules! database_now {
     () => {
         "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+    };
+}
+
+/// The later of two times.
+macro_rules! later {
+    ($one:literal, $other:literal) => {
+        concat!("GREATEST(", $one, ", ", $other, ")")
     };
 }
 
@@ -53,6 +60,8 @@ mod previews;
 mod ready;
 #[path = "../sql/runs/mod.rs"]
 mod runs;
+#[path = "../sql/seen.rs"]
+mod seen;
 #[path = "../sql/views/mod.rs"]
 mod views;
 
@@ -63,14 +72,21 @@ use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{Postgres, Transaction};
 
 use super::scope::Scope;
+use super::stuck::Stuck;
 use crate::agent::ports::clock::Clock;
 
 /// How long closing waits for what is still under way, such as connections to a server that does not answer.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
+/// How a transaction begins that may write.
+const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
 /// Runs, drafts and previews in one PostgreSQL database.
 pub(super) struct PostgresStore {
     pool: PgPool,
+    /// Connections of the leases' own: whoever is still alive has to be able to say so, however many others wait for their turn.
+    leases: PgPool,
+    stuck: Stuck,
     clock: Arc<dyn Clock>,
 }
 
@@ -83,7 +99,7 @@ type Connection = PgConnection;
 impl PostgresStore {
     /// A transaction that may write. Dropped without commit it is rolled back.
     async fn write(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        self.pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await
+        self.pool.begin_with(WRITE).await
     }
 
     /// A transaction whose statements all read the same state.
@@ -96,8 +112,19 @@ impl PostgresStore {
         &self.pool
     }
 
+    /// A transaction that may write, of the leases.
+    async fn write_leases(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        self.leases.begin_with(WRITE).await
+    }
+
+    /// Where a single statement of the leases reads.
+    fn lease_readers(&self) -> &PgPool {
+        &self.leases
+    }
+
     async fn close_pools(&self) {
-        if tokio::time::timeout(CLOSE_WAIT, self.pool.close()).await.is_err() {
+        let closed = async { tokio::join!(self.pool.close(), self.leases.close()) };
+        if tokio::time::timeout(CLOSE_WAIT, closed).await.is_err() {
             tracing::warn!("the database did not let go of its connections in time");
         }
     }

@@ -4,19 +4,23 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::Connection;
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection};
 use tokio::time::timeout;
 use url::Url;
 
 use super::PostgresStore;
 use crate::agent::ports::clock::Clock;
 use crate::store::schema::{Step, step};
+use crate::store::stuck::Stuck;
 use crate::store::{Config, OpenError};
 
 /// The schema's versions; a released file is never edited, since its checksum is in every database.
 static MIGRATOR: Migrator = sqlx::migrate!("src/store/postgres/migrations");
+
+/// Connections of the leases' own: one for the beat, one for whoever else looks after runs.
+const LEASE_CONNECTIONS: u32 = 2;
 
 /// How long a call waits for a connection, and how long the first one may take.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
@@ -63,18 +67,25 @@ impl PostgresStore {
         let first = first.unwrap_or_else(|_| Err(no_answer())).map_err(OpenError::Database)?;
         prepare(first).await?;
 
-        let pool = PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(CONNECT_WAIT);
-        let pool = pool.after_connect(|connection, _| {
-            Box::pin(async move { sqlx::raw_sql(SESSION).execute(connection).await.map(drop) })
-        });
-        let pool = pool.after_release(|connection, _| {
-            Box::pin(async move {
-                let answered = timeout(RETURN_WAIT, connection.ping()).await;
-                answered.unwrap_or_else(|_| Err(no_answer())).map(|()| true)
-            })
-        });
-        Ok(Self { pool: pool.connect_lazy_with(options), clock })
+        let leases = pool(LEASE_CONNECTIONS).connect_lazy_with(options.clone());
+        let pool = pool(config.max_connections).connect_lazy_with(options);
+        Ok(Self { pool, leases, stuck: Stuck::default(), clock })
     }
+}
+
+/// So many connections. How long statements and turns take is told by our own limits; sqlx would log kilobytes for each.
+fn pool(connections: u32) -> PgPoolOptions {
+    let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WAIT);
+    let pool = pool.acquire_slow_threshold(CONNECT_WAIT * 2);
+    let pool = pool.after_connect(|connection, _| {
+        Box::pin(async move { sqlx::raw_sql(SESSION).execute(connection).await.map(drop) })
+    });
+    pool.after_release(|connection, _| {
+        Box::pin(async move {
+            let answered = timeout(RETURN_WAIT, connection.ping()).await;
+            answered.unwrap_or_else(|_| Err(no_answer())).map(|()| true)
+        })
+    })
 }
 
 /// A server that let the time pass.
@@ -91,6 +102,7 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
         return Err(OpenError::Parameter);
     }
     let options = PgConnectOptions::from_str(url).map_err(OpenError::Url)?;
+    let options = options.disable_statement_logging();
     Ok(match options.get_application_name() {
         Some(_) => options,
         None => options.application_name("switchboard"),

@@ -27,6 +27,13 @@ macro_rules! database_now {
     };
 }
 
+/// The later of two times.
+macro_rules! later {
+    ($one:literal, $other:literal) => {
+        concat!("MAX(", $one, ", ", $other, ")")
+    };
+}
+
 /// The texts in a parameter that holds a JSON list of them.
 macro_rules! each_of {
     ($list:literal) => {
@@ -56,6 +63,8 @@ mod previews;
 mod ready;
 #[path = "../sql/runs/mod.rs"]
 mod runs;
+#[path = "../sql/seen.rs"]
+mod seen;
 #[path = "../sql/views/mod.rs"]
 mod views;
 
@@ -65,12 +74,14 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{Sqlite, Transaction};
 
 use super::scope::Scope;
+use super::stuck::Stuck;
 use crate::agent::ports::clock::Clock;
 
 /// Runs, drafts and previews in one SQLite database.
 pub(super) struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
+    stuck: Stuck,
     clock: Arc<dyn Clock>,
 }
 
@@ -93,6 +104,16 @@ impl SqliteStore {
 
     /// Where a single statement reads.
     fn readers(&self) -> &SqlitePool {
+        &self.readers
+    }
+
+    /// A transaction of the leases, which take their turn like every writer.
+    async fn write_leases(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+        self.write().await
+    }
+
+    /// Where a single statement of the leases reads.
+    fn lease_readers(&self) -> &SqlitePool {
         &self.readers
     }
 

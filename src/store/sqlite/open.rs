@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::Connection;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
+use sqlx::{ConnectOptions, Connection};
 
 use super::SqliteStore;
 use crate::agent::ports::clock::Clock;
 use crate::store::OpenError;
 use crate::store::schema::{Step, step};
+use crate::store::stuck::Stuck;
 
 /// The schema's versions; a released file is never edited, since its checksum is in every database.
 static MIGRATOR: Migrator = sqlx::migrate!("src/store/sqlite/migrations");
@@ -30,7 +31,8 @@ const READERS: u32 = 4;
 const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
 
 impl SqliteStore {
-    /// The store in the database that `url` names, its schema brought up to date.
+    /// The store in the database that `url` names, its schema brought up to date. How long statements and turns take is told by our own limits
+    /// and measures; sqlx would log kilobytes for each.
     pub(in crate::store) async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let options: SqliteConnectOptions = url.parse().map_err(OpenError::Url)?;
         let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
@@ -42,10 +44,13 @@ impl SqliteStore {
         }
 
         let options = options.create_if_missing(!has("mode=ro")).foreign_keys(true).busy_timeout(WRITE_WAIT);
-        let options = options.pragma("mmap_size", "0");
+        let options = options.pragma("mmap_size", "0").disable_statement_logging();
         let writing = options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
         // The writer's connection lives as long as the store: a database in memory ends with its connection.
-        let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(WRITE_WAIT);
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(WRITE_WAIT)
+            .acquire_slow_threshold(WRITE_WAIT * 2);
         let writer = writer.idle_timeout(None).max_lifetime(None);
         // After some failures (a full disk) SQLite rolls back by itself, and sqlx goes on counting the transaction as open:
         // such a connection would refuse to begin another one for ever, so it is replaced.
@@ -58,9 +63,13 @@ impl SqliteStore {
             writer.clone()
         } else {
             let reading = options.create_if_missing(false).pragma("query_only", "ON");
-            SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(WRITE_WAIT).connect_lazy_with(reading)
+            SqlitePoolOptions::new()
+                .max_connections(READERS)
+                .acquire_timeout(WRITE_WAIT)
+                .acquire_slow_threshold(WRITE_WAIT * 2)
+                .connect_lazy_with(reading)
         };
-        Ok(Self { writer, readers, clock })
+        Ok(Self { writer, readers, stuck: Stuck::default(), clock })
     }
 }
 

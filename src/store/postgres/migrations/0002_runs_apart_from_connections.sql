@@ -16,6 +16,8 @@ ALTER TABLE runs ADD COLUMN cancel_requested BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN turns BIGINT NOT NULL DEFAULT 0;        -- model calls that have ended and are committed
 ALTER TABLE runs ADD COLUMN calling TEXT;                            -- JSON: the turn after those with its calls, once a write was dispatched
 ALTER TABLE runs ADD COLUMN last_event_id BIGINT;
+ALTER TABLE runs ADD COLUMN seen_before BIGINT;                     -- messages that a user sees on the branch before it; NULL: to be counted
+ALTER TABLE runs ADD COLUMN seen_own BIGINT;                        -- and those of its own, once it has ended
 ALTER TABLE runs ADD COLUMN failure_message TEXT;
 ALTER TABLE runs ADD COLUMN failure_retryable BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN parent_run_seq BIGINT;                  -- the run it goes on from; NULL: none, it is at the root
@@ -23,6 +25,9 @@ ALTER TABLE runs ADD COLUMN parent_seq BIGINT;                      -- that run'
 ALTER TABLE runs ADD COLUMN continues TEXT;                          -- the run that it continues
 ALTER TABLE runs ADD COLUMN request_key TEXT COLLATE "C";                        -- the client's idempotency key; NULL again when its day is over
 ALTER TABLE runs ADD COLUMN request_digest BYTEA;
+
+-- What a beat changes every second stands in no index, and its new version has room on the same page.
+ALTER TABLE runs SET (fillfactor = 80);
 
 -- Until now conversations were straight, and a run without outcome is one whose process died.
 UPDATE runs SET
@@ -34,11 +39,13 @@ UPDATE runs SET
 
 CREATE UNIQUE INDEX runs_one_running ON runs (tenant, user_id, conversation) WHERE state = 'running';
 CREATE INDEX runs_queued ON runs (tenant, user_id, conversation, run_seq) WHERE state = 'queued';
-CREATE INDEX runs_live ON runs (lease_until) WHERE state IN ('queued', 'running');
+CREATE INDEX runs_live ON runs (id) WHERE state IN ('queued', 'running');
+CREATE INDEX runs_keyed ON runs (started_at) WHERE request_key IS NOT NULL;
 CREATE UNIQUE INDEX runs_request_key ON runs (tenant, user_id, request_key) WHERE request_key IS NOT NULL;
 CREATE INDEX conversations_newest ON conversations (tenant, user_id, updated_at, id);
 
 ALTER TABLE messages ADD COLUMN created_at BIGINT NOT NULL DEFAULT 0; -- 0 in rows of version 1: when the run began
+ALTER TABLE messages ADD COLUMN fates TEXT;                           -- JSON: of tool_results, what became of each call; NULL in rows of version 1
 
 -- Writes that were sent, each at most once. The key is a digest of the call's id, which may be long.
 CREATE TABLE dispatches (

@@ -134,8 +134,8 @@ pub(super) async fn insert_message(
     now: i64,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body, created_at, fates)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING",
     )
     .bind(&seat.place.scope.tenant)
@@ -146,6 +146,7 @@ pub(super) async fn insert_message(
     .bind(record.kind)
     .bind(&record.body)
     .bind(now)
+    .bind(&record.fates)
     .execute(connection)
     .await?;
     Ok(())

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::append::{insert_happened, insert_message};
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
-use super::{Connection, Place, Seat, SqlStore};
+use super::{Connection, Place, Seat, SqlStore, seen_before};
 use crate::agent::ports::store::{BeginError, Begun, NewRun, RequestKey, RunStart};
 use crate::chat::ids::RunId;
 use crate::chat::message::UserMessage;
@@ -69,12 +69,24 @@ impl SqlStore {
         let Asked { parent, mut message, continues } = resolve(&mut transaction, &place, run.question).await?;
         let state = admit(&mut transaction, &place, run.queue).await?;
 
+        let seen_before = match state {
+            // What it goes on from may say more.
+            RunState::Queued => None,
+            RunState::Running
+            | RunState::AwaitingApproval
+            | RunState::Completed
+            | RunState::Failed
+            | RunState::Cancelled
+            | RunState::Interrupted => Some(seen_before(&mut transaction, &place, parent).await?),
+        };
+
         let run_seq = sqlx::query_scalar(concat!(
             "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
-                 request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest)
+                 request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
+                 seen_before)
              SELECT $1, $2, $3, $4, COALESCE(MAX(run_seq), -1) + 1, $5, $6, $7, $8, $9, $10, ",
             database_now!(),
-            " + $11, $12, $13, $14, $15, $16
+            " + $11, $12, $13, $14, $15, $16, $17
              FROM runs WHERE tenant = $2 AND user_id = $3 AND conversation = $4
              RETURNING run_seq",
         ))
@@ -94,6 +106,7 @@ impl SqlStore {
         .bind(continues)
         .bind(run.key.map(|key| storable(key.key)))
         .bind(run.key.map(|key| key.digest))
+        .bind(seen_before)
         .fetch_one(&mut *transaction)
         .await?;
         let seat = Seat { place, run_seq };
@@ -147,12 +160,15 @@ pub(super) fn is_taken(error: &sqlx::Error) -> bool {
 /// Makes the conversation, or says that it has a newer run. First of all: whoever changes this row holds it to the end, so runs
 /// of one conversation begin one after the other.
 async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now: i64) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    // The clocks of two replicas need not agree, and a conversation does not go back in the list.
+    sqlx::query(concat!(
         "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $4, $5, $5)
          ON CONFLICT (tenant, user_id, id) DO UPDATE SET
-             profile = excluded.profile, context_type = excluded.context_type, updated_at = excluded.updated_at",
-    )
+             profile = excluded.profile, context_type = excluded.context_type,
+             updated_at = ",
+        later!("conversations.updated_at", "excluded.updated_at"),
+    ))
     .bind(&place.scope.tenant)
     .bind(&place.scope.user)
     .bind(&place.conversation)

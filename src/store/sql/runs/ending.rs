@@ -1,6 +1,7 @@
 //! How a run ends by itself or by its user's wish, and how it is found.
 
 use super::append::{Rows, forget_pieces, insert_happened, insert_rows};
+use super::seen::note_seen;
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::{Commit, RunEnd};
 use crate::chat::ids::RunId;
@@ -55,6 +56,7 @@ impl SqlStore {
         };
         forget_pieces(&mut transaction, run).await?;
         insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
+        note_seen(&mut transaction, run).await?;
         transaction.commit().await?;
         Ok(())
     }

@@ -70,24 +70,16 @@ impl SqlStore {
         }
         let replica = storable(replica);
         let named: Vec<RunId> = progress.iter().map(|said| said.run).collect();
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write_leases().await?;
         let there = hold(&mut transaction, &named).await?;
+        let mut renewed = Vec::with_capacity(named.len());
         for some in progress.chunks(SAID_AT_ONCE) {
-            keep_said(&mut transaction, &replica, some).await?;
+            let rows = said_rows(some)?;
+            renewed.extend(renew(&mut transaction, &replica, lease_ms, &rows).await?);
+            if some.iter().any(|progress| progress.said.is_some()) {
+                keep_said(&mut transaction, &replica, &rows).await?;
+            }
         }
-        let renewed: Vec<LiveRow> = sqlx::query_as(concat!(
-            "UPDATE runs SET lease_until = ",
-            database_now!(),
-            " + $2 WHERE replica = $1 AND state IN ('queued', 'running') AND id IN ",
-            each_of!("$3"),
-            " RETURNING id, cancel_requested <> 0, watched_until > ",
-            database_now!(),
-        ))
-        .bind(&*replica)
-        .bind(lease_ms)
-        .bind(list_of(&named)?)
-        .fetch_all(&mut *transaction)
-        .await?;
         transaction.commit().await?;
         let mut live = HashMap::with_capacity(renewed.len());
         for (id, is_to_cancel, watched) in renewed {
@@ -118,7 +110,7 @@ impl SqlStore {
         ))
         .bind(&list)
         .bind(LEFT_TO_OWNER_MS)
-        .fetch_all(self.readers())
+        .fetch_all(self.lease_readers())
         .await?;
         for row in found {
             rows.insert(row.row.id()?, row);
@@ -138,13 +130,16 @@ impl SqlStore {
             }
         }
         if is_any_live {
-            let mut transaction = self.write().await?;
-            hold(&mut transaction, runs).await?;
+            // Whoever holds one of them has no time for us, and will not for long: the next watch comes before this one is over.
+            let mut transaction = self.write_leases().await?;
             sqlx::query(concat!(
                 "UPDATE runs SET watched_until = ",
                 database_now!(),
-                " + $2 WHERE state IN ('queued', 'running') AND id IN ",
+                " + $2 WHERE id IN (SELECT id FROM runs WHERE state IN ('queued', 'running') AND id IN ",
                 each_of!("$1"),
+                " ORDER BY id",
+                skip_locked!(),
+                ")",
             ))
             .bind(&list)
             .bind(WATCHED_MS)
@@ -195,8 +190,8 @@ struct WatchedRow {
     is_owners_word: bool,
 }
 
-/// Keeps what runs have said since their last commit. Text of a turn that has been committed meanwhile is in its message.
-async fn keep_said(connection: &mut Connection, replica: &str, progress: &[Progress]) -> Result<(), Fault> {
+/// What runs have said, as a JSON list for [`progress_in!`].
+fn said_rows(progress: &[Progress]) -> Result<String, RecordError> {
     let json = RecordError::json("beat");
     let mut rows = Vec::with_capacity(progress.len());
     for Progress { run, turn, said, last_event_id } in progress {
@@ -204,16 +199,35 @@ async fn keep_said(connection: &mut Connection, replica: &str, progress: &[Progr
         let said = said.as_ref().map(|Piece { text, .. }| serde_json::to_string(text)).transpose().map_err(&json)?;
         rows.push(SaidRow { run: run.to_string(), turn: *turn, at, said, event: last_event_id.map(column) });
     }
-    let rows = serde_json::to_string(&rows).map_err(&json)?;
-    sqlx::query(concat!(
-        "UPDATE runs SET last_event_id = p.event FROM ",
-        progress_in!("$2"),
-        " WHERE runs.id = p.run AND runs.replica = $1 AND runs.state = 'running' AND p.event IS NOT NULL",
+    serde_json::to_string(&rows).map_err(&json)
+}
+
+/// Renews the leases of those runs in `rows` that live and are the replica's. In one change of each: it comes every second.
+async fn renew(
+    connection: &mut Connection,
+    replica: &str,
+    lease_ms: i64,
+    rows: &str,
+) -> Result<Vec<LiveRow>, sqlx::Error> {
+    sqlx::query_as(concat!(
+        "UPDATE runs SET lease_until = ",
+        database_now!(),
+        " + $2, last_event_id = CASE WHEN state = 'running' THEN COALESCE(p.event, last_event_id) ELSE last_event_id END
+         FROM ",
+        progress_in!("$3"),
+        " WHERE runs.id = p.run AND replica = $1 AND state IN ('queued', 'running')
+         RETURNING id, cancel_requested <> 0, watched_until > ",
+        database_now!(),
     ))
     .bind(replica)
-    .bind(&rows)
-    .execute(&mut *connection)
-    .await?;
+    .bind(lease_ms)
+    .bind(rows)
+    .fetch_all(connection)
+    .await
+}
+
+/// Keeps what runs have said since their last commit. Text of a turn that has been committed meanwhile is in its message.
+async fn keep_said(connection: &mut Connection, replica: &str, rows: &str) -> Result<(), sqlx::Error> {
     // A piece that comes again is at least as long; a shorter one was under way for longer than its owner waited.
     sqlx::query(concat!(
         "INSERT INTO partials (run_id, turn, at, body) SELECT r.id, p.turn, p.at, p.said FROM ",
@@ -224,7 +238,7 @@ async fn keep_said(connection: &mut Connection, replica: &str, progress: &[Progr
              WHERE length(excluded.body) >= length(partials.body)",
     ))
     .bind(replica)
-    .bind(&rows)
+    .bind(rows)
     .execute(connection)
     .await?;
     Ok(())

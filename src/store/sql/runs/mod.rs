@@ -15,13 +15,13 @@ mod reap;
 
 use async_trait::async_trait;
 
-use super::{Connection, SqlStore};
+use super::{Connection, SqlStore, seen};
 use crate::agent::ports::store::{BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::run::RunRecord;
 use crate::chat::unfinished::Unfinished;
-use crate::store::fault::attempt;
+use crate::store::fault::{Fault, attempt};
 use crate::store::scope::Scope;
 
 #[async_trait]
@@ -87,5 +87,15 @@ impl Branch {
     /// What the columns say.
     fn of(run_seq: Option<i64>, seq: Option<i64>) -> Option<Self> {
         run_seq.map(|run_seq| Self { run_seq, seq })
+    }
+}
+
+/// How many messages a user sees on the way to what a run goes on from.
+async fn seen_before(connection: &mut Connection, place: &Place, parent: Option<Branch>) -> Result<i64, Fault> {
+    match parent {
+        Some(Branch { run_seq, seq }) => {
+            seen::count_seen(connection, &place.scope, &place.conversation, (run_seq, seq)).await
+        }
+        None => Ok(0),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::begin::is_taken;
 use super::history::{Earlier, earlier, question};
-use super::{Branch, Seat, SqlStore};
+use super::{Branch, Seat, SqlStore, seen_before};
 use crate::agent::ports::store::RunStart;
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
@@ -71,6 +71,12 @@ impl SqlStore {
         .await?;
         let Seat { place, run_seq } = Seat::from((tenant, user, conversation, run_seq));
         let parent = Branch::of(parent_run_seq, parent_seq);
+        let before = seen_before(&mut transaction, &place, parent).await?;
+        sqlx::query("UPDATE runs SET seen_before = $2 WHERE id = $1")
+            .bind(run.to_string())
+            .bind(before)
+            .execute(&mut *transaction)
+            .await?;
         let Earlier { summary, history } = earlier(&mut transaction, &place, parent, history_bytes).await?;
         let Message::User(message) = question(&mut transaction, &place, run_seq).await? else {
             return Err(RecordError::Kind.into());

@@ -1,7 +1,10 @@
 //! What becomes of runs whose process died: their turn is settled from what was noted of it, and they end as interrupted.
 
+use std::time::{Duration, Instant};
+
 use super::append::{forget_pieces, insert_happened, insert_message};
 use super::ending::next_entry;
+use super::seen::note_seen;
 use super::{Connection, Seat, SqlStore};
 use crate::chat::causes::Causes;
 use crate::chat::ids::RunId;
@@ -16,7 +19,10 @@ use crate::store::settle::{Settled, settle_calling, settle_said};
 use crate::store::transcript::{self, RecordError};
 
 /// Runs ended at once; the next look comes soon.
-const REAPED_AT_ONCE: i64 = 100;
+const REAPED_AT_ONCE: usize = 100;
+
+/// How long one reaping goes on to begin with another run: five seconds, so that what it ended is told before its caller gives up.
+const REAPING_TIME: Duration = Duration::from_secs(5);
 
 /// A run whose lease is over.
 #[derive(sqlx::FromRow)]
@@ -34,37 +40,57 @@ struct OverdueRow {
 }
 
 impl SqlStore {
-    /// One that cannot be ended keeps none of the others alive; it is tried again the next time.
+    /// One that cannot be ended keeps none of the others alive; it is tried again the next time, and told of once.
     pub(super) async fn try_reap(&self) -> Result<Vec<RunId>, Fault> {
-        let overdue: Vec<String> = sqlx::query_scalar(concat!(
-            "SELECT id FROM runs WHERE state IN ('queued', 'running') AND lease_until < ",
-            database_now!(),
-            " ORDER BY lease_until LIMIT $1",
-        ))
-        .bind(REAPED_AT_ONCE)
-        .fetch_all(self.readers())
-        .await?;
-        let mut reaped = Vec::new();
-        let mut failed = None;
-        for id in &overdue {
-            let run = RunId::parse(id).map_err(RecordError::from)?;
-            match self.interrupt(run).await {
-                Ok(true) => reaped.push(run),
-                Ok(false) => {}
-                Err(fault) => failed = Some(fault),
+        let begun = Instant::now();
+        let (mut reaped, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = match self.overdue(&after).await {
+                Ok(page) => page,
+                // What was ended has to be told; the failure comes again.
+                Err(_) if !reaped.is_empty() => return Ok(reaped),
+                Err(error) => return Err(error.into()),
+            };
+            for id in &page {
+                if begun.elapsed() >= REAPING_TIME {
+                    return Ok(reaped);
+                }
+                let run = RunId::parse(id).map_err(RecordError::from)?;
+                match self.interrupt(run).await {
+                    Ok(true) => reaped.push(run),
+                    Ok(false) => {}
+                    Err(fault) => {
+                        if self.stuck.is_new(run) {
+                            tracing::error!(error = %Causes(&fault), run.id = %run, "a run whose lease is over cannot be ended");
+                        }
+                    }
+                }
+            }
+            match page.into_iter().nth(REAPED_AT_ONCE - 1) {
+                // All of them may be such as cannot be ended.
+                Some(last) if reaped.len() < REAPED_AT_ONCE => after = last,
+                Some(_) | None => return Ok(reaped),
             }
         }
-        match failed {
-            // What was ended has to be told; the failure comes again.
-            Some(fault) if reaped.is_empty() => Err(fault),
-            Some(_) | None => Ok(reaped),
-        }
+    }
+
+    /// The next runs after `after` whose lease is over, in the order of their ids.
+    async fn overdue(&self, after: &str) -> Result<Vec<String>, sqlx::Error> {
+        sqlx::query_scalar(concat!(
+            "SELECT id FROM runs WHERE state IN ('queued', 'running') AND id > $1 AND lease_until < ",
+            database_now!(),
+            " ORDER BY id LIMIT $2",
+        ))
+        .bind(after)
+        .bind(REAPED_AT_ONCE as i64)
+        .fetch_all(self.lease_readers())
+        .await
     }
 
     /// Ends the run, if its lease is still over and nobody else is about to.
     async fn interrupt(&self, run: RunId) -> Result<bool, Fault> {
         let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write_leases().await?;
         let row: Option<OverdueRow> = sqlx::query_as(concat!(
             "SELECT tenant, user_id, conversation, run_seq, turns, calling,
                  input_tokens, output_tokens, cached_input_tokens, reasoning_tokens
@@ -114,6 +140,7 @@ impl SqlStore {
         for (seq, message) in (newest + 1..).zip(&settled.messages) {
             insert_message(&mut transaction, &seat, seq, &transcript::encode(message)?, now).await?;
         }
+        note_seen(&mut transaction, run).await?;
         let first_entry = next_entry(&mut transaction, run).await?;
         let ended = Happened::RunEnded { state: RunState::Interrupted, error: None, usage };
         for (seq, what) in (first_entry..).zip(settled.trail.into_iter().chain([ended])) {

@@ -1,16 +1,18 @@
 //! A conversation with the messages of its newest branch.
 
 use super::heads::find_head;
-use super::{Connection, SqlStore, asked_by_server};
+use super::{Connection, SqlStore, asked_by_server, is_seen};
 use crate::agent::ports::conversations::{ConversationView, MessageView};
 use crate::chat::ids::{ConversationId, MessageId, RunId};
+use crate::store::fates::decode_fates;
 use crate::store::fault::Fault;
 use crate::store::scope::Scope;
 use crate::store::transcript::{self, RecordError};
-use crate::store::view::{self, Kept};
+use crate::store::view::{self, Kept, Shown};
 
-/// A message of a branch: its run, its number there, when it was kept, kind, body.
-type Row = (String, i64, i64, String, String);
+/// A message of a branch: its run, its number there, when it was kept, kind, body; or what became of calls in place of their results, which
+/// may be long and are not shown, and that it is this.
+type Row = (String, i64, i64, String, String, bool);
 
 impl SqlStore {
     pub(super) async fn try_conversation(
@@ -31,11 +33,9 @@ async fn newest_branch(
     id: &ConversationId,
 ) -> Result<Vec<MessageView>, Fault> {
     let rows: Vec<Row> = sqlx::query_as(concat!(
-        with_path!(
-            "SELECT conversation, MAX(run_seq) FROM runs
-             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 GROUP BY conversation"
-        ),
-        "SELECT r.id, m.seq, CASE WHEN m.created_at = 0 THEN r.started_at ELSE m.created_at END, m.kind, m.body ",
+        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)"),
+        "SELECT r.id, m.seq, CASE WHEN m.created_at = 0 THEN r.started_at ELSE m.created_at END, m.kind,
+             CASE WHEN m.fates IS NULL THEN m.body ELSE m.fates END, m.fates IS NOT NULL ",
         from_path!(),
         "AND (m.kind = 'tool_results' OR ",
         is_seen!("$4"),
@@ -47,10 +47,13 @@ async fn newest_branch(
     .bind(asked_by_server()?)
     .fetch_all(connection)
     .await?;
-    let kept = rows.into_iter().map(|(run, seq, created_at_ms, kind, body)| {
-        let message = transcript::decode(&kind, &body)?;
+    let kept = rows.into_iter().map(|(run, seq, created_at_ms, kind, body, is_fates)| {
+        let what = match is_fates {
+            true => Shown::Fates(decode_fates(&body)?),
+            false => Shown::of(transcript::decode(&kind, &body)?),
+        };
         let run = RunId::parse(&run).map_err(RecordError::from)?;
-        Ok(Kept { id: message_id(run, seq), created_at_ms, message })
+        Ok(Kept { id: message_id(run, seq), created_at_ms, what })
     });
     Ok(view::messages(kept.collect::<Result<_, Fault>>()?))
 }

@@ -1,8 +1,6 @@
 //! Conversations in lists: their titles, and how many messages a user sees in them.
 
-use std::collections::HashMap;
-
-use super::{Connection, SqlStore, asked_by_server};
+use super::{Connection, SqlStore, count_seen};
 use crate::agent::ports::conversations::{ConversationHead, Paged};
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
@@ -11,8 +9,41 @@ use crate::store::scope::{Scope, original, storable};
 use crate::store::transcript::{self, RecordError};
 use crate::store::view::{self, HeadCursor};
 
-/// A row of a list: id, title, context type, beginning, change, and the first message where there is no title.
-type Row = (String, Option<String>, String, i64, i64, Option<String>);
+/// A row of a list.
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: String,
+    title: Option<String>,
+    context_type: String,
+    created_at: i64,
+    updated_at: i64,
+    /// The first message, where there is no title.
+    first: Option<String>,
+    /// The newest run's place.
+    newest: Option<i64>,
+    /// How many messages a user sees, where that run knows.
+    seen: Option<i64>,
+}
+
+/// The rows of the conversations `$chosen`, which is a statement. Everything is looked up by its whole key, so that no planner goes through
+/// an owner's other conversations.
+macro_rules! rows {
+    ($chosen:expr) => {
+        concat!(
+            "SELECT c.id, c.title, COALESCE(c.context_type, c.profile) AS context_type, c.created_at, c.updated_at,
+                 CASE WHEN c.title IS NULL THEN (
+                     SELECT m.body FROM messages m WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = c.id
+                         AND m.run_seq = 0 AND m.seq = 0) END AS first,
+                 (SELECT r.run_seq FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = c.id
+                  ORDER BY r.run_seq DESC LIMIT 1) AS newest,
+                 (SELECT r.seen_before + r.seen_own FROM runs r WHERE r.tenant = $1 AND r.user_id = $2
+                      AND r.conversation = c.id ORDER BY r.run_seq DESC LIMIT 1) AS seen
+             FROM (SELECT id, title, context_type, profile, created_at, updated_at FROM conversations ",
+            $chosen,
+            ") AS c ORDER BY c.updated_at DESC, c.id DESC"
+        )
+    };
+}
 
 impl SqlStore {
     pub(super) async fn try_conversations(
@@ -22,13 +53,10 @@ impl SqlStore {
         limit: u32,
     ) -> Result<Paged<ConversationHead>, Fault> {
         let mut transaction = self.read().await?;
-        let mut rows: Vec<Row> = sqlx::query_as(
-            "SELECT c.id, c.title, COALESCE(c.context_type, c.profile), c.created_at, c.updated_at, m.body
-             FROM conversations c LEFT JOIN messages m ON m.tenant = c.tenant AND m.user_id = c.user_id
-                 AND m.conversation = c.id AND m.run_seq = 0 AND m.seq = 0 AND c.title IS NULL
-             WHERE c.tenant = $1 AND c.user_id = $2 AND (c.updated_at, c.id) < ($3, $4)
-             ORDER BY c.updated_at DESC, c.id DESC LIMIT $5",
-        )
+        let mut rows: Vec<Row> = sqlx::query_as(rows!(
+            "WHERE tenant = $1 AND user_id = $2 AND (updated_at, id) < ($3, $4)
+             ORDER BY updated_at DESC, id DESC LIMIT $5"
+        ))
         .bind(&scope.tenant)
         .bind(&scope.user)
         .bind(after.updated_at)
@@ -38,11 +66,13 @@ impl SqlStore {
         .await?;
         let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        let ends = rows.first().zip(rows.last()).map(|(first, last)| (cursor(first), cursor(last)));
-        let Some((first, last)) = ends else { return Ok(Paged { items: Vec::new(), next: None }) };
-        let counts = counts(&mut transaction, scope, &first, &last).await?;
-        let heads = rows.into_iter().map(|row| head(row, &counts)).collect::<Result<_, _>>()?;
-        Ok(Paged { items: heads, next: has_more.then(|| last.text()) })
+        let next = rows.last().filter(|_| has_more).map(|row| cursor(row).text());
+        let mut heads = Vec::with_capacity(rows.len());
+        for row in rows {
+            let count = count(&mut transaction, scope, &row).await?;
+            heads.push(head(row, count)?);
+        }
+        Ok(Paged { items: heads, next })
     }
 
     pub(super) async fn try_rename(
@@ -52,9 +82,11 @@ impl SqlStore {
         title: &str,
     ) -> Result<Option<ConversationHead>, Fault> {
         let mut transaction = self.write().await?;
-        sqlx::query(
-            "UPDATE conversations SET title = $1, updated_at = $2 WHERE tenant = $3 AND user_id = $4 AND id = $5",
-        )
+        sqlx::query(concat!(
+            "UPDATE conversations SET title = $1, updated_at = ",
+            later!("updated_at", "$2"),
+            " WHERE tenant = $3 AND user_id = $4 AND id = $5",
+        ))
         .bind(storable(title))
         .bind(self.clock.now_ms())
         .bind(&scope.tenant)
@@ -74,63 +106,32 @@ pub(super) async fn find_head(
     scope: &Scope,
     id: &ConversationId,
 ) -> Result<Option<ConversationHead>, Fault> {
-    let row: Option<Row> = sqlx::query_as(
-        "SELECT c.id, c.title, COALESCE(c.context_type, c.profile), c.created_at, c.updated_at, m.body
-         FROM conversations c LEFT JOIN messages m ON m.tenant = c.tenant AND m.user_id = c.user_id
-             AND m.conversation = c.id AND m.run_seq = 0 AND m.seq = 0 AND c.title IS NULL
-         WHERE c.tenant = $1 AND c.user_id = $2 AND c.id = $3",
-    )
-    .bind(&scope.tenant)
-    .bind(&scope.user)
-    .bind(id.as_str())
-    .fetch_optional(&mut *connection)
-    .await?;
+    let row: Option<Row> = sqlx::query_as(rows!("WHERE tenant = $1 AND user_id = $2 AND id = $3"))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(id.as_str())
+        .fetch_optional(&mut *connection)
+        .await?;
     let Some(row) = row else { return Ok(None) };
-    let place = cursor(&row);
-    let counts = counts(connection, scope, &place, &place).await?;
-    Ok(Some(head(row, &counts)?))
+    let count = count(connection, scope, &row).await?;
+    Ok(Some(head(row, count)?))
 }
 
-/// How many messages a user sees on the newest branches of the conversations from `first` to `last`, both included.
-async fn counts(
-    connection: &mut Connection,
-    scope: &Scope,
-    first: &HeadCursor,
-    last: &HeadCursor,
-) -> Result<HashMap<String, i64>, Fault> {
-    let counts: Vec<(String, i64)> = sqlx::query_as(concat!(
-        with_path!(
-            "SELECT conversation, MAX(run_seq) FROM runs
-             WHERE tenant = $1 AND user_id = $2 AND conversation IN (
-                 SELECT id FROM conversations WHERE tenant = $1 AND user_id = $2
-                     AND (updated_at, id) <= ($3, $4) AND (updated_at, id) >= ($5, $6))
-             GROUP BY conversation"
-        ),
-        "SELECT p.conversation, COUNT(*) ",
-        from_path!(),
-        "AND ",
-        is_seen!("$7"),
-        " GROUP BY p.conversation",
-    ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
-    .bind(first.updated_at)
-    .bind(&first.id)
-    .bind(last.updated_at)
-    .bind(&last.id)
-    .bind(asked_by_server()?)
-    .fetch_all(connection)
-    .await?;
-    Ok(counts.into_iter().collect())
+/// How many messages a user sees on the newest branch of the conversation: what its newest run knows, or else is counted.
+async fn count(connection: &mut Connection, scope: &Scope, row: &Row) -> Result<i64, Fault> {
+    match (row.newest, row.seen) {
+        (_, Some(seen)) => Ok(seen),
+        (Some(newest), None) => count_seen(connection, scope, &row.id, (newest, None)).await,
+        (None, None) => Ok(0),
+    }
 }
 
-fn cursor((id, _, _, _, updated_at, _): &Row) -> HeadCursor {
-    HeadCursor { updated_at: *updated_at, id: id.clone() }
+fn cursor(row: &Row) -> HeadCursor {
+    HeadCursor { updated_at: row.updated_at, id: row.id.clone() }
 }
 
-fn head(row: Row, counts: &HashMap<String, i64>) -> Result<ConversationHead, Fault> {
-    let (id, title, context_type, created_at_ms, updated_at_ms, first) = row;
-    let title = match (title, first) {
+fn head(row: Row, message_count: i64) -> Result<ConversationHead, Fault> {
+    let title = match (row.title, row.first) {
         (Some(title), _) => original(&title).into_owned(),
         (None, Some(body)) => match transcript::decode("user", &body)? {
             Message::User(user) => view::title(&user.text),
@@ -138,13 +139,12 @@ fn head(row: Row, counts: &HashMap<String, i64>) -> Result<ConversationHead, Fau
         },
         (None, None) => String::new(),
     };
-    let message_count = counts.get(&id).copied().unwrap_or_default();
     Ok(ConversationHead {
-        id: ConversationId::parse(&id).map_err(RecordError::from)?,
+        id: ConversationId::parse(&row.id).map_err(RecordError::from)?,
         title,
-        context_type: original(&context_type).into_owned(),
-        created_at_ms,
-        updated_at_ms,
+        context_type: original(&row.context_type).into_owned(),
+        created_at_ms: row.created_at,
+        updated_at_ms: row.updated_at,
         message_count: u64::try_from(message_count).unwrap_or_default(),
     })
 }

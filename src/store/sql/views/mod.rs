@@ -4,27 +4,23 @@
 //! there up to the message that the next one goes on from. What one call tells is read in one transaction, so that all
 //! of it is true at once.
 
-/// The runs on branches, as the common table `path`: `run_seq`, its `parent`, and up to which message it counts (`upto`, `NULL`
-/// for all). `$tips` selects conversation and `run_seq` of the runs that end the branches; `$1` is the tenant and `$2` the user.
+/// The runs on the branch that ends with the run `$tip` of the conversation `$3`, as the common table `path`: `run_seq`, its `parent`,
+/// and up to which message it counts (`upto`, `NULL` for all). `$1` is the tenant and `$2` the user.
 macro_rules! with_path {
-    ($tips:expr) => {
+    ($tip:expr) => {
         concat!(
-            "WITH RECURSIVE tips (conversation, run_seq) AS (",
-            $tips,
-            "), path (conversation, run_seq, parent, parent_seq, upto) AS (
-                 SELECT r.conversation, r.run_seq,
-                     ",
+            "WITH RECURSIVE path (run_seq, parent, parent_seq, upto) AS (
+                 SELECT r.run_seq, ",
             $crate::store::record::run_parent!(),
-            ", r.parent_seq, CAST(NULL AS BIGINT)
-                 FROM tips t JOIN runs r ON r.conversation = t.conversation AND r.run_seq = t.run_seq
-                 WHERE r.tenant = $1 AND r.user_id = $2
+            ", r.parent_seq, CAST(NULL AS BIGINT) FROM runs r
+                 WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = ",
+            $tip,
+            "
                  UNION ALL
-                 SELECT r.conversation, r.run_seq,
-                     ",
+                 SELECT r.run_seq, ",
             $crate::store::record::run_parent!(),
-            ", r.parent_seq, p.parent_seq
-                 FROM path p JOIN runs r ON r.conversation = p.conversation AND r.run_seq = p.parent
-                 WHERE r.tenant = $1 AND r.user_id = $2
+            ", r.parent_seq, p.parent_seq FROM path p JOIN runs r
+                     ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.parent
              ) "
         )
     };
@@ -34,28 +30,9 @@ macro_rules! with_path {
 macro_rules! from_path {
     () => {
         "FROM path p
-         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = p.conversation AND r.run_seq = p.run_seq
-         JOIN messages m ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = p.conversation AND m.run_seq = p.run_seq
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         JOIN messages m ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = p.run_seq
          WHERE (p.upto IS NULL OR m.seq <= p.upto) "
-    };
-}
-
-/// Whether a user sees the message `m`: the question that begins a run, unless the server asked it in the user's place, to go on with
-/// another run, and every answer but one that the loop itself has refused, after which it asks again in the user's place. The
-/// parameter is [`asked_by_server`].
-macro_rules! is_seen {
-    ($by_server:literal) => {
-        concat!(
-            "(m.kind = 'user' AND m.seq = 0 AND NOT (
-                 r.continues IS NOT NULL AND substr(m.body, 1, length(CAST(",
-            $by_server,
-            " AS TEXT))) = CAST(",
-            $by_server,
-            " AS TEXT))
-              OR m.kind = 'assistant' AND NOT EXISTS (
-                 SELECT 1 FROM messages n WHERE n.tenant = $1 AND n.user_id = $2 AND n.conversation = p.conversation
-                     AND n.run_seq = m.run_seq AND n.seq = m.seq + 1 AND n.kind = 'user'))"
-        )
     };
 }
 
@@ -68,16 +45,15 @@ mod trail;
 
 use async_trait::async_trait;
 
+use super::seen::{asked_by_server, count_seen, is_seen};
 use super::{Connection, SqlStore};
 use crate::agent::ports::conversations::{
     ConversationExport, ConversationHead, ConversationStore, ConversationView, Page, PageError, Paged, TrailItem,
 };
-use crate::agent::ports::store::{CONTINUE_REQUEST, StoreError};
+use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::message::UserMessage;
 use crate::store::fault::attempt;
-use crate::store::transcript::{self, RecordError};
 use crate::store::view::{HeadCursor, number};
 
 #[async_trait]
@@ -123,11 +99,4 @@ impl ConversationStore for SqlStore {
         };
         Ok(attempt("read a trail", self.try_trail(&owner.into(), id, after, page.limit)).await?)
     }
-}
-
-/// What the stored messages begin with that the server writes to have an answer continued; decisions may follow.
-fn asked_by_server() -> Result<String, RecordError> {
-    let mut body = transcript::encode_user(&UserMessage::new(CONTINUE_REQUEST))?.body;
-    body.pop();
-    Ok(body)
 }

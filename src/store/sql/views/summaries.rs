@@ -83,9 +83,9 @@ async fn find(connection: &mut Connection, run: RunId) -> Result<Option<Place>, 
 /// The summary on the run's branch that reaches furthest. One of a run that the branch left midway tells of what is not on it.
 async fn newest_summary(connection: &mut Connection, place: &Place) -> Result<Option<(i64, String)>, sqlx::Error> {
     sqlx::query_as(concat!(
-        with_path!("SELECT CAST($3 AS TEXT), CAST($4 AS BIGINT)"),
+        with_path!("$4"),
         "SELECT s.upto_run_seq, s.body FROM path p
-         JOIN summaries s ON s.tenant = $1 AND s.user_id = $2 AND s.conversation = p.conversation
+         JOIN summaries s ON s.tenant = $1 AND s.user_id = $2 AND s.conversation = $3
              AND s.upto_run_seq = p.run_seq
          WHERE p.upto IS NULL
          ORDER BY s.upto_run_seq DESC LIMIT 1",
@@ -101,7 +101,7 @@ async fn newest_summary(connection: &mut Connection, place: &Place) -> Result<Op
 /// The runs of the branch after `after`, oldest first, with the bytes of their messages on it.
 async fn sizes(connection: &mut Connection, place: &Place, after: i64) -> Result<Vec<Sized>, sqlx::Error> {
     let rows: Vec<(i64, bool, i64)> = sqlx::query_as(concat!(
-        with_path!("SELECT CAST($3 AS TEXT), CAST($4 AS BIGINT)"),
+        with_path!("$4"),
         "SELECT p.run_seq, p.upto IS NULL, CAST(SUM(octet_length(m.body)) AS BIGINT) ",
         from_path!(),
         "AND p.run_seq > $5 GROUP BY p.run_seq, p.upto ORDER BY p.run_seq",
@@ -129,7 +129,7 @@ async fn messages(
     upto: i64,
 ) -> Result<(RunId, Vec<Message>), Fault> {
     let rows: Vec<(String, String)> = sqlx::query_as(concat!(
-        with_path!("SELECT CAST($3 AS TEXT), CAST($4 AS BIGINT)"),
+        with_path!("$4"),
         "SELECT m.kind, m.body ",
         from_path!(),
         "AND p.run_seq > $5 AND p.run_seq <= $6 ORDER BY m.run_seq DESC, m.seq DESC",

@@ -1,0 +1,32 @@
+//! What became of a turn's calls, kept beside their results: whoever only shows a conversation need not read those, which may be long.
+
+use super::transcript::RecordError;
+use super::view::fates;
+use crate::chat::message::Message;
+use crate::chat::trail::CallFate;
+
+/// All fates, to find one by its name.
+const FATES: [CallFate; 4] = [CallFate::Done, CallFate::Failed, CallFate::NotRun, CallFate::Unknown];
+
+/// The fates of the calls that `message` answers as JSON text, `[["toolu_1", "done"]]`; `None` for what answers no calls.
+///
+/// # Errors
+/// When they cannot be written as JSON.
+pub(super) fn encode_fates(message: &Message) -> Result<Option<String>, RecordError> {
+    let Message::ToolResults(results) = message else { return Ok(None) };
+    let fates: Vec<(String, &str)> = fates(results).into_iter().map(|(id, fate)| (id, fate.name())).collect();
+    Ok(Some(serde_json::to_string(&fates).map_err(RecordError::json("fate"))?))
+}
+
+/// The calls' ids and fates in `text`.
+///
+/// # Errors
+/// When it is not what [`encode_fates`] wrote.
+pub(super) fn decode_fates(text: &str) -> Result<Vec<(String, CallFate)>, RecordError> {
+    let rows: Vec<(String, String)> = serde_json::from_str(text).map_err(RecordError::json("fate"))?;
+    let fate = |(id, name): (String, String)| {
+        let fate = FATES.into_iter().find(|fate| fate.name() == name).ok_or(RecordError::Fate)?;
+        Ok((id, fate))
+    };
+    rows.into_iter().map(fate).collect()
+}

@@ -1,0 +1,100 @@
+//! Which messages of a conversation a user sees, and how many they are.
+//!
+//! A run keeps how many there were on its branch before it (`seen_before`), known when it starts to run, and how many are its own
+//! (`seen_own`), known when it has ended. So the newest run tells the conversation's number. Runs that keep none, because they live,
+//! never ran or are version 1's, are counted.
+
+use super::Connection;
+use crate::agent::ports::store::CONTINUE_REQUEST;
+use crate::chat::ids::RunId;
+use crate::chat::message::UserMessage;
+use crate::store::fault::Fault;
+use crate::store::record::run_parent;
+use crate::store::scope::Scope;
+use crate::store::transcript::{self, RecordError};
+
+/// Whether a user sees the message `m` of the run `r`: the question that begins a run, unless the server asked it in the user's
+/// place, to go on with another run, and every answer but one that the loop itself has refused, after which it asks again in the user's
+/// place. The parameter is [`asked_by_server`].
+macro_rules! is_seen {
+    ($by_server:literal) => {
+        concat!(
+            "(m.kind = 'user' AND m.seq = 0 AND NOT (
+                 r.continues IS NOT NULL AND substr(m.body, 1, length(CAST(",
+            $by_server,
+            " AS TEXT))) = CAST(",
+            $by_server,
+            " AS TEXT))
+              OR m.kind = 'assistant' AND NOT EXISTS (
+                 SELECT 1 FROM messages n WHERE n.tenant = m.tenant AND n.user_id = m.user_id
+                     AND n.conversation = m.conversation AND n.run_seq = m.run_seq AND n.seq = m.seq + 1 AND n.kind = 'user'))"
+        )
+    };
+}
+pub(super) use is_seen;
+
+/// What the stored messages begin with that the server writes to have an answer continued; decisions may follow.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn asked_by_server() -> Result<String, RecordError> {
+    let mut body = transcript::encode_user(&UserMessage::new(CONTINUE_REQUEST))?.body;
+    body.pop();
+    Ok(body)
+}
+
+/// How many messages a user sees on the way from the root to the run `tip`, up to and including its message `upto`, or all of them.
+/// Goes back only as far as it has to: to the first run that knows what was before it.
+///
+/// # Errors
+/// When the database fails.
+pub(super) async fn count_seen(
+    connection: &mut Connection,
+    scope: &Scope,
+    conversation: &str,
+    (tip, upto): (i64, Option<i64>),
+) -> Result<i64, Fault> {
+    let count = sqlx::query_scalar(concat!(
+        "WITH RECURSIVE path (run_seq, parent, parent_seq, upto, continues, seen_before, seen_own) AS (
+             SELECT r.run_seq, ",
+        run_parent!(),
+        ", r.parent_seq, CAST($5 AS BIGINT), r.continues, r.seen_before, r.seen_own FROM runs r
+             WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4
+             UNION ALL
+             SELECT r.run_seq, ",
+        run_parent!(),
+        ", r.parent_seq, path.parent_seq, r.continues, r.seen_before, r.seen_own FROM path JOIN runs r
+                 ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = path.parent
+             WHERE path.seen_before IS NULL
+         )
+         SELECT CAST(COALESCE(SUM(COALESCE(r.seen_before, 0) + CASE
+             WHEN r.upto IS NULL AND r.seen_own IS NOT NULL THEN r.seen_own
+             ELSE (SELECT COUNT(*) FROM messages m
+                   WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = r.run_seq
+                       AND (r.upto IS NULL OR m.seq <= r.upto) AND ",
+        is_seen!("$6"),
+        ") END), 0) AS BIGINT) FROM path r",
+    ));
+    let count = count.bind(&scope.tenant).bind(&scope.user).bind(conversation);
+    Ok(count.bind(tip).bind(upto).bind(asked_by_server()?).fetch_one(connection).await?)
+}
+
+/// Notes how many messages a user sees of a run that has ended, all of which are there.
+///
+/// # Errors
+/// When the database fails.
+pub(super) async fn note_seen(connection: &mut Connection, run: RunId) -> Result<(), Fault> {
+    sqlx::query(concat!(
+        "UPDATE runs SET seen_own = (
+             SELECT COUNT(*) FROM runs r JOIN messages m ON m.tenant = r.tenant AND m.user_id = r.user_id
+                 AND m.conversation = r.conversation AND m.run_seq = r.run_seq
+             WHERE r.id = $1 AND ",
+        is_seen!("$2"),
+        ") WHERE id = $1",
+    ))
+    .bind(run.to_string())
+    .bind(asked_by_server()?)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
