@@ -187,7 +187,7 @@ impl Waiting {
 
     async fn document(&mut self, last: &Last) -> Vec<u8> {
         let found = match self.services.runs.find(&self.owner, self.attached.run).await {
-            Ok(Some(record)) => Found::Run(record),
+            Ok(Some(record)) => Found::Run(Box::new(record)),
             Ok(None) => Found::Deleted,
             Err(error) => {
                 tracing::warn!(error = %Causes(&error), run.id = %self.attached.run, "run not read for its answer");
@@ -219,7 +219,7 @@ impl Waiting {
 
 /// What the store has of the run.
 enum Found {
-    Run(RunRecord),
+    Run(Box<RunRecord>),
     Deleted,
     /// It did not answer.
     Unknown,
@@ -291,7 +291,7 @@ mod tests {
     use crate::chat::stream::Usage;
 
     fn in_state(state: RunState) -> Found {
-        Found::Run(RunRecord {
+        Found::Run(Box::new(RunRecord {
             id: RunId::fresh(),
             conversation: ConversationId::fresh(),
             state,
@@ -305,7 +305,7 @@ mod tests {
             request_id: "r".to_owned(),
             background: false,
             continues: None,
-        })
+        }))
     }
 
     #[test]
