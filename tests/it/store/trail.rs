@@ -129,7 +129,7 @@ pub async fn secrets_do_not_reach_the_trail(database: &impl Database) {
     assert!(!format!("{bodies:?}").contains("hunter2"), "{bodies:?}");
     assert_eq!(
         bodies[1]["arguments"],
-        json!({"password": "[redacted]", "max_tokens": 5, "url": "https://ann:[redacted]@host/"})
+        json!({"password": "[redacted]", "max_tokens": 5, "url": "https://[redacted]@host/"})
     );
     complete(&*store, run).await;
     let said = vec![user("I am Bearer hunter2hunter2"), answer("password=hunter2")];
