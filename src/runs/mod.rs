@@ -32,7 +32,7 @@ use crate::agent::run::Agent;
 use crate::agent::stop::StopReason;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::run::RunRecord;
+use crate::chat::run::{RunRecord, RunState};
 
 pub use begin::Request;
 pub use reading::Attached;
@@ -191,6 +191,13 @@ impl Runs {
         let Some(mut record) = self.store.find_run(owner, run).await? else { return Ok(None) };
         if let Some(live) = self.live.get(run).filter(|_| record.state.is_live()) {
             record.last_event_id = live.log().ring().kept_next().checked_sub(1);
+        }
+        // Whoever ended it for a dead process does not know how far that one came; its log does.
+        if record.state == RunState::Interrupted
+            && let Ok(Some(ring)) = self.log.find(run).await
+            && ring.end().is_some()
+        {
+            record.last_event_id = ring.next_id().checked_sub(1);
         }
         Ok(Some(record))
     }

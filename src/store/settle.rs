@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::transcript::RecordError;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
+use crate::chat::run::RunState;
+use crate::chat::stream::FinishReason;
 use crate::chat::tool::ToolCall;
 use crate::chat::trail::Happened;
 use crate::chat::unfinished::{Unfinished, fate};
@@ -19,9 +21,10 @@ pub(super) struct Settled {
 /// those that were answered before went with the process.
 pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
     let calls: Vec<ToolCall> = unfinished.message.calls().cloned().collect();
+    let mut trail = vec![model_turn(turn, &unfinished.message, FinishReason::Stop.name())];
     let messages = unfinished.settle();
     let [_, Message::ToolResults(results)] = &messages else {
-        return Settled { messages: messages.into(), trail: Vec::new() };
+        return Settled { messages: messages.into(), trail };
     };
     let entry = |(call, result): (ToolCall, _)| {
         let fate = fate(result);
@@ -29,7 +32,7 @@ pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
         // Nobody is left who knows how long it took.
         Happened::ToolCall { turn, id, name, arguments, result: result.content.clone(), fate, duration_ms: 0 }
     };
-    let trail = calls.into_iter().zip(results).map(entry).collect();
+    trail.extend(calls.into_iter().zip(results).map(entry));
     Settled { messages: messages.into(), trail }
 }
 
@@ -38,7 +41,11 @@ pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
 ///
 /// # Errors
 /// When a piece is no JSON text.
-pub(super) fn settle_said(pieces: &[(i64, String)], newest_answer: Option<&Message>) -> Result<Settled, RecordError> {
+pub(super) fn settle_said(
+    pieces: &[(i64, String)],
+    turn: u32,
+    newest_answer: Option<&Message>,
+) -> Result<Settled, RecordError> {
     let mut text = String::new();
     for (at, body) in pieces {
         if usize::try_from(*at) != Ok(text.len()) {
@@ -56,6 +63,27 @@ pub(super) fn settle_said(pieces: &[(i64, String)], newest_answer: Option<&Messa
             Arc::new(ModelOrigin { provider: "unknown".to_owned(), model: "unknown".to_owned() })
         }
     };
-    let parts = vec![AssistantPart::Text { text, replay: None }];
-    Ok(Settled { messages: vec![Message::Assistant(AssistantMessage { origin, parts })], trail: Vec::new() })
+    let message = AssistantMessage { origin, parts: vec![AssistantPart::Text { text, replay: None }] };
+    let trail = vec![model_turn(turn, &message, RunState::Interrupted.name())];
+    Ok(Settled { messages: vec![Message::Assistant(message)], trail })
+}
+
+/// What the trail says of a model call whose process died.
+fn model_turn(turn: u32, message: &AssistantMessage, finish: &str) -> Happened {
+    let thinking = message.parts.iter().filter_map(|part| match part {
+        AssistantPart::Thinking { text, .. } => Some(text.as_str()),
+        AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => None,
+    });
+    Happened::ModelTurn {
+        turn,
+        origin: Some((*message.origin).clone()),
+        request_id: None,
+        text: message.text(),
+        thinking: thinking.collect(),
+        calls: message.calls().map(|call| call.name.clone()).collect(),
+        finish: finish.to_owned(),
+        // Nobody is left who knows what it cost and how long it took.
+        usage: None,
+        duration_ms: 0,
+    }
 }

@@ -116,7 +116,7 @@ impl SqlStore {
             None => {
                 let pieces = pieces(&mut transaction, run, row.turns).await?;
                 let answer = newest_answer(&mut transaction, &seat).await?;
-                settle_said(&pieces, answer.as_ref())
+                settle_said(&pieces, turn, answer.as_ref())
             }
         };
         // A note that does not read back must not keep the run alive for ever.

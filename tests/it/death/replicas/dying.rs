@@ -45,6 +45,7 @@ async fn a_run_whose_process_is_killed_ends_once_and_its_user_goes_on_with_it_el
 
     let told = b.run(&run).await;
     assert_eq!((&told["state"], &told["finished_at"].is_string()), (&json!("interrupted"), &true));
+    assert_eq!(told["last_event_id"], json!(newest + 1));
     let second = b.go_on(&run).await;
     assert_eq!(second.status(), 200);
     let continued = header(&second, "x-run-id");
@@ -90,8 +91,9 @@ async fn a_process_that_comes_back_after_its_lease_has_nothing_to_say() {
     b.run_when(&run, |run| run["last_event_id"] == json!(newest)).await;
 
     pair.a.pause();
-    let ended = b.run_in(&run, "interrupted").await;
+    b.run_in(&run, "interrupted").await;
     let whole = rest(b.events(&run, None).await).await;
+    let ended = b.run(&run).await;
     assert!(whole.starts_with(&seen) && is_interrupted(&whole), "{whole}");
     // The rest of the answer is there when it wakes.
     gate.notify_one();
@@ -103,7 +105,7 @@ async fn a_process_that_comes_back_after_its_lease_has_nothing_to_say() {
         assert_eq!(client.run(&run).await, ended);
     }
     assert_eq!(rest(b.events(&run, None).await).await, whole);
-    assert_eq!(a.trail("c").await, ["user_message Tell", "run_ended interrupted"]);
+    assert_eq!(a.trail("c").await, ["user_message Tell", "model_turn Once ", "run_ended interrupted"]);
     assert_eq!(a.says(&message("c", "Really?")).await, "Yes.");
     let asked = said(&pair.model.requests()[1]);
     assert_eq!(asked, ["user: Tell", "assistant: Once ", "user: Really?"]);
@@ -127,7 +129,7 @@ async fn a_process_that_comes_back_after_its_lease_writes_nothing() {
     pair.a.resume();
     seen += &rest(near).await;
     assert!(is_interrupted(&seen), "{seen}");
-    assert_eq!(a.trail("c").await, ["user_message Close 7", "run_ended interrupted"]);
+    assert_eq!(a.trail("c").await, ["user_message Close 7", "model_turn Done soon. ", "run_ended interrupted"]);
     assert_eq!(a.says(&message("c", "Closed?")).await, "Not yet.");
     assert_eq!(pair.backend.requests().len(), 0);
 }
