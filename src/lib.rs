@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! main         the command line
-//! app          composition root: Config -> App; the only file that names every floor
+//! app          composition root: Config -> App; the only place that names every floor
 //! telemetry    the log
 //! probe        what a model really does, for check-config --probe
 //! healthcheck  GET /livez, for images without curl

@@ -3,7 +3,7 @@
 //!
 //! A run belongs to the process that was asked for it, which alone has its user's token. It writes a numbered [`log`] that readers
 //! follow, here or in another replica; what it says is in the store besides. While it lives its process renews its lease; when
-//! that ends, any process ends the run ([`keeper`]).
+//! that ends, any process ends the run (`keeper`).
 
 mod begin;
 pub mod config;

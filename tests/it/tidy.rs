@@ -22,10 +22,10 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
 
 /// Words that only these places may say in code.
 const ONLY_IN: [(&str, &[&str]); 11] = [
-    ("axum::", &["src/http/", "src/demo/backend/", "src/app.rs"]),
+    ("axum::", &["src/http/", "src/demo/backend/", "src/app/"]),
     ("sqlx::", &["src/store/"]),
     ("redis::", &["src/runs/log/"]),
-    ("reqwest::", &["src/llm/", "src/tools/backend.rs", "src/app.rs"]),
+    ("reqwest::", &["src/llm/", "src/tools/backend.rs", "src/app/"]),
     ("StatusCode", &["src/http/", "src/demo/backend/", "src/tools/backend.rs", "src/llm/"]),
     ("content_chunk", &["src/dialect/"]),
     ("tool_call_result", &["src/dialect/"]),

@@ -1,6 +1,6 @@
 //! The numbered events of runs while somebody may want them: in this process, or in Redis for all replicas.
 //!
-//! Events of a run are numbered 0, 1, 2 … and kept in a bounded [`Ring`](ring::Ring), oldest out first. A run's owner
+//! Events of a run are numbered 0, 1, 2 … and kept in a bounded [`Ring`], oldest out first. A run's owner
 //! appends through a [`Writer`]; readers of any replica follow a ring with a [`ring::Reader`]. The log is a cache: what
 //! a run has said is in the store, and who loses their place in a log is told so.
 

@@ -1,4 +1,6 @@
-//! The composition root: settings become a running product. The only file that names every floor.
+//! The composition root: settings become a running product. The only place that names every floor.
+
+mod check;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -17,9 +19,7 @@ use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::store::StoreError;
 use crate::agent::profile::Profiles;
 use crate::agent::run::{Agent, Limits};
-use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
-use crate::chat::model::ModelChoice;
 use crate::config::assets::Assets;
 use crate::config::catalogue::{self, Catalogue};
 use crate::config::{BackendMode, Config, Problem};
@@ -28,8 +28,7 @@ use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
 use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
-use crate::llm::{self, Router, Section, Vendor};
-use crate::probe::{self, Report};
+use crate::llm::{self, Router};
 use crate::runs::log::{self, EventLog, LogError};
 use crate::runs::{Parts, Runs, Summariser};
 use crate::store::{self, Store};
@@ -37,6 +36,8 @@ use crate::tools::backend::Backend;
 use crate::tools::executor::Toolbox;
 use crate::tools::previews::Desk;
 use crate::tools::{self, Deps};
+
+pub use check::{check, probe};
 
 /// The product, listening and ready to serve.
 pub struct App {
@@ -253,90 +254,6 @@ const A_YEAR: Duration = Duration::from_secs(31_536_000);
 
 /// What whoever is left gets for their last words when there is no time left.
 const LAST_BYTES: Duration = Duration::from_secs(1);
-
-/// What [`App::build`] would say about `config` and the files of `assets`, without a socket, a file or a request. When it is
-/// all good: the models that may be asked, each as its profiles ask it.
-///
-/// # Errors
-/// See [`StartError`].
-pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>, StartError> {
-    let in_memory = store::Config { url: "sqlite::memory:".to_owned(), ..store::Config::default() };
-    let store = store::open(&in_memory, Arc::new(SystemClock)).await?;
-    let (backend_root, seed) = match config.backend.mode {
-        BackendMode::Http => (root(&config.backend.base_url)?, Ok(())),
-        BackendMode::Demo => (root("http://localhost")?, demo_seed(assets).map(drop)),
-    };
-    let backend = Arc::new(backend_client(config, backend_root)?);
-    let profiles = tools_and_profiles(config, assets, backend, store.clone()).and_then(|(_, profiles)| {
-        router(config, &profiles).map(|_| choices(config, &profiles)).map_err(StartError::from)
-    });
-    store.close().await;
-    match (seed, profiles) {
-        (Err(StartError::Config(mut problems)), Err(StartError::Config(more))) => {
-            problems.extend(more);
-            Err(StartError::Config(problems))
-        }
-        (seed, profiles) => seed.and(profiles),
-    }
-}
-
-/// Each model of the profiles by itself, in each way it is asked; how long answers may be makes no difference to that.
-fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
-    let mut choices = Vec::new();
-    for context_type in profiles.context_types() {
-        let Some(profile) = profiles.select(context_type) else { continue };
-        for origin in profile.models.origins() {
-            let choice = ModelChoice {
-                models: vec![origin.clone()],
-                max_tokens: config.llm.max_tokens,
-                ..profile.models.choice.clone()
-            };
-            if !choices.contains(&choice) {
-                choices.push(choice);
-            }
-        }
-    }
-    let is_known = |origin: &ModelOrigin| choices.iter().any(|choice: &ModelChoice| choice.models.contains(origin));
-    match config.summariser() {
-        Summariser::Model(origin) if !is_known(&origin) => {
-            choices.push(ModelChoice::of(origin, config.llm.max_tokens));
-        }
-        Summariser::Model(_) | Summariser::SameModel | Summariser::Nobody => {}
-    }
-    choices
-}
-
-/// What the models of `choices` really do, and those of providers that nobody asks yet: all at once, each for at most `limit`.
-/// The demo model needs no probe.
-pub async fn probe(config: &llm::Config, mut choices: Vec<ModelChoice>, limit: Duration) -> Vec<Report> {
-    let demo = DemoModel::new();
-    choices.retain(|choice| !choice.models.contains(demo.origin()));
-    let mut unknown = Vec::new();
-    let mut names: Vec<&str> = Vendor::ALL.into_iter().map(Vendor::name).collect();
-    names.retain(|name| config.section(name).is_some_and(Section::has_key));
-    names.extend(config.providers.keys().map(String::as_str));
-    for name in names {
-        let is_asked = choices.iter().flat_map(|choice| &choice.models).any(|origin| origin.provider == name);
-        match config.model(name) {
-            _ if is_asked => {}
-            Ok(origin) => choices.push(ModelChoice::of(origin, config.max_tokens)),
-            Err(error) => {
-                let origin = ModelOrigin { provider: name.to_owned(), model: "?".to_owned() };
-                unknown.push(Report::not_asked(&origin, &error.to_string()));
-            }
-        }
-    }
-    let probes = choices.iter().filter_map(|choice| choice.models.first().map(|origin| (origin, choice)));
-    // Set up before the first is asked: that takes time, which is not the models'.
-    let probes: Vec<_> = probes.map(|(origin, choice)| (origin, choice, llm::connect(origin, config))).collect();
-    let probes = probes.into_iter().map(async |(origin, choice, provider)| match provider {
-        Ok(provider) => probe::probe(&*provider, origin, choice, limit).await,
-        Err(error) => Report::not_asked(origin, &Causes(&error).to_string()),
-    });
-    let mut reports = futures::future::join_all(probes).await;
-    reports.extend(unknown);
-    reports
-}
 
 fn demo_seed(assets: &Assets) -> Result<Seed, StartError> {
     let wrong = |error: SeedError| StartError::Config(vec![Problem::new("demo", error.to_string())]);

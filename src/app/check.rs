@@ -1,0 +1,102 @@
+//! What can be said of a configuration without serving it: whether it is good, and what its models really do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{StartError, backend_client, demo_seed, root, router, tools_and_profiles};
+use crate::agent::ports::clock::SystemClock;
+use crate::agent::profile::Profiles;
+use crate::chat::causes::Causes;
+use crate::chat::message::ModelOrigin;
+use crate::chat::model::ModelChoice;
+use crate::config::assets::Assets;
+use crate::config::{BackendMode, Config};
+use crate::demo::model::DemoModel;
+use crate::llm::{self, Section, Vendor};
+use crate::probe::{self, Report};
+use crate::runs::Summariser;
+use crate::store;
+
+/// What [`App::build`](super::App::build) would say about `config` and the files of `assets`, without a socket, a file or a request. When it is
+/// all good: the models that may be asked, each as its profiles ask it.
+///
+/// # Errors
+/// See [`StartError`].
+pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>, StartError> {
+    let in_memory = store::Config { url: "sqlite::memory:".to_owned(), ..store::Config::default() };
+    let store = store::open(&in_memory, Arc::new(SystemClock)).await?;
+    let (backend_root, seed) = match config.backend.mode {
+        BackendMode::Http => (root(&config.backend.base_url)?, Ok(())),
+        BackendMode::Demo => (root("http://localhost")?, demo_seed(assets).map(drop)),
+    };
+    let backend = Arc::new(backend_client(config, backend_root)?);
+    let profiles = tools_and_profiles(config, assets, backend, store.clone()).and_then(|(_, profiles)| {
+        router(config, &profiles).map(|_| choices(config, &profiles)).map_err(StartError::from)
+    });
+    store.close().await;
+    match (seed, profiles) {
+        (Err(StartError::Config(mut problems)), Err(StartError::Config(more))) => {
+            problems.extend(more);
+            Err(StartError::Config(problems))
+        }
+        (seed, profiles) => seed.and(profiles),
+    }
+}
+
+/// Each model of the profiles by itself, in each way it is asked; how long answers may be makes no difference to that.
+fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
+    let mut choices = Vec::new();
+    for context_type in profiles.context_types() {
+        let Some(profile) = profiles.select(context_type) else { continue };
+        for origin in profile.models.origins() {
+            let choice = ModelChoice {
+                models: vec![origin.clone()],
+                max_tokens: config.llm.max_tokens,
+                ..profile.models.choice.clone()
+            };
+            if !choices.contains(&choice) {
+                choices.push(choice);
+            }
+        }
+    }
+    let is_known = |origin: &ModelOrigin| choices.iter().any(|choice: &ModelChoice| choice.models.contains(origin));
+    match config.summariser() {
+        Summariser::Model(origin) if !is_known(&origin) => {
+            choices.push(ModelChoice::of(origin, config.llm.max_tokens));
+        }
+        Summariser::Model(_) | Summariser::SameModel | Summariser::Nobody => {}
+    }
+    choices
+}
+
+/// What the models of `choices` really do, and those of providers that nobody asks yet: all at once, each for at most `limit`.
+/// The demo model needs no probe.
+pub async fn probe(config: &llm::Config, mut choices: Vec<ModelChoice>, limit: Duration) -> Vec<Report> {
+    let demo = DemoModel::new();
+    choices.retain(|choice| !choice.models.contains(demo.origin()));
+    let mut unknown = Vec::new();
+    let mut names: Vec<&str> = Vendor::ALL.into_iter().map(Vendor::name).collect();
+    names.retain(|name| config.section(name).is_some_and(Section::has_key));
+    names.extend(config.providers.keys().map(String::as_str));
+    for name in names {
+        let is_asked = choices.iter().flat_map(|choice| &choice.models).any(|origin| origin.provider == name);
+        match config.model(name) {
+            _ if is_asked => {}
+            Ok(origin) => choices.push(ModelChoice::of(origin, config.max_tokens)),
+            Err(error) => {
+                let origin = ModelOrigin { provider: name.to_owned(), model: "?".to_owned() };
+                unknown.push(Report::not_asked(&origin, &error.to_string()));
+            }
+        }
+    }
+    let probes = choices.iter().filter_map(|choice| choice.models.first().map(|origin| (origin, choice)));
+    // Set up before the first is asked: that takes time, which is not the models'.
+    let probes: Vec<_> = probes.map(|(origin, choice)| (origin, choice, llm::connect(origin, config))).collect();
+    let probes = probes.into_iter().map(async |(origin, choice, provider)| match provider {
+        Ok(provider) => probe::probe(&*provider, origin, choice, limit).await,
+        Err(error) => Report::not_asked(origin, &Causes(&error).to_string()),
+    });
+    let mut reports = futures::future::join_all(probes).await;
+    reports.extend(unknown);
+    reports
+}
