@@ -138,6 +138,8 @@ pub async fn serve_product(upstream: &str, data: &str, settings: &[String]) {
         ("LLM__PROVIDER", "openai".to_owned()),
         ("LLM__OPENAI__BASE_URL", upstream.to_owned()),
         ("LIMITS__HISTORY_BYTES", "100000".to_owned()),
+        // The upstream's answers are long, and asking it for a summary would count as relaying.
+        ("RUNS__SUMMARY_MODEL", "off".to_owned()),
         ("LOG__LEVEL", "warn".to_owned()),
     ]
     .into_iter()
