@@ -13,10 +13,10 @@
 //! healthcheck  GET /livez, for images without curl
 //! config       FLOOR 4  settings in layers; profiles and tool definitions as domain types
 //! http         FLOOR 3  the product's HTTP surface: routes, identity, streams, problem+json
-//! runs         FLOOR 3  a run's life apart from its connection
+//! runs         FLOOR 3  a run's life apart from its connection, and its events (in process or in Redis)
 //! llm          FLOOR 3  providers: one folder per vendor
 //! tools        FLOOR 3  toolbox, backend client, workflow and table tools, previews
-//! store        FLOOR 3  conversations, drafts and previews in SQLite
+//! store        FLOOR 3  runs, conversations, drafts, previews and the trail, in SQLite or PostgreSQL
 //! demo         FLOOR 3  the embedded default: a stand-in model and a small REST backend
 //! dialect      FLOOR 2  wire protocols, pure: bytes -> RunInput, AgentEvent -> frames
 //! agent        FLOOR 2  the loop, and the ports it sees the world through
