@@ -1,9 +1,10 @@
 //! Switchboard: one server that connects any front end to any language model and any REST backend.
 //!
-//! A browser posts a chat turn, the server runs a bounded agentic loop (model → tools → model …) and streams what happens as
-//! Server-Sent Events.
+//! A browser posts a chat turn, the server runs a bounded agentic loop (model → tools → model …) and streams what
+//! happens as Server-Sent Events.
 //!
-//! # Layout: nouns at the bottom, the loop above them, vendors and wires at the edges, one file that plugs them together
+//! # Layout: nouns at the bottom, the loop above them, vendors and wires at the edges, one file that plugs them
+//! together
 //!
 //! ```text
 //! main         the command line
@@ -23,8 +24,8 @@
 //! chat         FLOOR 1  the nouns
 //! ```
 //!
-//! Imports point down; siblings on floor 3 meet only in `agent::ports`. `tests/it/tidy.rs` holds this, `docs/ARCHITECTURE.md`
-//! tells it.
+//! Imports point down; siblings on floor 3 meet only in `agent::ports`. `tests/it/tidy.rs` holds this,
+//! `docs/ARCHITECTURE.md` tells it.
 
 pub mod agent;
 pub mod app;

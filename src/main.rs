@@ -44,7 +44,8 @@ enum Command {
 
 #[derive(Args)]
 struct CheckArgs {
-    /// Ask every model too: does it answer, stream and call tools? Makes three small calls of each; exit code 1 if one does not.
+    /// Ask every model too: does it answer, stream and call tools? Makes three small calls of each; exit code 1 if one
+    /// does not.
     #[arg(long)]
     probe: bool,
     /// How many seconds a model gets for all of its calls.

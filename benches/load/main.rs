@@ -1,9 +1,9 @@
 //! What the server costs under load, measured from outside.
 //!
-//! `cargo bench` starts an upstream that speaks the OpenAI wire, then each server as a process of its own, and reads that process's
-//! CPU time and resident memory from `/proc`. Times on a shared machine vary: the ratio is the figure, not the seconds.
-//! `cargo bench -- --chunks N --streams N --readers N` changes the load. `cargo bench -- --instructions` counts instructions under
-//! valgrind instead, which no other load on the machine changes.
+//! `cargo bench` starts an upstream that speaks the OpenAI wire, then each server as a process of its own, and reads
+//! that process's CPU time and resident memory from `/proc`. Times on a shared machine vary: the ratio is the figure,
+//! not the seconds. `cargo bench -- --chunks N --streams N --readers N` changes the load.
+//! `cargo bench -- --instructions` counts instructions under valgrind instead, which no other load on the machine changes.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! What it costs that runs outlive their connections: the first frame with the store on disk and in memory, coming back to a long
-//! run, idle readers, the log itself, and what Redis is asked.
+//! What it costs that runs outlive their connections: the first frame with the store on disk and in memory, coming back
+//! to a long run, idle readers, the log itself, and what Redis is asked.
 
 use std::process::Command;
 use std::sync::Arc;

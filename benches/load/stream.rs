@@ -1,5 +1,5 @@
-//! What a relayed text chunk costs the server, and what an open stream weighs: the whole product against a bare axum + reqwest
-//! pass-through, on the same upstream.
+//! What a relayed text chunk costs the server, and what an open stream weighs: the whole product against a bare axum +
+//! reqwest pass-through, on the same upstream.
 
 use crate::server::Server;
 use crate::upstream;

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use tokio::net::TcpListener;
 
-/// A model that answers at once: `chunks` pieces of text, each its own write; two for "short"; one and then silence for "hold".
+/// A model that answers at once: `chunks` pieces of text, each its own write; two for "short"; one and then silence for
+/// "hold".
 pub async fn serve(chunks: usize) -> String {
     serve_slowly(chunks, Duration::ZERO).await
 }

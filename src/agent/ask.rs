@@ -25,8 +25,8 @@ impl From<ProviderError> for Ended {
 }
 
 impl Turns<'_> {
-    /// The model's next turn, complete. An empty one is asked for again, once; one that was cut off, refused or is still
-    /// empty is an error, its text kept.
+    /// The model's next turn, complete. An empty one is asked for again, once; one that was cut off, refused or is
+    /// still empty is an error, its text kept.
     pub(super) async fn ask_model(
         &self,
         transcript: &mut Transcript,
@@ -80,7 +80,8 @@ impl Turns<'_> {
         let mut gate = LanguageGate::new(hold_ideographs);
         let streamed = self.stream_turn(transcript, &mut gate).await;
         if let Err(ended) = streamed {
-            // Nothing was decided about withheld text; show it with the rest of what was said, unless it would be rejected.
+            // Nothing was decided about withheld text; show it with the rest of what was said, unless it would be
+            // rejected.
             if let (Ended::Failed(_), Verdict::Shown(rest)) = (&ended, gate.close()) {
                 self.emit_text(rest);
             }

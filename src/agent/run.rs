@@ -1,7 +1,8 @@
 //! The loop itself: one run from its committed user message to its one terminal event. `ask` has its model calls.
 //!
-//! **Invariant:** an assistant message with calls is committed only together with all its results, so a stored history is
-//! valid for every model, whatever ended the run. **Invariant:** no tool runs before its turn's stream has ended well.
+//! **Invariant:** an assistant message with calls is committed only together with all its results, so a stored history
+//! is valid for every model, whatever ended the run. **Invariant:** no tool runs before its turn's stream has ended
+//! well.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -59,8 +60,8 @@ pub struct Limits {
 /// A try to record how a run ended that takes longer has failed: its client waits for the end meanwhile.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
 
-/// The pauses between further tries, while the store does not answer, after the client has been told. When they are over, the run's
-/// lease ends it.
+/// The pauses between further tries, while the store does not answer, after the client has been told. When they are
+/// over, the run's lease ends it.
 const RECORD_AGAIN: [Duration; 3] = [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// One run, its user message already committed.
@@ -90,8 +91,8 @@ pub(super) enum Ended {
 }
 
 impl Agent {
-    /// Drives `run` to its end and emits every event of it, exactly one terminal event last. A stop drops the model call and
-    /// the tool at once; what was said until then is kept.
+    /// Drives `run` to its end and emits every event of it, exactly one terminal event last. A stop drops the model
+    /// call and the tool at once; what was said until then is kept.
     pub async fn drive(&self, run: Run, events: &dyn EventSink, stop: &Stop) {
         let span = tracing::info_span!(
             "agent.run",
@@ -127,8 +128,8 @@ impl Agent {
         .await;
     }
 
-    /// Settles the open turn, records the end and tells it. A store that fails turns a success into a failure; it is asked again
-    /// after the client has been told.
+    /// Settles the open turn, records the end and tells it. A store that fails turns a success into a failure; it is
+    /// asked again after the client has been told.
     async fn end(
         &self,
         run: RunId,

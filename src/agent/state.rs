@@ -1,4 +1,5 @@
-//! A run's growing transcript and trail, and how an interrupted turn is settled so that the stored history stays valid for any model.
+//! A run's growing transcript and trail, and how an interrupted turn is settled so that the stored history stays valid
+//! for any model.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -175,8 +176,8 @@ impl Transcript {
         self.turns += 1;
     }
 
-    /// Moves the open turn into the transcript: the text of a stream that broke off, or the calls with a result for each.
-    /// `finish` says in the trail why it did not end by itself.
+    /// Moves the open turn into the transcript: the text of a stream that broke off, or the calls with a result for
+    /// each. `finish` says in the trail why it did not end by itself.
     pub(super) fn settle(&mut self, finish: &str, now_ms: i64) {
         match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Nothing => {}

@@ -1,7 +1,7 @@
 //! A summary of a conversation's older part: one cheap model call that is shown a transcript as plain text.
 //!
-//! **Invariant:** the transcript is data. It stands in a fence that nothing in it can end, and no line of a message can look like the
-//! beginning of another one.
+//! **Invariant:** the transcript is data. It stands in a fence that nothing in it can end, and no line of a message can
+//! look like the beginning of another one.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ pub enum SummaryError {
     Unusable(&'static str),
 }
 
-/// A summary of `what`, at most 16 KiB. `model` says who is asked; how it is asked is this module's affair. At most about `max_bytes` of the
-/// transcript are shown, the newest.
+/// A summary of `what`, at most 16 KiB. `model` says who is asked; how it is asked is this module's affair. At most
+/// about `max_bytes` of the transcript are shown, the newest.
 ///
 /// # Errors
 /// When the model fails, says nothing, or has not said it within a minute.

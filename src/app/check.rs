@@ -17,8 +17,8 @@ use crate::probe::{self, Report};
 use crate::runs::Summariser;
 use crate::store;
 
-/// What [`App::build`](super::App::build) would say about `config` and the files of `assets`, without a socket, a file or a request. When it is
-/// all good: the models that may be asked, each as its profiles ask it.
+/// What [`App::build`](super::App::build) would say about `config` and the files of `assets`, without a socket, a file
+/// or a request. When it is all good: the models that may be asked, each as its profiles ask it.
 ///
 /// # Errors
 /// See [`StartError`].
@@ -69,8 +69,8 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
     choices
 }
 
-/// What the models of `choices` really do, and those of providers that nobody asks yet: all at once, each for at most `limit`.
-/// The demo model needs no probe.
+/// What the models of `choices` really do, and those of providers that nobody asks yet: all at once, each for at most
+/// `limit`. The demo model needs no probe.
 pub async fn probe(config: &llm::Config, mut choices: Vec<ModelChoice>, limit: Duration) -> Vec<Report> {
     let demo = DemoModel::new();
     choices.retain(|choice| !choice.models.contains(demo.origin()));

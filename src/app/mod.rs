@@ -182,8 +182,8 @@ impl App {
         self.auth.clone()
     }
 
-    /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is interrupted, and
-    /// everything is closed in order. `hurry` ends the drain time early.
+    /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is
+    /// interrupted, and everything is closed in order. `hurry` ends the drain time early.
     pub async fn serve(self, shutdown: impl Future<Output = ()>, hurry: impl Future<Output = ()>) {
         let abort = CancellationToken::new();
         let hurried = CancellationToken::new();

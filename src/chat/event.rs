@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::artifact::Artifact;
 use super::stream::Usage;
 
-/// One step of a run. The last of a run is always [`Self::Finished`], [`Self::Failed`], [`Self::Cancelled`] or [`Self::Interrupted`], and only the
-/// last.
+/// One step of a run. The last of a run is always [`Self::Finished`], [`Self::Failed`], [`Self::Cancelled`] or
+/// [`Self::Interrupted`], and only the last.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
     /// A model call begins; counted from 0.

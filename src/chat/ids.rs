@@ -1,4 +1,5 @@
-//! Identifiers, each its own type, made by parsing. None of them is a credential: every lookup is scoped by [`super::caller::Owner`].
+//! Identifiers, each its own type, made by parsing. None of them is a credential: every lookup is scoped by
+//! [`super::caller::Owner`].
 
 use std::fmt;
 

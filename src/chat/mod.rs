@@ -1,7 +1,8 @@
 //! The nouns of the product, vendor-neutral and wire-neutral: who calls, what was said, what the model streams,
 //! what the loop reports. Everything above speaks in these types.
 //!
-//! **Invariant:** pure data. No I/O, no async, no `Serialize`: whoever needs a wire or a row writes its own counterpart.
+//! **Invariant:** pure data. No I/O, no async, no `Serialize`: whoever needs a wire or a row writes its own
+//! counterpart.
 
 pub mod artifact;
 pub mod caller;

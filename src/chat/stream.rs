@@ -1,4 +1,5 @@
-//! What a provider streams to the loop. A provider's fold makes these from its vendor's events; the turn folds them into a message.
+//! What a provider streams to the loop. A provider's fold makes these from its vendor's events; the turn folds them
+//! into a message.
 
 use super::message::Replay;
 
@@ -58,7 +59,8 @@ pub enum ReplayOn {
     Alone,
 }
 
-/// Why a model stopped. Whether tools run is decided by [`Self::Stop`] and the presence of calls, never by a vendor's label.
+/// Why a model stopped. Whether tools run is decided by [`Self::Stop`] and the presence of calls, never by a vendor's
+/// label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
     /// It was done, or wants its tools run.

@@ -1,4 +1,5 @@
-//! The trail: what happened in a conversation, for people who look into it later. Written with what it tells of, never changed.
+//! The trail: what happened in a conversation, for people who look into it later. Written with what it tells of, never
+//! changed.
 
 use super::ids::{RunId, ToolCallId};
 use super::message::ModelOrigin;

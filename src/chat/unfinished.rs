@@ -1,5 +1,5 @@
-//! A turn whose calls were not all answered when its run ended, and how it is settled so that the history stays valid for any
-//! model: each call gets a result, and one that may have taken effect says so.
+//! A turn whose calls were not all answered when its run ended, and how it is settled so that the history stays valid
+//! for any model: each call gets a result, and one that may have taken effect says so.
 
 use super::ids::ToolCallId;
 use super::message::{AssistantMessage, Message};

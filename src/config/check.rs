@@ -16,7 +16,8 @@ use crate::runs::{Summariser, log};
 /// An hour: clocks that differ by more are broken, and a token must end some time.
 const MAX_LEEWAY_S: u64 = 3600;
 
-/// Seconds of a lease: longer than a few beats, and short enough that a dead process is noticed while somebody still waits.
+/// Seconds of a lease: longer than a few beats, and short enough that a dead process is noticed while somebody still
+/// waits.
 const LEASE_S: std::ops::RangeInclusive<u64> = 5..=300;
 
 /// Notes every problem of `config`.
@@ -161,8 +162,8 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     }
 }
 
-/// `[llm] provider` and its fallbacks, in order of trying, each once; what is no model is noted. Empty when the demo model
-/// answers.
+/// `[llm] provider` and its fallbacks, in order of trying, each once; what is no model is noted. Empty when the demo
+/// model answers.
 pub(super) fn asked_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
     let Some(provider) = llm.default_provider() else { return Vec::new() };
     let mut models = Vec::new();

@@ -1,7 +1,7 @@
 //! Configuration: the built-in defaults, then a file, then the environment; and the files of `config/` as domain types.
 //!
-//! Each module owns its section's type; this floor gathers them. **Invariant:** nothing else reads the environment, and every
-//! problem is reported, not just the first.
+//! Each module owns its section's type; this floor gathers them. **Invariant:** nothing else reads the environment, and
+//! every problem is reported, not just the first.
 
 pub mod assets;
 pub mod catalogue;
@@ -177,7 +177,8 @@ impl Config {
         check::summariser(self, &mut Vec::new())
     }
 
-    /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not for use.
+    /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not
+    /// for use.
     pub fn readable(sources: &Sources) -> Option<Self> {
         layers::read(sources, &mut Vec::new())
     }

@@ -1,4 +1,5 @@
-//! The native dialect: `POST /v1/agent/chat`, sections 1 and 2 of the Agent Chat Protocol (`docs/protocol/agent-chat.md`).
+//! The native dialect: `POST /v1/agent/chat`, sections 1 and 2 of the Agent Chat Protocol
+//! (`docs/protocol/agent-chat.md`).
 //!
 //! Thinking, tool inputs and tool results never reach these clients. Only `error` has keys beyond the documented ones.
 

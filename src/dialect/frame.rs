@@ -1,4 +1,5 @@
-//! One Server-Sent Event as bytes: an `id:` line where the stream can be continued, `event:` line, one `data:` line, blank line, LF only.
+//! One Server-Sent Event as bytes: an `id:` line where the stream can be continued, `event:` line, one `data:` line,
+//! blank line, LF only.
 
 use bytes::{BufMut, BytesMut};
 use serde::Serialize;
@@ -15,7 +16,8 @@ pub(super) fn write(out: &mut BytesMut, id: Option<u64>, event: &'static str, da
     out.put_slice(event.as_bytes());
     out.put_slice(b"\ndata: ");
     if let Err(error) = serde_json::to_writer((&mut *out).writer(), data) {
-        // Our frames are structs of strings, numbers and JSON values, which always serialise; a half frame must not go out.
+        // Our frames are structs of strings, numbers and JSON values, which always serialise; a half frame must not go
+        // out.
         tracing::error!(%error, event, "frame not written");
         out.truncate(start);
         return;

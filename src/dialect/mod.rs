@@ -43,8 +43,8 @@ pub struct RunIds {
 
 /// Turns one run's events into frames. Whatever brackets a protocol needs around segments is the encoder's state.
 pub trait Encoder: Send {
-    /// Appends the frames of `event`, possibly none, to `out`. Where the stream can be continued later, `id` is the event's
-    /// number, which the last of the frames carries.
+    /// Appends the frames of `event`, possibly none, to `out`. Where the stream can be continued later, `id` is the
+    /// event's number, which the last of the frames carries.
     fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut);
 
     /// Appends the frames that tell a reader that events are missing here, after which its stream ends.
@@ -53,8 +53,8 @@ pub trait Encoder: Send {
     /// Appends a frame that clients ignore, to keep the connection open while nothing flows.
     fn keep_alive(&mut self, out: &mut BytesMut);
 
-    /// Appends what tells a reader that this server is about to stop; with `come_back_ms`, that its stream ends here and goes on
-    /// elsewhere after so many milliseconds.
+    /// Appends what tells a reader that this server is about to stop; with `come_back_ms`, that its stream ends here
+    /// and goes on elsewhere after so many milliseconds.
     fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut);
 }
 

@@ -11,8 +11,8 @@ pub(super) enum Shape {
     Json,
 }
 
-/// The shape that the client likes best. It gets events unless it prefers JSON to them: libraries that add `application/json` to
-/// `*/*` do not mean it.
+/// The shape that the client likes best. It gets events unless it prefers JSON to them: libraries that add
+/// `application/json` to `*/*` do not mean it.
 pub(super) fn shape(headers: &HeaderMap) -> Shape {
     let accepts: Vec<&str> = headers
         .get_all(header::ACCEPT)

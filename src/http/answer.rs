@@ -50,7 +50,8 @@ struct ArtifactBody {
     payload: Value,
 }
 
-/// 202 with the run of a background request, which goes on by itself: as it is, or, where that cannot be read, with what is known of it.
+/// 202 with the run of a background request, which goes on by itself: as it is, or, where that cannot be read, with
+/// what is known of it.
 pub(super) async fn accepted(services: &Services, owner: &Owner, attached: &Attached) -> Response {
     let location = location(attached.run);
     match services.runs.find(owner, attached.run).await {
@@ -71,7 +72,8 @@ fn location(run: RunId) -> [(HeaderName, HeaderValue); 1] {
     [(header::LOCATION, header_value(&format!("/v1/agent/runs/{run}")))]
 }
 
-/// The run that the same request began before, the events of which cannot be read: as a document it is told from what the store has.
+/// The run that the same request began before, the events of which cannot be read: as a document it is told from what
+/// the store has.
 ///
 /// # Errors
 /// When it is wanted as a stream, still runs, or its answer is not on the newest branch.
@@ -124,8 +126,8 @@ async fn last_words(services: &Services, owner: &Owner, run: &RunRecord) -> Resu
     }))
 }
 
-/// 200 with the answer when the run has ended, however it did: `state` and `error` tell. Until then a line break goes out now and
-/// then, which JSON allows, so that no proxy takes the silence for a dead connection.
+/// 200 with the answer when the run has ended, however it did: `state` and `error` tell. Until then a line break goes
+/// out now and then, which JSON allows, so that no proxy takes the silence for a dead connection.
 pub(super) fn whole(services: &Services, owner: Owner, attached: Attached) -> Response {
     let waiting = Waiting { services: services.clone(), owner, attached, said: Said::default(), done: false };
     let body = Body::from_stream(stream::unfold(waiting, |mut waiting| async move {
@@ -225,8 +227,8 @@ enum Found {
     Unknown,
 }
 
-/// Where the run stands: as its stream said, which may be before the store knows; where the end is missing, as the store says, and then
-/// the answer may be incomplete.
+/// Where the run stands: as its stream said, which may be before the store knows; where the end is missing, as the
+/// store says, and then the answer may be incomplete.
 fn outcome(last: &Last, found: &Found) -> (RunState, Option<ErrorBody>) {
     match last {
         Last::End(AgentEvent::Failed(failure)) => (RunState::Failed, Some(ErrorBody::of(failure))),

@@ -72,7 +72,8 @@ pub(super) fn request(id: RequestId, headers: &HeaderMap, what: &str, body: &[u8
     Ok(Request { id: id.0, key: Some((key.to_owned(), digest(&SHA256, &asked).as_ref().to_vec())) })
 }
 
-/// The run as the client wants it: a stream of its events, its answer when it is there, or, of one in the background, where to look.
+/// The run as the client wants it: a stream of its events, its answer when it is there, or, of one in the background,
+/// where to look.
 ///
 /// # Errors
 /// When it did not start, or is an earlier one that cannot be read any more in that shape.

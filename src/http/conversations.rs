@@ -1,5 +1,5 @@
-//! `/v1/agent/conversations`: what users see of their conversations, and what they may do with them. What is no id, nobody's or
-//! another's is all the same 404.
+//! `/v1/agent/conversations`: what users see of their conversations, and what they may do with them. What is no id,
+//! nobody's or another's is all the same 404.
 
 use axum::Json;
 use axum::body::Bytes;

@@ -127,8 +127,8 @@ pub fn router(config: &Config, services: Services) -> Router {
         .layer(option_layer(cors(&config.cors_allowed_origins)))
 }
 
-/// CORS outside of everything else, so that preflights need no token and error answers carry the headers too. Without listed
-/// origins there is none.
+/// CORS outside of everything else, so that preflights need no token and error answers carry the headers too. Without
+/// listed origins there is none.
 fn cors(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
         return None;

@@ -39,7 +39,8 @@ pub(super) struct DecidedBody {
     saved_id: Option<String>,
 }
 
-/// 200 when done; 404 for another's preview, 409 when decided already, 422 for a bad body, 502 when the backend refused.
+/// 200 when done; 404 for another's preview, 409 when decided already, 422 for a bad body, 502 when the backend
+/// refused.
 pub(super) async fn decide(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

@@ -1,5 +1,5 @@
-//! `/v1/agent/runs/{run_id}`: a run apart from the request that began it: look at it, read it from any event on, cancel it, go on
-//! with it.
+//! `/v1/agent/runs/{run_id}`: a run apart from the request that began it: look at it, read it from any event on, cancel
+//! it, go on with it.
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
@@ -38,8 +38,8 @@ pub(super) struct Events {
     after: Option<String>,
 }
 
-/// The run's events after `Last-Event-ID`, or without it after `?after=`; from the first one without either. The header goes first: who
-/// connects again sends it with the URL of the first time. 204 when there are none
+/// The run's events after `Last-Event-ID`, or without it after `?after=`; from the first one without either. The header
+/// goes first: who connects again sends it with the URL of the first time. 204 when there are none
 /// and none will come; 400 for a cursor that is none of this run's, 410 for one whose events are not kept any more.
 pub(super) async fn events(
     State(services): State<Services>,

@@ -27,12 +27,12 @@ pub(super) const HEADERS: [(HeaderName, HeaderValue); 4] = [
 /// A piece of the body is sent once it has this many bytes, even when more events are ready.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// The shortest time between two pieces. A model that streams faster than this has its events sent together; one that does
-/// not is never delayed, since its last piece is longer ago.
+/// The shortest time between two pieces. A model that streams faster than this has its events sent together; one that
+/// does not is never delayed, since its last piece is longer ago.
 const PIECE_PAUSE: Duration = Duration::from_millis(1);
 
-/// When a reader whose stream ends with this server may come back, in milliseconds: each at another time, or all of them would
-/// come to the next server at once.
+/// When a reader whose stream ends with this server may come back, in milliseconds: each at another time, or all of
+/// them would come to the next server at once.
 const COME_BACK_MS: RangeInclusive<u32> = 500..=1500;
 
 /// How a run is shown to one reader.
@@ -51,8 +51,8 @@ struct Open {
     attached: Attached,
     view: View,
     buffer: BytesMut,
-    /// When the next piece may go out, soon after the last one; silence is measured from here. Events that a protocol does not
-    /// show do not count: a proxy would not see them either.
+    /// When the next piece may go out, soon after the last one; silence is measured from here. Events that a protocol
+    /// does not show do not count: a proxy would not see them either.
     next_piece: Instant,
     told_draining: bool,
     ended: bool,

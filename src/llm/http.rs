@@ -220,8 +220,8 @@ impl Endpoint {
         })
     }
 
-    /// The media type of a success with `headers`, where it is not the one that was asked for. Servers say anything of a
-    /// good stream, so only what cannot be one is refused: a page, and what this client cannot unpack.
+    /// The media type of a success with `headers`, where it is not the one that was asked for. Servers say anything of
+    /// a good stream, so only what cannot be one is refused: a page, and what this client cannot unpack.
     fn other_type(&self, headers: &HeaderMap) -> Result<Option<String>, ProviderError> {
         let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().trim();
         let encoding = value(CONTENT_ENCODING);
@@ -285,7 +285,8 @@ fn body_of(response: Response, first_byte: Option<Instant>, idle: Option<Duratio
     .boxed()
 }
 
-/// A body while it comes. Its one timer is not set anew for every piece: when it rings, it looks whether the time is really up.
+/// A body while it comes. Its one timer is not set anew for every piece: when it rings, it looks whether the time is
+/// really up.
 struct Incoming {
     response: Response,
     idle: Option<Duration>,

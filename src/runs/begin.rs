@@ -1,5 +1,5 @@
-//! How a run begins: its message is committed, then its task drives it. A conversation has one running run; what happens to a second
-//! one is its request's choice.
+//! How a run begins: its message is committed, then its task drives it. A conversation has one running run; what
+//! happens to a second one is its request's choice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +34,8 @@ use crate::chat::stream::Usage;
 /// How long a request waits for a run that is about to end.
 const MAKING_WAY: Duration = Duration::from_secs(5);
 
-/// How long a request waits for a run whose client may just be leaving: a user who stops an answer and asks the next thing at once
-/// must not be told that the conversation is busy.
+/// How long a request waits for a run whose client may just be leaving: a user who stops an answer and asks the next
+/// thing at once must not be told that the conversation is busy.
 const LEAVING: Duration = Duration::from_millis(500);
 
 /// How long a run that begins waits for room.
@@ -73,8 +73,9 @@ enum Asking {
 }
 
 impl Runs {
-    /// Starts a run and attaches to it, or attaches to the one that the same request began before. The user's message is committed when
-    /// this returns. Dropping this future cancels a run that has begun, like any reader that goes away: it is settled, not forgotten.
+    /// Starts a run and attaches to it, or attaches to the one that the same request began before. The user's message
+    /// is committed when this returns. Dropping this future cancels a run that has begun, like any reader that goes
+    /// away: it is settled, not forgotten.
     ///
     /// # Errors
     /// See [`StartError`].

@@ -1,4 +1,5 @@
-//! Who wants a run: how many read it here, when one was last seen to read it through another replica, and since when nobody does.
+//! Who wants a run: how many read it here, when one was last seen to read it through another replica, and since when
+//! nobody does.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,7 +1,8 @@
 //! Keeps the runs of this process alive and ends those of processes that died.
 //!
-//! Each second a process renews the leases of its runs, keeps what they said, and hears what others want of them; beside that, so
-//! that nothing holds it up, it ends runs whose lease is over, whoever ran them, and sees to logs and old records.
+//! Each second a process renews the leases of its runs, keeps what they said, and hears what others want of them;
+//! beside that, so that nothing holds it up, it ends runs whose lease is over, whoever ran them, and sees to logs and
+//! old records.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -160,8 +161,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Tells the owners of runs that are read here that somebody reads them, and ends the logs of those that have ended without
-    /// having said so.
+    /// Tells the owners of runs that are read here that somebody reads them, and ends the logs of those that have ended
+    /// without having said so.
     async fn watch(&self) -> Result<(), StoreError> {
         let followed = self.log.followed().await;
         if followed.is_empty() {

@@ -121,8 +121,8 @@ impl Live {
 }
 
 impl EventSink for Live {
-    /// Passes the event on to the log. A process that was paused finds its lease over, and that somebody else may have ended the
-    /// run: it says nothing more, but that.
+    /// Passes the event on to the log. A process that was paused finds its lease over, and that somebody else may have
+    /// ended the run: it says nothing more, but that.
     fn emit(&self, event: AgentEvent) {
         match &event {
             AgentEvent::TurnStarted { turn } => *self.said() = Said { turn: *turn, ..Said::default() },

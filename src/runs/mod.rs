@@ -1,9 +1,9 @@
-//! A run's life apart from its connection: begun, read by whoever may, stopped, drained at the end; and what is done about the runs
-//! of processes that died.
+//! A run's life apart from its connection: begun, read by whoever may, stopped, drained at the end; and what is done
+//! about the runs of processes that died.
 //!
-//! A run belongs to the process that was asked for it, which alone has its user's token. It writes a numbered [`log`] that readers
-//! follow, here or in another replica; what it says is in the store besides. While it lives its process renews its lease; when
-//! that ends, any process ends the run (`keeper`).
+//! A run belongs to the process that was asked for it, which alone has its user's token. It writes a numbered [`log`]
+//! that readers follow, here or in another replica; what it says is in the store besides. While it lives its process
+//! renews its lease; when that ends, any process ends the run (`keeper`).
 
 mod begin;
 pub mod config;
@@ -51,8 +51,8 @@ const BEGIN_AT_ONCE: usize = 4;
 /// How long a reader waits for a log that lags behind the one where it got its cursor.
 const LAG: Duration = Duration::from_secs(1);
 
-/// How long a request to cancel waits for the run to settle, which another replica hears of within two seconds; then it answers with the
-/// run as it is.
+/// How long a request to cancel waits for the run to settle, which another replica hears of within two seconds; then it
+/// answers with the run as it is.
 const SETTLING: Duration = Duration::from_millis(2500);
 
 /// Starts runs and owns their tasks.
@@ -237,8 +237,8 @@ impl Runs {
         Ok(Attached::new(of, Reader::new(ring, next, Sees::Kept), hold, is_over))
     }
 
-    /// Cancels a run wherever it runs, and returns it as it is after that; `None` when the owner has no such run. A run that has ended
-    /// stays as it is.
+    /// Cancels a run wherever it runs, and returns it as it is after that; `None` when the owner has no such run. A run
+    /// that has ended stays as it is.
     ///
     /// # Errors
     /// When the store failed.
@@ -256,7 +256,8 @@ impl Runs {
         self.find(owner, run).await
     }
 
-    /// Stops runs that were deleted with their conversation, as far as they live here, and has what they said forgotten.
+    /// Stops runs that were deleted with their conversation, as far as they live here, and has what they said
+    /// forgotten.
     pub fn deleted(&self, conversation: &ConversationId, runs: Vec<RunId>) {
         for run in &runs {
             if let Some(live) = self.live.get(*run) {

@@ -1,5 +1,5 @@
-//! Summaries of what no longer fits a conversation's history, made after a run has ended: nobody waits for one. What is not
-//! summarised is left out of the next run's history, as it would be without.
+//! Summaries of what no longer fits a conversation's history, made after a run has ended: nobody waits for one. What is
+//! not summarised is left out of the next run's history, as it would be without.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,8 +54,8 @@ enum Failed {
 }
 
 impl Summaries {
-    /// Summarises what no longer fits after `run`, which has ended and was answered by `model`, in a task of its own. It is given up when
-    /// the server drains; what fails is tried again after the next run.
+    /// Summarises what no longer fits after `run`, which has ended and was answered by `model`, in a task of its own.
+    /// It is given up when the server drains; what fails is tried again after the next run.
     pub(super) fn after(self: &Arc<Self>, run: RunId, of: Of, model: &ModelChoice) {
         let model = match &self.by {
             Summariser::Nobody => return,

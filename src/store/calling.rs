@@ -1,4 +1,5 @@
-//! The note of a turn whose write was sent off: serde's counterpart of [`Unfinished`], from which anybody can settle the turn.
+//! The note of a turn whose write was sent off: serde's counterpart of [`Unfinished`], from which anybody can settle
+//! the turn.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -7,7 +8,8 @@ use super::transcript::{IdRow, RecordError, decode, encode};
 use crate::chat::message::Message;
 use crate::chat::unfinished::Unfinished;
 
-/// An [`Unfinished`]. Its messages are kept raw: the reader's depth limit then counts each alone, as it does in their own rows.
+/// An [`Unfinished`]. Its messages are kept raw: the reader's depth limit then counts each alone, as it does in their
+/// own rows.
 #[derive(Serialize, Deserialize)]
 struct CallingRow<'a> {
     message: Box<RawValue>,

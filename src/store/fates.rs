@@ -1,4 +1,5 @@
-//! What became of a turn's calls, kept beside their results: whoever only shows a conversation need not read those, which may be long.
+//! What became of a turn's calls, kept beside their results: whoever only shows a conversation need not read those,
+//! which may be long.
 
 use super::transcript::RecordError;
 use super::view::fates;
@@ -8,7 +9,8 @@ use crate::chat::trail::CallFate;
 /// All fates, to find one by its name.
 const FATES: [CallFate; 4] = [CallFate::Done, CallFate::Failed, CallFate::NotRun, CallFate::Unknown];
 
-/// The fates of the calls that `message` answers as JSON text, `[["toolu_1", "done"]]`; `None` for what answers no calls.
+/// The fates of the calls that `message` answers as JSON text, `[["toolu_1", "done"]]`; `None` for what answers no
+/// calls.
 ///
 /// # Errors
 /// When they cannot be written as JSON.

@@ -9,8 +9,8 @@ use crate::agent::ports::store::StoreError;
 use crate::chat::ids::{PreviewId, RunId};
 use crate::chat::run::RunState;
 
-/// How long a call may take: five seconds for a connection and ten for the work, after which the database itself gives up. A
-/// server that stopped answering gives up nothing, so the time is kept here.
+/// How long a call may take: five seconds for a connection and ten for the work, after which the database itself gives
+/// up. A server that stopped answering gives up nothing, so the time is kept here.
 const CALL_WAIT: Duration = Duration::from_secs(15);
 
 /// What can go wrong.

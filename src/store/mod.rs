@@ -1,15 +1,15 @@
 //! Where runs, drafts and previews are kept: one database behind the ports of [`crate::agent::ports`].
 //!
-//! SQLite and PostgreSQL are asked the same: what is said to them stands once, in `sql/`, and is compiled twice, as a module
-//! of `sqlite` and as one of `postgres`. There `super` names the database's own: its connection, its store with `write()`,
-//! `readers()`, the same for leases, and `clock`, its locks (`take_turns`, `for_update!`, `skip_locked!`), its own time
-//! (`database_now!`, `later!`) and how it reads lists (`is_one_of!`, `progress_in!`). Code that is generic over sqlx's databases
-//! instead would carry dozens of bounds at every function. Statements number their parameters, `$1`, `$2` …, which both
-//! databases take. Opening, migrating and beginning a transaction are each database's own.
+//! SQLite and PostgreSQL are asked the same: what is said to them stands once, in `sql/`, and is compiled twice, as a
+//! module of `sqlite` and as one of `postgres`. There `super` names the database's own: its connection, its store with
+//! `write()`, `readers()`, the same for leases, and `clock`, its locks (`take_turns`, `for_update!`, `skip_locked!`),
+//! its own time (`database_now!`, `later!`) and how it reads lists (`is_one_of!`, `progress_in!`). Code that is generic
+//! over sqlx's databases instead would carry dozens of bounds at every function. Statements number their parameters,
+//! `$1`, `$2` …, which both databases take. Opening, migrating and beginning a transaction are each database's own.
 //!
-//! **Invariant:** every statement that reads or changes somebody's data names the owner's tenant and user; a run, which the
-//! ports name by its id alone, is looked up together with its owner first. What looks at nothing but times and processes names none:
-//! leases, and the removal of what has expired.
+//! **Invariant:** every statement that reads or changes somebody's data names the owner's tenant and user; a run, which
+//! the ports name by its id alone, is looked up together with its owner first. What looks at nothing but times and
+//! processes names none: leases, and the removal of what has expired.
 //! **Invariant:** a caller's token is never stored.
 
 mod calling;
@@ -53,7 +53,8 @@ pub struct Config {
     /// `sqlite://FILE`, made with its folder when missing, `sqlite::memory:` for a store that ends with the process, or
     /// `postgres://USER:PASSWORD@HOST/DATABASE`.
     pub url: String,
-    /// Connections to PostgreSQL, at least 1; calls beyond wait for their turn. Two more are the leases' own. SQLite has its own number.
+    /// Connections to PostgreSQL, at least 1; calls beyond wait for their turn. Two more are the leases' own. SQLite
+    /// has its own number.
     pub max_connections: u32,
 }
 

@@ -1,6 +1,7 @@
 //! A run's row as its owner may see it, and the words by which statements read one.
 //!
-//! Rows that the version before this schema wrote have no state: their outcome tells it, and each goes on from the run before it.
+//! Rows that the version before this schema wrote have no state: their outcome tells it, and each goes on from the run
+//! before it.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,8 @@ use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 
-/// Where the run `r` stands. Version 1 may also finish a run that it had begun before its schema was brought up to date.
+/// Where the run `r` stands. Version 1 may also finish a run that it had begun before its schema was brought up to
+/// date.
 macro_rules! run_state {
     () => {
         "CASE WHEN r.state IS NULL THEN COALESCE(r.outcome, 'interrupted')

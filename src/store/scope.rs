@@ -19,8 +19,8 @@ impl From<&Owner> for Scope {
     }
 }
 
-/// `text` for a column that holds neither JSON nor an id of ours. PostgreSQL takes no NUL in a text, and tokens may name a
-/// user with one: NUL becomes U+0001 `0`, and U+0001 becomes U+0001 `1`, so that two names never become one.
+/// `text` for a column that holds neither JSON nor an id of ours. PostgreSQL takes no NUL in a text, and tokens may
+/// name a user with one: NUL becomes U+0001 `0`, and U+0001 becomes U+0001 `1`, so that two names never become one.
 pub(super) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains(['\0', '\u{1}']) {
         Cow::Owned(text.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0"))

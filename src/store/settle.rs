@@ -17,8 +17,8 @@ pub(super) struct Settled {
     pub(super) trail: Vec<Happened>,
 }
 
-/// A turn with calls, the number of which is `turn`: each call has a result, and an entry that says what became of it. The entries of
-/// those that were answered before went with the process.
+/// A turn with calls, the number of which is `turn`: each call has a result, and an entry that says what became of it.
+/// The entries of those that were answered before went with the process.
 pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
     let calls: Vec<ToolCall> = unfinished.message.calls().cloned().collect();
     let mut trail = vec![model_turn(turn, &unfinished.message, FinishReason::Stop.name())];
@@ -36,8 +36,9 @@ pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
     Settled { messages: messages.into(), trail }
 }
 
-/// A turn that still streamed: its text, in pieces as they were kept, said by whoever gave the newest answer of the run. Each piece
-/// begins where the one before it ends; what comes after one that does not is left out, since words would be missing or twice.
+/// A turn that still streamed: its text, in pieces as they were kept, said by whoever gave the newest answer of the
+/// run. Each piece begins where the one before it ends; what comes after one that does not is left out, since words
+/// would be missing or twice.
 ///
 /// # Errors
 /// When a piece is no JSON text.

@@ -28,11 +28,12 @@ pub(super) struct Sized {
     pub(super) is_whole: bool,
 }
 
-/// The last run that the next summary covers, of the runs that none covers yet, oldest first; `None` when they fit into `history_bytes` or
-/// none can be covered.
+/// The last run that the next summary covers, of the runs that none covers yet, oldest first; `None` when they fit into
+/// `history_bytes` or none can be covered.
 ///
-/// The newest run stays in any case, and those before it that fit half of the room with it, so that one summary serves several runs. A
-/// summary covers no more than `history_bytes` at once, so that it can be made; what is left comes next.
+/// The newest run stays in any case, and those before it that fit half of the room with it, so that one summary serves
+/// several runs. A summary covers no more than `history_bytes` at once, so that it can be made; what is left comes
+/// next.
 pub(super) fn cut(runs: &[Sized], history_bytes: usize) -> Option<i64> {
     let sum = |runs: &[Sized]| runs.iter().fold(0_usize, |sum, run| sum.saturating_add(run.bytes));
     if sum(runs) <= history_bytes {

@@ -171,8 +171,8 @@ impl BackendError {
         self.has_status(StatusCode::FORBIDDEN)
     }
 
-    /// Whether the backend itself said no, or was never reached, so that nothing was changed. After any other failure a write may
-    /// or may not have happened.
+    /// Whether the backend itself said no, or was never reached, so that nothing was changed. After any other failure a
+    /// write may or may not have happened.
     pub fn proves_nothing_was_done(&self) -> bool {
         match self {
             Self::BadSegment(_) => true,

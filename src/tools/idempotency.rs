@@ -9,9 +9,9 @@ use crate::chat::ids::{RunId, ToolCallId};
 /// 128 bytes of a call's id stay readable: with the run's id that is far below the 255 that backends accept.
 const MAX_ID_BYTES: usize = 128;
 
-/// `<run id>.<call id>`. The ids of calls are the models' own, of any length and alphabet: one that a header cannot carry, or
-/// that is too long, is replaced by `~` and its SHA-256 in hex. No readable id begins so, and different calls keep
-/// different keys.
+/// `<run id>.<call id>`. The ids of calls are the models' own, of any length and alphabet: one that a header cannot
+/// carry, or that is too long, is replaced by `~` and its SHA-256 in hex. No readable id begins so, and different calls
+/// keep different keys.
 pub fn key(run: RunId, call: &ToolCallId) -> String {
     let id = call.as_str();
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');

@@ -1,7 +1,8 @@
 //! The tools: what the model may call, run against the REST backend with the caller's own token.
 //!
 //! A tool is a definition (`config/tools/*.json`: name, description, schema) and a handler here, joined by name in
-//! [`executor::Toolbox`]. A definition that declares its `request` is handled by [`rest::RestTool`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
+//! [`executor::Toolbox`]. A definition that declares its `request` is handled by [`rest::RestTool`]. Handlers get
+//! arguments that are already a JSON object and fail with a [`ToolError`].
 
 pub mod args;
 pub mod backend;
@@ -48,9 +49,9 @@ pub trait Tool: Send + Sync {
     /// Whatever the model should read as `{"error": …}`.
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError>;
 
-    /// What a second, equal call could do. The shipped tools fetch, compute, or keep something in our own store: a draft
-    /// that is changed again is the conversation's own and expires, and a second preview is a second question to the user,
-    /// who alone decides what is saved. So repeating any of them harms nobody, and all of them read.
+    /// What a second, equal call could do. The shipped tools fetch, compute, or keep something in our own store: a
+    /// draft that is changed again is the conversation's own and expires, and a second preview is a second question to
+    /// the user, who alone decides what is saved. So repeating any of them harms nobody, and all of them read.
     fn effect(&self) -> Effect {
         Effect::Read
     }

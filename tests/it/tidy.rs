@@ -1,5 +1,5 @@
-//! The architecture, held by a test: who may import whom, who may know what, how long a file may be. `docs/ARCHITECTURE.md`
-//! tells the same; change both together.
+//! The architecture, held by a test: who may import whom, who may know what, how long a file may be.
+//! `docs/ARCHITECTURE.md` tells the same; change both together.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -45,8 +45,9 @@ pub trait ConversationStore: Send + Sync {
         title: &str,
     ) -> Result<Option<ConversationHead>, StoreError>;
 
-    /// Deletes the conversation with its runs, messages, summaries, trail, drafts and previews. All its runs, so that what else is
-    /// kept of them can be forgotten; owners of live ones find them gone. `None` when there was no such conversation.
+    /// Deletes the conversation with its runs, messages, summaries, trail, drafts and previews. All its runs, so that
+    /// what else is kept of them can be forgotten; owners of live ones find them gone. `None` when there was no such
+    /// conversation.
     ///
     /// # Errors
     /// When it could not be committed.
@@ -73,9 +74,10 @@ pub trait ConversationStore: Send + Sync {
 /// Keeps summaries of what no longer fits.
 #[async_trait]
 pub trait SummaryStore: Send + Sync {
-    /// What the next run after `run` would leave out of its history with `history_bytes` of room and is not covered by a summary
-    /// yet, with the summary it goes on from; `None` when everything fits or is covered. Leaves the newer half of the room out of it, so
-    /// that one summary serves several runs; never the newest run, and at most `history_bytes` or one run at a time, oldest first.
+    /// What the next run after `run` would leave out of its history with `history_bytes` of room and is not covered by
+    /// a summary yet, with the summary it goes on from; `None` when everything fits or is covered. Leaves the newer
+    /// half of the room out of it, so that one summary serves several runs; never the newest run, and at most
+    /// `history_bytes` or one run at a time, oldest first.
     ///
     /// # Errors
     /// When it could not be read.

@@ -1,7 +1,8 @@
 //! The leases' port: who runs what, who is still there, and what became of the runs of those who are not.
 //!
-//! A run belongs to the process that was asked for it, for good: nobody else has its user's token. What can be taken away is its
-//! life. A process says again and again that it lives ([`Leases::beat`]); runs of one that does not are ended by any other.
+//! A run belongs to the process that was asked for it, for good: nobody else has its user's token. What can be taken
+//! away is its life. A process says again and again that it lives ([`Leases::beat`]); runs of one that does not are
+//! ended by any other.
 
 use async_trait::async_trait;
 
@@ -12,30 +13,32 @@ use crate::chat::ids::RunId;
 /// Keeps the leases of live runs. Times are the database's own, so that replicas need not agree about the clock.
 #[async_trait]
 pub trait Leases: Send + Sync {
-    /// Renews the leases of the live runs that `progress` names, by `lease_ms` from now, keeps what they said since their last
-    /// commit, and tells of each how it stands. A run that its process does not name is not renewed: nobody drives it, and
-    /// its lease ends it.
+    /// Renews the leases of the live runs that `progress` names, by `lease_ms` from now, keeps what they said since
+    /// their last commit, and tells of each how it stands. A run that its process does not name is not renewed: nobody
+    /// drives it, and its lease ends it.
     ///
     /// # Errors
     /// When it could not be committed; then the leases run on.
     async fn beat(&self, replica: &str, lease_ms: i64, progress: &[Progress]) -> Result<Vec<Notice>, StoreError>;
 
-    /// Ends all runs whose lease is over as interrupted: their unfinished turns are settled into messages, what they had said
-    /// is kept, the trail tells it.
+    /// Ends all runs whose lease is over as interrupted: their unfinished turns are settled into messages, what they
+    /// had said is kept, the trail tells it.
     ///
     /// # Errors
     /// When it could not be committed; each run is ended by itself.
     async fn reap(&self) -> Result<Vec<RunId>, StoreError>;
 
-    /// Notes that somebody reads these runs here, for five seconds, so that their owners do not take them for forsaken; and
-    /// tells which of them ended three seconds ago or longer, or are gone: by then their owners have said so, if they could.
+    /// Notes that somebody reads these runs here, for five seconds, so that their owners do not take them for forsaken;
+    /// and tells which of them ended three seconds ago or longer, or are gone: by then their owners have said so, if
+    /// they could.
     ///
     /// # Errors
     /// When it could not be done.
     async fn watch(&self, runs: &[RunId]) -> Result<Vec<EndedRun>, StoreError>;
 
-    /// Removes what is older than it has to be: trail entries of before `trail_before_ms` (milliseconds since the Unix epoch, `None`
-    /// keeps all), idempotency keys older than a day. A bounded part at a time; returns whether more is left.
+    /// Removes what is older than it has to be: trail entries of before `trail_before_ms` (milliseconds since the Unix
+    /// epoch, `None` keeps all), idempotency keys older than a day. A bounded part at a time; returns whether more is
+    /// left.
     ///
     /// # Errors
     /// When it could not be done.
@@ -69,8 +72,8 @@ pub struct Progress {
 /// A piece of a turn's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Where in the turn's text it begins, in bytes. A piece that begins where another one did takes its place: that one was kept,
-    /// and nobody heard of it.
+    /// Where in the turn's text it begins, in bytes. A piece that begins where another one did takes its place: that
+    /// one was kept, and nobody heard of it.
     pub at: u64,
     /// The words.
     pub text: String,

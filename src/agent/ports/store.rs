@@ -1,7 +1,8 @@
-//! The runs' port: a run's life in the store, from its question to its end. What was said is durable and scoped by owner.
+//! The runs' port: a run's life in the store, from its question to its end. What was said is durable and scoped by
+//! owner.
 //!
-//! Runs of a conversation form a tree: each run goes on from a message of another one, or from the beginning. The messages on
-//! the way from the root to a run are its history.
+//! Runs of a conversation form a tree: each run goes on from a message of another one, or from the beginning. The
+//! messages on the way from the root to a run are its history.
 
 use async_trait::async_trait;
 
@@ -21,11 +22,11 @@ pub const CONTINUE_REQUEST: &str = "[Your previous answer was interrupted. Go on
 
 /// Keeps runs and what was said in them.
 ///
-/// Each run's messages stay together, so that the transcript is valid for a model whatever happened: an assistant message
-/// with calls is only ever kept together with all its results.
+/// Each run's messages stay together, so that the transcript is valid for a model whatever happened: an assistant
+/// message with calls is only ever kept together with all its results.
 ///
-/// **Invariant:** only a live run changes. A run that has ended, or is gone, refuses everything with [`StoreError::RunEnded`]:
-/// whoever was paused beyond the lease, and comes back, can do nothing any more.
+/// **Invariant:** only a live run changes. A run that has ended, or is gone, refuses everything with
+/// [`StoreError::RunEnded`]: whoever was paused beyond the lease, and comes back, can do nothing any more.
 #[async_trait]
 pub trait RunStore: Send + Sync {
     /// Begins a run: makes the conversation if the owner has none of that id, and commits the user's message together
@@ -42,8 +43,8 @@ pub trait RunStore: Send + Sync {
     /// When it has ended meanwhile, or the store failed.
     async fn promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, StoreError>;
 
-    /// Notes, before it is sent, a write that a tool is about to do, with the turn as it stands: should nobody come back
-    /// from it, the turn is settled from this note.
+    /// Notes, before it is sent, a write that a tool is about to do, with the turn as it stands: should nobody come
+    /// back from it, the turn is settled from this note.
     ///
     /// # Errors
     /// When it was dispatched before, the run has ended, or it could not be committed: then it must not be sent.
@@ -68,8 +69,8 @@ pub trait RunStore: Send + Sync {
     /// When the store failed.
     async fn find_run(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Asks whoever runs it to cancel a run, and ends one that nobody has begun. Returns the run as it is then; one that has
-    /// ended stays as it is.
+    /// Asks whoever runs it to cancel a run, and ends one that nobody has begun. Returns the run as it is then; one
+    /// that has ended stays as it is.
     ///
     /// # Errors
     /// When it could not be committed.
@@ -113,11 +114,12 @@ pub enum Question<'a> {
     Ask {
         /// The message.
         ask: &'a Ask,
-        /// The message it follows. With [`Ask::Again`]: the user message to answer again, or an answer whose question is meant.
+        /// The message it follows. With [`Ask::Again`]: the user message to answer again, or an answer whose question
+        /// is meant.
         parent: Option<Parent>,
     },
-    /// An earlier run of this conversation that did not end well goes on: from what it said, or, if it said nothing, by answering its
-    /// question again.
+    /// An earlier run of this conversation that did not end well goes on: from what it said, or, if it said nothing, by
+    /// answering its question again.
     Continue(RunId),
 }
 
@@ -146,8 +148,8 @@ pub enum Begun {
 pub struct RunStart {
     /// The summary of what lies before the history, where that was left out.
     pub summary: Option<String>,
-    /// The newest earlier messages that fit, oldest first; begins with a user message and holds no half of a tool pair. Of a
-    /// run that fits only in part its question is there, and its newest turns.
+    /// The newest earlier messages that fit, oldest first; begins with a user message and holds no half of a tool pair.
+    /// Of a run that fits only in part its question is there, and its newest turns.
     pub history: Vec<Message>,
     /// The message that was committed.
     pub message: UserMessage,

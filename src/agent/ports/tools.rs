@@ -28,7 +28,8 @@ pub struct ToolContext<'a> {
     pub conversation: &'a ConversationId,
     /// The run, for logs and for the key of a write.
     pub run: RunId,
-    /// The call; a tool always has it. A run has none to give, and the executor takes it from the call that it executes.
+    /// The call; a tool always has it. A run has none to give, and the executor takes it from the call that it
+    /// executes.
     pub call: Option<&'a ToolCallId>,
     /// The screen state the request brought; untrusted. Tools take ids from it that the model left out.
     pub context: Option<&'a Map<String, Value>>,

@@ -80,8 +80,8 @@ struct Tools {
     declared: BTreeSet<String>,
 }
 
-/// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that name
-/// is built in.
+/// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that
+/// name is built in.
 ///
 /// # Errors
 /// Every problem at once.

@@ -8,8 +8,8 @@ use crate::tools::backend::Verb;
 use crate::tools::rest::path::PathTemplate;
 use crate::tools::rest::{Arguments, RestRequest};
 
-/// The call that `entry` of the tool `tool` in the file at `path` describes; `None` when something is wrong with it, all of
-/// which is noted. Read by hand, so that each mistake is found and has the tool's name.
+/// The call that `entry` of the tool `tool` in the file at `path` describes; `None` when something is wrong with it,
+/// all of which is noted. Read by hand, so that each mistake is found and has the tool's name.
 pub(super) fn request(
     path: &str,
     tool: &str,

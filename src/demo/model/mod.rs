@@ -1,9 +1,11 @@
-//! The built-in demo model: a rule-based stand-in for a language model that needs no key and no network, so that a newcomer
-//! can walk through the product at once. A message is read into intents (`intents`), each intent is a script over the
-//! tools (`workflow`, `drafts`, `tables`), and what a script wants next is streamed like a real model's turn (`stream`).
+//! The built-in demo model: a rule-based stand-in for a language model that needs no key and no network, so that a
+//! newcomer can walk through the product at once. A message is read into intents (`intents`), each intent is a script
+//! over the tools (`workflow`, `drafts`, `tables`), and what a script wants next is streamed like a real model's turn
+//! (`stream`).
 //!
-//! A script is plain code from its first tool call to its last word. Every turn it runs again from its beginning: calls that
-//! this run has already made give their results back at once, and the first one that has not been made yet ends the turn.
+//! A script is plain code from its first tool call to its last word. Every turn it runs again from its beginning: calls
+//! that this run has already made give their results back at once, and the first one that has not been made yet ends
+//! the turn.
 //!
 //! **Invariant:** `answer::answer` is a pure function of the request: no state, clock or chance between turns.
 //! **Invariant:** only offered tools are called, and no tool result, whatever its shape, can make it fail.

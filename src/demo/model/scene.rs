@@ -1,5 +1,5 @@
-//! What the model sees when a turn begins: the user's words, what this run has done so far, what the screen shows, and what
-//! earlier messages left behind. Scripts ask it for tool results; a result that is not there yet ends the turn.
+//! What the model sees when a turn begins: the user's words, what this run has done so far, what the screen shows, and
+//! what earlier messages left behind. Scripts ask it for tool results; a result that is not there yet ends the turn.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! A summary by rule: what the user asked, in the user's own words. The transcript is plain text, each message under a head such as
-//! `User: `, later lines indented.
+//! A summary by rule: what the user asked, in the user's own words. The transcript is plain text, each message under a
+//! head such as `User: `, later lines indented.
 
 use super::answer::Answer;
 use crate::agent::ports::conversations::SUMMARY_INSTRUCTIONS;

@@ -37,9 +37,10 @@ pub trait EventLog: Send + Sync {
     /// When nobody can tell now.
     async fn find(&self, run: RunId) -> Result<Option<Arc<Ring>>, LogError>;
 
-    /// Ends the log of a run whose owner is gone, or cannot say so, with `end`, a terminal event; afterwards that owner's appends
-    /// are refused. Where `at` is given, it is the number of that event, and a log that does not have all events before it is given up
-    /// instead, so that nobody takes a part for the whole. A log that has its end keeps it; a log that is not kept stays so.
+    /// Ends the log of a run whose owner is gone, or cannot say so, with `end`, a terminal event; afterwards that
+    /// owner's appends are refused. Where `at` is given, it is the number of that event, and a log that does not have
+    /// all events before it is given up instead, so that nobody takes a part for the whole. A log that has its end
+    /// keeps it; a log that is not kept stays so.
     ///
     /// # Errors
     /// When it could not be done now; it can be repeated.
@@ -54,10 +55,10 @@ pub trait EventLog: Send + Sync {
     /// Ends what it does by itself, when nothing is written or read any more.
     async fn close(&self);
 
-    /// Forgets logs at once: from now on nobody finds them, and they do not come back, whatever their owners still say. Who reads
-    /// one already, and it has no end yet, reads on to the end that its writer gives it here; at other replicas they are told that
-    /// the run was cancelled, where they had all that was said before, or that they lost their place. A log without a writer has
-    /// nothing more to say, and loses its readers.
+    /// Forgets logs at once: from now on nobody finds them, and they do not come back, whatever their owners still say.
+    /// Who reads one already, and it has no end yet, reads on to the end that its writer gives it here; at other
+    /// replicas they are told that the run was cancelled, where they had all that was said before, or that they lost
+    /// their place. A log without a writer has nothing more to say, and loses its readers.
     async fn forget(&self, runs: &[RunId]);
 }
 

@@ -94,8 +94,8 @@ impl Ring {
         self.lock().next_id()
     }
 
-    /// The number after the last event that other replicas have too: what a client may be told, since it may ask any of them.
-    /// Where they have been out of reach for long, it is the next one's.
+    /// The number after the last event that other replicas have too: what a client may be told, since it may ask any of
+    /// them. Where they have been out of reach for long, it is the next one's.
     pub fn kept_next(&self) -> u64 {
         self.lock().kept
     }
@@ -219,8 +219,8 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// Ends the ring for a writer that is gone. Where the end is not number `at`, the ring is not whole, and its readers are lost.
-    /// Nothing happens after an end. Tells whether this is its end.
+    /// Ends the ring for a writer that is gone. Where the end is not number `at`, the ring is not whole, and its
+    /// readers are lost. Nothing happens after an end. Tells whether this is its end.
     pub(super) fn seal(&self, end: AgentEvent, at: Option<u64>) -> bool {
         let sealed = {
             let mut state = self.lock();

@@ -1,11 +1,13 @@
-//! The store on PostgreSQL: a pool of connections that any number of processes may share a database through. A commit has
-//! happened when somebody hears of it, and a future that is dropped midway leaves nothing behind.
+//! The store on PostgreSQL: a pool of connections that any number of processes may share a database through. A commit
+//! has happened when somebody hears of it, and a future that is dropped midway leaves nothing behind.
 //!
-//! **Invariant:** transactions that write run `READ COMMITTED`, whatever the server's default: each statement sees what was committed
-//! before it, and no statement fails because somebody else was quicker. So whoever reads first and writes then has to hold
-//! what was read: by a change (`begin_run` changes its conversation first), by `for_update!`, or by [`take_turns`].
+//! **Invariant:** transactions that write run `READ COMMITTED`, whatever the server's default: each statement sees what
+//! was committed before it, and no statement fails because somebody else was quicker. So whoever reads first and writes
+//! then has to hold what was read: by a change (`begin_run` changes its conversation first), by `for_update!`, or by
+//! [`take_turns`].
 
-/// What makes a `SELECT` hold its rows until the transaction ends. Rows that refer to them can still be added meanwhile.
+/// What makes a `SELECT` hold its rows until the transaction ends. Rows that refer to them can still be added
+/// meanwhile.
 macro_rules! for_update {
     () => {
         " FOR NO KEY UPDATE"
@@ -33,8 +35,8 @@ macro_rules! later {
     };
 }
 
-/// Whether the column before it is one of the texts in a parameter that holds a JSON list of them. As an array, so that each is looked up
-/// whatever the planner believes of the table.
+/// Whether the column before it is one of the texts in a parameter that holds a JSON list of them. As an array, so that
+/// each is looked up whatever the planner believes of the table.
 macro_rules! is_one_of {
     ($list:literal) => {
         concat!(" = ANY (ARRAY(SELECT json_array_elements_text(CAST(", $list, " AS json))))")
@@ -85,7 +87,8 @@ const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// Runs, drafts and previews in one PostgreSQL database.
 pub(super) struct PostgresStore {
     pool: PgPool,
-    /// Connections of the leases' own: whoever is still alive has to be able to say so, however many others wait for their turn.
+    /// Connections of the leases' own: whoever is still alive has to be able to say so, however many others wait for
+    /// their turn.
     leases: PgPool,
     stuck: Stuck,
     clock: Arc<dyn Clock>,
@@ -131,8 +134,8 @@ impl PostgresStore {
     }
 }
 
-/// Makes transactions of one owner that count `what` first and insert then wait for each other: until this one ends, another
-/// that comes here with the same words waits. Others whose hash is the same wait too, in vain and not for long.
+/// Makes transactions of one owner that count `what` first and insert then wait for each other: until this one ends,
+/// another that comes here with the same words waits. Others whose hash is the same wait too, in vain and not for long.
 async fn take_turns(connection: &mut Connection, what: &'static str, scope: &Scope) -> Result<(), sqlx::Error> {
     // Two numbers: locks of one number are another space, in which the migrations have theirs.
     sqlx::query("SELECT pg_advisory_xact_lock(hashtext($1), hashtext($2))")

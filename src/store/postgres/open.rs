@@ -25,12 +25,12 @@ const LEASE_CONNECTIONS: u32 = 2;
 /// How long a call waits for a connection, and how long the first one may take.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a connection that comes back gets to answer; one that does not is given up, so that a server that is gone does
-/// not keep the pool's places.
+/// How long a connection that comes back gets to answer; one that does not is given up, so that a server that is gone
+/// does not keep the pool's places.
 const RETURN_WAIT: Duration = Duration::from_secs(5);
 
-/// What every connection asks of the server: no statement takes longer than ten seconds, and a transaction whose process has
-/// stopped does not hold its rows for ever.
+/// What every connection asks of the server: no statement takes longer than ten seconds, and a transaction whose
+/// process has stopped does not hold its rows for ever.
 const SESSION: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s'";
 
 /// A migration takes as long as it takes. It waits for other processes that migrate, and for locks on tables, a minute.
@@ -62,7 +62,8 @@ impl PostgresStore {
     /// The store in the database that `config` names, its schema brought up to date.
     pub(in crate::store) async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let options = options(&config.url)?;
-        // Not through the pool, which would try a server that is not there again and again, and then only say that it took long.
+        // Not through the pool, which would try a server that is not there again and again, and then only say that it
+        // took long.
         let first = timeout(CONNECT_WAIT, PgConnection::connect_with(&options)).await;
         let first = first.unwrap_or_else(|_| Err(no_answer())).map_err(OpenError::Database)?;
         prepare(first).await?;
@@ -73,7 +74,8 @@ impl PostgresStore {
     }
 }
 
-/// So many connections. How long statements and turns take is told by our own limits; sqlx would log kilobytes for each.
+/// So many connections. How long statements and turns take is told by our own limits; sqlx would log kilobytes for
+/// each.
 fn pool(connections: u32) -> PgPoolOptions {
     let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WAIT);
     let pool = pool.acquire_slow_threshold(CONNECT_WAIT * 2);
@@ -93,7 +95,8 @@ fn no_answer() -> sqlx::Error {
     sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())
 }
 
-/// How to connect. What the URL leaves open comes from the usual variables (`PGPASSWORD`, `PGSSLMODE` …) and `~/.pgpass`.
+/// How to connect. What the URL leaves open comes from the usual variables (`PGPASSWORD`, `PGSSLMODE` …) and
+/// `~/.pgpass`.
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
     let not_understood = |error| OpenError::Url(sqlx::Error::Configuration(Box::new(error)));
     let parsed = Url::parse(url).map_err(not_understood)?;
@@ -109,8 +112,8 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
     })
 }
 
-/// Brings the schema up to date; processes that start at once wait for each other. A schema that is up to date is not written
-/// to, so a server that only reads for now does not keep this one from starting.
+/// Brings the schema up to date; processes that start at once wait for each other. A schema that is up to date is not
+/// written to, so a server that only reads for now does not keep this one from starting.
 async fn prepare(mut connection: PgConnection) -> Result<(), OpenError> {
     sqlx::raw_sql(MIGRATION_SESSION).execute(&mut connection).await.map_err(OpenError::Database)?;
     let known = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();

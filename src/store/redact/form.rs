@@ -1,4 +1,5 @@
-//! Secrets that are known by their own look, whatever stands around them: keys of services, web tokens, credentials behind a scheme.
+//! Secrets that are known by their own look, whatever stands around them: keys of services, web tokens, credentials
+//! behind a scheme.
 
 /// How keys of well-known services begin, and how many characters follow at least.
 const KEY_PREFIXES: [(&str, usize); 25] = [

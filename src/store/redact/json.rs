@@ -1,4 +1,5 @@
-//! JSON that stands in a text, whole, cut off or between other words: looked at where it stands, so that what is no secret stays byte by byte.
+//! JSON that stands in a text, whole, cut off or between other words: looked at where it stands, so that what is no
+//! secret stays byte by byte.
 
 use std::borrow::Cow;
 

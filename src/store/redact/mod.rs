@@ -1,5 +1,5 @@
-//! Takes secrets out of what is written to the trail: values of fields that are named like secrets, and pieces of text that look like
-//! them, also in JSON that stands inside a text, as results of tools do.
+//! Takes secrets out of what is written to the trail: values of fields that are named like secrets, and pieces of text
+//! that look like them, also in JSON that stands inside a text, as results of tools do.
 //!
 //! It knows forms, not secrets: what has neither the name nor the look of one stays.
 
@@ -18,7 +18,8 @@ use serde_json::{Map, Value};
 
 use cut::REDACTED;
 
-/// Values within values, those in texts too: more than is read of any. What is deeper in a value goes, and in a text is text.
+/// Values within values, those in texts too: more than is read of any. What is deeper in a value goes, and in a text is
+/// text.
 const DEPTH: u32 = 160;
 
 /// Takes secrets out of `value`.

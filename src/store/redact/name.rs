@@ -1,4 +1,5 @@
-//! Which names are a secret's. A name is taken as its words, so that `x-api-key`, `apiKey` and `API_KEY` are one, and `pin` is not in `spin`.
+//! Which names are a secret's. A name is taken as its words, so that `x-api-key`, `apiKey` and `API_KEY` are one, and
+//! `pin` is not in `spin`.
 
 /// How surely what has such a name is a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

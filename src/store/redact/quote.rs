@@ -1,4 +1,5 @@
-//! Quotes in a text, also where the text around was quoted itself, so that backslashes stand before each: `\"` in JSON in a string.
+//! Quotes in a text, also where the text around was quoted itself, so that backslashes stand before each: `\"` in JSON
+//! in a string.
 
 /// A quote that begins something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -177,7 +177,8 @@ impl SqlStore {
     }
 }
 
-/// The body as text. It is read once here: a body that steps have nested too deeply is refused while the old one stands.
+/// The body as text. It is read once here: a body that steps have nested too deeply is refused while the old one
+/// stands.
 fn encode(body: &Value) -> Result<String, Fault> {
     let text = body.to_string();
     decode(&text)?;

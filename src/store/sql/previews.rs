@@ -122,8 +122,8 @@ impl SqlStore {
         Ok(Claim::Won(Box::new(Preview { id, conversation, change })))
     }
 
-    /// Ends a claim with a decision. A decision that is there already may be written again, so that whoever did not hear
-    /// of its commit can repeat it.
+    /// Ends a claim with a decision. A decision that is there already may be written again, so that whoever did not
+    /// hear of its commit can repeat it.
     async fn try_settle_preview(&self, scope: &Scope, id: PreviewId, decided: &Decided) -> Result<(), Fault> {
         let decision = encode_decided(decided)?;
         let state = match decided.verdict {

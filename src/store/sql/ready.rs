@@ -28,8 +28,8 @@ impl Store for SqlStore {
 }
 
 impl SqlStore {
-    /// Takes the right to write and gives it back. Nothing goes to the disk, so that whoever may ask cannot wear it out; a
-    /// full disk shows at the next commit.
+    /// Takes the right to write and gives it back. Nothing goes to the disk, so that whoever may ask cannot wear it
+    /// out; a full disk shows at the next commit.
     async fn probe(&self) -> Result<(), sqlx::Error> {
         let mut transaction = self.write().await?;
         // A transaction may begin on a database that may only be read; a change that touches no row finds out.

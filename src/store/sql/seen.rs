@@ -1,8 +1,8 @@
 //! Which messages of a conversation a user sees, and how many they are.
 //!
-//! A run keeps how many there were on its branch before it (`seen_before`), known when it starts to run, and how many are its own
-//! (`seen_own`), known when it has ended. So the newest run tells the conversation's number. Runs that keep none, because they live,
-//! never ran or are version 1's, are counted.
+//! A run keeps how many there were on its branch before it (`seen_before`), known when it starts to run, and how many
+//! are its own (`seen_own`), known when it has ended. So the newest run tells the conversation's number. Runs that keep
+//! none, because they live, never ran or are version 1's, are counted.
 
 use super::Connection;
 use crate::agent::ports::store::CONTINUE_REQUEST;
@@ -13,9 +13,9 @@ use crate::store::record::run_parent;
 use crate::store::scope::Scope;
 use crate::store::transcript::{self, RecordError};
 
-/// Whether a user sees the message `m` of the run `r`: the question that begins a run, unless the server asked it in the user's
-/// place, to go on with another run, and every answer but one that the loop itself has refused, after which it asks again in the user's
-/// place. The parameter is [`asked_by_server`].
+/// Whether a user sees the message `m` of the run `r`: the question that begins a run, unless the server asked it in
+/// the user's place, to go on with another run, and every answer but one that the loop itself has refused, after which
+/// it asks again in the user's place. The parameter is [`asked_by_server`].
 macro_rules! is_seen {
     ($by_server:literal) => {
         concat!(
@@ -43,8 +43,8 @@ pub(super) fn asked_by_server() -> Result<String, RecordError> {
     Ok(body)
 }
 
-/// How many messages a user sees on the way from the root to the run `tip`, up to and including its message `upto`, or all of them.
-/// Goes back only as far as it has to: to the first run that knows what was before it.
+/// How many messages a user sees on the way from the root to the run `tip`, up to and including its message `upto`, or
+/// all of them. Goes back only as far as it has to: to the first run that knows what was before it.
 ///
 /// # Errors
 /// When the database fails.

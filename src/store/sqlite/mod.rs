@@ -1,10 +1,11 @@
-//! The store on SQLite: one file, one writing connection, a few reading ones. A commit is on the disk before anybody hears
-//! of it (`synchronous=FULL`), and a future that is dropped midway leaves nothing behind: its transaction is rolled back.
+//! The store on SQLite: one file, one writing connection, a few reading ones. A commit is on the disk before anybody
+//! hears of it (`synchronous=FULL`), and a future that is dropped midway leaves nothing behind: its transaction is
+//! rolled back.
 //!
 //! **Invariant:** every transaction that writes begins as a writer (`BEGIN IMMEDIATE`); one that became a writer midway
-//! would fail at once whenever another process writes, whatever the timeout. So writers take turns, and the locks that the
-//! shared statements ask for are none here. **Invariant:** no memory-mapped files, which turn an I/O error into the end of
-//! the process.
+//! would fail at once whenever another process writes, whatever the timeout. So writers take turns, and the locks that
+//! the shared statements ask for are none here. **Invariant:** no memory-mapped files, which turn an I/O error into the
+//! end of the process.
 
 /// What makes a `SELECT` hold its rows until the transaction ends.
 macro_rules! for_update {

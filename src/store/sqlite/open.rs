@@ -31,8 +31,8 @@ const READERS: u32 = 4;
 const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
 
 impl SqliteStore {
-    /// The store in the database that `url` names, its schema brought up to date. How long statements and turns take is told by our own limits
-    /// and measures; sqlx would log kilobytes for each.
+    /// The store in the database that `url` names, its schema brought up to date. How long statements and turns take is
+    /// told by our own limits and measures; sqlx would log kilobytes for each.
     pub(in crate::store) async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let options: SqliteConnectOptions = url.parse().map_err(OpenError::Url)?;
         let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
@@ -52,8 +52,8 @@ impl SqliteStore {
             .acquire_timeout(WRITE_WAIT)
             .acquire_slow_threshold(WRITE_WAIT * 2);
         let writer = writer.idle_timeout(None).max_lifetime(None);
-        // After some failures (a full disk) SQLite rolls back by itself, and sqlx goes on counting the transaction as open:
-        // such a connection would refuse to begin another one for ever, so it is replaced.
+        // After some failures (a full disk) SQLite rolls back by itself, and sqlx goes on counting the transaction as
+        // open: such a connection would refuse to begin another one for ever, so it is replaced.
         let writer = writer.before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }));
         let writer = connect(writer, writing).await.map_err(OpenError::Database)?;
         prepare(&writer).await?;
@@ -73,8 +73,8 @@ impl SqliteStore {
     }
 }
 
-/// Connects the writer. Turning a new file to WAL mode is the one step for which SQLite itself does not wait until another
-/// process is done with it.
+/// Connects the writer. Turning a new file to WAL mode is the one step for which SQLite itself does not wait until
+/// another process is done with it.
 async fn connect(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
     let deadline = Instant::now() + WRITE_WAIT;
     loop {
@@ -91,8 +91,8 @@ fn is_busy(error: &sqlx::Error) -> bool {
     code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
 }
 
-/// Checks the library, then brings the schema up to date, all or nothing. A schema that is up to date is not written to,
-/// so a locked or read-only file does not keep the server from starting.
+/// Checks the library, then brings the schema up to date, all or nothing. A schema that is up to date is not written
+/// to, so a locked or read-only file does not keep the server from starting.
 async fn prepare(writer: &SqlitePool) -> Result<(), OpenError> {
     let mut connection = writer.acquire().await.map_err(OpenError::Database)?;
     let version: String =

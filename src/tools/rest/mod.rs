@@ -1,7 +1,7 @@
 //! A tool declared as data: one REST call, made of a definition's `request` and the model's arguments.
 //!
-//! **Invariant:** an argument is a value in its place (one path segment, one parameter, one field of the body) and never
-//! chooses the place. **Invariant:** a write is never sent without the key of its run and call.
+//! **Invariant:** an argument is a value in its place (one path segment, one parameter, one field of the body) and
+//! never chooses the place. **Invariant:** a write is never sent without the key of its run and call.
 
 pub mod path;
 

@@ -1,5 +1,5 @@
-//! A path with places for arguments, such as `/v1/things/{id}/close`. A value fills its place and no more: it is sent as one
-//! segment, whatever is in it.
+//! A path with places for arguments, such as `/v1/things/{id}/close`. A value fills its place and no more: it is sent
+//! as one segment, whatever is in it.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! What operator and user learn when a vendor refuses: each reason its own code and message, and the log's one line with
-//! provider, model and request id, in the vendor's words but never with its key.
+//! What operator and user learn when a vendor refuses: each reason its own code and message, and the log's one line
+//! with provider, model and request id, in the vendor's words but never with its key.
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ use crate::support::upstream::{Answer, Upstream};
 
 const API_KEY: &str = "sk-canary-9876543210";
 
-/// A vendor as the settings name it, its model, the header of its request ids, and its answers to a wrong key, a model that
-/// does not exist, a spent quota and a conversation that is too long.
+/// A vendor as the settings name it, its model, the header of its request ids, and its answers to a wrong key, a model
+/// that does not exist, a spent quota and a conversation that is too long.
 struct Vendor {
     name: &'static str,
     model: &'static str,

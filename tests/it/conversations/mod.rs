@@ -1,4 +1,5 @@
-//! Conversations as their users see them, at the boundary: lists, branches, names, deletion, exports, trails, summaries.
+//! Conversations as their users see them, at the boundary: lists, branches, names, deletion, exports, trails,
+//! summaries.
 
 mod branches;
 mod changing;

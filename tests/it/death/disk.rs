@@ -16,7 +16,8 @@ use crate::runs::{header, read_until};
 use crate::support::model::{messages, says, turn};
 use crate::support::upstream::{Request, Upstream};
 
-/// Mounts a small disk, says so, and takes it away when the standard input ends, which it does however the test's process ends.
+/// Mounts a small disk, says so, and takes it away when the standard input ends, which it does however the test's
+/// process ends.
 const ATTEND: &str =
     r#"mount -t tmpfs -o size=3m switchboard-test "$0" && echo mounted && cat >/dev/null; umount -l "$0""#;
 

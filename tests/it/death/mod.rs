@@ -1,4 +1,5 @@
-//! Runs outlive processes: the real binary in real processes, killed, paused and told to stop, alone and as two replicas.
+//! Runs outlive processes: the real binary in real processes, killed, paused and told to stop, alone and as two
+//! replicas.
 
 mod disk;
 mod kills;
@@ -274,7 +275,8 @@ pub fn background(conversation: &str, text: &str) -> Value {
     body
 }
 
-/// What a request to the model says, in lines of role and text, without the system prompt. Checks that every call has its result.
+/// What a request to the model says, in lines of role and text, without the system prompt. Checks that every call has
+/// its result.
 pub fn said(request: &Request) -> Vec<String> {
     let messages = crate::support::model::messages(request);
     let lines = messages[1..].iter().map(|message| {

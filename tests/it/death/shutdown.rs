@@ -1,4 +1,5 @@
-//! A process that is told to stop: what is under way gets its time, the rest ends as interrupted and can be gone on with.
+//! A process that is told to stop: what is under way gets its time, the rest ends as interrupted and can be gone on
+//! with.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

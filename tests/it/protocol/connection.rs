@@ -1,4 +1,5 @@
-//! Section 8: the life of a connection: headers, the first frame, silence, a client that goes away, CORS, the server's end.
+//! Section 8: the life of a connection: headers, the first frame, silence, a client that goes away, CORS, the server's
+//! end.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Runs apart from the requests that began them, at the boundary: read again, continued, cancelled, joined, queued, gone on with.
+//! Runs apart from the requests that began them, at the boundary: read again, continued, cancelled, joined, queued,
+//! gone on with.
 
 mod answers;
 mod busy;

@@ -1,4 +1,5 @@
-//! A run is read from any event on, while it goes on and when it has ended, and what its readers get is the same to the byte.
+//! A run is read from any event on, while it goes on and when it has ended, and what its readers get is the same to the
+//! byte.
 
 use std::sync::Arc;
 

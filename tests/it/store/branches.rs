@@ -1,4 +1,5 @@
-//! What every store promises about branches: where a run goes on from, what it answers, what stands for what does not fit.
+//! What every store promises about branches: where a run goes on from, what it answers, what stands for what does not
+//! fit.
 
 use switchboard::agent::ports::store::{BeginError, CONTINUE_REQUEST, Question, RunStart};
 use switchboard::chat::ids::{MessageId, RunId};

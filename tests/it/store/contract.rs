@@ -1,5 +1,5 @@
-//! The stores' contract: a database to open, a clock to set, the words that the stories are told in, and the list of all
-//! stories. An implementation passes with one line: `contract!(open_new_database)`.
+//! The stores' contract: a database to open, a clock to set, the words that the stories are told in, and the list of
+//! all stories. An implementation passes with one line: `contract!(open_new_database)`.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What seldom happens to a PostgreSQL store: the answer of a commit is lost on its way, and two statements want the same rows.
+//! What seldom happens to a PostgreSQL store: the answer of a commit is lost on its way, and two statements want the
+//! same rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -130,7 +131,8 @@ async fn a_beat_a_watch_and_a_deletion_want_the_same_runs() {
         runs.push(room.queue(&*store, &n.to_string(), 20).await.unwrap().0);
     }
     runs.sort_by_key(RunId::to_string);
-    // The first by its id is the last on the disk, and the last that is named: any other order holds another one before it.
+    // The first by its id is the last on the disk, and the last that is named: any other order holds another one before
+    // it.
     let first = runs[0];
     database.execute(&format!("UPDATE runs SET background = 0 WHERE id = '{first}'")).await;
     let named: Vec<RunId> = runs.iter().rev().copied().collect();
@@ -242,7 +244,8 @@ async fn a_beat_changes_no_index() {
         store.watch(&[run]).await.unwrap();
     }
     store.close().await;
-    // The server counts what a connection did when that has ended, which is not at once. The page is full once in a while.
+    // The server counts what a connection did when that has ended, which is not at once. The page is full once in a
+    // while.
     let updates = "SELECT CAST(n_tup_upd AS TEXT) || ' ' || CAST(n_tup_hot_upd > 30 AS TEXT) FROM pg_stat_user_tables
          WHERE relname = 'runs'";
     for _ in 0..100 {

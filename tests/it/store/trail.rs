@@ -227,8 +227,8 @@ fn finish_as_version_1(run: RunId, outcome: &str) -> String {
     )
 }
 
-/// The database as version 1 left it, with a run that was answered, one that failed, and one whose process died; then as this version
-/// finds it. `database` has the schema of version 1.
+/// The database as version 1 left it, with a run that was answered, one that failed, and one whose process died; then
+/// as this version finds it. `database` has the schema of version 1.
 pub async fn what_version_1_kept_is_kept(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     let runs = [RunId::fresh(), RunId::fresh(), RunId::fresh()];

@@ -1,4 +1,5 @@
-//! What every store promises about runs that meet: one runs, others wait or are refused, and a request that is repeated finds its run.
+//! What every store promises about runs that meet: one runs, others wait or are refused, and a request that is repeated
+//! finds its run.
 
 use futures::future::join_all;
 use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RequestKey, RunEnd, StoreError};

@@ -1,8 +1,9 @@
-//! A PostgreSQL server of our own: a new cluster in a folder of its own, reached through a socket there, which ends with this
-//! process however that ends. A database of its own for each test, and a server that can be stopped and paused.
+//! A PostgreSQL server of our own: a new cluster in a folder of its own, reached through a socket there, which ends
+//! with this process however that ends. A database of its own for each test, and a server that can be stopped and
+//! paused.
 //!
-//! The server at `SWITCHBOARD_TEST_POSTGRES_URL` is used where any will do. Where there is none and none is installed the tests
-//! say so and pass, unless `SWITCHBOARD_REQUIRE_SERVICES` is 1.
+//! The server at `SWITCHBOARD_TEST_POSTGRES_URL` is used where any will do. Where there is none and none is installed
+//! the tests say so and pass, unless `SWITCHBOARD_REQUIRE_SERVICES` is 1.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -1,4 +1,5 @@
-//! The tools at the boundary: a chat request goes in as HTTP bytes, and what the model reads and the client sees is checked.
+//! The tools at the boundary: a chat request goes in as HTTP bytes, and what the model reads and the client sees is
+//! checked.
 
 mod rest;
 mod tables;

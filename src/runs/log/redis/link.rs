@@ -117,8 +117,8 @@ impl Link {
     }
 }
 
-/// Somebody who waits for an answer. One who gives up before the command's own time is over leaves word of it: nothing else would
-/// tell that the connection leads nowhere, while all who come give up early.
+/// Somebody who waits for an answer. One who gives up before the command's own time is over leaves word of it: nothing
+/// else would tell that the connection leads nowhere, while all who come give up early.
 struct Wait<'a> {
     link: &'a Link,
     dialled: u64,

@@ -4,9 +4,9 @@
 //! are told that they are lost; a run that has not begun does not begin. When Redis answers again, so does everything
 //! here.
 //! **Invariant:** an event has the same number on every replica.
-//! **Invariant:** a stream that is there may begin late, but what it has is right. Where it vanished in mid-run, since Redis was
-//! emptied or somebody gave it up, its owner begins it anew with its next events under their own numbers. Only a run that was
-//! forgotten does not come back: for a minute its stream is an end, which refuses its owner.
+//! **Invariant:** a stream that is there may begin late, but what it has is right. Where it vanished in mid-run, since
+//! Redis was emptied or somebody gave it up, its owner begins it anew with its next events under their own numbers.
+//! Only a run that was forgotten does not come back: for a minute its stream is an end, which refuses its owner.
 
 mod link;
 mod mirror;
@@ -140,8 +140,8 @@ impl EventLog for RedisLog {
         self.shared.near.sweep(Instant::now());
     }
 
-    /// Sends what waits, as far as Redis takes it now, and ends all tasks. Readers of other replicas' runs are lost, and no
-    /// run begins any more.
+    /// Sends what waits, as far as Redis takes it now, and ends all tasks. Readers of other replicas' runs are lost,
+    /// and no run begins any more.
     async fn close(&self) {
         self.closing.cancel();
         self.tasks.close();

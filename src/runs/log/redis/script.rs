@@ -7,7 +7,8 @@ use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind
 
 use super::link::{Link, RESPONSE, has_no_answer, within};
 
-/// Begins a stream with an entry without events. Said twice, it is done once. ARGV: the entry's id, milliseconds to live.
+/// Begins a stream with an entry without events. Said twice, it is done once. ARGV: the entry's id, milliseconds to
+/// live.
 pub static OPEN: Lua = Lua::new(
     r"
     local added = redis.pcall('XADD', KEYS[1], ARGV[1], 'e', '')
@@ -18,8 +19,8 @@ pub static OPEN: Lua = Lua::new(
 );
 
 /// Adds a batch and an end, each only where there is one. Said twice, it is done once: the answer is empty then too.
-/// Where somebody else has ended the stream, the answer is the end's number, the event, and a text that is not empty where the
-/// stream is forgotten. ARGV: batch id, batch, end,
+/// Where somebody else has ended the stream, the answer is the end's number, the event, and a text that is not empty
+/// where the stream is forgotten. ARGV: batch id, batch, end,
 /// end's number, the least id to keep or an empty text, milliseconds to live.
 pub static APPEND: Lua = Lua::new(
     r"
@@ -45,8 +46,8 @@ pub static APPEND: Lua = Lua::new(
     ",
 );
 
-/// Ends a stream that is there and has no end, numbering after its last event. Where another number is expected, removes it
-/// and answers -1. ARGV: end, its number or an empty text, milliseconds to live.
+/// Ends a stream that is there and has no end, numbering after its last event. Where another number is expected,
+/// removes it and answers -1. ARGV: end, its number or an empty text, milliseconds to live.
 pub static SEAL: Lua = Lua::new(
     r"
     local last = '18446744073709551615-18446744073709551615'
@@ -64,8 +65,8 @@ pub static SEAL: Lua = Lua::new(
     ",
 );
 
-/// Removes a stream. In place of one without an end it puts an end with the mark `x`, numbered after its last event. ARGV: end,
-/// milliseconds for it to live. Said twice, it is done once.
+/// Removes a stream. In place of one without an end it puts an end with the mark `x`, numbered after its last event.
+/// ARGV: end, milliseconds for it to live. Said twice, it is done once.
 pub static FORGET: Lua = Lua::new(
     r"
     local last = '18446744073709551615-18446744073709551615'
@@ -136,8 +137,8 @@ impl Call {
         }
     }
 
-    /// The same for a script that does no harm when it is run twice: asked once more when there is no answer, since a connection that
-    /// has been idle is found dead only by using it, but for no longer than one answer may take.
+    /// The same for a script that does no harm when it is run twice: asked once more when there is no answer, since a
+    /// connection that has been idle is found dead only by using it, but for no longer than one answer may take.
     pub async fn ask_twice<T: FromRedisValue>(&self, link: &Link) -> RedisResult<T> {
         let asked = async {
             match self.ask(link).await {

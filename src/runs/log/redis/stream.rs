@@ -32,7 +32,8 @@ const PAGE: usize = 32;
 /// Streams per command that forgets many.
 const FORGOTTEN: usize = 100;
 
-/// How long a stream refuses its owner after it was forgotten: longer than any owner takes to hear of that, or to lose its lease.
+/// How long a stream refuses its owner after it was forgotten: longer than any owner takes to hear of that, or to lose
+/// its lease.
 const REFUSES: Duration = Duration::from_secs(60);
 
 /// Entries per stream and command that follows many: more than are written from one look to the next, once it has
@@ -170,8 +171,8 @@ impl Streams {
             .arg(milliseconds(life)))
     }
 
-    /// Ends a run's stream, if there is one without an end. Where that is not event number `at`, removes it. Takes no longer than one
-    /// answer may, since many may have to be sealed when Redis is away.
+    /// Ends a run's stream, if there is one without an end. Where that is not event number `at`, removes it. Takes no
+    /// longer than one answer may, since many may have to be sealed when Redis is away.
     pub async fn seal(&self, run: RunId, end: &AgentEvent, at: Option<u64>, life: Duration) -> RedisResult<Sealed> {
         let end = wire::write([end]).map_err(unwritable)?;
         let at = at.map(|at| at.to_string()).unwrap_or_default();
@@ -180,8 +181,8 @@ impl Streams {
         Ok(if sealed < 0 { Sealed::GivenUp } else { Sealed::Ended })
     }
 
-    /// Removes runs' streams. One without an end leaves an end behind, cancelled and without what was before it, so that its
-    /// owner is refused: it would begin the stream anew with its next events.
+    /// Removes runs' streams. One without an end leaves an end behind, cancelled and without what was before it, so
+    /// that its owner is refused: it would begin the stream anew with its next events.
     pub async fn forget(&self, runs: &[RunId]) -> RedisResult<()> {
         let end = wire::write([&AgentEvent::Cancelled]).map_err(unwritable)?;
         for runs in runs.chunks(FORGOTTEN) {

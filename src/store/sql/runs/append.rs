@@ -63,7 +63,8 @@ impl SqlStore {
         Ok(())
     }
 
-    /// A call is noted once: whoever comes second must not send it, also when they are the same and did not hear of their commit.
+    /// A call is noted once: whoever comes second must not send it, also when they are the same and did not hear of
+    /// their commit.
     pub(super) async fn try_dispatch(&self, run: RunId, call: &ToolCallId, turn: &Unfinished) -> Result<(), Fault> {
         let calling = encode_calling(turn)?;
         let key = call_key(call);

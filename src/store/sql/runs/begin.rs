@@ -1,4 +1,5 @@
-//! How a run begins: it joins one that the same request began before, or it gets its place in the conversation, to run or to wait.
+//! How a run begins: it joins one that the same request began before, or it gets its place in the conversation, to run
+//! or to wait.
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ const TOLD_AT_ONCE: i64 = 50;
 /// How long a request's key is kept, in milliseconds: a day, the port's promise.
 pub(super) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// How long a look may take at what became of a commit whose answer did not come: two seconds, of which whoever asked still waits.
+/// How long a look may take at what became of a commit whose answer did not come: two seconds, of which whoever asked
+/// still waits.
 const RESOLVE_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a run did not begin: the port's reasons, or a fault.
@@ -45,7 +47,8 @@ impl SqlStore {
     /// The outer error is a fault, the inner one the port's reason.
     pub(super) async fn try_begin_run(&self, run: NewRun<'_>) -> Result<Result<Begun, BeginError>, Fault> {
         let begun = match self.begin(run).await {
-            // Somebody was quicker, with the same key or in the same conversation: now what they did is there to be seen.
+            // Somebody was quicker, with the same key or in the same conversation: now what they did is there to be
+            // seen.
             Err(NotBegun::Failed(Fault::Database(error))) if is_taken(&error) => self.begin(run).await,
             begun => begun,
         };
@@ -157,8 +160,8 @@ pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.is_unique_violation())
 }
 
-/// Makes the conversation, or says that it has a newer run. First of all: whoever changes this row holds it to the end, so runs
-/// of one conversation begin one after the other.
+/// Makes the conversation, or says that it has a newer run. First of all: whoever changes this row holds it to the end,
+/// so runs of one conversation begin one after the other.
 async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now: i64) -> Result<(), sqlx::Error> {
     // The clocks of two replicas need not agree, and a conversation does not go back in the list.
     sqlx::query(concat!(

@@ -13,8 +13,8 @@ use crate::store::record::{RunRow, column, outcome, run_columns};
 use crate::store::scope::{Scope, storable};
 
 impl SqlStore {
-    /// An end is recorded once. The same one may be recorded again, by an owner who did not hear of the first time, or whose run
-    /// was cancelled by request while it waited.
+    /// An end is recorded once. The same one may be recorded again, by an owner who did not hear of the first time, or
+    /// whose run was cancelled by request while it waited.
     pub(super) async fn try_finish_run(&self, run: RunId, commit: Commit<'_>, end: RunEnd<'_>) -> Result<(), Fault> {
         let outcome = outcome(end.state).ok_or(Fault::NoEnd(end.state))?;
         let rows = Rows::of(commit)?;
@@ -78,8 +78,8 @@ impl SqlStore {
     pub(super) async fn try_request_cancel(&self, scope: &Scope, run: RunId) -> Result<Option<RunRecord>, Fault> {
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;
-        // In this order, or one that is promoted in between would be missed. A run that waits has said nothing, so its end is its
-        // event 0.
+        // In this order, or one that is promoted in between would be missed. A run that waits has said nothing, so its
+        // end is its event 0.
         let seat: Option<SeatRow> = sqlx::query_as(concat!(
             "UPDATE runs SET state = 'cancelled', outcome = 'cancelled', finished_at = $4, last_event_id = COALESCE(last_event_id, 0),
                  replica = '', lease_until = ",

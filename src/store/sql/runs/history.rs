@@ -1,4 +1,5 @@
-//! What a run sees of its conversation: the newest messages on the way back to the root that fit, and the summary of what does not.
+//! What a run sees of its conversation: the newest messages on the way back to the root that fit, and the summary of
+//! what does not.
 
 use super::{Branch, Connection, Place};
 use crate::chat::message::Message;
@@ -48,8 +49,8 @@ pub(super) struct Earlier {
     pub(super) history: Vec<Message>,
 }
 
-/// What a run that goes on from `parent` sees in so many bytes. Where the cut falls inside a run, that run's question stays,
-/// so that what it found out is not lost with it. What a summary tells is not shown besides.
+/// What a run that goes on from `parent` sees in so many bytes. Where the cut falls inside a run, that run's question
+/// stays, so that what it found out is not lost with it. What a summary tells is not shown besides.
 pub(super) async fn earlier(
     connection: &mut Connection,
     place: &Place,
@@ -100,15 +101,15 @@ pub(super) async fn question(connection: &mut Connection, place: &Place, run_seq
     Ok(transcript::decode(&kind, &body)?)
 }
 
-/// The next rows before a place, newest first; fewer than a page when the root is reached. A run has at least one message, so
-/// a page never needs more runs than it has rows, and the one it begins in.
+/// The next rows before a place, newest first; fewer than a page when the root is reached. A run has at least one
+/// message, so a page never needs more runs than it has rows, and the one it begins in.
 async fn page(
     connection: &mut Connection,
     place: &Place,
     (run_seq, before): (i64, i64),
 ) -> Result<Vec<Row>, sqlx::Error> {
-    // The bodies of what is sorted away are not read. SQLite goes through a cross join from left to right, and would else go
-    // through the whole conversation.
+    // The bodies of what is sorted away are not read. SQLite goes through a cross join from left to right, and would
+    // else go through the whole conversation.
     let rows = sqlx::query_as(concat!(
         path!(),
         ", newest AS (

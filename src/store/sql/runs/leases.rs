@@ -22,11 +22,12 @@ const SAID_AT_ONCE: usize = 100;
 /// How long a run counts as watched, in milliseconds: five seconds, the port's promise.
 const WATCHED_MS: i64 = 5000;
 
-/// How long an ended run is left to its owner, who may still say so, in milliseconds: three seconds, the port's promise.
+/// How long an ended run is left to its owner, who may still say so, in milliseconds: three seconds, the port's
+/// promise.
 const LEFT_TO_OWNER_MS: i64 = 3000;
 
-/// Rows that one tidying removes of each kind: a fraction of a second's work, so that nobody waits long behind it, and a busy day's
-/// trail still goes in some hundred calls.
+/// Rows that one tidying removes of each kind: a fraction of a second's work, so that nobody waits long behind it, and
+/// a busy day's trail still goes in some hundred calls.
 const TIDIED_AT_ONCE: i64 = 5000;
 
 #[async_trait]
@@ -130,7 +131,8 @@ impl SqlStore {
             }
         }
         if is_any_live {
-            // Whoever holds one of them has no time for us, and will not for long: the next watch comes before this one is over.
+            // Whoever holds one of them has no time for us, and will not for long: the next watch comes before this one
+            // is over.
             let mut transaction = self.write_leases().await?;
             sqlx::query(concat!(
                 "UPDATE runs SET watched_until = ",
@@ -202,7 +204,8 @@ fn said_rows(progress: &[Progress]) -> Result<String, RecordError> {
     serde_json::to_string(&rows).map_err(&json)
 }
 
-/// Renews the leases of those runs in `rows` that live and are the replica's. In one change of each: it comes every second.
+/// Renews the leases of those runs in `rows` that live and are the replica's. In one change of each: it comes every
+/// second.
 async fn renew(
     connection: &mut Connection,
     replica: &str,
@@ -226,7 +229,8 @@ async fn renew(
     .await
 }
 
-/// Keeps what runs have said since their last commit. Text of a turn that has been committed meanwhile is in its message.
+/// Keeps what runs have said since their last commit. Text of a turn that has been committed meanwhile is in its
+/// message.
 async fn keep_said(connection: &mut Connection, replica: &str, rows: &str) -> Result<(), sqlx::Error> {
     // A piece that comes again is at least as long; a shorter one was under way for longer than its owner waited.
     sqlx::query(concat!(
@@ -244,8 +248,8 @@ async fn keep_said(connection: &mut Connection, replica: &str, rows: &str) -> Re
     Ok(())
 }
 
-/// Holds those of `runs` that are there, and tells which. Whoever holds several holds them in the order of their ids, so that
-/// nobody who waits for one has another that the first one waits for.
+/// Holds those of `runs` that are there, and tells which. Whoever holds several holds them in the order of their ids,
+/// so that nobody who waits for one has another that the first one waits for.
 async fn hold(connection: &mut Connection, runs: &[RunId]) -> Result<HashSet<RunId>, Fault> {
     let ids: Vec<String> =
         sqlx::query_scalar(concat!("SELECT id FROM runs WHERE id", is_one_of!("$1"), " ORDER BY id", for_update!(),))

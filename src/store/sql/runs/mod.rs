@@ -1,8 +1,8 @@
 //! Runs in SQL: how they begin, what is said in them, how they end, and who keeps them alive.
 //!
-//! **Invariant:** whatever changes a run that has begun first changes or holds its row, and demands that it is live; so what
-//! comes after the end finds that out, however late it comes. **Invariant:** a run that somebody else than its owner has ended names
-//! no process any more (`replica`): its `last_event_id` is not its owner's last word.
+//! **Invariant:** whatever changes a run that has begun first changes or holds its row, and demands that it is live; so
+//! what comes after the end finds that out, however late it comes. **Invariant:** a run that somebody else than its
+//! owner has ended names no process any more (`replica`): its `last_event_id` is not its owner's last word.
 
 mod append;
 mod begin;

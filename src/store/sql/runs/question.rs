@@ -15,7 +15,8 @@ use crate::store::transcript::RecordError;
 pub(super) struct Asked {
     /// What it goes on from.
     pub(super) parent: Option<Branch>,
-    /// The message. One that is asked again brings the decisions along that were told with it: on its own branch nobody has told them.
+    /// The message. One that is asked again brings the decisions along that were told with it: on its own branch nobody
+    /// has told them.
     pub(super) message: UserMessage,
     /// The run that it continues.
     pub(super) continues: Option<String>,

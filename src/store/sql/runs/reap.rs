@@ -1,4 +1,5 @@
-//! What becomes of runs whose process died: their turn is settled from what was noted of it, and they end as interrupted.
+//! What becomes of runs whose process died: their turn is settled from what was noted of it, and they end as
+//! interrupted.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,8 @@ use crate::store::transcript::{self, RecordError};
 /// Runs ended at once; the next look comes soon.
 const REAPED_AT_ONCE: usize = 100;
 
-/// How long one reaping goes on to begin with another run: five seconds, so that what it ended is told before its caller gives up.
+/// How long one reaping goes on to begin with another run: five seconds, so that what it ended is told before its
+/// caller gives up.
 const REAPING_TIME: Duration = Duration::from_secs(5);
 
 /// A run whose lease is over.
@@ -124,7 +126,8 @@ impl SqlStore {
             tracing::error!(error = %Causes(&error), run.id = %run, "the unfinished turn of a run is lost");
             Settled::default()
         });
-        // What its owner said last stays the last that is known: only the log knows the number of an end that its owner did not say.
+        // What its owner said last stays the last that is known: only the log knows the number of an end that its owner
+        // did not say.
         sqlx::query(concat!(
             "UPDATE runs SET state = 'interrupted', outcome = 'cancelled', finished_at = $2, turns = $3, calling = NULL,
                  replica = '', lease_until = ",

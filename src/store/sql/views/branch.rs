@@ -10,8 +10,8 @@ use crate::store::scope::Scope;
 use crate::store::transcript::{self, RecordError};
 use crate::store::view::{self, Kept, Shown};
 
-/// A message of a branch: its run, its number there, when it was kept, kind, body; or what became of calls in place of their results, which
-/// may be long and are not shown, and that it is this.
+/// A message of a branch: its run, its number there, when it was kept, kind, body; or what became of calls in place of
+/// their results, which may be long and are not shown, and that it is this.
 type Row = (String, i64, i64, String, String, bool);
 
 impl SqlStore {

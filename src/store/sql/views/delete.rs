@@ -22,7 +22,8 @@ impl SqlStore {
         if found.is_none() {
             return Ok(None);
         }
-        // Held before the conversation goes: whoever appends to one of them has it first and needs its conversation afterwards.
+        // Held before the conversation goes: whoever appends to one of them has it first and needs its conversation
+        // afterwards.
         let runs: Vec<String> = sqlx::query_scalar(concat!(
             "SELECT id FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3 ORDER BY id",
             for_update!(),

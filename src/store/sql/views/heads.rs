@@ -25,8 +25,8 @@ struct Row {
     seen: Option<i64>,
 }
 
-/// The rows of the conversations `$chosen`, which is a statement. Everything is looked up by its whole key, so that no planner goes through
-/// an owner's other conversations.
+/// The rows of the conversations `$chosen`, which is a statement. Everything is looked up by its whole key, so that no
+/// planner goes through an owner's other conversations.
 macro_rules! rows {
     ($chosen:expr) => {
         concat!(
@@ -117,7 +117,8 @@ pub(super) async fn find_head(
     Ok(Some(head(row, count)?))
 }
 
-/// How many messages a user sees on the newest branch of the conversation: what its newest run knows, or else is counted.
+/// How many messages a user sees on the newest branch of the conversation: what its newest run knows, or else is
+/// counted.
 async fn count(connection: &mut Connection, scope: &Scope, row: &Row) -> Result<i64, Fault> {
     match (row.newest, row.seen) {
         (_, Some(seen)) => Ok(seen),

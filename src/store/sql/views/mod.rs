@@ -1,11 +1,13 @@
-//! Conversations in SQL as their owners see them: lists, branches, exports, the trail; and summaries of their older parts.
+//! Conversations in SQL as their owners see them: lists, branches, exports, the trail; and summaries of their older
+//! parts.
 //!
-//! The runs of a conversation form a tree. A *branch* is the way from the root to one of them; each run on it but the last is
-//! there up to the message that the next one goes on from. What one call tells is read in one transaction, so that all
-//! of it is true at once.
+//! The runs of a conversation form a tree. A *branch* is the way from the root to one of them; each run on it but the
+//! last is there up to the message that the next one goes on from. What one call tells is read in one transaction, so
+//! that all of it is true at once.
 
-/// The runs on the branch that ends with the run `$tip` of the conversation `$3`, as the common table `path`: `run_seq`, its `parent`,
-/// and up to which message it counts (`upto`, `NULL` for all). `$1` is the tenant and `$2` the user.
+/// The runs on the branch that ends with the run `$tip` of the conversation `$3`, as the common table `path`:
+/// `run_seq`, its `parent`, and up to which message it counts (`upto`, `NULL` for all). `$1` is the tenant and `$2` the
+/// user.
 macro_rules! with_path {
     ($tip:expr) => {
         concat!(

@@ -1,4 +1,5 @@
-//! Summaries of what no longer fits a run's history. One stands for everything on the branch of its run, that run included.
+//! Summaries of what no longer fits a run's history. One stands for everything on the branch of its run, that run
+//! included.
 
 use async_trait::async_trait;
 
@@ -80,7 +81,8 @@ async fn find(connection: &mut Connection, run: RunId) -> Result<Option<Place>, 
     Ok(row.map(|(tenant, user, conversation, run_seq)| Place { scope: Scope { tenant, user }, conversation, run_seq }))
 }
 
-/// The summary on the run's branch that reaches furthest. One of a run that the branch left midway tells of what is not on it.
+/// The summary on the run's branch that reaches furthest. One of a run that the branch left midway tells of what is not
+/// on it.
 async fn newest_summary(connection: &mut Connection, place: &Place) -> Result<Option<(i64, String)>, sqlx::Error> {
     sqlx::query_as(concat!(
         with_path!("$4"),

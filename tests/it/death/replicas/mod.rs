@@ -31,8 +31,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Replicas with these settings over the tests' own, whose model gives `answers` in order; `None` when the tests go without
-    /// what they need.
+    /// Replicas with these settings over the tests' own, whose model gives `answers` in order; `None` when the tests go
+    /// without what they need.
     pub async fn start(settings: &[(&'static str, &str)], answers: impl IntoIterator<Item = Answer>) -> Option<Self> {
         Self::start_on(TestPostgres::shared()?, settings, answers).await
     }
