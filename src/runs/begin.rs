@@ -4,32 +4,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 use super::live::Live;
-use super::log::EventLog;
 use super::log::ring::{Reader, Sees};
 use super::reading::{Attached, Hold, Of};
-use super::summary::Summaries;
+use super::task::{Asked, Asking, Task};
 use super::{Runs, StartError};
-use crate::agent::ports::events::EventSink;
-use crate::agent::ports::store::{
-    BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError,
-};
+use crate::agent::ports::store::BeginError;
 use crate::agent::profile::Profile;
-use crate::agent::prompt::system_prompt;
-use crate::agent::run::{Agent, Run};
 use crate::agent::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
-use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput};
+use crate::chat::input::{Manner, OnBusy, RunInput};
 use crate::chat::model::ModelChoice;
-use crate::chat::run::{RunRecord, RunState};
-use crate::chat::stream::Usage;
+use crate::chat::run::RunRecord;
 
 /// How long a request waits for a run that is about to end.
 const MAKING_WAY: Duration = Duration::from_secs(5);
@@ -38,14 +30,8 @@ const MAKING_WAY: Duration = Duration::from_secs(5);
 /// thing at once must not be told that the conversation is busy.
 const LEAVING: Duration = Duration::from_millis(500);
 
-/// How long a run that begins waits for room.
-const ROOM_WAIT: Duration = Duration::from_secs(5);
-
 /// The pause between two looks at a run that somebody else ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// The pause between two tries of a queued run to take its turn.
-const TURN_AGAIN: Duration = Duration::from_millis(250);
 
 /// The request that asks for a run, as far as the run needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,22 +40,6 @@ pub struct Request {
     pub id: String,
     /// The client's own name for it and a digest of what it asks: a second request with both finds the first one's run.
     pub key: Option<(String, Vec<u8>)>,
-}
-
-/// A run as it was asked for.
-struct Asked {
-    conversation: ConversationId,
-    question: Asking,
-    manner: Manner,
-    profile: Arc<Profile>,
-    model: ModelChoice,
-    request: Request,
-}
-
-/// An owned [`Question`].
-enum Asking {
-    Ask { ask: Ask, parent: Option<Parent> },
-    Continue(RunId),
 }
 
 impl Runs {
@@ -235,163 +205,5 @@ impl Runs {
         let run = record.id;
         let attached = self.attach_to(*record, None).await;
         attached.map_err(|why| StartError::Joined { run, why })
-    }
-}
-
-/// A run's task.
-struct Task {
-    agent: Arc<Agent>,
-    store: Arc<dyn RunStore>,
-    log: Arc<dyn EventLog>,
-    live: Arc<Live>,
-    caller: Caller,
-    asked: Arc<Asked>,
-    replica: String,
-    lease_ms: i64,
-    queue: Option<u32>,
-    history_bytes: usize,
-    room: Arc<Semaphore>,
-    summaries: Arc<Summaries>,
-}
-
-/// Tells whoever asked how it began: the record of the run that the same request began before, if there is one.
-type TellBegun = oneshot::Sender<Result<Option<Box<RunRecord>>, BeginError>>;
-
-impl Task {
-    async fn run(self, begun: TellBegun) {
-        let Asked { conversation, question, request, profile, .. } = &*self.asked;
-        let new = NewRun {
-            id: self.live.id,
-            owner: &self.caller.owner,
-            conversation,
-            context_type: &profile.context_type,
-            question: match question {
-                Asking::Ask { ask, parent } => Question::Ask { ask, parent: *parent },
-                Asking::Continue(run) => Question::Continue(*run),
-            },
-            key: request.key.as_ref().map(|(key, digest)| RequestKey { key, digest }),
-            queue: self.queue,
-            background: self.live.background,
-            request_id: &request.id,
-            replica: &self.replica,
-            lease_ms: self.lease_ms,
-            history_bytes: self.history_bytes,
-        };
-        let since = std::time::Instant::now();
-        let answer = self.when_there_is_room(self.store.begin_run(new)).await;
-        // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
-        let start = match answer {
-            Err(error) => {
-                self.log.forget(&[self.live.id]).await;
-                return drop(begun.send(Err(error)));
-            }
-            Ok(Begun::Joined(record)) => {
-                self.log.forget(&[self.live.id]).await;
-                return drop(begun.send(Ok(Some(record))));
-            }
-            Ok(Begun::Running(start)) => {
-                self.live.has_begun(since);
-                let _ = begun.send(Ok(None));
-                start
-            }
-            Ok(Begun::Queued) => {
-                self.live.has_begun(since);
-                let _ = begun.send(Ok(None));
-                match self.turn().await {
-                    Ok(start) => start,
-                    Err(end) => return self.live.emit(end),
-                }
-            }
-        };
-        let Self { agent, live, caller, asked, summaries, .. } = self;
-        let of = (caller.owner.clone(), asked.conversation.clone());
-        let context = asked.manner.context.clone();
-        let system = system_prompt(&asked.profile, context.as_ref());
-        let run = Run {
-            id: live.id,
-            caller,
-            conversation: asked.conversation.clone(),
-            profile: asked.profile.clone(),
-            model: asked.model.clone(),
-            context,
-            system,
-            start,
-        };
-        agent.drive(run, &*live, &live.stop).await;
-        summaries.after(live.id, of, &asked.model);
-    }
-
-    /// Begins when few others do, so that those who begin do not hold up those who end.
-    async fn when_there_is_room<T>(
-        &self,
-        beginning: impl Future<Output = Result<T, BeginError>>,
-    ) -> Result<T, BeginError> {
-        match timeout(ROOM_WAIT, self.room.acquire()).await {
-            Ok(Ok(_place)) => beginning.await,
-            Ok(Err(closed)) => Err(StoreError::Unavailable(closed.into()).into()),
-            Err(late) => Err(StoreError::Unavailable(late.into()).into()),
-        }
-    }
-
-    /// Waits until the runs before this one have ended; the terminal event when this one ends first.
-    async fn turn(&self) -> Result<RunStart, AgentEvent> {
-        loop {
-            match self.store.promote(self.live.id, self.history_bytes).await {
-                Ok(Some(start)) => return Ok(start),
-                Ok(None) => {}
-                Err(StoreError::RunEnded) => return Err(self.ended_elsewhere().await),
-                Err(StoreError::Unavailable(cause)) => {
-                    // The lease ends it when this lasts.
-                    tracing::warn!(error = %Causes(&*cause), run.id = %self.live.id, "a queued run could not be looked at");
-                }
-                // It would be so for ever.
-                Err(StoreError::Damaged(cause)) => {
-                    tracing::error!(error = %Causes(&*cause), run.id = %self.live.id, "a queued run cannot begin");
-                    let failure = Failure::internal();
-                    self.record_end(RunState::Failed, Some(&failure)).await;
-                    return Err(AgentEvent::Failed(failure));
-                }
-            }
-            tokio::select! {
-                () = sleep(TURN_AGAIN) => {}
-                reason = self.live.stop.stopped() => {
-                    let (state, end) = match reason {
-                        StopReason::Cancelled => (RunState::Cancelled, AgentEvent::Cancelled),
-                        StopReason::Interrupted => (RunState::Interrupted, AgentEvent::Interrupted),
-                    };
-                    self.record_end(state, None).await;
-                    return Err(end);
-                }
-            }
-        }
-    }
-
-    /// Records the end of a run that has not had its turn.
-    async fn record_end(&self, state: RunState, error: Option<&Failure>) {
-        let nothing = Commit { first: 1, messages: &[], first_entry: 1, trail: &[], turns: 0, usage: Usage::default() };
-        let end = RunEnd { state, error, last_event_id: self.live.next_id() };
-        match self.store.finish_run(self.live.id, nothing, end).await {
-            // One that somebody else has ended meanwhile has its end.
-            Ok(()) | Err(StoreError::RunEnded) => {}
-            Err(error) => {
-                tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "the end of a queued run was not recorded");
-            }
-        }
-    }
-
-    /// How a run ended that somebody else has ended.
-    async fn ended_elsewhere(&self) -> AgentEvent {
-        let found = self.store.find_run(&self.caller.owner, self.live.id).await;
-        match found {
-            Ok(None) => AgentEvent::Cancelled,
-            Ok(Some(record)) => record.end().unwrap_or(AgentEvent::Interrupted),
-            Err(_) => AgentEvent::Interrupted,
-        }
-    }
-}
-
-impl From<StoreError> for StartError {
-    fn from(error: StoreError) -> Self {
-        Self::Begin(error.into())
     }
 }

@@ -13,6 +13,7 @@ mod live;
 pub mod log;
 mod reading;
 mod summary;
+mod task;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -9,6 +9,8 @@
 //! **Invariant:** a reader that sees what is kept never gets an event whose number the log does not know, except while
 //! the log has been out of reach for so long that its writer goes on without it.
 
+mod reader;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,9 +20,7 @@ use tokio::sync::Notify;
 
 use crate::chat::event::AgentEvent;
 
-/// Events that a reader takes at a time: enough that a replay seldom locks, few enough that a slow reader keeps little
-/// alive.
-const BATCH: usize = 64;
+pub use reader::{Next, Reader, Sees};
 
 /// Bytes that an event takes besides its texts: itself, its count and its place in the list.
 const EVENT_BYTES: usize = size_of::<AgentEvent>() + 4 * size_of::<usize>();
@@ -274,120 +274,6 @@ impl Drop for Ring {
     fn drop(&mut self) {
         let bytes = self.lock().bytes;
         self.shared_bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
-/// What a reader may see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sees {
-    /// Every event at once: for readers that never come back with a number.
-    Everything,
-    /// What could be had from another replica too: for readers that may go on there after the last number they got.
-    Kept,
-}
-
-/// What a reader gets.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    /// The next event.
-    Event {
-        /// Its number.
-        id: u64,
-        /// It.
-        event: Arc<AgentEvent>,
-    },
-    /// What comes next is not held any more, or never came here: begin anew from what is stored. Nothing follows.
-    Lost,
-    /// The terminal event was given. Nothing follows.
-    Ended,
-}
-
-/// Follows a ring from some event on.
-pub struct Reader {
-    ring: Arc<Ring>,
-    sees: Sees,
-    next: u64,
-    taken: VecDeque<Arc<AgentEvent>>,
-    /// Whether it began among events that were there, none of them the end: then the end is still to be given.
-    awaits_end: bool,
-    /// What it says from now on.
-    over: Option<Next>,
-}
-
-impl Reader {
-    /// A reader that is first given the event numbered `next`. It may not have come yet.
-    pub fn new(ring: Arc<Ring>, next: u64, sees: Sees) -> Self {
-        let awaits_end = {
-            let state = ring.lock();
-            state.end.map_or(next <= state.next_id(), |end| next <= end)
-        };
-        Self { ring, sees, next, taken: VecDeque::new(), awaits_end, over: None }
-    }
-
-    /// What comes next, if it is there.
-    pub fn try_next(&mut self) -> Option<Next> {
-        if self.taken.is_empty()
-            && let Some(last) = self.take()
-        {
-            return Some(last);
-        }
-        let event = self.taken.pop_front()?;
-        let id = self.next;
-        self.next += 1;
-        if event.is_terminal() {
-            self.over = Some(Next::Ended);
-        }
-        Some(Next::Event { id, event })
-    }
-
-    /// Fills `taken` with what may be seen, or tells that nothing more will come.
-    fn take(&mut self) -> Option<Next> {
-        if self.over.is_some() {
-            return self.over.clone();
-        }
-        let state = self.ring.lock();
-        if let Some(end) = state.end
-            && self.next > end
-        {
-            if !self.awaits_end {
-                // A number beyond the end is none that this log has given.
-                self.over = Some(if self.next > end + 1 { Next::Lost } else { Next::Ended });
-                return self.over.clone();
-            }
-            // Its last events were taken back, since the run had been ended elsewhere; they had no numbers for it.
-            self.next = end;
-        }
-        if state.lost || self.next < state.first {
-            self.over = Some(Next::Lost);
-            return self.over.clone();
-        }
-        let seen = match self.sees {
-            Sees::Everything => state.next_id(),
-            Sees::Kept => state.kept,
-        };
-        let from = usize::try_from(self.next - state.first).unwrap_or(usize::MAX);
-        let to =
-            usize::try_from(seen.saturating_sub(state.first)).unwrap_or(usize::MAX).min(from.saturating_add(BATCH));
-        if from < to {
-            self.taken.extend(state.events.range(from..to).cloned());
-        }
-        None
-    }
-
-    /// Waits for what comes next. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Next {
-        loop {
-            if let Some(next) = self.try_next() {
-                return next;
-            }
-            let ring = self.ring.clone();
-            let changed = ring.changed.notified();
-            // What was appended before this point is found now; what comes after it wakes us.
-            if let Some(next) = self.try_next() {
-                return next;
-            }
-            changed.await;
-        }
     }
 }
 

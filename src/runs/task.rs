@@ -1,0 +1,203 @@
+//! A run's task: it commits the question, waits for its turn where it has to, and drives the loop to the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{sleep, timeout};
+
+use super::begin::Request;
+use super::live::Live;
+use super::log::EventLog;
+use super::summary::Summaries;
+use crate::agent::ports::events::EventSink;
+use crate::agent::ports::store::{
+    BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError,
+};
+use crate::agent::profile::Profile;
+use crate::agent::prompt::system_prompt;
+use crate::agent::run::{Agent, Run};
+use crate::agent::stop::StopReason;
+use crate::chat::caller::Caller;
+use crate::chat::causes::Causes;
+use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::input::{Ask, Manner, Parent};
+use crate::chat::model::ModelChoice;
+use crate::chat::run::{RunRecord, RunState};
+use crate::chat::stream::Usage;
+
+/// How long a run that begins waits for room.
+const ROOM_WAIT: Duration = Duration::from_secs(5);
+
+/// The pause between two tries of a queued run to take its turn.
+const TURN_AGAIN: Duration = Duration::from_millis(250);
+
+/// A run's task.
+pub(super) struct Task {
+    pub(super) agent: Arc<Agent>,
+    pub(super) store: Arc<dyn RunStore>,
+    pub(super) log: Arc<dyn EventLog>,
+    pub(super) live: Arc<Live>,
+    pub(super) caller: Caller,
+    pub(super) asked: Arc<Asked>,
+    pub(super) replica: String,
+    pub(super) lease_ms: i64,
+    pub(super) queue: Option<u32>,
+    pub(super) history_bytes: usize,
+    pub(super) room: Arc<Semaphore>,
+    pub(super) summaries: Arc<Summaries>,
+}
+
+/// Tells whoever asked how it began: the record of the run that the same request began before, if there is one.
+pub(super) type TellBegun = oneshot::Sender<Result<Option<Box<RunRecord>>, BeginError>>;
+
+impl Task {
+    /// Drives the run from its first commit to its end.
+    pub(super) async fn run(self, begun: TellBegun) {
+        let Asked { conversation, question, request, profile, .. } = &*self.asked;
+        let new = NewRun {
+            id: self.live.id,
+            owner: &self.caller.owner,
+            conversation,
+            context_type: &profile.context_type,
+            question: match question {
+                Asking::Ask { ask, parent } => Question::Ask { ask, parent: *parent },
+                Asking::Continue(run) => Question::Continue(*run),
+            },
+            key: request.key.as_ref().map(|(key, digest)| RequestKey { key, digest }),
+            queue: self.queue,
+            background: self.live.background,
+            request_id: &request.id,
+            replica: &self.replica,
+            lease_ms: self.lease_ms,
+            history_bytes: self.history_bytes,
+        };
+        let since = std::time::Instant::now();
+        let answer = self.when_there_is_room(self.store.begin_run(new)).await;
+        // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
+        let start = match answer {
+            Err(error) => {
+                self.log.forget(&[self.live.id]).await;
+                return drop(begun.send(Err(error)));
+            }
+            Ok(Begun::Joined(record)) => {
+                self.log.forget(&[self.live.id]).await;
+                return drop(begun.send(Ok(Some(record))));
+            }
+            Ok(Begun::Running(start)) => {
+                self.live.has_begun(since);
+                let _ = begun.send(Ok(None));
+                start
+            }
+            Ok(Begun::Queued) => {
+                self.live.has_begun(since);
+                let _ = begun.send(Ok(None));
+                match self.turn().await {
+                    Ok(start) => start,
+                    Err(end) => return self.live.emit(end),
+                }
+            }
+        };
+        let Self { agent, live, caller, asked, summaries, .. } = self;
+        let of = (caller.owner.clone(), asked.conversation.clone());
+        let context = asked.manner.context.clone();
+        let system = system_prompt(&asked.profile, context.as_ref());
+        let run = Run {
+            id: live.id,
+            caller,
+            conversation: asked.conversation.clone(),
+            profile: asked.profile.clone(),
+            model: asked.model.clone(),
+            context,
+            system,
+            start,
+        };
+        agent.drive(run, &*live, &live.stop).await;
+        summaries.after(live.id, of, &asked.model);
+    }
+
+    /// Begins when few others do, so that those who begin do not hold up those who end.
+    async fn when_there_is_room<T>(
+        &self,
+        beginning: impl Future<Output = Result<T, BeginError>>,
+    ) -> Result<T, BeginError> {
+        match timeout(ROOM_WAIT, self.room.acquire()).await {
+            Ok(Ok(_place)) => beginning.await,
+            Ok(Err(closed)) => Err(StoreError::Unavailable(closed.into()).into()),
+            Err(late) => Err(StoreError::Unavailable(late.into()).into()),
+        }
+    }
+
+    /// Waits until the runs before this one have ended; the terminal event when this one ends first.
+    async fn turn(&self) -> Result<RunStart, AgentEvent> {
+        loop {
+            match self.store.promote(self.live.id, self.history_bytes).await {
+                Ok(Some(start)) => return Ok(start),
+                Ok(None) => {}
+                Err(StoreError::RunEnded) => return Err(self.ended_elsewhere().await),
+                Err(StoreError::Unavailable(cause)) => {
+                    // The lease ends it when this lasts.
+                    tracing::warn!(error = %Causes(&*cause), run.id = %self.live.id, "a queued run could not be looked at");
+                }
+                // It would be so for ever.
+                Err(StoreError::Damaged(cause)) => {
+                    tracing::error!(error = %Causes(&*cause), run.id = %self.live.id, "a queued run cannot begin");
+                    let failure = Failure::internal();
+                    self.record_end(RunState::Failed, Some(&failure)).await;
+                    return Err(AgentEvent::Failed(failure));
+                }
+            }
+            tokio::select! {
+                () = sleep(TURN_AGAIN) => {}
+                reason = self.live.stop.stopped() => {
+                    let (state, end) = match reason {
+                        StopReason::Cancelled => (RunState::Cancelled, AgentEvent::Cancelled),
+                        StopReason::Interrupted => (RunState::Interrupted, AgentEvent::Interrupted),
+                    };
+                    self.record_end(state, None).await;
+                    return Err(end);
+                }
+            }
+        }
+    }
+
+    /// Records the end of a run that has not had its turn.
+    async fn record_end(&self, state: RunState, error: Option<&Failure>) {
+        let nothing = Commit { first: 1, messages: &[], first_entry: 1, trail: &[], turns: 0, usage: Usage::default() };
+        let end = RunEnd { state, error, last_event_id: self.live.next_id() };
+        match self.store.finish_run(self.live.id, nothing, end).await {
+            // One that somebody else has ended meanwhile has its end.
+            Ok(()) | Err(StoreError::RunEnded) => {}
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "the end of a queued run was not recorded");
+            }
+        }
+    }
+
+    /// How a run ended that somebody else has ended.
+    async fn ended_elsewhere(&self) -> AgentEvent {
+        let found = self.store.find_run(&self.caller.owner, self.live.id).await;
+        match found {
+            Ok(None) => AgentEvent::Cancelled,
+            Ok(Some(record)) => record.end().unwrap_or(AgentEvent::Interrupted),
+            Err(_) => AgentEvent::Interrupted,
+        }
+    }
+}
+
+/// A run as it was asked for.
+pub(super) struct Asked {
+    pub(super) conversation: ConversationId,
+    pub(super) question: Asking,
+    pub(super) manner: Manner,
+    pub(super) profile: Arc<Profile>,
+    pub(super) model: ModelChoice,
+    pub(super) request: Request,
+}
+
+/// An owned [`Question`].
+pub(super) enum Asking {
+    Ask { ask: Ask, parent: Option<Parent> },
+    Continue(RunId),
+}
