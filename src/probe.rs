@@ -161,7 +161,7 @@ async fn try_all(
     };
 
     report.tools = Finding::No;
-    let called = ask(provider, choice, CALL, &[tool()], deadline).await;
+    let called = ask(provider, choice, CALL, &[tool().into()], deadline).await;
     let called = called.map_err(|error| format!("tools: {}", words(&error)))?;
     let (name, arguments) = called.calls.into_values().next().ok_or("tools: it answered without a call")?;
     let colour = match ToolInput::parse(&arguments) {
@@ -191,12 +191,19 @@ async fn ask(
     provider: &dyn LlmProvider,
     model: &ModelChoice,
     question: &str,
-    tools: &[ToolDef],
+    tools: &[std::sync::Arc<ToolDef>],
     deadline: Instant,
 ) -> Result<Answer, ProviderError> {
     let system = SystemPrompt { instructions: SYSTEM.into(), context: String::new() };
     let messages = [Message::User(UserMessage::new(question))];
-    let request = ChatRequest { system: &system, messages: &messages, tools, model, deadline: Some(deadline) };
+    let request = ChatRequest {
+        system: &system,
+        messages: &messages,
+        tools,
+        may_call: true,
+        model,
+        deadline: Some(deadline),
+    };
     let answer = timeout_at(deadline, read(provider, request)).await;
     answer.unwrap_or_else(|_| Err(ProviderError::new(ProviderErrorKind::TimedOut, "the probe's time is up")))
 }

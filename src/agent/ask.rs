@@ -8,7 +8,7 @@ use tracing::field::Empty;
 
 use super::language::{LanguageGate, Verdict};
 use super::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
-use super::run::{Ended, Turns, failed};
+use super::run::{Asked, Ended, Turns, failed};
 use super::state::{Open, Times, Transcript};
 use super::turn::{Turn, TurnFold};
 use crate::chat::causes::Causes;
@@ -30,12 +30,13 @@ impl Turns<'_> {
     pub(super) async fn ask_model(
         &self,
         transcript: &mut Transcript,
+        asked: Asked<'_>,
         hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
         let mut may_ask_again = true;
         loop {
             let since_ms = self.now_ms();
-            let (turn, mut gate) = self.answer(transcript, hold_ideographs).await?;
+            let (turn, mut gate) = self.answer(transcript, asked, hold_ideographs).await?;
             let times = Times { since_ms, now_ms: self.now_ms() };
             let finish = turn.reason.map_or("truncated", FinishReason::name);
             transcript.note_turn(Some(&turn.message), finish, turn.usage, times);
@@ -69,21 +70,26 @@ impl Turns<'_> {
             transcript.keep_text(turn.message);
             transcript.end_turn();
             if let Verdict::Shown(rest) = gate.close() {
-                self.emit_text(rest);
+                self.say(transcript, rest);
             }
             return Err(failure);
         }
     }
 
     /// One answer, streamed to its end, whatever that is.
-    async fn answer(&self, transcript: &mut Transcript, hold_ideographs: bool) -> Result<(Turn, LanguageGate), Ended> {
+    async fn answer(
+        &self,
+        transcript: &mut Transcript,
+        asked: Asked<'_>,
+        hold_ideographs: bool,
+    ) -> Result<(Turn, LanguageGate), Ended> {
         let mut gate = LanguageGate::new(hold_ideographs);
-        let streamed = self.stream_turn(transcript, &mut gate).await;
+        let streamed = self.stream_turn(transcript, asked, &mut gate).await;
         if let Err(ended) = streamed {
             // Nothing was decided about withheld text; show it with the rest of what was said, unless it would be
             // rejected.
             if let (Ended::Failed(_), Verdict::Shown(rest)) = (&ended, gate.close()) {
-                self.emit_text(rest);
+                self.say(transcript, rest);
             }
             return Err(ended);
         }
@@ -96,7 +102,12 @@ impl Turns<'_> {
         Ok((turn, gate))
     }
 
-    async fn stream_turn(&self, transcript: &mut Transcript, gate: &mut LanguageGate) -> Result<(), Ended> {
+    async fn stream_turn(
+        &self,
+        transcript: &mut Transcript,
+        asked: Asked<'_>,
+        gate: &mut LanguageGate,
+    ) -> Result<(), Ended> {
         // Who answers is known when somebody does.
         let span = tracing::info_span!("llm.chat", gen_ai.provider.name = Empty, gen_ai.request.model = Empty);
         async {
@@ -104,9 +115,10 @@ impl Turns<'_> {
             transcript.answered_by = None;
             transcript.open = Open::Asking { since_ms };
             let request = ChatRequest {
-                system: self.system,
+                system: asked.system,
                 messages: transcript.messages(),
-                tools: &self.profile.tools,
+                tools: asked.tools,
+                may_call: asked.may_call,
                 model: self.model,
                 deadline: self.deadline,
             };
@@ -120,9 +132,10 @@ impl Turns<'_> {
                 let Open::Streaming { fold, .. } = &mut transcript.open else { break };
                 let Some(event) = fold.push(event) else { continue };
                 match event {
-                    AgentEvent::TextDelta { text } => self.emit_text(gate.push(text)),
+                    AgentEvent::TextDelta { text } => self.say(transcript, gate.push(text)),
                     AgentEvent::ToolCallStarted { .. } => {
-                        self.emit_text(gate.open());
+                        self.say(transcript, gate.open());
+                        self.end_speech(transcript);
                         self.emit(event);
                     }
                     other => self.emit(other),

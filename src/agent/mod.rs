@@ -11,12 +11,19 @@
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 
 mod ask;
+mod calls;
+pub mod consent;
 pub mod language;
+pub mod markers;
 pub mod menu;
+mod offer;
+mod prepare;
 pub mod ports;
 pub mod profile;
 pub mod prompt;
 pub mod run;
+pub mod selection;
+mod speech;
 mod state;
 pub mod stop;
 pub mod summary;

@@ -9,27 +9,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::Instrument;
 
+use super::consent;
 use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
+use super::offer::Offer;
 use super::ports::clock::Clock;
+use super::ports::data::DataLoader;
+use super::ports::embeddings::Embedder;
 use super::ports::events::EventSink;
 use super::ports::llm::{LlmProvider, SystemPrompt};
+use super::ports::payloads::PayloadStore;
 use super::ports::store::{RunEnd, RunStart, RunStore, StoreError};
-use super::ports::tools::{ToolContext, ToolExecutor};
-use super::profile::Profile;
-use super::state::{Open, Times, Transcript};
+use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
+use super::profile::{OnLimit, Profile};
+use super::calls::Leave;
+use super::speech::kept;
+use super::state::{Open, Transcript};
 use super::stop::{Stop, StopReason};
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::message::{Message, UserMessage};
+use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::model::ModelChoice;
+use crate::chat::payload::{NewPayload, PayloadSource};
 use crate::chat::run::RunState;
-use crate::chat::tool::{Effect, ToolCall, ToolOutput, ToolResult};
+use crate::chat::tool::{ToolCall, ToolDef};
 use crate::chat::unfinished::Unfinished;
 
 /// What a run works with; one for the whole process.
@@ -38,8 +45,14 @@ pub struct Agent {
     pub llm: Arc<dyn LlmProvider>,
     /// The tools.
     pub tools: Arc<dyn ToolExecutor>,
+    /// What prompts are told of the backend.
+    pub data: Arc<dyn DataLoader>,
+    /// Finds tools by meaning, where there is a service for it.
+    pub embedder: Option<Arc<dyn Embedder>>,
     /// Where the transcript is kept.
     pub store: Arc<dyn RunStore>,
+    /// Where payloads are kept.
+    pub payloads: Arc<dyn PayloadStore>,
     /// Tells the time for the trail.
     pub clock: Arc<dyn Clock>,
     /// The bounds.
@@ -55,6 +68,8 @@ pub struct Limits {
     pub max_tool_calls: u32,
     /// A run's whole time.
     pub wall: Duration,
+    /// How long a call waits for somebody's approval; never without end.
+    pub approval: Duration,
 }
 
 /// A try to record how a run ended that takes longer has failed: its client waits for the end meanwhile.
@@ -76,12 +91,20 @@ pub struct Run {
     pub profile: Arc<Profile>,
     /// Which model, and how it is asked.
     pub model: ModelChoice,
-    /// The screen state, for tools.
-    pub context: Option<Map<String, Value>>,
-    /// The system prompt, screen state included.
-    pub system: SystemPrompt,
-    /// History and message, as the store gave them.
+    /// History, message and screen state, as the store gave them.
     pub start: RunStart,
+}
+
+/// What a model is told when it has used all its turns.
+pub const LAST_REQUEST: &str = "[You have used all the tool calls that one answer may take. Answer now with what you have found, \
+                                without calling tools, and say what is still missing.]";
+
+/// What one model call is asked with.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) system: &'a SystemPrompt,
+    pub(super) tools: &'a [Arc<ToolDef>],
+    pub(super) may_call: bool,
 }
 
 /// Why a run ended without an answer.
@@ -102,26 +125,29 @@ impl Agent {
         );
         let started = std::time::Instant::now();
         async {
+            let mut start = run.start;
+            let (context, call) = (start.context.take(), start.call.take());
             let cx = ToolContext {
                 caller: &run.caller,
                 conversation: &run.conversation,
                 run: run.id,
                 call: None,
-                context: run.context.as_ref(),
+                context: context.as_ref(),
+                progress: Reporter::default(),
             };
             let wall = self.limits.wall;
             let turns = Turns {
                 agent: self,
                 profile: &run.profile,
                 model: &run.model,
-                system: &run.system,
                 // A time that no clock reaches is no limit.
                 deadline: Some(wall).filter(|wall| !wall.is_zero()).and_then(|wall| Instant::now().checked_add(wall)),
                 cx,
                 events,
             };
-            let mut transcript = Transcript::new(run.id, run.start);
-            let ended = turns.until_ended(&mut transcript, stop).await;
+            let mut transcript = Transcript::new(run.id, start, &run.profile);
+            let ended = turns.until_ended(&mut transcript, call, stop).await;
+            turns.end_speech(&mut transcript);
             self.end(run.id, &mut transcript, ended, events, started).await;
         }
         .instrument(span)
@@ -138,21 +164,32 @@ impl Agent {
         events: &dyn EventSink,
         started: std::time::Instant,
     ) {
+        let usage = transcript.usage;
         let (state, mut event) = match ended {
-            Ok(()) => (RunState::Completed, AgentEvent::Finished { usage: transcript.usage }),
+            Ok(()) if !transcript.approvals.is_empty() => {
+                (RunState::AwaitingApproval, AgentEvent::AwaitingApproval { usage })
+            }
+            Ok(()) => (RunState::Completed, AgentEvent::Finished { usage }),
             Err(Ended::Failed(failure)) => (RunState::Failed, AgentEvent::Failed(failure)),
             Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
             Err(Ended::Stopped(StopReason::Interrupted)) => (RunState::Interrupted, AgentEvent::Interrupted),
         };
         transcript.settle(code_of(&event), self.clock.now_ms());
+        if state != RunState::AwaitingApproval {
+            // Nobody can decide what nobody is asked.
+            transcript.approvals.clear();
+        }
+        if let Some(suggestions) = transcript.speech.suggestions() {
+            events.emit(AgentEvent::Suggested(suggestions));
+        }
         let mut error = failure_of(&event).cloned();
         transcript.note_end(self.clock.now_ms(), state, error.as_ref());
-        let last_event_id = events.next_id();
-        let end = RunEnd { state, error: error.as_ref(), last_event_id };
-        let mut recorded = self.record(run, transcript, end).await;
+        // What waits is shown when it is there to be decided.
+        let last_event_id = events.next_id() + transcript.approvals.len() as u64;
+        let mut recorded = self.record(run, transcript, state, error.as_ref(), last_event_id).await;
         if matches!(recorded, Err(StoreError::Unavailable(_))) {
             // It may have been kept and only its confirmation lost: the same again finds out.
-            recorded = self.record(run, transcript, end).await;
+            recorded = self.record(run, transcript, state, error.as_ref(), last_event_id).await;
         }
         match &recorded {
             Ok(()) => {}
@@ -165,7 +202,8 @@ impl Agent {
             }
             Err(failed @ (StoreError::Unavailable(_) | StoreError::Damaged(_))) => {
                 tracing::error!(error = %Causes(failed), "run outcome not recorded");
-                if state == RunState::Completed {
+                if matches!(state, RunState::Completed | RunState::AwaitingApproval) {
+                    transcript.approvals.clear();
                     let failure = store_failure();
                     transcript.note_end_instead(self.clock.now_ms(), RunState::Failed, Some(&failure));
                     error = Some(failure.clone());
@@ -174,6 +212,11 @@ impl Agent {
             }
         }
         log_end(code_of(&event), transcript, started.elapsed());
+        if recorded.is_ok() {
+            for approval in &transcript.approvals {
+                events.emit(AgentEvent::Artifact(consent::artifact(approval)));
+            }
+        }
         let state = if error.is_some() { RunState::Failed } else { state };
         events.emit(event);
         for pause in RECORD_AGAIN {
@@ -181,11 +224,20 @@ impl Agent {
                 break;
             }
             tokio::time::sleep(pause).await;
-            recorded = self.record(run, transcript, RunEnd { state, error: error.as_ref(), last_event_id }).await;
+            recorded = self.record(run, transcript, state, error.as_ref(), last_event_id).await;
         }
     }
 
-    async fn record(&self, run: RunId, transcript: &Transcript, end: RunEnd<'_>) -> Result<(), StoreError> {
+    async fn record(
+        &self,
+        run: RunId,
+        transcript: &Transcript,
+        state: RunState,
+        error: Option<&Failure>,
+        last_event_id: u64,
+    ) -> Result<(), StoreError> {
+        let (answer, approvals) = (Some(transcript.speech.answer()), transcript.approvals.as_slice());
+        let end = RunEnd { state, error, answer, approvals, last_event_id };
         let recording = self.store.finish_run(run, transcript.uncommitted(), end);
         timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
     }
@@ -202,14 +254,18 @@ pub(super) struct Turns<'a> {
     pub(super) agent: &'a Agent,
     pub(super) profile: &'a Profile,
     pub(super) model: &'a ModelChoice,
-    pub(super) system: &'a SystemPrompt,
     pub(super) deadline: Option<Instant>,
-    cx: ToolContext<'a>,
+    pub(super) cx: ToolContext<'a>,
     events: &'a dyn EventSink,
 }
 
 impl Turns<'_> {
-    async fn until_ended(&self, transcript: &mut Transcript, stop: &Stop) -> Result<(), Ended> {
+    async fn until_ended(
+        &self,
+        transcript: &mut Transcript,
+        call: Option<ToolCall>,
+        stop: &Stop,
+    ) -> Result<(), Ended> {
         let out_of_time = async {
             match self.deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -217,7 +273,7 @@ impl Turns<'_> {
             }
         };
         // A panic ends this run with an error and leaves every other one alone.
-        let turns = AssertUnwindSafe(self.all(transcript)).catch_unwind();
+        let turns = AssertUnwindSafe(self.all(transcript, call)).catch_unwind();
         tokio::select! {
             biased;
             reason = stop.stopped() => Err(Ended::Stopped(reason)),
@@ -226,98 +282,125 @@ impl Turns<'_> {
         }
     }
 
-    async fn all(&self, transcript: &mut Transcript) -> Result<(), Ended> {
-        let limits = &self.agent.limits;
+    async fn all(&self, transcript: &mut Transcript, approved: Option<ToolCall>) -> Result<(), Ended> {
+        let (executor, embedder) = (&*self.agent.tools, self.agent.embedder.as_deref());
+        let mut offer = Offer::of(self.profile, self.cx.caller, executor, embedder, &transcript.question()).await;
+        let system = self.system_prompt(&offer).await;
+        let max_turns = self.profile.bounds.max_turns.unwrap_or(self.agent.limits.max_turns);
+        let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
         let mut may_retry_language = self.profile.reply_language.is_some();
         let mut calls_made = 0;
-        while limits.max_turns == 0 || transcript.turn() < limits.max_turns {
+        if let Some(call) = approved {
+            self.make_approved(call, transcript, &mut offer).await?;
+        }
+        while max_turns == 0 || transcript.turn() < max_turns {
             let turn = transcript.turn();
             self.emit(AgentEvent::TurnStarted { turn });
             let span = tracing::info_span!("agent.turn", turn);
-            let (answer, mut gate) = self.ask_model(transcript, may_retry_language).instrument(span.clone()).await?;
+            let asked = Asked { system: &system, tools: offer.defs(), may_call: true };
+            let (answer, mut gate) = self.ask_model(transcript, asked, may_retry_language).instrument(span.clone()).await?;
 
             if answer.message.calls().next().is_some() {
                 calls_made += answer.message.calls().count();
                 let turn = Unfinished { message: answer.message, results: Vec::new(), dispatched: None };
                 transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
-                if limits.max_tool_calls != 0 && calls_made > limits.max_tool_calls as usize {
-                    return Err(failed("tool_call_limit", "Maximum number of tool calls exceeded", false));
+                if max_calls != 0 && calls_made > max_calls as usize {
+                    return match self.profile.bounds.on_limit {
+                        OnLimit::Fail => Err(failed("tool_call_limit", "Maximum number of tool calls exceeded", false)),
+                        OnLimit::Answer => {
+                            transcript.settle("stop", self.now_ms());
+                            self.last_words(transcript, &system, &offer).await
+                        }
+                    };
                 }
-                self.run_tools(transcript).instrument(span).await?;
+                self.run_tools(transcript, &mut offer).instrument(span).await?;
                 transcript.settle("stop", self.now_ms());
+                if !transcript.approvals.is_empty() {
+                    return Ok(());
+                }
             } else {
                 let message = Message::Assistant(answer.message);
                 transcript.end_turn();
                 match gate.close() {
                     Verdict::Shown(rest) => {
                         transcript.push(message);
-                        self.emit_text(rest);
+                        self.say(transcript, rest);
                         return Ok(());
                     }
                     Verdict::Rejected => {
                         may_retry_language = false;
                         transcript.push(message);
                         transcript.push(Message::User(UserMessage::new(RETRY_REQUEST)));
-                        self.emit_text(RETRY_NOTICE.to_owned());
+                        self.say(transcript, RETRY_NOTICE.to_owned());
                     }
                 }
             }
             self.agent.commit(self.cx.run, transcript).await?;
         }
-        Err(failed("max_turns", "Maximum tool-call rounds exceeded", false))
+        match self.profile.bounds.on_limit {
+            OnLimit::Fail => Err(failed("max_turns", "Maximum tool-call rounds exceeded", false)),
+            OnLimit::Answer => self.last_words(transcript, &system, &offer).await,
+        }
     }
 
-    /// Runs the open turn's calls one after the other: later calls of a turn may build on earlier ones (drafts do).
-    async fn run_tools(&self, transcript: &mut Transcript) -> Result<(), Ended> {
-        let Open::Calling { turn, .. } = &transcript.open else { return Ok(()) };
-        let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
-        for call in calls {
-            let since_ms = self.now_ms();
-            self.note_dispatch(&call, transcript).await?;
-            let output = self.run_tool(&call).await;
-            let times = Times { since_ms, now_ms: self.now_ms() };
-            let ToolOutput { content, artifacts, is_error } = output;
-            let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-            let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
-            transcript.note_call(call, &result, times);
-            if let Open::Calling { turn, .. } = &mut transcript.open {
-                turn.results.push(result);
-                turn.dispatched = None;
-            }
-            self.emit(AgentEvent::ToolCallFinished { id, name, is_error });
-            for artifact in artifacts {
-                self.emit(AgentEvent::Artifact(artifact));
-            }
+    /// Makes a call that was approved, as a turn of its own that no model has spoken.
+    async fn make_approved(&self, call: ToolCall, transcript: &mut Transcript, offer: &mut Offer) -> Result<(), Ended> {
+        self.emit(AgentEvent::TurnStarted { turn: transcript.turn() });
+        self.emit(AgentEvent::ToolCallStarted { id: call.id.as_str().to_owned(), name: call.name.clone() });
+        // Of nobody that is asked again: what a vendor wants back with its own calls is not there.
+        let origin = Arc::new(ModelOrigin { provider: "switchboard".to_owned(), model: "approved".to_owned() });
+        let parts = vec![AssistantPart::ToolCall { call, replay: None }];
+        let turn = Unfinished { message: AssistantMessage { origin, parts }, results: Vec::new(), dispatched: None };
+        transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
+        self.run_calls(transcript, offer, Leave::Given).await?;
+        transcript.settle("stop", self.now_ms());
+        self.agent.commit(self.cx.run, transcript).await
+    }
+
+    /// Asks the model once more, without tools, to answer with what it has.
+    async fn last_words(&self, transcript: &mut Transcript, system: &SystemPrompt, offer: &Offer) -> Result<(), Ended> {
+        transcript.push(Message::User(UserMessage::new(LAST_REQUEST)));
+        let turn = transcript.turn();
+        self.emit(AgentEvent::TurnStarted { turn });
+        let span = tracing::info_span!("agent.turn", turn);
+        let asked = Asked { system, tools: offer.defs(), may_call: false };
+        let (mut answer, mut gate) = self.ask_model(transcript, asked, false).instrument(span).await?;
+        answer.message.parts.retain(|part| !matches!(part, AssistantPart::ToolCall { .. }));
+        transcript.end_turn();
+        if !answer.message.parts.iter().any(AssistantPart::is_visible) {
+            return Err(failed("empty_answer", "The model gave an empty answer; please try again", true));
+        }
+        transcript.push(Message::Assistant(answer.message));
+        if let Verdict::Shown(rest) = gate.close() {
+            self.say(transcript, rest);
         }
         Ok(())
     }
 
-    /// Notes in the store that a write is about to be sent; without the note it is not.
-    async fn note_dispatch(&self, call: &ToolCall, transcript: &mut Transcript) -> Result<(), Ended> {
-        let is_write = match self.agent.tools.effect(&call.name) {
-            Effect::Read => false,
-            Effect::Write => self.profile.allows(&call.name),
-        };
-        let Open::Calling { turn, .. } = &mut transcript.open else { return Ok(()) };
-        if !is_write {
-            return Ok(());
+    /// Says this much of the model's text to the user, as far as it is for them.
+    pub(super) fn say(&self, transcript: &mut Transcript, text: String) {
+        if !text.is_empty() {
+            self.emit_text(transcript.speech.push(text));
         }
-        let noted = Unfinished { dispatched: Some(call.id.clone()), ..turn.clone() };
-        self.agent.store.dispatch(self.cx.run, &call.id, &noted).await.map_err(store_failed)?;
-        *turn = noted;
-        Ok(())
     }
 
-    async fn run_tool(&self, call: &ToolCall) -> ToolOutput {
-        if !self.profile.allows(&call.name) {
-            return ToolOutput::error(&format!("unknown tool: {}", call.name));
+    /// Ends the text of a turn.
+    pub(super) fn end_speech(&self, transcript: &mut Transcript) {
+        let (rest, payloads) = transcript.speech.close();
+        self.emit_text(rest);
+        for payload in payloads {
+            self.keep(transcript, payload, PayloadSource::Model);
         }
-        let span =
-            tracing::info_span!("tool.execute", gen_ai.tool.name = call.name, gen_ai.tool.call.id = call.id.as_str());
-        self.agent.tools.execute(call, &self.cx).instrument(span).await
     }
 
-    pub(super) fn emit_text(&self, text: String) {
+    /// Keeps a payload and shows it.
+    pub(super) fn keep(&self, transcript: &mut Transcript, payload: NewPayload, source: PayloadSource) {
+        let payload = kept(payload, source, self.profile);
+        transcript.payloads.push(payload.clone());
+        self.emit(AgentEvent::Payload(payload));
+    }
+
+    fn emit_text(&self, text: String) {
         if !text.is_empty() {
             self.emit(AgentEvent::TextDelta { text });
         }
@@ -336,7 +419,7 @@ pub(super) fn failed(code: &'static str, message: &str, retryable: bool) -> Ende
     Ended::Failed(Failure { code: code.into(), message: message.to_owned(), retryable })
 }
 
-fn store_failed(error: StoreError) -> Ended {
+pub(super) fn store_failed(error: StoreError) -> Ended {
     match error {
         // It is not ours any more.
         StoreError::RunEnded => Ended::Stopped(StopReason::Interrupted),
@@ -362,9 +445,16 @@ fn failure_of(event: &AgentEvent) -> Option<&Failure> {
         | AgentEvent::TextDelta { .. }
         | AgentEvent::ThinkingDelta { .. }
         | AgentEvent::ToolCallStarted { .. }
+        | AgentEvent::ToolCallReady { .. }
+        | AgentEvent::ToolProgress { .. }
         | AgentEvent::ToolCallFinished { .. }
         | AgentEvent::Artifact(_)
+        | AgentEvent::Payload(_)
+        | AgentEvent::RoundEnded
+        | AgentEvent::Suggested(_)
+        | AgentEvent::Diagnosed(_)
         | AgentEvent::Finished { .. }
+        | AgentEvent::AwaitingApproval { .. }
         | AgentEvent::Cancelled
         | AgentEvent::Interrupted => None,
     }
@@ -376,6 +466,7 @@ fn code_of(end: &AgentEvent) -> &str {
         (_, Some(failure)) => &failure.code,
         (AgentEvent::Cancelled, None) => RunState::Cancelled.name(),
         (AgentEvent::Interrupted, None) => RunState::Interrupted.name(),
+        (AgentEvent::AwaitingApproval { .. }, None) => RunState::AwaitingApproval.name(),
         (_, None) => RunState::Completed.name(),
     }
 }

@@ -5,10 +5,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::ports::store::{Commit, RunStart};
+use super::profile::Profile;
+use super::speech::Speech;
 use super::turn::TurnFold;
+use crate::chat::approval::Approval;
 use crate::chat::event::Failure;
 use crate::chat::ids::RunId;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
+use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolResult};
@@ -34,6 +38,12 @@ pub(super) struct Transcript {
     pub(super) answered_by: Option<(Arc<ModelOrigin>, Option<String>)>,
     /// The call ids of the whole conversation.
     pub(super) used_ids: HashSet<String>,
+    /// What its user is told.
+    pub(super) speech: Speech,
+    /// Payloads that the store has not got yet.
+    pub(super) payloads: Vec<Payload>,
+    /// Calls that wait for somebody's decision.
+    pub(super) approvals: Vec<Approval>,
     pub(super) open: Open,
 }
 
@@ -50,8 +60,8 @@ pub(super) enum Open {
 }
 
 impl Transcript {
-    pub(super) fn new(run: RunId, start: RunStart) -> Self {
-        let RunStart { summary, history, message } = start;
+    pub(super) fn new(run: RunId, start: RunStart, profile: &Profile) -> Self {
+        let RunStart { summary, history, message, call: _, context: _ } = start;
         let mut messages = history;
         if let Some(summary) = summary {
             messages.insert(0, Message::User(UserMessage::new(format!("{SUMMARY_HEAD}\n{summary}"))));
@@ -71,6 +81,9 @@ impl Transcript {
             usage: Usage::default(),
             answered_by: None,
             used_ids,
+            speech: Speech::new(profile),
+            payloads: Vec::new(),
+            approvals: Vec::new(),
             open: Open::Nothing,
         }
     }
@@ -85,6 +98,14 @@ impl Transcript {
         self.turns
     }
 
+    /// The newest words of the user.
+    pub(super) fn question(&self) -> String {
+        match self.messages.get(self.own) {
+            Some(Message::User(user)) => user.text.clone(),
+            Some(Message::Assistant(_) | Message::ToolResults(_)) | None => String::new(),
+        }
+    }
+
     /// What the store has not got yet.
     pub(super) fn uncommitted(&self) -> Commit<'_> {
         Commit {
@@ -92,6 +113,7 @@ impl Transcript {
             messages: &self.messages[self.committed..],
             first_entry: self.entries_committed,
             trail: &self.trail,
+            payloads: &self.payloads,
             turns: self.turns,
             usage: self.usage,
         }
@@ -101,6 +123,7 @@ impl Transcript {
         self.committed = self.messages.len();
         self.entries_committed += u32::try_from(self.trail.len()).unwrap_or(u32::MAX);
         self.trail.clear();
+        self.payloads.clear();
     }
 
     pub(super) fn push(&mut self, message: Message) {

@@ -69,8 +69,14 @@ pub async fn summarise(
     let system = SystemPrompt { instructions: Arc::from(SUMMARY_INSTRUCTIONS), context: String::new() };
     let messages = [Message::User(UserMessage::new(request(what, max_bytes)))];
     let deadline = Instant::now() + TIME;
-    let request =
-        ChatRequest { system: &system, messages: &messages, tools: &[], model: &model, deadline: Some(deadline) };
+    let request = ChatRequest {
+        system: &system,
+        messages: &messages,
+        tools: &[],
+        may_call: false,
+        model: &model,
+        deadline: Some(deadline),
+    };
     let answer = timeout_at(deadline, answer(llm, request)).await.map_err(|_| SummaryError::TimedOut)??;
     match answer.trim() {
         "" => Err(SummaryError::Unusable("it is empty")),

@@ -47,7 +47,7 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
 fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
     let mut choices = Vec::new();
     for context_type in profiles.context_types() {
-        let Some(profile) = profiles.select(context_type) else { continue };
+        let Some(profile) = profiles.of_type(context_type) else { continue };
         for origin in profile.models.origins() {
             let choice = ModelChoice {
                 models: vec![origin.clone()],

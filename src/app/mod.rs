@@ -33,6 +33,7 @@ use crate::runs::log::{self, EventLog, LogError};
 use crate::runs::{Parts, Runs, Summariser};
 use crate::store::{self, Store};
 use crate::tools::backend::Backend;
+use crate::tools::data::Loaders;
 use crate::tools::executor::Toolbox;
 use crate::tools::previews::Desk;
 use crate::tools::{self, Deps};
@@ -117,12 +118,16 @@ impl App {
         let agent = Agent {
             llm: Arc::new(router(config, &profiles)?),
             tools: Arc::new(toolbox),
+            data: Arc::new(Loaders::default()),
+            embedder: None,
             store: store.clone(),
+            payloads: store.clone(),
             clock,
             limits: Limits {
                 max_turns: config.runs.max_turns,
                 max_tool_calls: config.runs.max_tool_calls,
                 wall: Duration::from_secs(config.runs.wall_s),
+                approval: Duration::from_secs(config.runs.approval_s),
             },
         };
         let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;

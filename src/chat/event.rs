@@ -1,12 +1,18 @@
 //! What the loop reports while it runs. Dialects turn these into frames; nothing here names an SSE event.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use serde_json::Value;
+
+use super::answer::Suggestions;
 use super::artifact::Artifact;
+use super::payload::Payload;
 use super::stream::Usage;
+use super::tool::{Progress, ToolInput};
 
-/// One step of a run. The last of a run is always [`Self::Finished`], [`Self::Failed`], [`Self::Cancelled`] or
-/// [`Self::Interrupted`], and only the last.
+/// One step of a run. The last of a run is always [`Self::Finished`], [`Self::AwaitingApproval`], [`Self::Failed`],
+/// [`Self::Cancelled`] or [`Self::Interrupted`], and only the last.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
     /// A model call begins; counted from 0.
@@ -31,6 +37,24 @@ pub enum AgentEvent {
         /// The tool.
         name: String,
     },
+    /// A call's arguments are complete, and its turn has come.
+    ToolCallReady {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments; dialects decide whether clients may see them.
+        input: ToolInput,
+    },
+    /// A tool tells how far it has come.
+    ToolProgress {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// How far.
+        progress: Progress,
+    },
     /// A tool has run, or was refused.
     ToolCallFinished {
         /// The call's id.
@@ -39,11 +63,26 @@ pub enum AgentEvent {
         name: String,
         /// Whether the model got an error.
         is_error: bool,
+        /// What the model reads; dialects decide whether clients may see it.
+        result: Arc<str>,
     },
     /// Something for the client's screen; follows its call's result.
     Artifact(Artifact),
+    /// A payload that was kept; follows its call's result, or the text in which the model wrote it.
+    Payload(Payload),
+    /// All calls of a turn have their results.
+    RoundEnded,
+    /// What the model suggests to say or do next; after all text, once.
+    Suggested(Suggestions),
+    /// How the run was carried out, a JSON object; only where its profile lets its caller see that, after all text.
+    Diagnosed(Arc<Value>),
     /// The final answer is complete.
     Finished {
+        /// All turns together.
+        usage: Usage,
+    },
+    /// The run ended with calls that somebody has to approve; they were shown as artifacts.
+    AwaitingApproval {
         /// All turns together.
         usage: Usage,
     },
@@ -59,13 +98,23 @@ impl AgentEvent {
     /// Whether nothing follows.
     pub fn is_terminal(&self) -> bool {
         match self {
-            Self::Finished { .. } | Self::Failed(_) | Self::Cancelled | Self::Interrupted => true,
+            Self::Finished { .. }
+            | Self::AwaitingApproval { .. }
+            | Self::Failed(_)
+            | Self::Cancelled
+            | Self::Interrupted => true,
             Self::TurnStarted { .. }
             | Self::TextDelta { .. }
             | Self::ThinkingDelta { .. }
             | Self::ToolCallStarted { .. }
+            | Self::ToolCallReady { .. }
+            | Self::ToolProgress { .. }
             | Self::ToolCallFinished { .. }
-            | Self::Artifact(_) => false,
+            | Self::Artifact(_)
+            | Self::Payload(_)
+            | Self::RoundEnded
+            | Self::Suggested(_)
+            | Self::Diagnosed(_) => false,
         }
     }
 }

@@ -80,6 +80,9 @@ uuid_id!(
     /// A preview that waits for its user's decision.
     PreviewId, Uuid::now_v7());
 uuid_id!(
+    /// A call that waits for somebody's approval.
+    ApprovalId, Uuid::now_v7());
+uuid_id!(
     /// A draft that is being built over several messages.
     DraftId, Uuid::new_v4());
 
@@ -110,6 +113,42 @@ impl MessageId {
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.run, self.seq)
+    }
+}
+
+/// A payload of a conversation: 8 hex digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PayloadId(String);
+
+impl PayloadId {
+    /// The id in `text`.
+    ///
+    /// # Errors
+    /// When `text` is not 8 lower-case hex digits.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let is_hex = |b: u8| b.is_ascii_digit() || matches!(b, b'a'..=b'f');
+        if text.len() != 8 || !text.bytes().all(is_hex) {
+            return Err(InvalidId("must be 8 hex digits"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// A fresh id.
+    pub fn fresh() -> Self {
+        let mut id = Uuid::new_v4().simple().to_string();
+        id.truncate(8);
+        Self(id)
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PayloadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

@@ -10,8 +10,8 @@ use super::model::ModelWish;
 pub struct RunInput {
     /// What is to be answered.
     pub ask: Ask,
-    /// Which profile answers (`context_type` of the native protocol).
-    pub context_type: String,
+    /// Where the user is, which selects the profile that answers.
+    pub screen: Screen,
     /// The conversation to continue; `None` begins a new one.
     pub conversation: Option<ConversationId>,
     /// The message to go on from, where that is not the newest one.
@@ -20,13 +20,41 @@ pub struct RunInput {
     pub manner: Manner,
 }
 
+/// Where a user is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Screen {
+    /// The name of a kind of screen (`context_type` of the native protocol).
+    Type(String),
+    /// A page of an application, which may have tabs, and those tabs of their own.
+    Page {
+        /// The page; an unknown one has what all pages have.
+        page: Option<String>,
+        /// The tab.
+        tab: Option<String>,
+        /// The tab in the tab.
+        subtab: Option<String>,
+    },
+}
+
 /// What is to be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
-    /// A new message, not empty.
-    Message(String),
+    /// A new message.
+    Message {
+        /// The user's words; empty only where there is a note.
+        text: String,
+        /// What the user did besides, in words of ours for the model.
+        note: Option<String>,
+    },
     /// The last user message, or the one that is named as parent, again.
     Again,
+}
+
+impl Ask {
+    /// A new message of nothing but words.
+    pub fn message(text: impl Into<String>) -> Self {
+        Self::Message { text: text.into(), note: None }
+    }
 }
 
 /// Where a branch begins.

@@ -25,15 +25,17 @@ pub struct UserMessage {
     pub text: String,
     /// Previews the user decided since the previous run; told to the model once, with this message.
     pub decisions: Vec<Decided>,
+    /// What the user did besides, in words of ours; told to the model after theirs.
+    pub note: Option<String>,
 }
 
 impl UserMessage {
     /// A message with nothing to report besides.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), decisions: Vec::new() }
+        Self { text: text.into(), decisions: Vec::new(), note: None }
     }
 
-    /// The text for the model: the decisions, one bracketed line each, then the user's words.
+    /// The text for the model: the decisions, one bracketed line each, then the user's words, then the note.
     pub fn model_text(&self) -> String {
         let mut text = String::new();
         for decided in &self.decisions {
@@ -43,7 +45,14 @@ impl UserMessage {
         if !text.is_empty() {
             text.push('\n');
         }
-        text + &self.text
+        text.push_str(&self.text);
+        if let Some(note) = &self.note {
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str(note);
+        }
+        text
     }
 }
 

@@ -4,6 +4,8 @@
 //! **Invariant:** pure data. No I/O, no async, no `Serialize`: whoever needs a wire or a row writes its own
 //! counterpart.
 
+pub mod answer;
+pub mod approval;
 pub mod artifact;
 pub mod caller;
 pub mod causes;
@@ -12,9 +14,12 @@ pub mod ids;
 pub mod input;
 pub mod message;
 pub mod model;
+pub mod payload;
 pub mod preview;
 pub mod run;
+pub mod schema;
 pub mod stream;
+pub mod template;
 pub mod tool;
 pub mod trail;
 pub mod unfinished;

@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use super::approval::Consent;
 use super::artifact::Artifact;
+use super::caller::Caller;
 use super::ids::ToolCallId;
+use super::payload::NewPayload;
 
 /// A tool as the model sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +17,22 @@ pub struct ToolDef {
     pub description: String,
     /// JSON Schema of the arguments, `type: object` at the top.
     pub input_schema: Value,
+}
+
+/// Who may use a tool, and who has to let each call through.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// The caller's token must list one of them; empty lets everybody.
+    pub roles: Vec<String>,
+    /// Who has to let each call through.
+    pub consent: Consent,
+}
+
+impl Policy {
+    /// Whether `caller` may use the tool.
+    pub fn lets(&self, caller: &Caller) -> bool {
+        self.roles.is_empty() || self.roles.iter().any(|role| caller.has_role(role))
+    }
 }
 
 /// What a second, equal call of a tool could do.
@@ -66,20 +85,35 @@ pub struct ToolOutput {
     pub content: String,
     /// For the client, sent after the call's result.
     pub artifacts: Vec<Artifact>,
+    /// For the client and for later turns; the model gets a line about it.
+    pub payload: Option<NewPayload>,
     /// Whether `content` reports a failure.
     pub is_error: bool,
+}
+
+/// How far a tool has come while it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What it does, in one word.
+    pub stage: String,
+    /// The same for people.
+    pub message: String,
+    /// How much of it is done, from 0 to 1; `None` where nobody knows.
+    pub fraction: Option<f64>,
+    /// What it has found so far.
+    pub data: Option<Value>,
 }
 
 impl ToolOutput {
     /// A success with `content` for the model.
     pub fn ok(content: impl Into<String>) -> Self {
-        Self { content: content.into(), artifacts: Vec::new(), is_error: false }
+        Self { content: content.into(), artifacts: Vec::new(), payload: None, is_error: false }
     }
 
     /// A failure in the protocol's form (section 7): `{"error":"message"}`.
     pub fn error(message: &str) -> Self {
         let content = serde_json::json!({ "error": message }).to_string();
-        Self { content, artifacts: Vec::new(), is_error: true }
+        Self { content, artifacts: Vec::new(), payload: None, is_error: true }
     }
 }
 

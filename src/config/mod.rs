@@ -6,6 +6,7 @@
 pub mod assets;
 pub mod catalogue;
 mod check;
+mod document;
 mod layers;
 mod providers;
 

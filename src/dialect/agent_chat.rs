@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, MessageId};
-use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput};
+use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput, Screen};
 use crate::chat::model::{Effort, ModelWish};
 
 /// The native protocol, with the limits of its request fields.
@@ -101,10 +101,10 @@ impl Dialect for AgentChat {
             Some(message) if self.max_message_bytes != 0 && message.len() > self.max_message_bytes => {
                 return Err(DecodeError::TooLarge { field: "message", max_bytes: self.max_message_bytes });
             }
-            Some(message) => Ask::Message(message),
+            Some(text) => Ask::Message { text, note: None },
             None => Ask::Again,
         };
-        Ok(RunInput { ask, context_type, conversation, parent, manner })
+        Ok(RunInput { ask, screen: Screen::Type(context_type), conversation, parent, manner })
     }
 
     fn decode_manner(&self, body: &[u8]) -> Result<Manner, DecodeError> {
@@ -198,6 +198,7 @@ fn artifact_event(kind: &str) -> Option<&'static str> {
     match kind {
         "workflow_preview" => Some("workflow_preview"),
         "table_config_preview" => Some("table_config_preview"),
+        "approval_request" => Some("approval_request"),
         _ => None,
     }
 }
@@ -251,11 +252,17 @@ impl Encoder for AgentChatEncoder {
         match event {
             AgentEvent::TurnStarted { turn } => frame::write(out, id, "message_start", &MessageStart { turn: *turn }),
             AgentEvent::TextDelta { text } => frame::write(out, id, "content_chunk", &ContentChunk { chunk: text }),
-            AgentEvent::ThinkingDelta { .. } => {}
+            AgentEvent::ThinkingDelta { .. }
+            | AgentEvent::ToolCallReady { .. }
+            | AgentEvent::ToolProgress { .. }
+            | AgentEvent::RoundEnded
+            | AgentEvent::Payload(_)
+            | AgentEvent::Suggested(_)
+            | AgentEvent::Diagnosed(_) => {}
             AgentEvent::ToolCallStarted { id: call, name } => {
                 frame::write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call, name });
             }
-            AgentEvent::ToolCallFinished { id: call, name, is_error } => {
+            AgentEvent::ToolCallFinished { id: call, name, is_error, result: _ } => {
                 let data = ToolCallResult { tool_use_id: call, name, is_error: *is_error };
                 frame::write(out, id, "tool_call_result", &data);
             }
@@ -263,7 +270,9 @@ impl Encoder for AgentChatEncoder {
                 Some(event) => frame::write(out, id, event, &artifact.payload),
                 None => tracing::debug!(artifact.kind = &*artifact.kind, "artifact without an event in this dialect"),
             },
-            AgentEvent::Finished { .. } => frame::write(out, id, "message_complete", &MessageComplete {}),
+            AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => {
+                frame::write(out, id, "message_complete", &MessageComplete {});
+            }
             AgentEvent::Failed(Failure { code, message, retryable }) => {
                 let data = Error { message, code, retryable: *retryable, request_id: &self.request_id };
                 frame::write(out, id, "error", &data);

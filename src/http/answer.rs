@@ -234,19 +234,23 @@ fn outcome(last: &Last, found: &Found) -> (RunState, Option<ErrorBody>) {
         Last::End(AgentEvent::Failed(failure)) => (RunState::Failed, Some(ErrorBody::of(failure))),
         Last::End(AgentEvent::Cancelled) => (RunState::Cancelled, None),
         Last::End(AgentEvent::Interrupted) => (RunState::Interrupted, None),
-        // Only a finished run is told apart by the store: it may wait for an approval. The other events are no ends.
+        Last::End(AgentEvent::AwaitingApproval { .. }) => (RunState::AwaitingApproval, None),
+        // The other events are no ends.
         Last::End(
             AgentEvent::Finished { .. }
             | AgentEvent::TurnStarted { .. }
             | AgentEvent::TextDelta { .. }
             | AgentEvent::ThinkingDelta { .. }
             | AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallReady { .. }
+            | AgentEvent::ToolProgress { .. }
             | AgentEvent::ToolCallFinished { .. }
-            | AgentEvent::Artifact(_),
-        ) => match found {
-            Found::Run(record) if record.state == RunState::AwaitingApproval => (RunState::AwaitingApproval, None),
-            Found::Run(_) | Found::Deleted | Found::Unknown => (RunState::Completed, None),
-        },
+            | AgentEvent::Artifact(_)
+            | AgentEvent::Payload(_)
+            | AgentEvent::RoundEnded
+            | AgentEvent::Suggested(_)
+            | AgentEvent::Diagnosed(_),
+        ) => (RunState::Completed, None),
         Last::Missing => {
             let state = match found {
                 Found::Run(record) => record.state,
@@ -271,8 +275,15 @@ impl Said {
                     .push(ArtifactBody { kind: artifact.kind.to_string(), payload: artifact.payload.clone() }),
                 AgentEvent::ThinkingDelta { .. }
                 | AgentEvent::ToolCallStarted { .. }
-                | AgentEvent::ToolCallFinished { .. } => {}
+                | AgentEvent::ToolCallReady { .. }
+                | AgentEvent::ToolProgress { .. }
+                | AgentEvent::ToolCallFinished { .. }
+                | AgentEvent::Payload(_)
+                | AgentEvent::RoundEnded
+                | AgentEvent::Suggested(_)
+                | AgentEvent::Diagnosed(_) => {}
                 AgentEvent::Finished { .. }
+                | AgentEvent::AwaitingApproval { .. }
                 | AgentEvent::Failed(_)
                 | AgentEvent::Cancelled
                 | AgentEvent::Interrupted => {

@@ -209,6 +209,7 @@ impl From<StartError> for Problem {
                 let fields = refused.iter().map(|no| FieldError { field: no.field(), reason: no.to_string() });
                 DecodeError::Fields(fields.collect()).into()
             }
+            StartError::Forbidden => Self::new(StatusCode::FORBIDDEN, "forbidden", error.to_string()),
             StartError::Draining => Self::unavailable("draining", error.to_string()),
             StartError::NoSuchRun => Self::no_such_run(),
             StartError::Begin(cause) => cause.into(),
@@ -241,6 +242,9 @@ impl From<BeginError> for Problem {
                 DecodeError::Fields(vec![FieldError { field: "regenerate", reason: detail }]).into()
             }
             BeginError::NotContinuable(_) => Self::conflict("not_continuable", detail),
+            BeginError::NoSuchApproval => Self::not_found("there is no such approval"),
+            BeginError::AlreadyDecided => Self::conflict("already_decided", detail),
+            BeginError::ApprovalExpired => Self::conflict("approval_expired", detail),
             BeginError::Store(cause) => {
                 tracing::error!(error = %Causes(&cause), "run not started");
                 cause.into()

@@ -19,7 +19,7 @@ use crate::agent::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::input::{Manner, OnBusy, RunInput};
+use crate::chat::input::{Manner, OnBusy, RunInput, Screen};
 use crate::chat::model::ModelChoice;
 use crate::chat::run::RunRecord;
 
@@ -50,8 +50,8 @@ impl Runs {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(&self, caller: Caller, input: RunInput, request: Request) -> Result<Attached, StartError> {
-        let RunInput { ask, context_type, conversation, parent, manner } = input;
-        let (profile, model) = self.answering(&context_type, &manner)?;
+        let RunInput { ask, screen, conversation, parent, manner } = input;
+        let (profile, model) = self.answering(&caller, &screen, &manner)?;
         let conversation = conversation.unwrap_or_else(ConversationId::fresh);
         let question = Asking::Ask { ask, parent };
         self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await
@@ -70,14 +70,22 @@ impl Runs {
     ) -> Result<Attached, StartError> {
         let found = self.store.find_run(&caller.owner, run).await.map_err(BeginError::from)?;
         let RunRecord { conversation, context_type, .. } = found.ok_or(StartError::NoSuchRun)?;
-        let (profile, model) = self.answering(&context_type, &manner)?;
+        let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &manner)?;
         let question = Asking::Continue(run);
         self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await
     }
 
-    fn answering(&self, context_type: &str, manner: &Manner) -> Result<(Arc<Profile>, ModelChoice), StartError> {
+    fn answering(
+        &self,
+        caller: &Caller,
+        screen: &Screen,
+        manner: &Manner,
+    ) -> Result<(Arc<Profile>, ModelChoice), StartError> {
         let unknown = || StartError::UnknownContextType(self.profiles.context_types().join(", "));
-        let profile = self.profiles.select(context_type).ok_or_else(unknown)?;
+        let profile = self.profiles.select(screen).ok_or_else(unknown)?;
+        if !profile.lets(caller) {
+            return Err(StartError::Forbidden);
+        }
         let model = profile.models.choose(&manner.model).map_err(StartError::NotOffered)?;
         Ok((profile, model))
     }

@@ -16,6 +16,8 @@ pub struct Config {
     pub max_tool_calls: u32,
     /// Seconds in all; 0 means no limit.
     pub wall_s: u64,
+    /// Seconds that a call waits for somebody's approval, at least 1.
+    pub approval_s: u64,
     /// Seconds that a run waits for a reader after the last one went away; 0 cancels it at once.
     pub grace_s: u64,
     /// What happens to a request whose conversation has a run already: `reject`, `enqueue` or `interrupt`.

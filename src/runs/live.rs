@@ -132,9 +132,16 @@ impl EventSink for Live {
             }
             AgentEvent::ThinkingDelta { .. }
             | AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallReady { .. }
+            | AgentEvent::ToolProgress { .. }
             | AgentEvent::ToolCallFinished { .. }
             | AgentEvent::Artifact(_)
+            | AgentEvent::Payload(_)
+            | AgentEvent::RoundEnded
+            | AgentEvent::Suggested(_)
+            | AgentEvent::Diagnosed(_)
             | AgentEvent::Finished { .. }
+            | AgentEvent::AwaitingApproval { .. }
             | AgentEvent::Failed(_)
             | AgentEvent::Cancelled
             | AgentEvent::Interrupted => {}

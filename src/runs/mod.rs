@@ -102,6 +102,9 @@ pub enum StartError {
     /// The request's `context_type` selects no profile.
     #[error("must be one of: {0}")]
     UnknownContextType(String),
+    /// The caller's token lists none of the roles that the profile asks for.
+    #[error("this screen's assistant is not for this user")]
+    Forbidden,
     /// The request wants its model asked in a way that the profile does not allow.
     #[error("the request chooses what its context_type does not offer")]
     NotOffered(Vec<NotOffered>),

@@ -15,13 +15,13 @@ use crate::agent::ports::store::{
     BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError,
 };
 use crate::agent::profile::Profile;
-use crate::agent::prompt::system_prompt;
 use crate::agent::run::{Agent, Run};
 use crate::agent::stop::StopReason;
+use crate::chat::approval::Decision;
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
-use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::ids::{ApprovalId, ConversationId, RunId};
 use crate::chat::input::{Ask, Manner, Parent};
 use crate::chat::model::ModelChoice;
 use crate::chat::run::{RunRecord, RunState};
@@ -61,9 +61,11 @@ impl Task {
             owner: &self.caller.owner,
             conversation,
             context_type: &profile.context_type,
+            context: self.asked.manner.context.as_ref(),
             question: match question {
                 Asking::Ask { ask, parent } => Question::Ask { ask, parent: *parent },
                 Asking::Continue(run) => Question::Continue(*run),
+                Asking::Decided { approval, decision } => Question::Decided { approval: *approval, decision },
             },
             key: request.key.as_ref().map(|(key, digest)| RequestKey { key, digest }),
             queue: self.queue,
@@ -101,16 +103,12 @@ impl Task {
         };
         let Self { agent, live, caller, asked, summaries, .. } = self;
         let of = (caller.owner.clone(), asked.conversation.clone());
-        let context = asked.manner.context.clone();
-        let system = system_prompt(&asked.profile, context.as_ref());
         let run = Run {
             id: live.id,
             caller,
             conversation: asked.conversation.clone(),
             profile: asked.profile.clone(),
             model: asked.model.clone(),
-            context,
-            system,
             start,
         };
         agent.drive(run, &*live, &live.stop).await;
@@ -164,8 +162,16 @@ impl Task {
 
     /// Records the end of a run that has not had its turn.
     async fn record_end(&self, state: RunState, error: Option<&Failure>) {
-        let nothing = Commit { first: 1, messages: &[], first_entry: 1, trail: &[], turns: 0, usage: Usage::default() };
-        let end = RunEnd { state, error, last_event_id: self.live.next_id() };
+        let nothing = Commit {
+            first: 1,
+            messages: &[],
+            first_entry: 1,
+            trail: &[],
+            payloads: &[],
+            turns: 0,
+            usage: Usage::default(),
+        };
+        let end = RunEnd { state, error, answer: None, approvals: &[], last_event_id: self.live.next_id() };
         match self.store.finish_run(self.live.id, nothing, end).await {
             // One that somebody else has ended meanwhile has its end.
             Ok(()) | Err(StoreError::RunEnded) => {}
@@ -200,4 +206,5 @@ pub(super) struct Asked {
 pub(super) enum Asking {
     Ask { ask: Ask, parent: Option<Parent> },
     Continue(RunId),
+    Decided { approval: ApprovalId, decision: Decision },
 }

@@ -41,6 +41,7 @@ use crate::agent::ports::clock::Clock;
 use crate::agent::ports::conversations::{ConversationStore, SummaryStore};
 use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::leases::Leases;
+use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::{RunStore, StoreError};
 use postgres::PostgresStore;
@@ -66,7 +67,9 @@ impl Default for Config {
 
 /// An open database behind all of its ports.
 #[async_trait]
-pub trait Store: RunStore + Leases + ConversationStore + SummaryStore + DraftStore + PreviewStore {
+pub trait Store:
+    RunStore + Leases + ConversationStore + SummaryStore + DraftStore + PreviewStore + PayloadStore
+{
     /// Whether a run could begin now.
     ///
     /// # Errors

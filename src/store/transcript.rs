@@ -89,7 +89,8 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
 /// When it cannot be written as JSON.
 pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
     let decisions = user.decisions.iter().map(DecidedRow::of).collect();
-    record("user", UserRow { text: Cow::Borrowed(&user.text), decisions })
+    let note = user.note.as_deref().map(Cow::Borrowed);
+    record("user", UserRow { text: Cow::Borrowed(&user.text), decisions, note })
 }
 
 fn record(kind: &'static str, row: impl Serialize) -> Result<Record, RecordError> {
@@ -106,7 +107,7 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Message, RecordError> {
         "user" => {
             let row: UserRow<'_> = serde_json::from_str(body).map_err(RecordError::json("user"))?;
             let decisions = row.decisions.into_iter().map(DecidedRow::into_decided).collect::<Result<_, _>>()?;
-            Ok(Message::User(UserMessage { text: row.text.into_owned(), decisions }))
+            Ok(Message::User(UserMessage { text: row.text.into_owned(), decisions, note: row.note.map(Cow::into_owned) }))
         }
         "assistant" => {
             let row: AssistantRow<'_> = serde_json::from_str(body).map_err(RecordError::json("assistant"))?;
@@ -130,6 +131,8 @@ struct UserRow<'a> {
     text: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     decisions: Vec<DecidedRow<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<Cow<'a, str>>,
 }
 
 #[derive(Serialize, Deserialize)]

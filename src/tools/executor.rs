@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 
 use super::Tool;
-use crate::agent::ports::tools::{ToolContext, ToolExecutor};
+use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
 
 /// A handler and the name it answers to.
@@ -102,8 +102,19 @@ impl ToolExecutor for Toolbox {
         }
     }
 
-    fn effect(&self, tool: &str) -> Effect {
-        self.handlers.get(tool).map_or(Effect::Read, |handler| handler.effect())
+    fn check(&self, call: &ToolCall) -> Result<Effect, ToolOutput> {
+        let Some(handler) = self.handlers.get(call.name.as_str()) else {
+            return Err(self.failure(format!("unknown tool: {}", call.name)));
+        };
+        let ToolInput::Object(args) = &call.input else {
+            return Err(ToolOutput::error("bad params: the arguments are not a JSON object"));
+        };
+        handler.check(args).map_err(|error| self.failure(error.to_string()))?;
+        Ok(handler.effect())
+    }
+
+    fn sourced(&self, _source: &str) -> Vec<OfferedTool> {
+        Vec::new()
     }
 }
 
@@ -134,6 +145,7 @@ mod tests {
 
     use super::*;
     use crate::chat::caller::{Bearer, Caller, Owner};
+    use crate::agent::ports::tools::Reporter;
     use crate::chat::ids::{ConversationId, RunId, ToolCallId};
     use crate::tools::ToolError;
 
@@ -187,6 +199,7 @@ mod tests {
             run: RunId::fresh(),
             call: None,
             context: None,
+            progress: Reporter::default(),
         };
         let note = |whole| format!("\n[cut: 9 of {whole} bytes shown; ask for less]");
         let rows = [
@@ -220,9 +233,11 @@ mod tests {
             let call = ToolCall { id: ToolCallId::mint(), name: name.to_owned(), input: ToolInput::parse(input) };
             assert_eq!(toolbox.execute(&call, &cx).await, expected, "{reason}");
         }
-        assert_eq!(
-            ["writes", "answers", "x"].map(|tool| toolbox.effect(tool)),
-            [Effect::Write, Effect::Read, Effect::Read]
-        );
+        let check = |tool: &str| {
+            let call = ToolCall { id: ToolCallId::mint(), name: tool.to_owned(), input: ToolInput::parse("{}") };
+            toolbox.check(&call)
+        };
+        assert_eq!(["writes", "answers"].map(check), [Ok(Effect::Write), Ok(Effect::Read)]);
+        assert!(check("x").is_err());
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod backend;
+pub mod data;
 pub mod executor;
 pub mod idempotency;
 pub mod keys;
@@ -48,6 +49,14 @@ pub trait Tool: Send + Sync {
     /// # Errors
     /// Whatever the model should read as `{"error": …}`.
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError>;
+
+    /// Looks at arguments before anything is done with them, and before anybody is asked to let the call through.
+    ///
+    /// # Errors
+    /// What is wrong with them, for the model.
+    fn check(&self, _args: &Map<String, Value>) -> Result<(), ToolError> {
+        Ok(())
+    }
 
     /// What a second, equal call could do. The shipped tools fetch, compute, or keep something in our own store: a
     /// draft that is changed again is the conversation's own and expires, and a second preview is a second question to

@@ -31,7 +31,10 @@ pub struct ChatRequest<'a> {
     /// The conversation so far; the last entry is the user's message or tool results.
     pub messages: &'a [Message],
     /// The offered tools, always in the same order.
-    pub tools: &'a [ToolDef],
+    pub tools: &'a [Arc<ToolDef>],
+    /// Whether the model may call them; where not, the tools are there only for vendors that refuse a history with
+    /// calls of tools they are not told of.
+    pub may_call: bool,
     /// Who answers, and how it is asked. A provider of one model does not look at the names.
     pub model: &'a ModelChoice,
     /// When the run ends whatever happens: nothing is begun that would have to wait until then.

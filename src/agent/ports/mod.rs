@@ -1,12 +1,17 @@
 //! The seams of the product: what the loop, and the floors beside each other, ask of the outside. One small trait each.
 
+pub mod approvals;
+pub mod chats;
 pub mod clock;
 pub mod conversations;
+pub mod data;
 pub mod drafts;
+pub mod embeddings;
 pub mod events;
 pub mod identity;
 pub mod leases;
 pub mod llm;
+pub mod payloads;
 pub mod previews;
 pub mod store;
 pub mod tools;

@@ -5,14 +5,19 @@
 //! messages on the way from the root to a run are its history.
 
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 
+use crate::chat::answer::Answer;
+use crate::chat::approval::{Approval, Decision};
 use crate::chat::caller::Owner;
 use crate::chat::event::Failure;
-use crate::chat::ids::{ConversationId, RunId, ToolCallId};
+use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Message, UserMessage};
+use crate::chat::payload::Payload;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
+use crate::chat::tool::ToolCall;
 use crate::chat::trail::TrailEntry;
 use crate::chat::unfinished::Unfinished;
 
@@ -88,6 +93,8 @@ pub struct NewRun<'a> {
     pub conversation: &'a ConversationId,
     /// The `context_type` that selected the profile.
     pub context_type: &'a str,
+    /// The screen state that the request brought; kept for whoever goes on with the run.
+    pub context: Option<&'a Map<String, Value>>,
     /// What it answers.
     pub question: Question<'a>,
     /// Makes a repeated request find this run.
@@ -121,6 +128,14 @@ pub enum Question<'a> {
     /// An earlier run of this conversation that did not end well goes on: from what it said, or, if it said nothing, by
     /// answering its question again.
     Continue(RunId),
+    /// A run that ended with a call to approve goes on, now that its user, or somebody with the role, has decided. The
+    /// decision is taken with the beginning: once.
+    Decided {
+        /// The call.
+        approval: ApprovalId,
+        /// What the user says; a call that was granted already may still be turned down.
+        decision: &'a Decision,
+    },
 }
 
 /// A client's name for a request, and what it asked: `Idempotency-Key`.
@@ -153,6 +168,10 @@ pub struct RunStart {
     pub history: Vec<Message>,
     /// The message that was committed.
     pub message: UserMessage,
+    /// A call that was approved: it is made before the model is asked.
+    pub call: Option<ToolCall>,
+    /// The screen state: the request's own, else that of the run which it goes on with.
+    pub context: Option<Map<String, Value>>,
 }
 
 /// Why a run did not begin.
@@ -182,6 +201,15 @@ pub enum BeginError {
     /// The run to continue is still live or has its answer.
     #[error("the run is {}, and only one that failed, was cancelled or interrupted can be continued", _0.name())]
     NotContinuable(RunState),
+    /// The approval to decide is none of the owner's.
+    #[error("there is no such approval")]
+    NoSuchApproval,
+    /// It was decided before.
+    #[error("the approval has been decided already")]
+    AlreadyDecided,
+    /// Its time is over.
+    #[error("the approval has expired")]
+    ApprovalExpired,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -198,6 +226,8 @@ pub struct Commit<'a> {
     pub first_entry: u32,
     /// What happened.
     pub trail: &'a [TrailEntry],
+    /// Payloads; one that is there already is kept as it is.
+    pub payloads: &'a [Payload],
     /// Model calls that have ended, in all.
     pub turns: u32,
     /// What they cost, in all.
@@ -211,6 +241,10 @@ pub struct RunEnd<'a> {
     pub state: RunState,
     /// Why it failed.
     pub error: Option<&'a Failure>,
+    /// Its answer as its user saw it.
+    pub answer: Option<&'a Answer>,
+    /// The calls that wait for a decision; only with [`RunState::AwaitingApproval`].
+    pub approvals: &'a [Approval],
     /// The id of its terminal event.
     pub last_event_id: u64,
 }

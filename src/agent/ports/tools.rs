@@ -1,11 +1,14 @@
 //! The tools' port. A failed tool is data for the model, so there is no `Result`.
 
+use std::fmt;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
-use crate::chat::tool::{Effect, ToolCall, ToolOutput};
+use crate::chat::tool::{Effect, Policy, Progress, ToolCall, ToolDef, ToolOutput};
 
 /// Runs tool calls.
 #[async_trait]
@@ -15,8 +18,25 @@ pub trait ToolExecutor: Send + Sync {
     /// Dropping the future stops the tool at once.
     async fn execute(&self, call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput;
 
-    /// What a second call of `tool` could do. [`Effect::Read`] for an unknown one, since it never runs.
-    fn effect(&self, tool: &str) -> Effect;
+    /// Looks at a call before it is made or shown to anybody: what a second, equal one could do.
+    ///
+    /// # Errors
+    /// What the model has to read when the call cannot be made: nobody knows the tool, or its arguments are wrong.
+    fn check(&self, call: &ToolCall) -> Result<Effect, ToolOutput>;
+
+    /// The tools that the source of this name has at the moment; none while it cannot be reached.
+    fn sourced(&self, source: &str) -> Vec<OfferedTool>;
+}
+
+/// A tool as a profile offers it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferedTool {
+    /// What the model is told.
+    pub def: Arc<ToolDef>,
+    /// Who may use it.
+    pub policy: Policy,
+    /// Questions that it answers, by which it is found among many.
+    pub samples: Vec<String>,
 }
 
 /// Where and for whom a call runs.
@@ -24,7 +44,7 @@ pub trait ToolExecutor: Send + Sync {
 pub struct ToolContext<'a> {
     /// The end user; their bearer goes to the backend.
     pub caller: &'a Caller,
-    /// The conversation, which owns drafts and previews.
+    /// The conversation, which owns drafts, previews and payloads.
     pub conversation: &'a ConversationId,
     /// The run, for logs and for the key of a write.
     pub run: RunId,
@@ -33,11 +53,37 @@ pub struct ToolContext<'a> {
     pub call: Option<&'a ToolCallId>,
     /// The screen state the request brought; untrusted. Tools take ids from it that the model left out.
     pub context: Option<&'a Map<String, Value>>,
+    /// Who is told how far the call has come.
+    pub progress: Reporter<'a>,
 }
 
 impl ToolContext<'_> {
     /// The non-empty string at `key` of the screen state.
     pub fn context_str(&self, key: &str) -> Option<&str> {
         self.context?.get(key)?.as_str().filter(|text| !text.is_empty())
+    }
+}
+
+/// Takes the progress of a call, or of nothing.
+#[derive(Clone, Copy, Default)]
+pub struct Reporter<'a>(Option<&'a (dyn Fn(Progress) + Send + Sync)>);
+
+impl<'a> Reporter<'a> {
+    /// Tells `report`.
+    pub fn to(report: &'a (dyn Fn(Progress) + Send + Sync)) -> Self {
+        Self(Some(report))
+    }
+
+    /// Tells how far the call has come.
+    pub fn report(&self, progress: Progress) {
+        if let Some(report) = self.0 {
+            report(progress);
+        }
+    }
+}
+
+impl fmt::Debug for Reporter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reporter")
     }
 }

@@ -4,6 +4,7 @@ mod model;
 mod request;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,8 +12,11 @@ use serde_json::Value;
 use self::model::Models;
 use super::Problem;
 use super::assets::Assets;
-use crate::agent::profile::{CurrentId, Profile, Profiles, ReplyLanguage};
-use crate::chat::tool::ToolDef;
+use crate::agent::ports::tools::OfferedTool;
+use crate::agent::profile::{Bounds, Diagnostics, Profile, Profiles, ReplyLanguage};
+use crate::agent::prompt::Prompt;
+use crate::chat::template::Template;
+use crate::chat::tool::{Policy, ToolDef};
 use crate::llm;
 use crate::tools::rest::RestRequest;
 
@@ -26,8 +30,6 @@ struct ProfileFile {
     context_type: String,
     reply_language: Option<Language>,
     instructions: Vec<String>,
-    context_preamble: String,
-    current_id: Option<CurrentIdEntry>,
     tools: Vec<String>,
     #[serde(default)]
     accepts: Vec<String>,
@@ -41,14 +43,6 @@ struct ProfileFile {
 enum Language {
     #[serde(rename = "en")]
     English,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CurrentIdEntry {
-    key: String,
-    label: String,
-    name_key: String,
 }
 
 /// One entry of `tools/*.json`.
@@ -121,7 +115,7 @@ pub fn load(assets: &Assets, llm: &llm::Config, has_handler: impl Fn(&str) -> bo
         problems.push(Problem::new("profiles", "there is no profile"));
     }
     match problems.is_empty() {
-        true => Ok(Catalogue { profiles: profiles.into_iter().collect(), requests: tools.requests }),
+        true => Ok(Catalogue { profiles: Profiles::new(profiles, None), requests: tools.requests }),
         false => Err(problems),
     }
 }
@@ -188,7 +182,6 @@ fn profile(
         text.unwrap_or_default().trim().to_owned()
     };
     let blocks: Vec<String> = file.instructions.iter().map(|name| prompt(name)).collect();
-    let context_preamble = prompt(&file.context_preamble);
     for name in file.tools.iter().chain(&file.accepts) {
         if !has_handler(name) && !tools.declared.contains(name) {
             problems.push(Problem::new(path, format!("no tool {name} can run")));
@@ -198,17 +191,31 @@ fn profile(
     for name in &file.tools {
         match tools.defs.get(name) {
             // Vendors refuse a request in which two tools have the same name.
-            Some(def) if offered.contains(def) => problems.push(Problem::new(path, format!("{name} is listed twice"))),
-            Some(def) => offered.push(def.clone()),
+            Some(def) if offered.iter().any(|other: &OfferedTool| *other.def == *def) => problems.push(Problem::new(path, format!("{name} is listed twice"))),
+            Some(def) => offered.push(OfferedTool {
+                def: Arc::new(def.clone()),
+                policy: Policy::default(),
+                samples: Vec::new(),
+            }),
             None => problems.push(Problem::new(path, format!("tool {name} is not defined in tools/*.json"))),
         }
     }
+    let templates: Vec<Template> = blocks.iter().filter_map(|block| Template::parse(block).ok()).collect();
+    let prompt = Prompt::new(templates).unwrap_or_else(|_| Prompt::empty());
     Profile {
         id: file.id,
         context_type: file.context_type,
-        instructions: blocks.join("\n\n").into(),
-        context_preamble,
-        current_id: file.current_id.map(|CurrentIdEntry { key, label, name_key }| CurrentId { key, label, name_key }),
+        app: String::new(),
+        roles: Vec::new(),
+        prompt,
+        data: Vec::new(),
+        sources: Vec::new(),
+        selection: None,
+        payload_types: Vec::new(),
+        client_actions: Vec::new(),
+        suggestions: false,
+        bounds: Bounds::default(),
+        diagnostics: Diagnostics::default(),
         tools: offered,
         accepts: file.accepts,
         reply_language: file.reply_language.map(|Language::English| ReplyLanguage::English),

@@ -1,6 +1,8 @@
 //! What the model sees when a turn begins: the user's words, what this run has done so far, what the screen shows, and
 //! what earlier messages left behind. Scripts ask it for tool results; a result that is not there yet ends the turn.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::history::{self, Draft, PendingConfig};
@@ -28,7 +30,7 @@ pub(super) struct Scene<'a> {
     pub pending_config: Option<PendingConfig>,
     /// The id of the table configuration that earlier messages showed last; it is meant where no screen says otherwise.
     pub shown_config: Option<String>,
-    tools: &'a [ToolDef],
+    tools: &'a [Arc<ToolDef>],
     done: Vec<Done<'a>>,
 }
 
@@ -77,7 +79,7 @@ impl<'a> Scene<'a> {
             |message: &Message| matches!(message, Message::User(UserMessage { text, .. }) if text != CONTINUE_REQUEST);
         let last_user = request.messages.iter().rposition(is_question)?;
         let (before, run) = request.messages.split_at(last_user);
-        let [Message::User(UserMessage { text, decisions }), run @ ..] = run else { return None };
+        let [Message::User(UserMessage { text, decisions, note: _ }), run @ ..] = run else { return None };
         let exchanges = history::exchanges(before);
         let done = history::calls_with_results(run)
             .map(|(call, result)| Done { call, result: as_json(&result.content), is_error: result.is_error })

@@ -201,7 +201,7 @@ fn effort_word(thinking: Option<Thinking>, effort: Option<Effort>) -> Option<&'s
 
 /// The tools; the last ends with a cache mark, so that runs of other instructions find them too.
 fn tools<'a>(chat: &ChatRequest<'a>) -> Vec<Tool<'a>> {
-    let tool = |(number, tool): (usize, &'a ToolDef)| Tool {
+    let tool = |(number, tool): (usize, &'a std::sync::Arc<ToolDef>)| Tool {
         name: &tool.name,
         description: &tool.description,
         input_schema: schema::for_claude(&tool.input_schema),

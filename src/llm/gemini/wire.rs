@@ -161,7 +161,7 @@ impl<'a> Request<'a> {
         let system = chat.system.text();
         let tools = match chat.tools {
             [] => Vec::new(),
-            tools => vec![Tools { function_declarations: tools.iter().map(declaration).collect() }],
+            tools => vec![Tools { function_declarations: tools.iter().map(|tool| declaration(tool)).collect() }],
         };
         Self {
             system_instruction: (!system.trim().is_empty())

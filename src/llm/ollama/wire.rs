@@ -120,7 +120,7 @@ impl<'a> Request<'a> {
         Self {
             model: &origin.model,
             messages,
-            tools: chat.tools.iter().map(tool).collect(),
+            tools: chat.tools.iter().filter(|_| chat.may_call).map(|def| tool(def)).collect(),
             stream: true,
             truncate: false,
             think: chat.model.effort.map(|effort| think(effort, &origin.model)),

@@ -154,7 +154,7 @@ impl<'a> Request<'a> {
         Self {
             model: &origin.model,
             messages,
-            tools: chat.tools.iter().map(tool).collect(),
+            tools: chat.tools.iter().filter(|_| chat.may_call).map(|def| tool(def)).collect(),
             stream: true,
             stream_options: habits.stream_options.then_some(StreamOptions { include_usage: true }),
             max_tokens: limit.filter(|_| !habits.max_completion_tokens),

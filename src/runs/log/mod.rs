@@ -7,6 +7,7 @@
 pub mod local;
 pub mod redis;
 pub mod ring;
+mod suggested;
 mod wire;
 
 use std::sync::Arc;

@@ -2,13 +2,18 @@
 //! line that it does not understand is an error, never a wrong event.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::suggested::SuggestionsLine;
 use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::ids::PayloadId;
+use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
+use crate::chat::tool::{Progress, ToolInput};
 
 /// One event per line, without a last line break.
 pub fn write<'a>(events: impl IntoIterator<Item = &'a AgentEvent>) -> Result<String, serde_json::Error> {
@@ -50,18 +55,50 @@ enum Line<'a> {
         #[serde(borrow)]
         name: Cow<'a, str>,
         is_error: bool,
+        /// Lines of earlier versions have none.
+        #[serde(borrow, default)]
+        result: Cow<'a, str>,
+    },
+    Ready {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        input: InputLine<'a>,
+    },
+    Progress {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        stage: Cow<'a, str>,
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+        fraction: Option<f64>,
+        data: Option<Cow<'a, Value>>,
     },
     Artifact {
         #[serde(borrow)]
         kind: Cow<'a, str>,
         payload: Cow<'a, Value>,
     },
-    Finished {
-        input_tokens: u64,
-        output_tokens: u64,
-        cached_input_tokens: u64,
-        reasoning_tokens: u64,
+    Payload {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+        data: Cow<'a, Value>,
+        #[serde(borrow)]
+        summary: Cow<'a, str>,
+        by_model: bool,
     },
+    RoundEnded,
+    #[serde(borrow)]
+    Suggested(SuggestionsLine<'a>),
+    Diagnosed(Cow<'a, Value>),
+    Finished(UsageLine),
+    AwaitingApproval(UsageLine),
     Failed {
         #[serde(borrow)]
         code: Cow<'a, str>,
@@ -73,6 +110,51 @@ enum Line<'a> {
     Interrupted,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UsageLine {
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_input_tokens: u64,
+    reasoning_tokens: u64,
+}
+
+impl UsageLine {
+    fn of(usage: Usage) -> Self {
+        let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
+        Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens }
+    }
+
+    fn into_usage(self) -> Usage {
+        let Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = self;
+        Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum InputLine<'a> {
+    Object(Cow<'a, Map<String, Value>>),
+    #[serde(borrow)]
+    Invalid(Cow<'a, str>),
+}
+
+impl<'a> InputLine<'a> {
+    fn of(input: &'a ToolInput) -> Self {
+        match input {
+            ToolInput::Object(fields) => Self::Object(Cow::Borrowed(fields)),
+            ToolInput::Invalid(text) => Self::Invalid(text.into()),
+        }
+    }
+
+    fn into_input(self) -> ToolInput {
+        match self {
+            Self::Object(fields) => ToolInput::Object(fields.into_owned()),
+            Self::Invalid(text) => ToolInput::Invalid(text.into_owned()),
+        }
+    }
+}
+
 impl<'a> From<&'a AgentEvent> for Line<'a> {
     fn from(event: &'a AgentEvent) -> Self {
         match event {
@@ -80,16 +162,44 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::TextDelta { text } => Self::Text(text.into()),
             AgentEvent::ThinkingDelta { text } => Self::Thinking(text.into()),
             AgentEvent::ToolCallStarted { id, name } => Self::Call { id: id.into(), name: name.into() },
-            AgentEvent::ToolCallFinished { id, name, is_error } => {
-                Self::Result { id: id.into(), name: name.into(), is_error: *is_error }
+            AgentEvent::ToolCallReady { id, name, input } => {
+                Self::Ready { id: id.into(), name: name.into(), input: InputLine::of(input) }
             }
+            AgentEvent::ToolProgress { id, name, progress } => {
+                let Progress { stage, message, fraction, data } = progress;
+                Self::Progress {
+                    id: id.into(),
+                    name: name.into(),
+                    stage: stage.into(),
+                    message: message.into(),
+                    fraction: *fraction,
+                    data: data.as_ref().map(Cow::Borrowed),
+                }
+            }
+            AgentEvent::ToolCallFinished { id, name, is_error, result } => Self::Result {
+                id: id.into(),
+                name: name.into(),
+                is_error: *is_error,
+                result: Cow::Borrowed(result),
+            },
             AgentEvent::Artifact(Artifact { kind, payload }) => {
                 Self::Artifact { kind: Cow::Borrowed(kind), payload: Cow::Borrowed(payload) }
             }
-            AgentEvent::Finished { usage } => {
-                let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = *usage;
-                Self::Finished { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens }
-            }
+            AgentEvent::Payload(payload) => Self::Payload {
+                id: Cow::Borrowed(payload.id.as_str()),
+                kind: Cow::Borrowed(&payload.kind),
+                data: Cow::Borrowed(&payload.data),
+                summary: Cow::Borrowed(&payload.summary),
+                by_model: match payload.source {
+                    PayloadSource::Tool => false,
+                    PayloadSource::Model => true,
+                },
+            },
+            AgentEvent::RoundEnded => Self::RoundEnded,
+            AgentEvent::Suggested(suggestions) => Self::Suggested(SuggestionsLine::of(suggestions)),
+            AgentEvent::Diagnosed(diagnostics) => Self::Diagnosed(Cow::Borrowed(diagnostics)),
+            AgentEvent::Finished { usage } => Self::Finished(UsageLine::of(*usage)),
+            AgentEvent::AwaitingApproval { usage } => Self::AwaitingApproval(UsageLine::of(*usage)),
             AgentEvent::Failed(Failure { code, message, retryable }) => {
                 Self::Failed { code: Cow::Borrowed(code), message: message.into(), retryable: *retryable }
             }
@@ -106,15 +216,41 @@ impl From<Line<'_>> for AgentEvent {
             Line::Text(text) => Self::TextDelta { text: text.into_owned() },
             Line::Thinking(text) => Self::ThinkingDelta { text: text.into_owned() },
             Line::Call { id, name } => Self::ToolCallStarted { id: id.into_owned(), name: name.into_owned() },
-            Line::Result { id, name, is_error } => {
-                Self::ToolCallFinished { id: id.into_owned(), name: name.into_owned(), is_error }
+            Line::Ready { id, name, input } => {
+                Self::ToolCallReady { id: id.into_owned(), name: name.into_owned(), input: input.into_input() }
             }
+            Line::Progress { id, name, stage, message, fraction, data } => Self::ToolProgress {
+                id: id.into_owned(),
+                name: name.into_owned(),
+                progress: Progress {
+                    stage: stage.into_owned(),
+                    message: message.into_owned(),
+                    fraction,
+                    data: data.map(Cow::into_owned),
+                },
+            },
+            Line::Result { id, name, is_error, result } => Self::ToolCallFinished {
+                id: id.into_owned(),
+                name: name.into_owned(),
+                is_error,
+                result: Arc::from(&*result),
+            },
             Line::Artifact { kind, payload } => {
                 Self::Artifact(Artifact { kind: kind.into_owned().into(), payload: payload.into_owned() })
             }
-            Line::Finished { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } => {
-                Self::Finished { usage: Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } }
-            }
+            Line::Payload { id, kind, data, summary, by_model } => Self::Payload(Payload {
+                // What another replica wrote is one of our ids; anything else must not stop the reader.
+                id: PayloadId::parse(&id).unwrap_or_else(|_| PayloadId::fresh()),
+                kind: kind.into_owned(),
+                data: data.into_owned(),
+                summary: summary.into_owned(),
+                source: if by_model { PayloadSource::Model } else { PayloadSource::Tool },
+            }),
+            Line::RoundEnded => Self::RoundEnded,
+            Line::Suggested(suggestions) => Self::Suggested(suggestions.into_suggestions()),
+            Line::Diagnosed(diagnostics) => Self::Diagnosed(Arc::new(diagnostics.into_owned())),
+            Line::Finished(usage) => Self::Finished { usage: usage.into_usage() },
+            Line::AwaitingApproval(usage) => Self::AwaitingApproval { usage: usage.into_usage() },
             Line::Failed { code, message, retryable } => {
                 Self::Failed(Failure { code: code.into_owned().into(), message: message.into_owned(), retryable })
             }
@@ -156,10 +292,8 @@ mod tests {
             text().prop_map(|text| AgentEvent::TextDelta { text }),
             text().prop_map(|text| AgentEvent::ThinkingDelta { text }),
             (text(), text()).prop_map(|(id, name)| AgentEvent::ToolCallStarted { id, name }),
-            (text(), text(), any::<bool>()).prop_map(|(id, name, is_error)| AgentEvent::ToolCallFinished {
-                id,
-                name,
-                is_error
+            (text(), text(), any::<bool>(), text()).prop_map(|(id, name, is_error, result)| {
+                AgentEvent::ToolCallFinished { id, name, is_error, result: result.into() }
             }),
             (text(), json()).prop_map(|(kind, payload)| AgentEvent::Artifact(Artifact { kind: kind.into(), payload })),
             any::<[u64; 4]>().prop_map(|[input_tokens, output_tokens, cached_input_tokens, reasoning_tokens]| {

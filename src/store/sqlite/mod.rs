@@ -58,6 +58,8 @@ macro_rules! progress_in {
 #[path = "../sql/drafts.rs"]
 mod drafts;
 mod open;
+#[path = "../sql/payloads.rs"]
+mod payloads;
 #[path = "../sql/previews.rs"]
 mod previews;
 #[path = "../sql/ready.rs"]

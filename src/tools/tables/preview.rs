@@ -165,7 +165,7 @@ fn sent(description_of_changes: String, change: Change, id: PreviewId) -> ToolOu
         "preview_id": id.to_string(),
     });
     let artifact = Artifact { kind: KIND.into(), payload: Value::Object(payload) };
-    ToolOutput { content: content.to_string(), artifacts: vec![artifact], is_error: false }
+    ToolOutput { content: content.to_string(), artifacts: vec![artifact], payload: None, is_error: false }
 }
 
 #[cfg(test)]

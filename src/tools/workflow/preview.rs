@@ -123,7 +123,7 @@ pub async fn show(
         "preview_id": id,
     });
     let artifact = Artifact { kind: "workflow_preview".into(), payload };
-    Ok(ToolOutput { content: content.to_string(), artifacts: vec![artifact], is_error: false })
+    Ok(ToolOutput { content: content.to_string(), artifacts: vec![artifact], payload: None, is_error: false })
 }
 
 /// The error with a word on what a 403 means here, since the model cannot do anything about it.

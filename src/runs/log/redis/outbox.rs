@@ -197,9 +197,16 @@ fn is_text(event: &AgentEvent) -> bool {
         AgentEvent::TextDelta { .. } | AgentEvent::ThinkingDelta { .. } => true,
         AgentEvent::TurnStarted { .. }
         | AgentEvent::ToolCallStarted { .. }
+        | AgentEvent::ToolCallReady { .. }
+        | AgentEvent::ToolProgress { .. }
         | AgentEvent::ToolCallFinished { .. }
         | AgentEvent::Artifact(_)
+        | AgentEvent::Payload(_)
+        | AgentEvent::RoundEnded
+        | AgentEvent::Suggested(_)
+        | AgentEvent::Diagnosed(_)
         | AgentEvent::Finished { .. }
+        | AgentEvent::AwaitingApproval { .. }
         | AgentEvent::Failed(_)
         | AgentEvent::Cancelled
         | AgentEvent::Interrupted => false,

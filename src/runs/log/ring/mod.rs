@@ -18,7 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use crate::chat::answer::Suggestions;
 use crate::chat::event::AgentEvent;
+use crate::chat::tool::{Progress, ToolInput};
 
 pub use reader::{Next, Reader, Sees};
 
@@ -281,17 +283,41 @@ impl Drop for Ring {
 pub(super) fn size(event: &AgentEvent) -> usize {
     let texts = match event {
         AgentEvent::TextDelta { text } | AgentEvent::ThinkingDelta { text } => text.len(),
-        AgentEvent::ToolCallStarted { id, name } | AgentEvent::ToolCallFinished { id, name, .. } => {
-            id.len() + name.len()
+        AgentEvent::ToolCallStarted { id, name } => id.len() + name.len(),
+        AgentEvent::ToolCallReady { id, name, input } => id.len() + name.len() + input_size(input),
+        AgentEvent::ToolProgress { id, name, progress } => {
+            let Progress { stage, message, fraction: _, data } = progress;
+            id.len() + name.len() + stage.len() + message.len() + data.as_ref().map_or(0, json_size)
         }
+        AgentEvent::ToolCallFinished { id, name, is_error: _, result } => id.len() + name.len() + result.len(),
         AgentEvent::Artifact(artifact) => artifact.kind.len() + json_size(&artifact.payload),
+        AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
+        AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),
+        AgentEvent::Diagnosed(diagnostics) => json_size(diagnostics),
         AgentEvent::Failed(failure) => failure.code.len() + failure.message.len(),
         AgentEvent::TurnStarted { .. }
+        | AgentEvent::RoundEnded
         | AgentEvent::Finished { .. }
+        | AgentEvent::AwaitingApproval { .. }
         | AgentEvent::Cancelled
         | AgentEvent::Interrupted => 0,
     };
     EVENT_BYTES + texts
+}
+
+fn input_size(input: &ToolInput) -> usize {
+    match input {
+        ToolInput::Object(fields) => fields.iter().map(|(name, value)| name.len() + json_size(value)).sum(),
+        ToolInput::Invalid(text) => text.len(),
+    }
+}
+
+fn suggestions_size(suggestions: &Suggestions) -> usize {
+    let values = suggestions.values.iter().flatten().map(|value| value.label.len() + value.value.len());
+    let actions = suggestions.actions.iter().flatten().map(|action| {
+        action.label.len() + action.action.len() + action.data.as_ref().map_or(0, json_size)
+    });
+    values.chain(actions).sum()
 }
 
 fn json_size(value: &Value) -> usize {

@@ -69,7 +69,7 @@ impl SqlStore {
         {
             return Ok(Begun::Joined(Box::new(record)));
         }
-        let Asked { parent, mut message, continues } = resolve(&mut transaction, &place, run.question).await?;
+        let Asked { parent, mut message, continues, call, context } = resolve(&mut transaction, &place, run.question).await?;
         let state = admit(&mut transaction, &place, run.queue).await?;
 
         let seen_before = match state {
@@ -115,7 +115,7 @@ impl SqlStore {
         let seat = Seat { place, run_seq };
         message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
         insert_message(&mut transaction, &seat, 0, &transcript::encode_user(&message)?, now).await?;
-        let UserMessage { text, decisions } = message.clone();
+        let UserMessage { text, decisions, note: _ } = message.clone();
         let entry = TrailEntry { at_ms: now, run: Some(run.id), what: Happened::UserMessage { text, decisions } };
         insert_happened(&mut transaction, &seat.place, run.id, 0, &entry).await?;
 
@@ -129,7 +129,8 @@ impl SqlStore {
             | RunState::Interrupted => {
                 let Earlier { summary, history } =
                     earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?;
-                Begun::Running(RunStart { summary, history, message })
+                let context = run.context.cloned().or(context);
+                Begun::Running(RunStart { summary, history, message, call, context })
             }
         };
         let Err(error) = transaction.commit().await else { return Ok(begun) };

@@ -82,6 +82,6 @@ impl SqlStore {
             return Err(RecordError::Kind.into());
         };
         transaction.commit().await?;
-        Ok(Some(RunStart { summary, history, message }))
+        Ok(Some(RunStart { summary, history, message, call: None, context: None }))
     }
 }

@@ -1,5 +1,7 @@
 //! What a run answers and what it goes on from, found among what was said before.
 
+use serde_json::{Map, Value};
+
 use super::begin::NotBegun;
 use super::history::question;
 use super::{Branch, Connection, Place};
@@ -8,6 +10,7 @@ use crate::chat::ids::{MessageId, RunId};
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::run::RunState;
+use crate::chat::tool::ToolCall;
 use crate::store::record::{parse_state, run_parent, run_state};
 use crate::store::transcript::RecordError;
 
@@ -20,6 +23,10 @@ pub(super) struct Asked {
     pub(super) message: UserMessage,
     /// The run that it continues.
     pub(super) continues: Option<String>,
+    /// The call that was approved.
+    pub(super) call: Option<ToolCall>,
+    /// The screen state of the run that it goes on with.
+    pub(super) context: Option<Map<String, Value>>,
 }
 
 /// An earlier run of the conversation.
@@ -38,7 +45,7 @@ pub(super) async fn resolve(
     asked: Question<'_>,
 ) -> Result<Asked, NotBegun> {
     match asked {
-        Question::Ask { ask: Ask::Message(text), parent } => {
+        Question::Ask { ask: Ask::Message { text, note }, parent } => {
             let parent = match parent {
                 None => newest(connection, place).await?.map(|run| Branch { run_seq: run.run_seq, seq: None }),
                 Some(Parent::Root) => None,
@@ -50,7 +57,8 @@ pub(super) async fn resolve(
                     Some(Branch { run_seq: run.run_seq, seq })
                 }
             };
-            Ok(Asked { parent, message: UserMessage::new(text), continues: None })
+            let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
+            Ok(Asked { parent, message, continues: None, call: None, context: None })
         }
         Question::Ask { ask: Ask::Again, parent } => {
             let run = match parent {
@@ -62,6 +70,7 @@ pub(super) async fn resolve(
             again(connection, place, run).await
         }
         Question::Continue(run) => go_on(connection, place, run).await,
+        Question::Decided { .. } => Err(NotBegun::Refused(BeginError::NoSuchApproval)),
     }
 }
 
@@ -70,7 +79,7 @@ async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Resu
     let Message::User(message) = question(connection, place, run.run_seq).await? else {
         return Err(RecordError::Kind.into());
     };
-    Ok(Asked { parent: run.parent, message, continues: run.continues })
+    Ok(Asked { parent: run.parent, message, continues: run.continues, call: None, context: None })
 }
 
 async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<Asked, NotBegun> {
@@ -86,7 +95,7 @@ async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<
         return Ok(Asked { continues, ..again(connection, place, run).await? });
     }
     let parent = Some(Branch { run_seq: run.run_seq, seq: None });
-    Ok(Asked { parent, message: UserMessage::new(CONTINUE_REQUEST), continues })
+    Ok(Asked { parent, message: UserMessage::new(CONTINUE_REQUEST), continues, call: None, context: None })
 }
 
 /// The run of a message that is there, and the number of that run's newest message.

@@ -1,0 +1,77 @@
+//! Calls that a person has to let through: what is asked, and how it is shown.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::{Map, Value, json};
+
+use crate::chat::approval::{Approval, Consent};
+use crate::chat::artifact::Artifact;
+use crate::chat::ids::{ApprovalId, ConversationId, RunId};
+use crate::chat::tool::ToolOutput;
+
+/// The artifact that shows a call to approve.
+pub const APPROVAL_REQUEST: &str = "approval_request";
+
+/// The approval of a call of `tool` with these arguments, which waits for `life_ms` from `now_ms` on.
+pub(super) fn ask(
+    of: (RunId, &ConversationId),
+    (tool, arguments): (&str, &Map<String, Value>),
+    consent: Consent,
+    now_ms: i64,
+    life_ms: i64,
+) -> Approval {
+    Approval {
+        id: ApprovalId::fresh(),
+        run: of.0,
+        conversation: of.1.clone(),
+        tool: tool.to_owned(),
+        arguments: arguments.clone(),
+        digest: call_digest(tool, arguments),
+        consent,
+        created_at_ms: now_ms,
+        expires_at_ms: now_ms.saturating_add(life_ms),
+    }
+}
+
+/// SHA-256 of a tool's name and its arguments as compact JSON in their order, in hex.
+pub fn call_digest(tool: &str, arguments: &Map<String, Value>) -> String {
+    let text = json!([tool, arguments]).to_string();
+    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How the call is shown to whoever decides.
+pub(super) fn artifact(approval: &Approval) -> Artifact {
+    let (needs, role) = match &approval.consent {
+        Consent::Auto | Consent::User => ("user", None),
+        Consent::Role(role) => ("role", Some(role)),
+    };
+    let mut payload = json!({
+        "approval_id": approval.id.to_string(),
+        "tool": approval.tool,
+        "arguments": approval.arguments,
+        "digest": approval.digest,
+        "needs": needs,
+        "expires_at_ms": approval.expires_at_ms,
+    });
+    if let Some(role) = role {
+        payload["role"] = json!(role);
+    }
+    Artifact { kind: APPROVAL_REQUEST.into(), payload }
+}
+
+/// What the model reads as the result of a call that waits.
+pub(super) fn waits(approval: &Approval) -> ToolOutput {
+    let who = match &approval.consent {
+        Consent::Auto | Consent::User => "the user".to_owned(),
+        Consent::Role(role) => format!("somebody with the role {role}"),
+    };
+    let note = format!(
+        "this call has not been made: it waits until {who} approves it. You cannot approve it. What was decided is told in the \
+         user's next message"
+    );
+    ToolOutput::ok(json!({"status": "awaiting_approval", "approval_id": approval.id.to_string(), "note": note}).to_string())
+}
+
+/// What the model reads as the result of a call that comes after one that waits.
+pub(super) fn comes_after() -> ToolOutput {
+    ToolOutput::error("this call was not made, since the one before it waits for approval; make it again when that is decided")
+}

@@ -1,0 +1,61 @@
+//! The approvals' port: calls that wait for a person. They are written when their run ends
+//! ([`super::store::RunEnd`]) and decided when a run goes on with them ([`super::store::Question::Decided`]).
+
+use async_trait::async_trait;
+
+use super::store::StoreError;
+use crate::chat::approval::{Approval, ApprovalState, Decision};
+use crate::chat::caller::{Caller, Owner};
+use crate::chat::ids::ApprovalId;
+
+/// Reads approvals, and keeps what somebody with a role says to another one's.
+#[async_trait]
+pub trait ApprovalStore: Send + Sync {
+    /// What waits for `caller`: their own, and those of their tenant that ask for one of their roles. Newest first, 100
+    /// at most; none that has expired.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn waiting(&self, caller: &Caller) -> Result<Vec<ApprovalView>, StoreError>;
+
+    /// The approval of that id, whatever its state, if `caller` is its owner or has the role it asks for.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn approval(&self, caller: &Caller, id: ApprovalId) -> Result<Option<ApprovalView>, StoreError>;
+
+    /// Keeps the decision of somebody who has the role and is not its owner: a grant lets the owner go on with it, a
+    /// refusal ends it.
+    ///
+    /// # Errors
+    /// See [`GrantError`].
+    async fn grant(&self, caller: &Caller, id: ApprovalId, decision: &Decision) -> Result<ApprovalView, GrantError>;
+}
+
+/// An approval as those see it who may decide it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalView {
+    /// Whose run it belongs to.
+    pub owner: Owner,
+    /// What is asked.
+    pub approval: Approval,
+    /// Where it stands.
+    pub state: ApprovalState,
+}
+
+/// Why somebody else's approval could not be decided.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// No such approval that the caller may decide.
+    #[error("no such approval")]
+    NotFound,
+    /// It is decided.
+    #[error("the approval has been decided already")]
+    AlreadyDecided,
+    /// Its time is over.
+    #[error("the approval has expired")]
+    Expired,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,109 @@
+//! The chats' port: conversations under whole numbers, for protocols whose clients know them by such.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use super::store::StoreError;
+use crate::chat::answer::Answer;
+use crate::chat::caller::Owner;
+use crate::chat::event::Failure;
+use crate::chat::ids::ConversationId;
+use crate::chat::message::Message;
+use crate::chat::payload::Payload;
+use crate::chat::run::RunState;
+
+/// Numbers conversations and reads them by number.
+#[async_trait]
+pub trait ChatStore: Send + Sync {
+    /// Gives the owner's conversation a number within `app`; the same one when it has one.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn number(&self, owner: &Owner, conversation: &ConversationId, app: &str) -> Result<i64, StoreError>;
+
+    /// The owner's conversation of that number.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn numbered(&self, owner: &Owner, number: i64) -> Result<Option<ConversationId>, StoreError>;
+
+    /// Chats, newest change first, with how many there are in all.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn chats(&self, of: Chats<'_>, limit: u32, offset: u32) -> Result<(Vec<ChatHead>, u64), StoreError>;
+
+    /// One chat with everything said in it.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn chat(&self, of: Chats<'_>, number: i64) -> Result<Option<ChatView>, StoreError>;
+}
+
+/// Whose chats.
+#[derive(Debug, Clone, Copy)]
+pub enum Chats<'a> {
+    /// An owner's, of one application where it is named.
+    Own {
+        /// The owner.
+        owner: &'a Owner,
+        /// The application.
+        app: Option<&'a str>,
+    },
+    /// Those of all users of a tenant, or of one of them: for administrators.
+    Tenant {
+        /// The tenant.
+        tenant: &'a str,
+        /// The user.
+        user: Option<&'a str>,
+    },
+}
+
+/// A chat in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatHead {
+    /// Its number.
+    pub number: i64,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The title it was given, or its first message, whole.
+    pub title: String,
+    /// When it began, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+    /// When its newest run began, or it was renamed.
+    pub updated_at_ms: i64,
+    /// Messages that a user sees.
+    pub message_count: u64,
+}
+
+/// A chat with what was said, oldest first.
+#[derive(Debug, Clone)]
+pub struct ChatView {
+    /// Its head.
+    pub head: ChatHead,
+    /// The runs of its newest branch.
+    pub runs: Vec<ChatRun>,
+}
+
+/// A run of a chat.
+#[derive(Debug, Clone)]
+pub struct ChatRun {
+    /// Its place in the conversation.
+    pub run_seq: i64,
+    /// Where it stands.
+    pub state: RunState,
+    /// Why it failed.
+    pub error: Option<Failure>,
+    /// Its messages as the model saw them; the first is the user's.
+    pub messages: Vec<Message>,
+    /// Its answer as the user saw it; `None` of a run that did not come to its end here.
+    pub answer: Option<Answer>,
+    /// Its payloads, in order.
+    pub payloads: Vec<Payload>,
+    /// The screen state that its request brought.
+    pub context: Option<Map<String, Value>>,
+    /// When it was asked, in milliseconds since the Unix epoch.
+    pub started_at_ms: i64,
+    /// When it ended.
+    pub finished_at_ms: Option<i64>,
+}

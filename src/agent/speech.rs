@@ -1,0 +1,98 @@
+//! What a run says to its user: the text without what the model wrote for the machine, the payloads and suggestions that
+//! were found in it, and where the calls stand.
+
+use super::markers::{Closed, Found, Markers};
+use super::profile::Profile;
+use crate::chat::answer::{Answer, Said, Suggestions};
+use crate::chat::ids::{PayloadId, ToolCallId};
+use crate::chat::payload::{NewPayload, Payload, PayloadSource};
+
+/// 200 characters of a summary: one line.
+const SUMMARY_CHARS: usize = 200;
+
+/// A run's answer while it grows.
+pub(super) struct Speech {
+    markers: Markers,
+    answer: Answer,
+}
+
+impl Speech {
+    pub(super) fn new(profile: &Profile) -> Self {
+        Self { markers: Markers::of(profile), answer: Answer::default() }
+    }
+
+    /// The text that can be shown now, possibly empty.
+    pub(super) fn push(&mut self, text: String) -> String {
+        let shown = self.markers.push(text);
+        self.said(&shown);
+        shown
+    }
+
+    /// Ends the text of a turn: what is to be shown of it besides, and the payloads that were in it.
+    pub(super) fn close(&mut self) -> (String, Vec<NewPayload>) {
+        let Closed { rest, found, notes } = self.markers.close();
+        for note in notes {
+            tracing::debug!(note, "a marker in a model's text was left as it is");
+        }
+        self.said(&rest);
+        let mut payloads = Vec::new();
+        for found in found {
+            match found {
+                Found::Values(values) => self.answer.suggestions.values = Some(values),
+                Found::Actions(actions) => self.answer.suggestions.actions = Some(actions),
+                Found::Payload { kind, data } => payloads.push(NewPayload { kind, data }),
+            }
+        }
+        (rest, payloads)
+    }
+
+    /// A call stands here.
+    pub(super) fn call(&mut self, id: ToolCallId) {
+        self.answer.said.push(Said::Call(id));
+    }
+
+    /// The calls of a turn end here.
+    pub(super) fn round_end(&mut self) {
+        self.answer.said.push(Said::RoundEnd);
+    }
+
+    /// The answer so far.
+    pub(super) fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// The answer so far, to be added to.
+    pub(super) fn answer_mut(&mut self) -> &mut Answer {
+        &mut self.answer
+    }
+
+    /// What the model suggests; `None` when it suggests nothing.
+    pub(super) fn suggestions(&self) -> Option<Suggestions> {
+        Some(self.answer.suggestions.clone()).filter(|suggestions| !suggestions.is_empty())
+    }
+
+    fn said(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        match self.answer.said.last_mut() {
+            Some(Said::Text(said)) => said.push_str(text),
+            Some(Said::Call(_) | Said::RoundEnd) | None => self.answer.said.push(Said::Text(text.to_owned())),
+        }
+    }
+}
+
+/// The payload as it is kept: with an id, and a line about it.
+pub(super) fn kept(new: NewPayload, source: PayloadSource, profile: &Profile) -> Payload {
+    let NewPayload { kind, data } = new;
+    let known = profile.payload_type(&kind);
+    let rendered = known.and_then(|known| known.summary.as_ref()).and_then(|summary| {
+        let values = serde_json::json!({ "data": &data });
+        summary.render(&values).map_err(|error| tracing::warn!(%error, payload.kind = kind, "no summary")).ok()
+    });
+    let summary = rendered.filter(|summary| !summary.trim().is_empty());
+    let summary = summary.or_else(|| known.map(|known| known.description.clone())).unwrap_or_else(|| kind.clone());
+    // One line, whatever was in the data.
+    let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SUMMARY_CHARS).collect();
+    Payload { id: PayloadId::fresh(), kind, data, summary, source }
+}

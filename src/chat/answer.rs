@@ -1,0 +1,88 @@
+//! What a run's answer is for its user, beside the exact transcript that the model sees: the text without what was
+//! meant for the machine, where the calls stand in it, and what the model suggests to say or do next.
+
+use serde_json::Value;
+
+use super::ids::ToolCallId;
+
+/// A run's answer as its user sees it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answer {
+    /// Text and calls in the order in which they came.
+    pub said: Vec<Said>,
+    /// What the model suggests.
+    pub suggestions: Suggestions,
+    /// How the run was carried out, where its profile lets its caller see that.
+    pub diagnostics: Option<Value>,
+}
+
+/// A piece of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// Text for the user, markers taken out.
+    Text(String),
+    /// A call stands here.
+    Call(ToolCallId),
+    /// The calls of one turn end here.
+    RoundEnd,
+}
+
+/// What a model suggests its user to say or do next.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Suggestions {
+    /// Things to say; `None` when it suggested none.
+    pub values: Option<Vec<SuggestedValue>>,
+    /// Things to do; `None` when it suggested none.
+    pub actions: Option<Vec<SuggestedAction>>,
+}
+
+impl Suggestions {
+    /// Whether there are none of either kind.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_none() && self.actions.is_none()
+    }
+}
+
+/// Something to say next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuggestedValue {
+    /// What the button shows.
+    pub label: String,
+    /// What is sent when it is chosen.
+    pub value: String,
+}
+
+/// Something to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SuggestedAction {
+    /// What the button shows.
+    pub label: String,
+    /// The action's name.
+    pub action: String,
+    /// Who does it.
+    pub handler: ActionHandler,
+    /// What it needs to know.
+    pub data: Option<Value>,
+    /// How the button looks.
+    pub style: Option<ActionStyle>,
+}
+
+/// Who carries out a suggested action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionHandler {
+    /// The front end by itself.
+    Client,
+    /// The server: a message with the action's name and data is sent.
+    Server,
+}
+
+/// How the button of an action looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionStyle {
+    /// The usual choice.
+    Primary,
+    /// Another choice.
+    Secondary,
+    /// One that needs a second thought.
+    Warning,
+}

@@ -1,0 +1,82 @@
+//! Approvals: a call that a model wants to make and that only a person can let through. The model never decides one.
+
+use serde_json::{Map, Value};
+
+use super::ids::{ApprovalId, ConversationId, RunId};
+
+/// Who has to let a call through.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Consent {
+    /// Nobody: it runs when the model calls it.
+    #[default]
+    Auto,
+    /// The run's own user.
+    User,
+    /// Somebody of the same tenant whose token lists this role; the run's own user, if theirs does.
+    Role(String),
+}
+
+/// A call that waits for a decision, complete: nothing of it comes from a later request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// The run that ended with it.
+    pub run: RunId,
+    /// That run's conversation.
+    pub conversation: ConversationId,
+    /// The tool.
+    pub tool: String,
+    /// The exact arguments.
+    pub arguments: Map<String, Value>,
+    /// SHA-256 of tool and arguments, in hex: what is decided is what was shown.
+    pub digest: String,
+    /// Who has to let it through.
+    pub consent: Consent,
+    /// When it was asked, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+    /// From when on it can no longer be decided.
+    pub expires_at_ms: i64,
+}
+
+/// Where an approval stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// It waits.
+    Pending,
+    /// Somebody with the role has let it through; its run goes on when its user says so.
+    Granted,
+    /// It was let through, and a run has made the call.
+    Approved,
+    /// It was turned down.
+    Rejected,
+}
+
+impl ApprovalState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Granted, Self::Approved, Self::Rejected];
+
+    /// Its name on every wire and in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Granted => "granted",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// The state of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// What a person says to an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether the call may be made.
+    pub approve: bool,
+    /// Why, in their words; the model is told.
+    pub comment: Option<String>,
+}

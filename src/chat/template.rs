@@ -1,0 +1,256 @@
+//! Templates of operators over values of anybody: what prompts are made of, and the requests of declared tools.
+//!
+//! The syntax is minijinja's. What is not there is nothing, not an error, since most of it comes from clients; a name that
+//! nothing ever has is a mistake, which [`Template::names`] lets whoever reads the file find.
+//!
+//! **Invariant:** pure. A template reads the values it is given and nothing else, values are never read as templates, and
+//! no template works for ever.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Serde};
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value as Templated};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// 200,000 steps of a template: a loop over some ten thousand rows.
+const FUEL: u64 = 200_000;
+
+/// The name that every template has in its own environment.
+const NAME: &str = "template";
+
+/// The variable that holds an expression's value.
+const RESULT: &str = "result__";
+
+/// Text with places for values.
+#[derive(Debug, Clone)]
+pub struct Template {
+    environment: Arc<Environment<'static>>,
+    names: BTreeSet<String>,
+}
+
+/// A JSON value with places for values: text that is one whole `{{ expression }}` becomes its value, of whatever type;
+/// other text is a [`Template`].
+#[derive(Debug, Clone)]
+pub enum ValueTemplate {
+    /// Stays as it is.
+    Fixed(Value),
+    /// Text with places.
+    Text(Template),
+    /// One expression.
+    Expression(Template),
+    /// A list of such.
+    List(Vec<ValueTemplate>),
+    /// An object of such. A field whose expression has no value is left out.
+    Object(Vec<(String, ValueTemplate)>),
+}
+
+/// A template that cannot be read or filled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct TemplateError {
+    /// The line in the template, from 1; 0 where it is not known.
+    pub line: usize,
+    /// What is wrong, in words for the operator.
+    pub reason: String,
+}
+
+impl From<Error> for TemplateError {
+    fn from(error: Error) -> Self {
+        let what = match error.kind() {
+            ErrorKind::OutOfFuel => "it does too much",
+            _ => "",
+        };
+        let reason = match error.detail() {
+            Some(detail) => detail.to_owned(),
+            None if what.is_empty() => error.kind().to_string(),
+            None => what.to_owned(),
+        };
+        Self { line: error.line().unwrap_or(0), reason }
+    }
+}
+
+impl Template {
+    /// The template in `text`.
+    ///
+    /// # Errors
+    /// When its syntax is wrong, or it uses a filter that does not exist.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        environment.set_fuel(Some(FUEL));
+        // A line that has only a tag leaves no line.
+        environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+        environment.add_filter("fenced", fenced);
+        environment.add_filter("one_line", one_line);
+        environment.add_filter("cut", cut);
+        environment.add_template_owned(NAME, text.to_owned())?;
+        let names = environment.get_template(NAME)?.undeclared_variables(false);
+        let globals: BTreeSet<String> = environment.globals().map(|(name, _)| name.to_owned()).collect();
+        let names = names.into_iter().filter(|name| !globals.contains(name)).collect();
+        Ok(Self { environment: Arc::new(environment), names })
+    }
+
+    /// The names that it takes values from.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The text, its places filled from `values`.
+    ///
+    /// # Errors
+    /// When it does something that its values do not allow, or too much of it.
+    pub fn render(&self, values: &impl Serialize) -> Result<String, TemplateError> {
+        let values = Templated::from(Serde(values));
+        Ok(self.environment.get_template(NAME)?.render(values)?)
+    }
+
+    fn expression(text: &str) -> Result<Self, TemplateError> {
+        Self::parse(&format!("{{% set {RESULT} = ({text}) %}}"))
+    }
+
+    /// The value of an expression; `None` where it has none.
+    fn evaluate(&self, values: &impl Serialize) -> Result<Option<Value>, TemplateError> {
+        let values = Templated::from(Serde(values));
+        let done = self.environment.get_template(NAME)?.render_captured(values)?;
+        let Some(value) = done.state().lookup(RESULT).filter(|value| !value.is_undefined()) else { return Ok(None) };
+        serde_json::to_value(value).map(Some).map_err(|error| TemplateError { line: 0, reason: error.to_string() })
+    }
+}
+
+impl ValueTemplate {
+    /// The template in `value`.
+    ///
+    /// # Errors
+    /// When one of its texts is no template.
+    pub fn parse(value: &Value) -> Result<Self, TemplateError> {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(Self::Fixed(value.clone())),
+            Value::String(text) => match whole_expression(text) {
+                Some(expression) => Ok(Self::Expression(Template::expression(expression)?)),
+                None if text.contains("{{") || text.contains("{%") => Ok(Self::Text(Template::parse(text)?)),
+                None => Ok(Self::Fixed(value.clone())),
+            },
+            Value::Array(items) => Ok(Self::List(items.iter().map(Self::parse).collect::<Result<_, _>>()?)),
+            Value::Object(fields) => {
+                let field = |(name, value): (&String, &Value)| Self::parse(value).map(|value| (name.clone(), value));
+                Ok(Self::Object(fields.iter().map(field).collect::<Result<_, _>>()?))
+            }
+        }
+    }
+
+    /// The names that it takes values from.
+    pub fn names(&self) -> BTreeSet<&str> {
+        match self {
+            Self::Fixed(_) => BTreeSet::new(),
+            Self::Text(template) | Self::Expression(template) => template.names().collect(),
+            Self::List(items) => items.iter().flat_map(Self::names).collect(),
+            Self::Object(fields) => fields.iter().flat_map(|(_, value)| value.names()).collect(),
+        }
+    }
+
+    /// The value, its places filled from `values`; `None` where an expression has none.
+    ///
+    /// # Errors
+    /// When a template does something that its values do not allow.
+    pub fn fill(&self, values: &impl Serialize) -> Result<Option<Value>, TemplateError> {
+        match self {
+            Self::Fixed(value) => Ok(Some(value.clone())),
+            Self::Text(template) => Ok(Some(Value::String(template.render(values)?))),
+            Self::Expression(template) => template.evaluate(values),
+            Self::List(items) => {
+                let items = items.iter().map(|item| Ok(item.fill(values)?.unwrap_or(Value::Null)));
+                Ok(Some(Value::Array(items.collect::<Result<_, TemplateError>>()?)))
+            }
+            Self::Object(fields) => {
+                let mut filled = Map::new();
+                for (name, value) in fields {
+                    if let Some(value) = value.fill(values)? {
+                        filled.insert(name.clone(), value);
+                    }
+                }
+                Ok(Some(Value::Object(filled)))
+            }
+        }
+    }
+}
+
+/// What stands between the braces of a text that is one expression.
+fn whole_expression(text: &str) -> Option<&str> {
+    let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
+    (!inner.contains("{{") && !inner.contains("}}")).then(|| inner.trim())
+}
+
+/// JSON between fences that nothing in it can end.
+fn fenced(value: &Templated) -> Result<String, Error> {
+    let json = serde_json::to_string(value)
+        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?
+        .replace("```", "\\u0060\\u0060\\u0060");
+    Ok(format!("```json\n{json}\n```"))
+}
+
+/// Text that can stand in a line of Markdown: not empty, at most 200 bytes, no control characters, no backticks; nothing
+/// otherwise.
+fn one_line(value: &Templated) -> Option<String> {
+    let text = value.as_str()?;
+    let fits = !text.is_empty() && text.len() <= 200;
+    (fits && !text.chars().any(|c| c.is_control() || c == '`')).then(|| text.to_owned())
+}
+
+/// The first so many characters, and a sign that there are more.
+fn cut(text: &str, most: usize, kwargs: Kwargs) -> Result<String, Error> {
+    kwargs.assert_all_used()?;
+    Ok(match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rendered(template: &str, values: &Value) -> Result<String, String> {
+        let template = Template::parse(template).map_err(|error| format!("{}: {error}", error.line))?;
+        template.render(values).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn values_fill_places_and_are_never_templates() {
+        let rows = [
+            ("Hi {{ user }}.", json!({"user": "{{ 1 + 1 }} <b>"}), Ok("Hi {{ 1 + 1 }} <b>."), "no second reading, no escapes"),
+            ("[{{ a.b.c }}]", json!({}), Ok("[]"), "what is not there is nothing"),
+            ("{% for x in xs %}{{ x.n }};{% endfor %}", json!({"xs": [{"n": 1}, {"n": 2}]}), Ok("1;2;"), "a loop"),
+            ("{{ x|fenced }}", json!({"x": {"a": "```"}}), Ok("```json\n{\"a\":\"\\u0060\\u0060\\u0060\"}\n```"), "a fence"),
+            ("{{ x|one_line }}", json!({"x": "a\nb"}), Ok("none"), "two lines"),
+            ("{{ x|cut(3) }}", json!({"x": "grün ist"}), Ok("grü…"), "cut between characters"),
+            ("{{ x|cut(3) }}", json!({"x": "abc"}), Ok("abc"), "short enough"),
+            ("a\n{{ x", json!({}), Err("2: unexpected end of input, expected end of variable block"), "not closed"),
+            ("{{ x|nope }}", json!({}), Err("filter nope is unknown"), "no such filter"),
+            ("{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}", json!({}), Err("it does too much"), "for ever"),
+        ];
+        for (template, values, expected, reason) in rows {
+            assert_eq!(rendered(template, &values), expected.map(str::to_owned).map_err(str::to_owned), "{reason}");
+        }
+    }
+
+    #[test]
+    fn an_expression_keeps_its_type_and_one_without_a_value_leaves_its_field_out() {
+        let template = json!({"n": "{{ args.n }}", "t": "n={{ args.n }}", "l": ["{{ args.l }}", true], "x": "{{ args.x }}"});
+        let template = ValueTemplate::parse(&template).unwrap();
+        assert_eq!(template.names().into_iter().collect::<Vec<_>>(), ["args"]);
+        let filled = template.fill(&json!({"args": {"n": 7, "l": [1.5, null]}})).unwrap();
+        assert_eq!(filled, Some(json!({"n": 7, "t": "n=7", "l": [[1.5, null], true]})));
+    }
+
+    #[test]
+    fn names_are_those_that_come_from_outside() {
+        let template = Template::parse("{% set a = b %}{{ a }}{{ c.d }}{% for e in range(3) %}{{ e }}{% endfor %}").unwrap();
+        assert_eq!(template.names().collect::<Vec<_>>(), ["b", "c"]);
+    }
+}

@@ -1,0 +1,400 @@
+//! A TOML file read by hand, so that every mistake in it is found at once and has its file, line and key.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::Problem;
+
+/// What is wrong with the files read so far.
+#[derive(Debug, Default)]
+pub struct Problems(RefCell<Vec<Problem>>);
+
+impl Problems {
+    /// Notes a problem.
+    pub fn push(&self, problem: Problem) {
+        self.0.borrow_mut().push(problem);
+    }
+
+    /// Notes several.
+    pub fn extend(&self, problems: impl IntoIterator<Item = Problem>) {
+        self.0.borrow_mut().extend(problems);
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// All of them.
+    pub fn into_inner(self) -> Vec<Problem> {
+        self.0.into_inner()
+    }
+}
+
+/// A file and where its mistakes go.
+#[derive(Clone, Copy)]
+pub struct File<'a> {
+    /// Its path below `config/`.
+    pub path: &'a str,
+    text: &'a str,
+    problems: &'a Problems,
+}
+
+/// A table of a file. What nobody asks for is a mistake: [`Table::finish`] notes it.
+pub struct Table<'a> {
+    file: File<'a>,
+    /// Its key from the file's top, with a dot behind; empty at the top.
+    prefix: String,
+    at: Range<usize>,
+    entries: BTreeMap<String, (Range<usize>, Spanned<DeValue<'a>>)>,
+}
+
+/// A value where it stands.
+pub struct Entry<'a> {
+    /// The file.
+    pub file: File<'a>,
+    /// Its key from the file's top.
+    pub key: String,
+    at: Range<usize>,
+    value: DeValue<'a>,
+}
+
+impl<'a> File<'a> {
+    /// The file at `path`; a text that is no TOML is noted.
+    pub fn read(path: &'a str, text: &'a str, problems: &'a Problems) -> Option<Table<'a>> {
+        let file = Self { path, text, problems };
+        match DeTable::parse(text) {
+            Ok(table) => Some(Table::of(file, String::new(), 0..0, table.into_inner())),
+            Err(error) => {
+                let at = error.span().unwrap_or(0..0);
+                let reason = error.message().to_owned();
+                problems.push(Problem::new(format!("{path}:{}", file.line(at.start)), reason));
+                None
+            }
+        }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        before.bytes().filter(|b| *b == b'\n').count() + 1
+    }
+
+    fn wrong(&self, at: usize, key: &str, reason: impl Display) {
+        let place = format!("{}:{}", self.path, self.line(at));
+        let reason = if key.is_empty() { reason.to_string() } else { format!("{key} {reason}") };
+        self.problems.push(Problem::new(place, reason));
+    }
+}
+
+impl<'a> Table<'a> {
+    fn of(file: File<'a>, prefix: String, at: Range<usize>, table: DeTable<'a>) -> Self {
+        let entries = table.into_iter().map(|(key, value)| {
+            let at = key.span();
+            (key.into_inner().into_owned(), (at, value))
+        });
+        Self { file, prefix, at, entries: entries.collect() }
+    }
+
+    /// The keys that are left, sorted.
+    pub fn keys(&self) -> Vec<String> {
+        self.entries.keys().cloned().collect()
+    }
+
+    /// The file that it is in.
+    pub fn file(&self) -> File<'a> {
+        self.file
+    }
+
+    /// Notes that something is wrong with the table itself.
+    pub fn wrong(&self, reason: impl Display) {
+        self.file.wrong(self.at.start, self.prefix.trim_end_matches('.'), reason);
+    }
+
+    /// Takes the value of `key`.
+    pub fn take(&mut self, key: &str) -> Option<Entry<'a>> {
+        let (at, value) = self.entries.remove(key)?;
+        let key = format!("{}{key}", self.prefix);
+        Some(Entry { file: self.file, key, at, value: value.into_inner() })
+    }
+
+    /// The value of `key`, which has to be there.
+    pub fn required(&mut self, key: &str) -> Option<Entry<'a>> {
+        let entry = self.take(key);
+        if entry.is_none() {
+            self.file.wrong(self.at.start, &format!("{}{key}", self.prefix), "is missing");
+        }
+        entry
+    }
+
+    /// The text at `key`.
+    pub fn text(&mut self, key: &str) -> Option<String> {
+        self.take(key)?.text()
+    }
+
+    /// The text at `key`, which has to be there and to say something.
+    pub fn required_text(&mut self, key: &str) -> Option<String> {
+        let entry = self.required(key)?;
+        let place = entry.place();
+        let text = entry.text()?;
+        if text.trim().is_empty() {
+            place.wrong("must not be empty");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// The texts in the list at `key`; none where there is none.
+    pub fn texts(&mut self, key: &str) -> Vec<String> {
+        self.take(key).map(Entry::texts).unwrap_or_default()
+    }
+
+    /// The truth at `key`.
+    pub fn flag(&mut self, key: &str) -> Option<bool> {
+        self.take(key)?.flag()
+    }
+
+    /// The whole number at `key`, from 0.
+    pub fn count(&mut self, key: &str) -> Option<u64> {
+        self.take(key)?.count()
+    }
+
+    /// The table at `key`.
+    pub fn table(&mut self, key: &str) -> Option<Table<'a>> {
+        self.take(key)?.table()
+    }
+
+    /// The tables in the list at `key` (`[[key]]`); none where there is none.
+    pub fn tables(&mut self, key: &str) -> Vec<Table<'a>> {
+        self.take(key).map(Entry::tables).unwrap_or_default()
+    }
+
+    /// One of `choices` by its name at `key`.
+    pub fn one_of<T: Clone>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
+        let entry = self.take(key)?;
+        let place = entry.place();
+        let text = entry.text()?;
+        let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| choice.clone());
+        if found.is_none() {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            place.wrong(format_args!("must be one of: {}", names.join(", ")));
+        }
+        found
+    }
+
+    /// Notes every key that nobody asked for.
+    pub fn finish(self) {
+        for (key, (at, _)) in &self.entries {
+            self.file.wrong(at.start, &format!("{}{key}", self.prefix), "is not a known key");
+        }
+    }
+}
+
+/// Where a value stands, for notes about it after it was taken.
+#[derive(Clone)]
+pub struct Place<'a> {
+    file: File<'a>,
+    key: String,
+    at: usize,
+}
+
+impl Place<'_> {
+    /// Notes what is wrong there.
+    pub fn wrong(&self, reason: impl Display) {
+        self.file.wrong(self.at, &self.key, reason);
+    }
+
+    /// Notes what is wrong so many lines below, in a text that begins there; the first line is 1.
+    pub fn wrong_below(&self, line: usize, reason: impl Display) {
+        let opens_before = self.file.text.get(self.at..).is_some_and(|rest| {
+            let first = rest.lines().next().unwrap_or_default();
+            first.trim_end().ends_with("\"\"\"") || first.trim_end().ends_with("'''")
+        });
+        let line = self.file.line(self.at) + line.saturating_sub(1) + usize::from(opens_before);
+        let reason = format!("{} {reason}", self.key);
+        self.file.problems.push(Problem::new(format!("{}:{line}", self.file.path), reason));
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// Where it stands.
+    pub fn place(&self) -> Place<'a> {
+        Place { file: self.file, key: self.key.clone(), at: self.at.start }
+    }
+
+    /// Notes what is wrong with it.
+    pub fn wrong(&self, reason: impl Display) {
+        self.file.wrong(self.at.start, &self.key, reason);
+    }
+
+    fn expected<T>(&self, found: Option<T>, what: &str) -> Option<T> {
+        if found.is_none() {
+            self.wrong(format_args!("must be {what}"));
+        }
+        found
+    }
+
+    /// The text.
+    pub fn text(self) -> Option<String> {
+        let text = match &self.value {
+            DeValue::String(text) => Some(text.clone().into_owned()),
+            _ => None,
+        };
+        self.expected(text, "text")
+    }
+
+    /// The texts of a list.
+    pub fn texts(self) -> Vec<String> {
+        let texts = match &self.value {
+            DeValue::Array(items) => items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect(),
+            _ => None,
+        };
+        self.expected(texts, "a list of texts").unwrap_or_default()
+    }
+
+    /// The truth.
+    pub fn flag(self) -> Option<bool> {
+        self.expected(self.value.as_bool(), "true or false")
+    }
+
+    /// The whole number, from 0.
+    pub fn count(self) -> Option<u64> {
+        let count = match &self.value {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        self.expected(count, "a whole number, from 0")
+    }
+
+    /// The number.
+    pub fn number(self) -> Option<f64> {
+        let number = match &self.value {
+            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok().map(|n| n as f64),
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            _ => None,
+        };
+        self.expected(number, "a number")
+    }
+
+    /// The table.
+    pub fn table(self) -> Option<Table<'a>> {
+        match self.value {
+            DeValue::Table(table) => Some(Table::of(self.file, format!("{}.", self.key), self.at, table)),
+            _ => self.expected(None, "a table"),
+        }
+    }
+
+    /// The tables of a list.
+    pub fn tables(self) -> Vec<Table<'a>> {
+        let DeValue::Array(items) = self.value else {
+            return self.expected(None, "a list of tables").unwrap_or_default();
+        };
+        let mut tables = Vec::new();
+        for (number, item) in items.into_iter().enumerate() {
+            let at = item.span();
+            match item.into_inner() {
+                DeValue::Table(table) => {
+                    let prefix = format!("{}[{number}].", self.key);
+                    tables.push(Table::of(self.file, prefix, at, table));
+                }
+                _ => self.file.wrong(at.start, &self.key, "must be a list of tables"),
+            }
+        }
+        tables
+    }
+
+    /// Whether it is text.
+    pub fn is_text(&self) -> bool {
+        matches!(self.value, DeValue::String(_))
+    }
+
+    /// Whether it is a list.
+    pub fn is_list(&self) -> bool {
+        matches!(self.value, DeValue::Array(_))
+    }
+
+    /// The value as JSON; a date is its text.
+    pub fn json(self) -> Option<Value> {
+        let value = json(&self.value);
+        self.expected(value, "a value that JSON can say")
+    }
+}
+
+fn json(value: &DeValue<'_>) -> Option<Value> {
+    match value {
+        DeValue::String(text) => Some(Value::String(text.to_string())),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::from),
+        DeValue::Float(number) => number.as_str().parse().ok().and_then(serde_json::Number::from_f64).map(Value::Number),
+        DeValue::Boolean(truth) => Some(Value::Bool(*truth)),
+        DeValue::Datetime(time) => Some(Value::String(time.to_string())),
+        DeValue::Array(items) => items.iter().map(|item| json(item.get_ref())).collect::<Option<_>>().map(Value::Array),
+        DeValue::Table(table) => {
+            let mut fields: Vec<_> = table.iter().collect();
+            // As they stand in the file.
+            fields.sort_by_key(|(key, _)| key.span().start);
+            let fields = fields.into_iter().map(|(key, value)| Some((key.get_ref().to_string(), json(value.get_ref())?)));
+            fields.collect::<Option<Map<_, _>>>().map(Value::Object)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_mistake_has_its_file_line_and_key() {
+        let text = "id = 7\nname = \"\"\nlevel = \"x\"\n[part]\nyes = 1\nodd = true\n[[list]]\nn = -1\n[[list]]\n";
+        let problems = Problems::default();
+        let mut top = File::read("a.toml", text, &problems).unwrap();
+        assert_eq!(top.text("id"), None);
+        assert_eq!(top.required_text("name"), None);
+        assert_eq!(top.one_of("level", &[("low", 1), ("high", 2)]), None);
+        let mut part = top.table("part").unwrap();
+        assert_eq!(part.flag("yes"), None);
+        part.finish();
+        for mut item in top.tables("list") {
+            item.count("n");
+            item.required("m");
+            item.finish();
+        }
+        top.finish();
+        let told: Vec<String> = problems.into_inner().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "a.toml:1: id must be text",
+                "a.toml:2: name must not be empty",
+                "a.toml:3: level must be one of: low, high",
+                "a.toml:5: part.yes must be true or false",
+                "a.toml:6: part.odd is not a known key",
+                "a.toml:8: list[0].n must be a whole number, from 0",
+                "a.toml:7: list[0].m is missing",
+                "a.toml:9: list[1].m is missing",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_text_that_is_no_toml_has_its_line_too() {
+        let problems = Problems::default();
+        assert!(File::read("a.toml", "a = 1\nb = \n", &problems).is_none());
+        let told: Vec<String> = problems.into_inner().iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["a.toml:2: string values must be quoted, expected literal string"]);
+    }
+
+    #[test]
+    fn values_become_json_in_the_order_of_the_file() {
+        let problems = Problems::default();
+        let mut top = File::read("a.toml", "v = {z = [1, 2.5, true], a = \"x\", d = 1979-05-27}", &problems).unwrap();
+        let value = top.take("v").unwrap().json().unwrap();
+        assert_eq!(value.to_string(), json!({"z": [1, 2.5, true], "a": "x", "d": "1979-05-27"}).to_string());
+    }
+}

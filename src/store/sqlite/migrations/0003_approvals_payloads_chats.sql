@@ -1,0 +1,59 @@
+-- Calls that wait for a person, typed payloads, conversations under whole numbers. Whatever is added to a table has a default, so that
+-- the version before this one goes on writing its rows.
+
+ALTER TABLE runs ADD COLUMN context TEXT;                            -- JSON: the screen state of its request
+ALTER TABLE runs ADD COLUMN answer TEXT;                             -- JSON: its answer as its user saw it
+
+CREATE TABLE approvals (
+    id           TEXT    NOT NULL PRIMARY KEY,
+    tenant       TEXT    NOT NULL,
+    user_id      TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    run_id       TEXT    NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    tool         TEXT    NOT NULL,
+    arguments    TEXT    NOT NULL,  -- JSON text
+    digest       TEXT    NOT NULL,  -- of tool and arguments
+    role         TEXT,              -- NULL: the run's own user decides
+    state        TEXT    NOT NULL CHECK (state IN ('pending', 'granted', 'approved', 'rejected')),
+    created_at   INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    decided_at   INTEGER,
+    decided_by   TEXT,              -- the user who granted or turned down another one's
+    comment      TEXT,              -- JSON text
+    decided_in   TEXT               -- the run that went on with it
+) STRICT;
+
+CREATE INDEX approvals_of_owner ON approvals (tenant, user_id, state, created_at);
+CREATE INDEX approvals_of_role ON approvals (tenant, role, state, created_at) WHERE role IS NOT NULL;
+CREATE INDEX approvals_of_run ON approvals (run_id);
+CREATE INDEX approvals_decided_in ON approvals (decided_in) WHERE decided_in IS NOT NULL;
+
+CREATE TABLE payloads (
+    tenant       TEXT    NOT NULL,
+    user_id      TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    id           TEXT    NOT NULL,
+    run_id       TEXT    NOT NULL,
+    seq          INTEGER NOT NULL,  -- 0, 1, 2 … within the conversation, in the order in which they were kept
+    kind         TEXT    NOT NULL,
+    summary      TEXT    NOT NULL,  -- JSON text
+    data         TEXT    NOT NULL,  -- JSON
+    source       TEXT    NOT NULL CHECK (source IN ('tool', 'model')),
+    created_at   INTEGER NOT NULL,
+    PRIMARY KEY (tenant, user_id, conversation, id),
+    FOREIGN KEY (tenant, user_id, conversation) REFERENCES conversations (tenant, user_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE INDEX payloads_in_order ON payloads (tenant, user_id, conversation, seq);
+CREATE INDEX payloads_of_run ON payloads (run_id);
+
+-- The number comes before the conversation's first run, so it names it without a foreign key.
+CREATE TABLE chats (
+    number       INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    tenant       TEXT    NOT NULL,
+    user_id      TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    app          TEXT    NOT NULL,
+    created_at   INTEGER NOT NULL,
+    UNIQUE (tenant, user_id, conversation)
+) STRICT;
