@@ -196,14 +196,8 @@ async fn ask(
 ) -> Result<Answer, ProviderError> {
     let system = SystemPrompt { instructions: SYSTEM.into(), context: String::new() };
     let messages = [Message::User(UserMessage::new(question))];
-    let request = ChatRequest {
-        system: &system,
-        messages: &messages,
-        tools,
-        may_call: true,
-        model,
-        deadline: Some(deadline),
-    };
+    let request =
+        ChatRequest { system: &system, messages: &messages, tools, may_call: true, model, deadline: Some(deadline) };
     let answer = timeout_at(deadline, read(provider, request)).await;
     answer.unwrap_or_else(|_| Err(ProviderError::new(ProviderErrorKind::TimedOut, "the probe's time is up")))
 }

@@ -68,10 +68,14 @@ pub(super) fn waits(approval: &Approval) -> ToolOutput {
         "this call has not been made: it waits until {who} approves it. You cannot approve it. What was decided is told in the \
          user's next message"
     );
-    ToolOutput::ok(json!({"status": "awaiting_approval", "approval_id": approval.id.to_string(), "note": note}).to_string())
+    ToolOutput::ok(
+        json!({"status": "awaiting_approval", "approval_id": approval.id.to_string(), "note": note}).to_string(),
+    )
 }
 
 /// What the model reads as the result of a call that comes after one that waits.
 pub(super) fn comes_after() -> ToolOutput {
-    ToolOutput::error("this call was not made, since the one before it waits for approval; make it again when that is decided")
+    ToolOutput::error(
+        "this call was not made, since the one before it waits for approval; make it again when that is decided",
+    )
 }

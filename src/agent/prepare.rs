@@ -42,7 +42,10 @@ impl Turns<'_> {
             set("payload_types", kinds.collect());
         }
         let actions = self.profile.client_actions.iter();
-        set("client_actions", actions.map(|action| json!({"name": action.name, "description": action.description})).collect());
+        set(
+            "client_actions",
+            actions.map(|action| json!({"name": action.name, "description": action.description})).collect(),
+        );
         set("suggestions", json!(self.profile.suggestions));
         if prompt.takes("payloads") {
             set("payloads", self.payload_list().await);

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::Instrument;
 
+use super::calls::Leave;
 use super::consent;
 use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
 use super::offer::Offer;
@@ -24,7 +25,6 @@ use super::ports::payloads::PayloadStore;
 use super::ports::store::{RunEnd, RunStart, RunStore, StoreError};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
 use super::profile::{OnLimit, Profile};
-use super::calls::Leave;
 use super::speech::kept;
 use super::state::{Open, Transcript};
 use super::stop::{Stop, StopReason};
@@ -260,12 +260,7 @@ pub(super) struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    async fn until_ended(
-        &self,
-        transcript: &mut Transcript,
-        call: Option<ToolCall>,
-        stop: &Stop,
-    ) -> Result<(), Ended> {
+    async fn until_ended(&self, transcript: &mut Transcript, call: Option<ToolCall>, stop: &Stop) -> Result<(), Ended> {
         let out_of_time = async {
             match self.deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -298,7 +293,8 @@ impl Turns<'_> {
             self.emit(AgentEvent::TurnStarted { turn });
             let span = tracing::info_span!("agent.turn", turn);
             let asked = Asked { system: &system, tools: offer.defs(), may_call: true };
-            let (answer, mut gate) = self.ask_model(transcript, asked, may_retry_language).instrument(span.clone()).await?;
+            let (answer, mut gate) =
+                self.ask_model(transcript, asked, may_retry_language).instrument(span.clone()).await?;
 
             if answer.message.calls().next().is_some() {
                 calls_made += answer.message.calls().count();

@@ -74,7 +74,11 @@ mod tests {
 
     #[test]
     fn a_schema_that_is_none_or_points_elsewhere_is_refused() {
-        for schema in [json!({"type": 7}), json!({"$ref": "http://localhost:1/schema.json"}), json!({"$ref": "file:///etc/passwd"})] {
+        for schema in [
+            json!({"type": 7}),
+            json!({"$ref": "http://localhost:1/schema.json"}),
+            json!({"$ref": "file:///etc/passwd"}),
+        ] {
             assert!(Schema::parse(&schema).is_err(), "{schema}");
         }
     }

@@ -223,16 +223,31 @@ mod tests {
     #[test]
     fn values_fill_places_and_are_never_templates() {
         let rows = [
-            ("Hi {{ user }}.", json!({"user": "{{ 1 + 1 }} <b>"}), Ok("Hi {{ 1 + 1 }} <b>."), "no second reading, no escapes"),
+            (
+                "Hi {{ user }}.",
+                json!({"user": "{{ 1 + 1 }} <b>"}),
+                Ok("Hi {{ 1 + 1 }} <b>."),
+                "no second reading, no escapes",
+            ),
             ("[{{ a.b.c }}]", json!({}), Ok("[]"), "what is not there is nothing"),
             ("{% for x in xs %}{{ x.n }};{% endfor %}", json!({"xs": [{"n": 1}, {"n": 2}]}), Ok("1;2;"), "a loop"),
-            ("{{ x|fenced }}", json!({"x": {"a": "```"}}), Ok("```json\n{\"a\":\"\\u0060\\u0060\\u0060\"}\n```"), "a fence"),
+            (
+                "{{ x|fenced }}",
+                json!({"x": {"a": "```"}}),
+                Ok("```json\n{\"a\":\"\\u0060\\u0060\\u0060\"}\n```"),
+                "a fence",
+            ),
             ("{{ x|one_line }}", json!({"x": "a\nb"}), Ok("none"), "two lines"),
             ("{{ x|cut(3) }}", json!({"x": "grün ist"}), Ok("grü…"), "cut between characters"),
             ("{{ x|cut(3) }}", json!({"x": "abc"}), Ok("abc"), "short enough"),
             ("a\n{{ x", json!({}), Err("2: unexpected end of input, expected end of variable block"), "not closed"),
             ("{{ x|nope }}", json!({}), Err("filter nope is unknown"), "no such filter"),
-            ("{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}", json!({}), Err("it does too much"), "for ever"),
+            (
+                "{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}",
+                json!({}),
+                Err("it does too much"),
+                "for ever",
+            ),
         ];
         for (template, values, expected, reason) in rows {
             assert_eq!(rendered(template, &values), expected.map(str::to_owned).map_err(str::to_owned), "{reason}");
@@ -241,7 +256,8 @@ mod tests {
 
     #[test]
     fn an_expression_keeps_its_type_and_one_without_a_value_leaves_its_field_out() {
-        let template = json!({"n": "{{ args.n }}", "t": "n={{ args.n }}", "l": ["{{ args.l }}", true], "x": "{{ args.x }}"});
+        let template =
+            json!({"n": "{{ args.n }}", "t": "n={{ args.n }}", "l": ["{{ args.l }}", true], "x": "{{ args.x }}"});
         let template = ValueTemplate::parse(&template).unwrap();
         assert_eq!(template.names().into_iter().collect::<Vec<_>>(), ["args"]);
         let filled = template.fill(&json!({"args": {"n": 7, "l": [1.5, null]}})).unwrap();
@@ -250,7 +266,8 @@ mod tests {
 
     #[test]
     fn names_are_those_that_come_from_outside() {
-        let template = Template::parse("{% set a = b %}{{ a }}{{ c.d }}{% for e in range(3) %}{{ e }}{% endfor %}").unwrap();
+        let template =
+            Template::parse("{% set a = b %}{{ a }}{{ c.d }}{% for e in range(3) %}{{ e }}{% endfor %}").unwrap();
         assert_eq!(template.names().collect::<Vec<_>>(), ["b", "c"]);
     }
 }

@@ -329,7 +329,9 @@ fn json(value: &DeValue<'_>) -> Option<Value> {
     match value {
         DeValue::String(text) => Some(Value::String(text.to_string())),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::from),
-        DeValue::Float(number) => number.as_str().parse().ok().and_then(serde_json::Number::from_f64).map(Value::Number),
+        DeValue::Float(number) => {
+            number.as_str().parse().ok().and_then(serde_json::Number::from_f64).map(Value::Number)
+        }
         DeValue::Boolean(truth) => Some(Value::Bool(*truth)),
         DeValue::Datetime(time) => Some(Value::String(time.to_string())),
         DeValue::Array(items) => items.iter().map(|item| json(item.get_ref())).collect::<Option<_>>().map(Value::Array),
@@ -337,7 +339,8 @@ fn json(value: &DeValue<'_>) -> Option<Value> {
             let mut fields: Vec<_> = table.iter().collect();
             // As they stand in the file.
             fields.sort_by_key(|(key, _)| key.span().start);
-            let fields = fields.into_iter().map(|(key, value)| Some((key.get_ref().to_string(), json(value.get_ref())?)));
+            let fields =
+                fields.into_iter().map(|(key, value)| Some((key.get_ref().to_string(), json(value.get_ref())?)));
             fields.collect::<Option<Map<_, _>>>().map(Value::Object)
         }
     }

@@ -107,7 +107,11 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Message, RecordError> {
         "user" => {
             let row: UserRow<'_> = serde_json::from_str(body).map_err(RecordError::json("user"))?;
             let decisions = row.decisions.into_iter().map(DecidedRow::into_decided).collect::<Result<_, _>>()?;
-            Ok(Message::User(UserMessage { text: row.text.into_owned(), decisions, note: row.note.map(Cow::into_owned) }))
+            Ok(Message::User(UserMessage {
+                text: row.text.into_owned(),
+                decisions,
+                note: row.note.map(Cow::into_owned),
+            }))
         }
         "assistant" => {
             let row: AssistantRow<'_> = serde_json::from_str(body).map_err(RecordError::json("assistant"))?;
@@ -327,7 +331,10 @@ mod tests {
         let object = serde_json::from_str::<Map<String, Value>>(r#"{"z":1,"a":{"\u0000":[null,-0.5]}}"#).unwrap();
         let rows = [
             (Message::User(UserMessage::new("")), "an empty text"),
-            (Message::User(UserMessage { text: text.clone(), decisions: vec![decided, accepted] }), "decisions"),
+            (
+                Message::User(UserMessage { text: text.clone(), decisions: vec![decided, accepted], note: None }),
+                "decisions",
+            ),
             (assistant(vec![]), "no parts"),
             (
                 assistant(vec![

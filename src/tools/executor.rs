@@ -144,8 +144,8 @@ mod tests {
     use serde_json::{Map, Value};
 
     use super::*;
-    use crate::chat::caller::{Bearer, Caller, Owner};
     use crate::agent::ports::tools::Reporter;
+    use crate::chat::caller::{Bearer, Caller, Owner};
     use crate::chat::ids::{ConversationId, RunId, ToolCallId};
     use crate::tools::ToolError;
 

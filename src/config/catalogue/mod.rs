@@ -191,12 +191,12 @@ fn profile(
     for name in &file.tools {
         match tools.defs.get(name) {
             // Vendors refuse a request in which two tools have the same name.
-            Some(def) if offered.iter().any(|other: &OfferedTool| *other.def == *def) => problems.push(Problem::new(path, format!("{name} is listed twice"))),
-            Some(def) => offered.push(OfferedTool {
-                def: Arc::new(def.clone()),
-                policy: Policy::default(),
-                samples: Vec::new(),
-            }),
+            Some(def) if offered.iter().any(|other: &OfferedTool| *other.def == *def) => {
+                problems.push(Problem::new(path, format!("{name} is listed twice")))
+            }
+            Some(def) => {
+                offered.push(OfferedTool { def: Arc::new(def.clone()), policy: Policy::default(), samples: Vec::new() })
+            }
             None => problems.push(Problem::new(path, format!("tool {name} is not defined in tools/*.json"))),
         }
     }

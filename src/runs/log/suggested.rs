@@ -79,10 +79,8 @@ impl<'a> SuggestionsLine<'a> {
     }
 
     pub(super) fn into_suggestions(self) -> Suggestions {
-        let value = |value: ValueLine<'_>| SuggestedValue {
-            label: value.label.into_owned(),
-            value: value.value.into_owned(),
-        };
+        let value =
+            |value: ValueLine<'_>| SuggestedValue { label: value.label.into_owned(), value: value.value.into_owned() };
         let action = |action: ActionLine<'_>| SuggestedAction {
             label: action.label.into_owned(),
             action: action.action.into_owned(),

@@ -176,12 +176,9 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                     data: data.as_ref().map(Cow::Borrowed),
                 }
             }
-            AgentEvent::ToolCallFinished { id, name, is_error, result } => Self::Result {
-                id: id.into(),
-                name: name.into(),
-                is_error: *is_error,
-                result: Cow::Borrowed(result),
-            },
+            AgentEvent::ToolCallFinished { id, name, is_error, result } => {
+                Self::Result { id: id.into(), name: name.into(), is_error: *is_error, result: Cow::Borrowed(result) }
+            }
             AgentEvent::Artifact(Artifact { kind, payload }) => {
                 Self::Artifact { kind: Cow::Borrowed(kind), payload: Cow::Borrowed(payload) }
             }

@@ -23,8 +23,13 @@ fn every_kind() -> Vec<AgentEvent> {
         text(""),
         AgentEvent::ThinkingDelta { text: "\u{feff}so\tbe it".into() },
         AgentEvent::ToolCallStarted { id: "call \"1\"".into(), name: "lookup\n".into() },
-        AgentEvent::ToolCallFinished { id: "call \"1\"".into(), name: "lookup\n".into(), is_error: true },
-        AgentEvent::ToolCallFinished { id: String::new(), name: String::new(), is_error: false },
+        AgentEvent::ToolCallFinished {
+            id: "call \"1\"".into(),
+            name: "lookup\n".into(),
+            is_error: true,
+            result: "done".into(),
+        },
+        AgentEvent::ToolCallFinished { id: String::new(), name: String::new(), is_error: false, result: "done".into() },
         AgentEvent::Artifact(Artifact {
             kind: "preview".into(),
             payload: json!({ "z": [1, 0.1, -1e300, u64::MAX, null, "\u{0}"], "a": { "": {} } }),

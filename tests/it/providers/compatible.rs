@@ -58,7 +58,7 @@ fn thinking(turn: &Turn) -> String {
 /// The turn that `provider` makes of `messages`, asked as `model` says; `None` when it is refused.
 pub(super) async fn ask(provider: &dyn LlmProvider, messages: &[Message], model: &ModelChoice) -> Option<Turn> {
     let system = SystemPrompt { instructions: "".into(), context: String::new() };
-    let request = ChatRequest { system: &system, messages, tools: &[], model, deadline: None };
+    let request = ChatRequest { system: &system, messages, tools: &[], may_call: true, model, deadline: None };
     let mut stream = provider.stream_chat(request).await.ok()?;
     let mut fold = TurnFold::new(Arc::clone(&stream.origin), HashSet::new());
     while let Some(event) = stream.events.next().await {

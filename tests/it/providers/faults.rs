@@ -87,7 +87,8 @@ async fn dropping_the_stream_closes_the_connection() {
     let system = SystemPrompt { instructions: "".into(), context: String::new() };
     let messages = [Message::User(UserMessage::new("hello"))];
     let model = ModelChoice::of(some_model(), 100);
-    let request = ChatRequest { system: &system, messages: &messages, tools: &[], model: &model, deadline: None };
+    let request =
+        ChatRequest { system: &system, messages: &messages, tools: &[], may_call: true, model: &model, deadline: None };
     let mut stream = provider.stream_chat(request).await.unwrap();
     assert!(matches!(stream.events.next().await, Some(Ok(StreamEvent::Text(text))) if text == "hello"));
     drop(stream);

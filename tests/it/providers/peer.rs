@@ -119,10 +119,12 @@ fn config(url: &str, vendor: Vendor, model: &str, key: &str) -> llm::Config {
 async fn ask(vendor: Vendor, config: &llm::Config, messages: &[Message]) -> (Turn, Option<ProviderError>) {
     let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
     let input_schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-    let tools = [ToolDef { name: "get_weather".to_owned(), description: "The weather.".to_owned(), input_schema }];
+    let tools =
+        [ToolDef { name: "get_weather".to_owned(), description: "The weather.".to_owned(), input_schema }.into()];
     let origin = origin(vendor, config);
     let model = ModelChoice::of(origin.clone(), 100);
-    let request = ChatRequest { system: &system, messages, tools: &tools, model: &model, deadline: None };
+    let request =
+        ChatRequest { system: &system, messages, tools: &tools, may_call: true, model: &model, deadline: None };
     let mut fold = TurnFold::new(Arc::new(origin), HashSet::new());
     let mut failure = None;
     match connect(vendor, config).stream_chat(request).await {

@@ -128,7 +128,7 @@ impl Sent {
         let Scenario { system, tools, effort, temperature, .. } = scenario;
         let choice = ModelChoice::of(self.origin.clone(), 1000);
         let model = &ModelChoice { effort: *effort, temperature: *temperature, ..choice };
-        let request = ChatRequest { system, messages, tools, model, deadline: None };
+        let request = ChatRequest { system, messages, tools, may_call: true, model, deadline: None };
         assert!(provider.stream_chat(request).await.is_err());
         self.upstream.requests().pop().unwrap()
     }

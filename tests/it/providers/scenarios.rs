@@ -15,7 +15,7 @@ use switchboard::llm::Vendor;
 pub(super) struct Scenario {
     pub(super) system: SystemPrompt,
     pub(super) messages: Vec<Message>,
-    pub(super) tools: Vec<ToolDef>,
+    pub(super) tools: Vec<Arc<ToolDef>>,
     pub(super) effort: Option<Effort>,
     pub(super) temperature: Option<f64>,
 }
@@ -262,7 +262,7 @@ pub(super) fn schemas(_: &Asked) -> Scenario {
             "required": ["name", "children"],
         }},
     });
-    Scenario { tools: vec![tool("search", schema)], ..scenario(vec![user("hello")]) }
+    Scenario { tools: vec![tool("search", schema).into()], ..scenario(vec![user("hello")]) }
 }
 
 /// The messages of four moments: with results, with the next step's results, with the next run's words, and its results.

@@ -13,6 +13,10 @@ context_preamble = "workflow/context.md"
 tools = ["list_my_alerts"]
 "#;
 
+fn said(profile: &switchboard::agent::profile::Profile) -> String {
+    profile.prompt.render(&serde_json::Map::new()).text()
+}
+
 #[tokio::test]
 async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
     let dir = tempfile::tempdir().unwrap();
@@ -25,18 +29,14 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
     let profiles = catalogue::load(&sources.assets(), &llm::Config::default(), |_| true).unwrap().profiles;
     assert_eq!(profiles.context_types(), ["helper", "tables", "workflow"]);
-    let helper = profiles.select("helper").unwrap();
-    assert_eq!(&*helper.instructions, "You are new.\n\nYou help.");
-    assert_eq!(helper.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["list_my_alerts"]);
-    assert!(
-        profiles.select("workflow").unwrap().instructions.starts_with("You are new.\n\n"),
-        "built-in profile, new text"
-    );
+    let helper = profiles.of_type("helper").unwrap();
+    assert_eq!(said(&helper), "You are new.\n\nYou help.");
+    assert_eq!(helper.tools.iter().map(|tool| tool.def.name.as_str()).collect::<Vec<_>>(), ["list_my_alerts"]);
+    assert!(said(&profiles.of_type("workflow").unwrap()).starts_with("You are new.\n\n"), "built-in profile, new text");
 
     let built_in = catalogue::load(&Sources::default().assets(), &llm::Config::default(), |_| true).unwrap().profiles;
-    assert!(!built_in.select("workflow").unwrap().instructions.contains("You are new."));
-    let tables =
-        |profiles: &switchboard::agent::profile::Profiles| profiles.select("tables").unwrap().instructions.clone();
+    assert!(!said(&built_in.of_type("workflow").unwrap()).contains("You are new."));
+    let tables = |profiles: &switchboard::agent::profile::Profiles| said(&profiles.of_type("tables").unwrap());
     assert_eq!(tables(&profiles), tables(&built_in), "what the folder does not have is built in");
 }
 

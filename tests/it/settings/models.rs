@@ -37,7 +37,7 @@ fn menu(settings: &[(&str, &str)], model: &str) -> Menu {
     let (_dir, sources) = with_profile(settings, model);
     let config = Config::load(&sources).unwrap();
     let profiles = catalogue::load(&sources.assets(), &config.llm, |_| true).unwrap().profiles;
-    profiles.select("mine").unwrap().models.clone()
+    profiles.of_type("mine").unwrap().models.clone()
 }
 
 fn origins(names: &[&str]) -> Vec<ModelOrigin> {

@@ -18,7 +18,7 @@ fn after(run: RunId, seq: u32) -> Option<Parent> {
 }
 
 fn message(text: &str) -> Ask {
-    Ask::Message(text.into())
+    Ask::message(text)
 }
 
 /// Asks somewhere and says nothing in answer.
@@ -110,7 +110,7 @@ pub async fn a_question_that_is_asked_again_stands_beside_itself(database: &impl
     let preview = room.preview(&*store, "a").await;
     let told = room.decide(&*store, preview, "a", Verdict::Accept).await;
     let two = room.exchange(&*store, "two", &[answer("2"), user("written by the loop"), answer("2!")]).await;
-    let question = UserMessage { text: "two".into(), decisions: vec![told] };
+    let question = UserMessage { text: "two".into(), decisions: vec![told], note: None };
     for (parent, reason) in [
         (None, "the newest question"),
         (after(two, 0), "by its own name"),

@@ -250,7 +250,7 @@ impl Room {
         text: &str,
         history_bytes: usize,
     ) -> Result<RunStart, BeginError> {
-        let ask = Ask::Message(text.to_owned());
+        let ask = Ask::message(text.to_owned());
         let new = NewRun { id, history_bytes, ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
         Ok(running(store.begin_run(new).await?))
     }
@@ -262,6 +262,7 @@ impl Room {
             owner: &self.owner,
             conversation: &self.conversation,
             context_type: "workflow",
+            context: None,
             question,
             key: None,
             queue: None,
@@ -286,7 +287,7 @@ impl Room {
 
     /// Asks for a run that may wait behind so many others.
     pub async fn queue(&self, store: &dyn Store, text: &str, queue: u32) -> Result<(RunId, Begun), BeginError> {
-        let ask = Ask::Message(text.to_owned());
+        let ask = Ask::message(text.to_owned());
         let new = NewRun { queue: Some(queue), ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
         Ok((new.id, store.begin_run(new).await?))
     }
@@ -298,7 +299,7 @@ impl Room {
         text: &str,
         key: RequestKey<'_>,
     ) -> Result<(RunId, Begun), BeginError> {
-        let ask = Ask::Message(text.to_owned());
+        let ask = Ask::message(text.to_owned());
         let new = NewRun { key: Some(key), ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
         Ok((new.id, store.begin_run(new).await?))
     }
@@ -353,12 +354,12 @@ pub fn running(begun: Begun) -> RunStart {
 
 /// Messages alone, the first of which is the run's `first`.
 pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
-    Commit { first, messages, first_entry: 1, trail: &[], turns: 0, usage: Usage::default() }
+    Commit { first, messages, first_entry: 1, trail: &[], payloads: &[], turns: 0, usage: Usage::default() }
 }
 
 /// An end that is not a failure.
 pub fn ended(state: RunState) -> RunEnd<'static> {
-    RunEnd { state, error: None, last_event_id: 9 }
+    RunEnd { state, error: None, answer: None, approvals: &[], last_event_id: 9 }
 }
 
 pub async fn append(store: &dyn Store, run: RunId, first: u32, messages: &[Message]) -> Result<(), StoreError> {

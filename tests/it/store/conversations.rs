@@ -148,7 +148,7 @@ pub async fn no_character_of_a_name_is_refused_or_mistaken_for_another(database:
     let (mut drafts, mut previews) = (Vec::new(), Vec::new());
     for (index, room) in rooms.iter().enumerate() {
         let said = index.to_string();
-        let ask = Ask::Message(said.clone());
+        let ask = Ask::message(said.clone());
         let run = NewRun {
             context_type: "nul \0",
             request_id: "\u{1}\0",
@@ -380,7 +380,8 @@ pub async fn a_run_ends_once(database: &impl Database) {
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "go").await;
     let usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
     let failure = Failure { code: "provider_unavailable".into(), message: "nobody\0 answers".into(), retryable: true };
-    let failed = RunEnd { state: RunState::Failed, error: Some(&failure), last_event_id: 3 };
+    let failed =
+        RunEnd { state: RunState::Failed, error: Some(&failure), answer: None, approvals: &[], last_event_id: 3 };
     let commit = Commit { usage, turns: 2, ..said(1, &[]) };
     store.finish_run(run, commit, failed).await.unwrap();
     store.finish_run(run, commit, failed).await.expect("the same end, of a commit that was not heard of");
@@ -398,7 +399,7 @@ pub async fn a_run_is_found_as_it_stands(database: &impl Database) {
     let clock = ManualClock::new();
     let store = database.open(clock.clone()).await;
     let room = Room::at("acme/ann/c1");
-    let ask = Ask::Message("hello".into());
+    let ask = Ask::message("hello");
     let new = NewRun { background: true, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
     let id = new.id;
     running(store.begin_run(new).await.unwrap());

@@ -28,7 +28,7 @@ fn room() -> Room {
 
 /// Begins a run of a process with such a lease.
 async fn begin(store: &dyn Store, room: &Room, replica: &str, lease_ms: i64) -> RunId {
-    let ask = Ask::Message("go".into());
+    let ask = Ask::message("go");
     let new = room.new_run(Question::Ask { ask: &ask, parent: None });
     let new = NewRun { replica, lease_ms, queue: Some(9), ..new };
     store.begin_run(new).await.unwrap();

@@ -86,7 +86,7 @@ pub async fn a_summary_is_its_branchs_own(database: &impl Database) {
 
     // Goes on from the first run: the second one is on another branch.
     let parent = Some(Parent::Message(MessageId { run: ids[0], seq: 1 }));
-    let (branch, _) = room.ask(&*store, &Ask::Message(question(3)), parent).await.unwrap();
+    let (branch, _) = room.ask(&*store, &Ask::message(question(3)), parent).await.unwrap();
     end(&*store, branch, &run(3)[1..]).await;
     let newest = room.exchange(&*store, &question(4), &run(4)[1..]).await;
     let what = store.unsummarised(newest, BYTES).await.unwrap().unwrap();
@@ -98,7 +98,7 @@ pub async fn a_summary_is_its_branchs_own(database: &impl Database) {
 
     // Goes on from the middle of the second run, of which the summary tells more.
     let parent = Some(Parent::Message(MessageId { run: ids[1], seq: 0 }));
-    let (middle, _) = room.ask(&*store, &Ask::Message(question(5)), parent).await.unwrap();
+    let (middle, _) = room.ask(&*store, &Ask::message(question(5)), parent).await.unwrap();
     end(&*store, middle, &run(5)[1..]).await;
     let newest = room.exchange(&*store, &question(6), &run(6)[1..]).await;
     let what = store.unsummarised(newest, BYTES).await.unwrap().unwrap();

@@ -115,7 +115,7 @@ pub async fn the_newest_branch_is_seen(database: &impl Database) {
     let first = room.exchange(&*store, "one", &[answer("1")]).await;
     room.exchange(&*store, "two", &[answer("2")]).await;
     let edited = Some(Parent::Message(MessageId { run: first, seq: 1 }));
-    let (run, _) = room.ask(&*store, &Ask::Message("three".into()), edited).await.unwrap();
+    let (run, _) = room.ask(&*store, &Ask::message("three"), edited).await.unwrap();
     end(&*store, run, &[answer("3")]).await;
     assert_eq!(lines(&*store, &room).await, ["user: one", "assistant: 1", "user: three", "assistant: 3"]);
     let (run, _) = room.ask(&*store, &Ask::Again, None).await.unwrap();
@@ -125,10 +125,10 @@ pub async fn the_newest_branch_is_seen(database: &impl Database) {
     let whole = ["user: one", "assistant: 1", "user: three", "assistant: drei", "user: four", "assistant: 4"];
     assert_eq!(lines(&*store, &room).await, whole);
     let before = Some(Parent::Message(MessageId { run: first, seq: 0 }));
-    let (run, _) = room.ask(&*store, &Ask::Message("stop".into()), before).await.unwrap();
+    let (run, _) = room.ask(&*store, &Ask::message("stop"), before).await.unwrap();
     complete(&*store, run).await;
     assert_eq!(lines(&*store, &room).await, ["user: one", "user: stop"], "a part of a run that answered");
-    let (run, _) = room.ask(&*store, &Ask::Message("anew".into()), Some(Parent::Root)).await.unwrap();
+    let (run, _) = room.ask(&*store, &Ask::message("anew"), Some(Parent::Root)).await.unwrap();
     complete(&*store, run).await;
     assert_eq!(lines(&*store, &room).await, ["user: anew"]);
     assert_eq!(view(&*store, &room).await.head.title, "one");
@@ -234,7 +234,7 @@ pub async fn an_export_has_everything(database: &impl Database) {
     let one = room.exchange(&*store, "one", &[answer("1")]).await;
     let two = room.exchange(&*store, "two", &tool_turn()).await;
     let edited = Some(Parent::Message(MessageId { run: one, seq: 0 }));
-    let (three, _) = room.ask(&*store, &Ask::Message("three".into()), edited).await.unwrap();
+    let (three, _) = room.ask(&*store, &Ask::message("three"), edited).await.unwrap();
     let export = store.export(&room.owner, &room.conversation).await.unwrap().unwrap();
     assert_eq!(export.head, view(&*store, &room).await.head);
     let mut runs = Vec::new();
@@ -358,7 +358,7 @@ pub async fn messages_are_counted_on_every_kind_of_branch(database: &impl Databa
     end(&*store, queued, &[answer("4")]).await;
     assert_eq!(lines(&*store, &room).await.len(), 9);
     let midway = Some(Parent::Message(MessageId { run: two, seq: 1 }));
-    let (edited, _) = room.ask(&*store, &Ask::Message("otherwise".into()), midway).await.unwrap();
+    let (edited, _) = room.ask(&*store, &Ask::message("otherwise"), midway).await.unwrap();
     end(&*store, edited, &[answer("5")]).await;
     let expected = [
         "user: one",
@@ -376,7 +376,7 @@ pub async fn messages_are_counted_on_every_kind_of_branch(database: &impl Databa
     database.ask("UPDATE runs SET seen_before = NULL, seen_own = NULL WHERE run_seq < 4 RETURNING id").await;
     assert_eq!(lines(&*store, &room).await, expected);
     let beginning = Some(Parent::Message(MessageId { run: one, seq: 1 }));
-    let (last, _) = room.ask(&*store, &Ask::Message("again".into()), beginning).await.unwrap();
+    let (last, _) = room.ask(&*store, &Ask::message("again"), beginning).await.unwrap();
     assert_eq!(lines(&*store, &room).await, ["user: one", "assistant: 1", "user: again"]);
     complete(&*store, last).await;
     assert_eq!(database.ask(known).await.last().map(String::as_str), Some("2 1"));

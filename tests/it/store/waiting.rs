@@ -88,7 +88,7 @@ pub async fn a_queued_run_sees_the_answer_it_waited_for(database: &impl Database
     store.finish_run(first, said(2, &[answer("done")]), ended(RunState::Completed)).await.unwrap();
     let start = store.promote(second, 0).await.unwrap().unwrap();
     assert_same(&start.history, &vec![user("one"), answer("begun"), answer("done")]);
-    assert_eq!(start.message, UserMessage { text: "two".into(), decisions: vec![told] });
+    assert_eq!(start.message, UserMessage { text: "two".into(), decisions: vec![told], note: None });
     complete(&*store, second).await;
     assert_eq!(room.told(&*store, "three").await.decisions, [later]);
 }
@@ -211,7 +211,7 @@ pub async fn cancelling_is_asked_of_whoever_runs_it(database: &impl Database) {
     store.finish_run(run, said(2, &[]), ended(RunState::Cancelled)).await.unwrap();
     assert_eq!(store.request_cancel(&room.owner, run).await.unwrap().unwrap().state, RunState::Cancelled);
     assert_eq!(store.request_cancel(&room.owner, RunId::fresh()).await.unwrap(), None);
-    let ask = Ask::Message("x".into());
+    let ask = Ask::message("x");
     let busy = NewRun { queue: None, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
     assert!(matches!(store.begin_run(busy).await.unwrap(), Begun::Running(_)), "the place is free again");
 }

@@ -59,7 +59,7 @@ pub(super) const TABLES: &[&str] = &[
 /// A conversation with the model, its tools played by the test.
 pub(super) struct Dialogue {
     pub system: SystemPrompt,
-    pub tools: Vec<ToolDef>,
+    pub tools: Vec<Arc<ToolDef>>,
     pub messages: Vec<Message>,
     calls: u32,
 }
@@ -68,8 +68,9 @@ impl Dialogue {
     /// A conversation on a screen with these tools and this state.
     pub(super) fn on(tools: &[&str], screen: Option<Value>) -> Self {
         let context = screen.map(|screen| format!("What the user sees:\n\n```json\n{screen}\n```")).unwrap_or_default();
-        let tool =
-            |name: &&str| ToolDef { name: (*name).to_owned(), description: String::new(), input_schema: json!({}) };
+        let tool = |name: &&str| {
+            Arc::new(ToolDef { name: (*name).to_owned(), description: String::new(), input_schema: json!({}) })
+        };
         Self {
             system: SystemPrompt { instructions: Arc::from("instructions"), context },
             tools: tools.iter().map(tool).collect(),
@@ -110,6 +111,7 @@ impl Dialogue {
             system: &self.system,
             messages: &self.messages,
             tools: &self.tools,
+            may_call: true,
             model: &model,
             deadline: None,
         };

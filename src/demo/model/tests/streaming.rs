@@ -17,7 +17,7 @@ async fn streamed(text: &str) -> Vec<StreamEvent> {
     let messages = [Message::User(UserMessage::new(text))];
     let model = ModelChoice::of(DemoModel::new().origin().clone(), 100);
     let (system, tools) = (&dialogue.system, dialogue.tools.as_slice());
-    let request = ChatRequest { system, messages: &messages, tools, model: &model, deadline: None };
+    let request = ChatRequest { system, messages: &messages, tools, may_call: true, model: &model, deadline: None };
     let demo = DemoModel::new().with_pace(Duration::ZERO);
     let stream = demo.stream_chat(request).await.expect("the demo model always answers");
     stream.events.map(|event| event.expect("the demo model's stream never fails")).collect().await
@@ -75,7 +75,7 @@ async fn text_is_written_at_a_readable_pace() {
     let messages = [Message::User(UserMessage::new("thanks"))];
     let model = ModelChoice::of(DemoModel::new().origin().clone(), 100);
     let (system, tools) = (&dialogue.system, dialogue.tools.as_slice());
-    let request = ChatRequest { system, messages: &messages, tools, model: &model, deadline: None };
+    let request = ChatRequest { system, messages: &messages, tools, may_call: true, model: &model, deadline: None };
     let begun = std::time::Instant::now();
     let stream = DemoModel::new().stream_chat(request).await.expect("the demo model always answers");
     assert_eq!(stream.events.count().await, 2);

@@ -128,7 +128,7 @@ fn an_undecided_preview_is_built_upon_until_it_is_decided() {
         comment: None,
         saved_id: None,
     };
-    let turn = dialogue.message(UserMessage { text: "unhide status".to_owned(), decisions: vec![decided] });
+    let turn = dialogue.message(UserMessage { text: "unhide status".to_owned(), decisions: vec![decided], note: None });
     assert_eq!(turn.calls, ["get_table_config {\"id\":\"c1\"}"]);
 }
 

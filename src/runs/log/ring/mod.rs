@@ -314,9 +314,11 @@ fn input_size(input: &ToolInput) -> usize {
 
 fn suggestions_size(suggestions: &Suggestions) -> usize {
     let values = suggestions.values.iter().flatten().map(|value| value.label.len() + value.value.len());
-    let actions = suggestions.actions.iter().flatten().map(|action| {
-        action.label.len() + action.action.len() + action.data.as_ref().map_or(0, json_size)
-    });
+    let actions = suggestions
+        .actions
+        .iter()
+        .flatten()
+        .map(|action| action.label.len() + action.action.len() + action.data.as_ref().map_or(0, json_size));
     values.chain(actions).sum()
 }
 

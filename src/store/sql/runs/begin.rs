@@ -69,7 +69,8 @@ impl SqlStore {
         {
             return Ok(Begun::Joined(Box::new(record)));
         }
-        let Asked { parent, mut message, continues, call, context } = resolve(&mut transaction, &place, run.question).await?;
+        let Asked { parent, mut message, continues, call, context } =
+            resolve(&mut transaction, &place, run.question).await?;
         let state = admit(&mut transaction, &place, run.queue).await?;
 
         let seen_before = match state {
