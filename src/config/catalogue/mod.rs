@@ -1,5 +1,6 @@
 //! Profiles and tool definitions: `profiles/*.toml` and `tools/*.json` become domain types, all mistakes noted.
 
+mod data;
 mod model;
 mod request;
 
