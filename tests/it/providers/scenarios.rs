@@ -81,7 +81,7 @@ fn failed(id: &ToolCallId, name: &str, content: &str) -> ToolResult {
     ToolResult { is_error: true, ..result(id, name, content) }
 }
 
-fn tools() -> Vec<ToolDef> {
+fn tools() -> Vec<Arc<ToolDef>> {
     let find = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
@@ -92,8 +92,8 @@ fn tools() -> Vec<ToolDef> {
     vec![tool("find", find), tool("list_all", json!({"type": "object"}))]
 }
 
-fn tool(name: &str, input_schema: Value) -> ToolDef {
-    ToolDef { name: name.to_owned(), description: format!("Runs {name}."), input_schema }
+fn tool(name: &str, input_schema: Value) -> Arc<ToolDef> {
+    Arc::new(ToolDef { name: name.to_owned(), description: format!("Runs {name}."), input_schema })
 }
 
 /// A scenario with tools, a screen and nothing chosen.
@@ -262,7 +262,7 @@ pub(super) fn schemas(_: &Asked) -> Scenario {
             "required": ["name", "children"],
         }},
     });
-    Scenario { tools: vec![tool("search", schema).into()], ..scenario(vec![user("hello")]) }
+    Scenario { tools: vec![tool("search", schema)], ..scenario(vec![user("hello")]) }
 }
 
 /// The messages of four moments: with results, with the next step's results, with the next run's words, and its results.
