@@ -194,10 +194,9 @@ fn fenced(value: &Templated) -> Result<String, Error> {
 
 /// Text that can stand in a line of Markdown: not empty, at most 200 bytes, no control characters, no backticks; nothing
 /// otherwise.
-fn one_line(value: &Templated) -> Option<String> {
-    let text = value.as_str()?;
-    let fits = !text.is_empty() && text.len() <= 200;
-    (fits && !text.chars().any(|c| c.is_control() || c == '`')).then(|| text.to_owned())
+fn one_line(value: &Templated) -> Templated {
+    let fits = |text: &&str| !text.is_empty() && text.len() <= 200 && !text.chars().any(|c| c.is_control() || c == '`');
+    value.as_str().filter(fits).map_or(Templated::UNDEFINED, Templated::from)
 }
 
 /// The first so many characters, and a sign that there are more.
@@ -237,7 +236,7 @@ mod tests {
                 Ok("```json\n{\"a\":\"\\u0060\\u0060\\u0060\"}\n```"),
                 "a fence",
             ),
-            ("{{ x|one_line }}", json!({"x": "a\nb"}), Ok("none"), "two lines"),
+            ("{{ x|one_line }}", json!({"x": "a\nb"}), Ok(""), "two lines"),
             ("{{ x|cut(3) }}", json!({"x": "grün ist"}), Ok("grü…"), "cut between characters"),
             ("{{ x|cut(3) }}", json!({"x": "abc"}), Ok("abc"), "short enough"),
             ("a\n{{ x", json!({}), Err("2: unexpected end of input, expected end of variable block"), "not closed"),

@@ -19,6 +19,7 @@ mod page;
 mod people;
 mod records;
 mod reference;
+mod research;
 mod rules;
 mod seed;
 mod stamp;
@@ -49,6 +50,7 @@ pub fn router(seed: Seed, auth: Arc<dyn Authenticator>, clock: Arc<dyn Clock>) -
         .nest("/v1/workflow", workflow())
         .nest("/v1/data", data())
         .nest("/v1/introspection", introspection_routes())
+        .nest("/v1/research", research::router())
         .route("/v1/core/users/{id}", get(people::user))
         .route("/v1/core/roles/{id}", get(people::role))
         .fallback(async || ApiError::new(Code::NotFound, "no such route"))

@@ -7,6 +7,7 @@ use super::alerts::Alert;
 use super::introspection::Catalog;
 use super::people::People;
 use super::reference::Reference;
+use super::research::Research;
 use super::rules::Rule;
 use super::seed::Seed;
 use super::stamp::Stamp;
@@ -43,6 +44,8 @@ pub struct Records {
     pub alerts: Vec<Alert>,
     /// All table configs.
     pub configs: Vec<TableConfig>,
+    /// The research desk.
+    pub research: Research,
 }
 
 impl Demo {

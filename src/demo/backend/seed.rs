@@ -12,6 +12,7 @@ use super::introspection::Catalog;
 use super::people::People;
 use super::records::Records;
 use super::reference::Reference;
+use super::research::Research;
 use super::rules::Rule;
 use super::rules::input::SaveBody;
 use super::rules::save::{Author, assemble};
@@ -27,9 +28,10 @@ const SCHEMA: &str = "schema.json";
 const RULES: &str = "rules.json";
 const ALERTS: &str = "alerts.json";
 const TABLES: &str = "tables.json";
+const RESEARCH: &str = "research.json";
 
 /// The files a seed is made of; each must be there.
-pub const FILES: [&str; 8] = [ACTION_TYPES, TRIGGERS, ENTITIES, PEOPLE, SCHEMA, RULES, ALERTS, TABLES];
+pub const FILES: [&str; 9] = [ACTION_TYPES, TRIGGERS, ENTITIES, PEOPLE, SCHEMA, RULES, ALERTS, TABLES, RESEARCH];
 
 /// What the demo starts with.
 #[derive(Debug)]
@@ -108,7 +110,11 @@ impl Seed {
 
         let rules: Vec<SeedRule> = read(&files, RULES)?;
         let rules = rules.into_iter().map(|rule| rule.check(&action_types, &reference)).collect::<Result<_, _>>()?;
-        let records = Records { rules, alerts: read(&files, ALERTS)?, configs: read(&files, TABLES)? };
+        let research: Research = read(&files, RESEARCH)?;
+        if let Some(report) = research.report_of_nothing() {
+            return Err(invalid(RESEARCH, report.to_string(), "its stream or one of its articles is not there"));
+        }
+        let records = Records { rules, alerts: read(&files, ALERTS)?, configs: read(&files, TABLES)?, research };
         for alert in &records.alerts {
             check_alert(alert, &records.rules, &people)?;
         }

@@ -78,7 +78,7 @@ pub async fn one(
     PathOf(id): PathOf<Uuid>,
 ) -> Result<Response, ApiError> {
     let mut records = demo.records();
-    let Records { rules, alerts, configs: _ } = &mut *records;
+    let Records { rules, alerts, configs: _, research: _ } = &mut *records;
     let alert = find(alerts, &demo, &caller, id)?;
     Ok(Json(AlertView::new(alert, rules, &demo.people)).into_response())
 }
@@ -103,7 +103,7 @@ pub async fn acknowledge(
     errors.finish()?;
 
     let mut records = demo.records();
-    let Records { rules, alerts, configs: _ } = &mut *records;
+    let Records { rules, alerts, configs: _, research: _ } = &mut *records;
     let alert = find(alerts, &demo, &caller, id)?;
     match alert.status {
         Status::Active => alert.status = Status::Acknowledged,
@@ -126,7 +126,7 @@ pub async fn dismiss(
     PathOf(id): PathOf<Uuid>,
 ) -> Result<Response, ApiError> {
     let mut records = demo.records();
-    let Records { rules, alerts, configs: _ } = &mut *records;
+    let Records { rules, alerts, configs: _, research: _ } = &mut *records;
     let alert = find(alerts, &demo, &caller, id)?;
     match alert.status {
         Status::Active | Status::Acknowledged => alert.status = Status::Dismissed,

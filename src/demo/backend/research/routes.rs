@@ -1,0 +1,110 @@
+//! The plain routes of the research desk.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::{Article, Report, Research};
+use crate::demo::backend::caller::{Admin, AnyUser};
+use crate::demo::backend::error::ApiError;
+use crate::demo::backend::extract::{Params, PathOf};
+use crate::demo::backend::records::Demo;
+
+/// Articles in one answer.
+const MOST: usize = 20;
+
+/// `GET /v1/research/articles?q=&limit=`: those with the most words of `q`, best first.
+pub async fn articles(State(demo): State<Arc<Demo>>, _: AnyUser, params: Params) -> Result<Response, ApiError> {
+    let limit: usize = params.parse("limit")?.unwrap_or(5);
+    let found = demo.records().research.search(params.text("q").unwrap_or_default());
+    let total = found.len();
+    let items: Vec<Article> = found.into_iter().take(limit.min(MOST)).collect();
+    Ok(Json(json!({"items": items, "total": total})).into_response())
+}
+
+/// `GET /v1/research/articles/{id}`.
+pub async fn article(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<u32>) -> Result<Response, ApiError> {
+    let article = demo.records().research.articles.iter().find(|article| article.id == id).cloned();
+    Ok(Json(article.ok_or_else(|| ApiError::not_found("article not found"))?).into_response())
+}
+
+/// `GET /v1/research/streams`.
+pub async fn streams(State(demo): State<Arc<Demo>>, _: AnyUser) -> Response {
+    let streams = demo.records().research.streams.clone();
+    Json(json!({ "items": streams })).into_response()
+}
+
+/// `GET /v1/research/streams/{id}`.
+pub async fn stream(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<u32>) -> Result<Response, ApiError> {
+    let stream = demo.records().research.streams.iter().find(|stream| stream.id == id).cloned();
+    Ok(Json(stream.ok_or_else(no_such_stream)?).into_response())
+}
+
+/// `POST /v1/research/streams/{id}/archive`: nothing new is looked for any more.
+pub async fn archive(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<u32>) -> Result<Response, ApiError> {
+    let mut records = demo.records();
+    let stream = records.research.streams.iter_mut().find(|stream| stream.id == id).ok_or_else(no_such_stream)?;
+    stream.is_archived = true;
+    Ok(Json(stream.clone()).into_response())
+}
+
+/// `GET /v1/research/reports?stream_id=`.
+pub async fn reports(State(demo): State<Arc<Demo>>, _: AnyUser, params: Params) -> Result<Response, ApiError> {
+    let stream: Option<u32> = params.parse("stream_id")?;
+    let records = demo.records();
+    let found = records.research.reports.iter().filter(|report| stream.is_none_or(|id| report.stream_id == id));
+    let items: Vec<Report> = found.cloned().collect();
+    Ok(Json(json!({ "items": items })).into_response())
+}
+
+/// `GET /v1/research/reports/{id}`, its articles with it.
+pub async fn report(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<u32>) -> Result<Response, ApiError> {
+    let records = demo.records();
+    let Research { reports, articles, .. } = &records.research;
+    let report = reports.iter().find(|report| report.id == id).ok_or_else(no_such_report)?;
+    let articles: Vec<&Article> = articles.iter().filter(|article| report.article_ids.contains(&article.id)).collect();
+    let mut body = json!(report);
+    body["articles"] = json!(articles);
+    Ok(Json(body).into_response())
+}
+
+/// `DELETE /v1/research/reports/{id}`, for administrators.
+pub async fn delete_report(
+    State(demo): State<Arc<Demo>>,
+    _: Admin,
+    PathOf(id): PathOf<u32>,
+) -> Result<StatusCode, ApiError> {
+    let mut records = demo.records();
+    let reports = &mut records.research.reports;
+    let at = reports.iter().position(|report| report.id == id).ok_or_else(no_such_report)?;
+    reports.remove(at);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn no_such_stream() -> ApiError {
+    ApiError::not_found("stream not found")
+}
+
+fn no_such_report() -> ApiError {
+    ApiError::not_found("report not found")
+}
+
+impl Research {
+    /// The articles that have a word of `query`, those with most of them first; all of them for none.
+    pub(super) fn search(&self, query: &str) -> Vec<Article> {
+        let words: Vec<String> = query
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| word.len() > 2)
+            .map(str::to_lowercase)
+            .collect();
+        let mut found: Vec<(usize, &Article)> =
+            self.articles.iter().map(|article| (article.hits(&words), article)).collect();
+        found.retain(|(hits, _)| words.is_empty() || *hits > 0);
+        found.sort_by_key(|(hits, _)| std::cmp::Reverse(*hits));
+        found.into_iter().map(|(_, article)| article.clone()).collect()
+    }
+}
