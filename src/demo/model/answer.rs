@@ -1,6 +1,7 @@
 //! One turn, decided: the request in, words and calls out. Every intent of the message runs as a script; independent ones
 //! get their calls in the same turn.
 
+use super::desk;
 use super::drafts::{self, DraftStep};
 use super::errors;
 use super::intents::{self, Intent, Surroundings};
@@ -29,6 +30,9 @@ pub(super) struct Answer {
 
 /// The next turn of the conversation in `request`.
 pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
+    if !has_script(request) {
+        return desk::answer(request);
+    }
     let Some(scene) = Scene::read(request) else {
         return Answer { text: help(false), calls: Vec::new() };
     };
@@ -43,7 +47,7 @@ pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
         match run(&scene, intent) {
             Ok(text) => said.push(text),
             Err(Pause::Call(call)) if scene.calls_made() >= MAX_CALLS => {
-                said.push(format!("I stop here before calling {}: this took too many steps.", words::code(call.tool)));
+                said.push(format!("I stop here before calling {}: this took too many steps.", words::code(&call.tool)));
             }
             Err(Pause::Call(call)) => {
                 if !calls.contains(&call) {
@@ -65,6 +69,12 @@ pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
     }
     let text: Vec<String> = news.into_iter().chain(said).collect();
     Answer { text: text.join("\n\n"), calls: Vec::new() }
+}
+
+/// Whether this is a screen of the workflows or of the tables; one without any tools counts as such.
+fn has_script(request: &ChatRequest<'_>) -> bool {
+    let is_known = |name: &str| name.contains("workflow") || name.contains("table_config") || name.contains("alert");
+    request.tools.is_empty() || request.tools.iter().any(|tool| is_known(&tool.name))
 }
 
 fn run(scene: &Scene<'_>, intent: &Intent) -> Script {
@@ -127,7 +137,7 @@ fn is_preview(calls: &[Planned]) -> bool {
 /// What is said before `calls`.
 fn lead_in(calls: &[Planned]) -> String {
     let text = match calls {
-        [call] => match call.tool {
+        [call] => match &*call.tool {
             "get_workflow_rule" => "Let me look up that workflow.",
             "explain_workflow_node" => "Let me look at that step.",
             "list_workflow_rules" => "Let me list the workflows.",

@@ -1,6 +1,6 @@
 //! The built-in demo model: a rule-based stand-in for a language model that needs no key and no network, so that a
 //! newcomer can walk through the product at once. A message is read into intents (`intents`), each intent is a script
-//! over the tools (`workflow`, `drafts`, `tables`), and what a script wants next is streamed like a real model's turn
+//! over the tools (`workflow`, `drafts`, `tables`; on other screens `desk`), and what a script wants next is streamed like a real model's turn
 //! (`stream`).
 //!
 //! A script is plain code from its first tool call to its last word. Every turn it runs again from its beginning: calls
@@ -14,6 +14,7 @@ mod answer;
 mod clause;
 mod columns;
 mod comparison;
+mod desk;
 mod drafts;
 mod entities;
 mod errors;

@@ -1,6 +1,7 @@
 //! What the model sees when a turn begins: the user's words, what this run has done so far, what the screen shows, and
 //! what earlier messages left behind. Scripts ask it for tool results; a result that is not there yet ends the turn.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -45,7 +46,7 @@ struct Done<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Planned {
     /// The tool.
-    pub tool: &'static str,
+    pub tool: Cow<'static, str>,
     /// Its arguments.
     pub input: Map<String, Value>,
 }
@@ -136,7 +137,7 @@ impl<'a> Scene<'a> {
             });
         }
         match self.offers(tool) {
-            true => Err(Pause::Call(Planned { tool, input })),
+            true => Err(Pause::Call(Planned { tool: tool.into(), input })),
             false => Err(Pause::NotOffered(tool)),
         }
     }

@@ -22,8 +22,9 @@ pub(super) fn events(answer: Answer, usage: Usage) -> Vec<StreamEvent> {
     for (slot, call) in (0..).map(CallSlot).zip(answer.calls) {
         // A minted id is unique; the prefix says in logs and transcripts whose call it is.
         let id = ToolCallId::mint().as_str().replace("call_", "toolu_demo_");
-        events.push(StreamEvent::ToolCallStarted { slot, id: Some(id), name: call.tool.to_owned() });
-        let json = Value::Object(call.input).to_string();
+        let super::scene::Planned { tool, input } = call;
+        events.push(StreamEvent::ToolCallStarted { slot, id: Some(id), name: tool.into_owned() });
+        let json = Value::Object(input).to_string();
         let (head, tail) = json.split_at(json.floor_char_boundary(json.len() / 2));
         events.push(StreamEvent::ToolCallInput { slot, json: head.to_owned() });
         events.push(StreamEvent::ToolCallInput { slot, json: tail.to_owned() });

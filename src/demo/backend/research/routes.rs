@@ -96,11 +96,8 @@ fn no_such_report() -> ApiError {
 impl Research {
     /// The articles that have a word of `query`, those with most of them first; all of them for none.
     pub(super) fn search(&self, query: &str) -> Vec<Article> {
-        let words: Vec<String> = query
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| word.len() > 2)
-            .map(str::to_lowercase)
-            .collect();
+        let words: Vec<String> =
+            query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2).map(str::to_lowercase).collect();
         let mut found: Vec<(usize, &Article)> =
             self.articles.iter().map(|article| (article.hits(&words), article)).collect();
         found.retain(|(hits, _)| words.is_empty() || *hits > 0);

@@ -121,7 +121,7 @@ impl Dialogue {
         for call in calls {
             self.calls += 1;
             let id = ToolCallId::from_model(format!("t{}", self.calls));
-            let call = ToolCall { id, name: call.tool.to_owned(), input: ToolInput::Object(call.input) };
+            let call = ToolCall { id, name: call.tool.into_owned(), input: ToolInput::Object(call.input) };
             parts.push(AssistantPart::ToolCall { call, replay: None });
         }
         let origin = Arc::new(ModelOrigin { provider: "demo".to_owned(), model: "rules-1".to_owned() });
