@@ -20,7 +20,7 @@ use super::ports::clock::Clock;
 use super::ports::data::DataLoader;
 use super::ports::embeddings::Embedder;
 use super::ports::events::EventSink;
-use super::ports::llm::{LlmProvider, SystemPrompt};
+use super::ports::llm::{LAST_REQUEST, LlmProvider, SystemPrompt};
 use super::ports::payloads::PayloadStore;
 use super::ports::store::{RunEnd, RunStart, RunStore, StoreError};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
@@ -94,10 +94,6 @@ pub struct Run {
     /// History, message and screen state, as the store gave them.
     pub start: RunStart,
 }
-
-/// What a model is told when it has used all its turns.
-pub const LAST_REQUEST: &str = "[You have used all the tool calls that one answer may take. Answer now with what you have found, \
-                                without calling tools, and say what is still missing.]";
 
 /// What one model call is asked with.
 #[derive(Clone, Copy)]

@@ -12,6 +12,10 @@ use crate::chat::model::ModelChoice;
 use crate::chat::stream::StreamEvent;
 use crate::chat::tool::ToolDef;
 
+/// What a model is told when it has used all its turns: a message in the user's place.
+pub const LAST_REQUEST: &str = "[You have used all the tool calls that one answer may take. Answer now with what you have found, \
+                                without calling tools, and say what is still missing.]";
+
 /// A language model behind some vendor's API, or several of which one answers.
 #[async_trait]
 pub trait LlmProvider: Send + Sync {

@@ -11,8 +11,7 @@ use super::answer::Answer;
 use super::history;
 use super::scene::{Planned, as_json};
 use super::words;
-use crate::agent::ports::llm::ChatRequest;
-use crate::agent::run::LAST_REQUEST;
+use crate::agent::ports::llm::{ChatRequest, LAST_REQUEST};
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::tool::ToolDef;
 
