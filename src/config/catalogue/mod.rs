@@ -3,22 +3,23 @@
 mod data;
 mod model;
 mod request;
+mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use self::model::Models;
+use self::tools::Tools;
 use super::Problem;
 use super::assets::Assets;
+use super::document::Problems;
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::profile::{Bounds, Diagnostics, Profile, Profiles, ReplyLanguage};
 use crate::agent::prompt::Prompt;
 use crate::chat::template::Template;
-use crate::chat::tool::{Policy, ToolDef};
 use crate::llm;
+use crate::tools::data::Loader;
 use crate::tools::rest::RestRequest;
 
 pub use self::model::default_models;
@@ -46,44 +47,33 @@ enum Language {
     English,
 }
 
-/// One entry of `tools/*.json`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ToolEntry {
-    name: String,
-    description: String,
-    input_schema: Value,
-    /// Read by hand, so that all its mistakes are found.
-    request: Option<Value>,
-}
-
 /// What the files describe.
 #[derive(Debug)]
 pub struct Catalogue {
     /// The profiles.
     pub profiles: Profiles,
+    /// What loads the data of their prompts.
+    pub loaders: Vec<Loader>,
     /// The calls of the tools that are declared as data, by the tools' names.
     pub requests: BTreeMap<String, RestRequest>,
 }
 
-/// What `tools/*.json` define.
-#[derive(Default)]
-struct Tools {
-    defs: BTreeMap<String, ToolDef>,
-    requests: BTreeMap<String, RestRequest>,
-    /// The names with a `request`, be it right or wrong.
-    declared: BTreeSet<String>,
-}
-
 /// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that
-/// name is built in.
+/// name is built in; `sources` are the sources of tools that the settings name.
 ///
 /// # Errors
 /// Every problem at once.
-pub fn load(assets: &Assets, llm: &llm::Config, has_handler: impl Fn(&str) -> bool) -> Result<Catalogue, Vec<Problem>> {
-    let mut problems = Vec::new();
+pub fn load(
+    assets: &Assets,
+    llm: &llm::Config,
+    sources: &BTreeSet<String>,
+    has_handler: impl Fn(&str) -> bool,
+) -> Result<Catalogue, Vec<Problem>> {
+    let _ = sources;
+    let noted = Problems::default();
+    let tools = tools::read(assets, &has_handler, &noted);
+    let mut problems = noted.into_inner();
     let models = Models::new(llm, &mut problems);
-    let tools = tools(assets, &has_handler, &mut problems);
     let mut profiles: Vec<Profile> = Vec::new();
     let mut paths: Vec<String> = Vec::new();
     for path in assets.list("profiles", ".toml") {
@@ -116,54 +106,11 @@ pub fn load(assets: &Assets, llm: &llm::Config, has_handler: impl Fn(&str) -> bo
         problems.push(Problem::new("profiles", "there is no profile"));
     }
     match problems.is_empty() {
-        true => Ok(Catalogue { profiles: Profiles::new(profiles, None), requests: tools.requests }),
+        true => {
+            Ok(Catalogue { profiles: Profiles::new(profiles, None), loaders: Vec::new(), requests: tools.requests })
+        }
         false => Err(problems),
     }
-}
-
-fn tools(assets: &Assets, has_handler: &impl Fn(&str) -> bool, problems: &mut Vec<Problem>) -> Tools {
-    let mut tools = Tools::default();
-    for path in assets.list("tools", ".json") {
-        let entries: Vec<ToolEntry> = match assets.text(&path).map(|text| serde_json::from_str(&text)) {
-            Some(Ok(entries)) => entries,
-            Some(Err(error)) => {
-                problems.push(Problem::new(path, error.to_string()));
-                continue;
-            }
-            None => {
-                problems.push(Problem::new(path, "cannot be read"));
-                continue;
-            }
-        };
-        for ToolEntry { name, description, input_schema, request } in entries {
-            if !is_tool_name(&name) {
-                problems.push(Problem::new(&path, format!("{name:?} must be 1 to 64 of A-Z a-z 0-9 _ -")));
-            }
-            if input_schema.get("type").and_then(Value::as_str) != Some("object") {
-                problems.push(Problem::new(&path, format!("{name}: input_schema must have the type \"object\"")));
-            }
-            if let Some(entry) = request {
-                if has_handler(&name) {
-                    problems
-                        .push(Problem::new(&path, format!("{name}: request must not be given for a built-in tool")));
-                }
-                tools.declared.insert(name.clone());
-                let request = request::request(&path, &name, entry, &input_schema, problems);
-                tools.requests.extend(request.map(|request| (name.clone(), request)));
-            }
-            let def = ToolDef { name: name.clone(), description, input_schema };
-            if tools.defs.insert(name.clone(), def).is_some() {
-                problems.push(Problem::new(&path, format!("{name} is defined twice")));
-            }
-        }
-    }
-    tools
-}
-
-/// The alphabet that all vendors allow.
-fn is_tool_name(name: &str) -> bool {
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-    !name.is_empty() && name.len() <= 64 && name.bytes().all(allowed)
 }
 
 fn profile(
@@ -184,20 +131,18 @@ fn profile(
     };
     let blocks: Vec<String> = file.instructions.iter().map(|name| prompt(name)).collect();
     for name in file.tools.iter().chain(&file.accepts) {
-        if !has_handler(name) && !tools.declared.contains(name) {
+        if !has_handler(name) && !tools.declares(name) {
             problems.push(Problem::new(path, format!("no tool {name} can run")));
         }
     }
-    let mut offered = Vec::with_capacity(file.tools.len());
+    let mut offered: Vec<OfferedTool> = Vec::with_capacity(file.tools.len());
     for name in &file.tools {
-        match tools.defs.get(name) {
+        match tools.offered(name) {
             // Vendors refuse a request in which two tools have the same name.
-            Some(def) if offered.iter().any(|other: &OfferedTool| *other.def == *def) => {
+            Some(tool) if offered.contains(tool) => {
                 problems.push(Problem::new(path, format!("{name} is listed twice")))
             }
-            Some(def) => {
-                offered.push(OfferedTool { def: Arc::new(def.clone()), policy: Policy::default(), samples: Vec::new() })
-            }
+            Some(tool) => offered.push(tool.clone()),
             None => problems.push(Problem::new(path, format!("tool {name} is not defined in tools/*.json"))),
         }
     }
