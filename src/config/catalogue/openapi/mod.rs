@@ -69,12 +69,13 @@ pub(super) fn read(path: &str, assets: &Assets, known: Known<'_>, tools: &mut To
     let mut overlays = overlays(top.table("overlay"), known);
     top.finish();
     let Some(document) = document else { return };
-    let base_path = base_path.map_or_else(|| document.base_path(), |(_, base)| base);
+    let base_path = base_path.map(|(_, base)| base).filter(|base| document::is_base_path(base));
+    let base_path = base_path.unwrap_or_else(|| document.base_path());
     let mut names = Names::new(&prefix);
     let mut taken = BTreeSet::new();
     for (place, name) in &wanted {
         let found = document.select(name);
-        if found.is_empty() {
+        if found.is_empty() && name != ALL {
             place.wrong(format_args!("{name:?} is not in the document"));
         }
         for operation in found {
