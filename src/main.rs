@@ -1,4 +1,4 @@
-//! The command line: `serve` (the default), `check-config`, `token`, `healthcheck`. Thin: all work is in the library.
+//! The command line: `serve` (the default), `check-config`, `token`, `import-openapi`, `healthcheck`. Thin: all work is in the library.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use switchboard::app::{self, App, StartError};
+use switchboard::config::catalogue::openapi::print::{self as import, Import};
 use switchboard::config::{BackendMode, Config, Problem, Sources};
 use switchboard::http::auth::{self, Claims, Mode};
 use switchboard::probe::{self, Report};
@@ -38,6 +39,8 @@ enum Command {
     CheckConfig(CheckArgs),
     /// Print a token for the auth modes dev and hs256.
     Token(TokenArgs),
+    /// Print operations of an OpenAPI document as a file of tools, to be edited and put into tools/ of the folder.
+    ImportOpenapi(ImportArgs),
     /// Ask the server at the configured address whether it is alive; exit code 0 if so.
     Healthcheck,
 }
@@ -69,8 +72,26 @@ struct TokenArgs {
     ttl: Duration,
 }
 
+#[derive(Args)]
+struct ImportArgs {
+    /// The document: OpenAPI 3.0 or 3.1, JSON or YAML.
+    file: PathBuf,
+    /// An operation by its operationId or as "METHOD /path"; may be repeated (default: all that can be tools).
+    #[arg(long = "operation")]
+    operations: Vec<String>,
+    /// What stands before the name of every tool.
+    #[arg(long, default_value = "")]
+    prefix: String,
+    /// What stands before every path (default: the path of the document's first server).
+    #[arg(long)]
+    base_path: Option<String>,
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(Command::ImportOpenapi(args)) = cli.command {
+        return import_openapi(args);
+    }
     let sources = Sources::of_process(cli.config, cli.config_dir);
     let command = cli.command.unwrap_or(Command::Serve);
     let config = match Config::load(&sources) {
@@ -82,7 +103,7 @@ fn main() -> ExitCode {
                     let found = file_problems(&sources).into_iter().filter(|problem| !problems.contains(problem));
                     problems.extend(found.collect::<Vec<_>>());
                 }
-                Command::Token(_) | Command::Healthcheck => {}
+                Command::Token(_) | Command::Healthcheck | Command::ImportOpenapi(_) => {}
             }
             return misconfigured(&problems);
         }
@@ -91,6 +112,7 @@ fn main() -> ExitCode {
         Command::Serve => serve(&config, &sources),
         Command::CheckConfig(args) => check_config(&config, &sources, &args),
         Command::Token(args) => token(&config, args),
+        Command::ImportOpenapi(args) => import_openapi(args),
         Command::Healthcheck => match healthcheck::live(&config.server.bind) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&with_causes(&error)),
@@ -232,6 +254,28 @@ fn token(config: &Config, args: TokenArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => failed(&with_causes(&error)),
+    }
+}
+
+/// The tools go to the standard output; what was left out, to the other.
+fn import_openapi(args: ImportArgs) -> ExitCode {
+    let ImportArgs { file, operations, prefix, base_path } = args;
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) => return failed(&format!("{} cannot be read: {error}", file.display())),
+    };
+    match import::import(&text, &Import { operations, prefix, base_path }) {
+        Ok(printed) => {
+            printed.notes.iter().for_each(|note| complain(note));
+            say(printed.text.trim_end());
+            ExitCode::SUCCESS
+        }
+        Err(mistakes) => {
+            for mistake in mistakes {
+                complain(&format!("{}: {mistake}", file.display()));
+            }
+            ExitCode::from(MISCONFIGURED)
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Profiles, tools and payload types: the files of `config/` become domain types, all mistakes noted.
 
 mod data;
+mod declared;
 mod layers;
 mod model;
+pub mod openapi;
 mod payloads;
 mod profile;
 mod profiles;
@@ -12,6 +14,7 @@ mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::declared::Known;
 use self::model::Models;
 use self::profile::Parts;
 use self::texts::Texts;
@@ -21,7 +24,7 @@ use super::document::Problems;
 use crate::agent::profile::Profiles;
 use crate::llm;
 use crate::tools::data::Loader;
-use crate::tools::rest::RestRequest;
+use crate::tools::rest::tool::Declared;
 
 pub use self::model::default_models;
 
@@ -32,8 +35,8 @@ pub struct Catalogue {
     pub profiles: Profiles,
     /// What loads the data of their prompts.
     pub loaders: Vec<Loader>,
-    /// The calls of the tools that are declared as data, by the tools' names.
-    pub requests: BTreeMap<String, RestRequest>,
+    /// How the tools that are declared as data run, by their names.
+    pub requests: BTreeMap<String, Declared>,
 }
 
 /// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that
@@ -49,8 +52,9 @@ pub fn load(
 ) -> Result<Catalogue, Vec<Problem>> {
     let problems = Problems::default();
     let models = Models::new(llm, &problems);
-    let tools = tools::read(assets, &has_handler, &problems);
     let payload_types = payloads::read(assets, &problems);
+    let known = Known { has_handler: &has_handler, payload_types: &payload_types };
+    let tools = tools::read(assets, known, &problems);
     let parts = Parts {
         texts: Texts::new(assets, &problems),
         tools: &tools,

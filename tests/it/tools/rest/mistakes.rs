@@ -1,0 +1,176 @@
+//! What is said about files of tools and of data that are wrong: everything at once, each with its file, line and key.
+
+use switchboard::app::{self, StartError};
+use switchboard::config::{Config, Sources};
+
+/// What is said about these files.
+async fn problems(files: &[(&str, &str)]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let sources = Sources { dir: Some(folder.path().to_owned()), ..Sources::default() };
+    let config = Config::load(&sources).unwrap();
+    match app::check(&config, &sources.assets()).await {
+        Ok(_) => Vec::new(),
+        Err(StartError::Config(problems)) => problems.iter().map(ToString::to_string).collect(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn every_mistake_in_a_file_of_tools_is_told_at_once() {
+    let text = r#"[[tool]]
+name = "find tools"
+samples = "x"
+approval = "user"
+invalidates = ["a"]
+input_schema = { type = "array" }
+frobnicate = 1
+[tool.request]
+method = "FETCH"
+path = "v1/{id}"
+query = { q = "{{ args.q" }
+headers = { Authorization = "x", "a b" = "y", "Content-Type" = "z" }
+timeout_s = 0
+effect = "read"
+[[tool]]
+name = "preview_workflow"
+description = "Taken."
+[tool.request]
+path = "/v1/{id}"
+body = { a = 1 }
+[tool.inject]
+a = "{{ args.b }}"
+[tool.resolve.c]
+path = "/v1/c"
+id = "id"
+[tool.result]
+projection = "items["
+text = "{{ results }}"
+payload = "nothing"
+[[tool]]
+name = "a__b"
+description = "Two."
+input_schema = '''
+{"type": "object",
+ "properties": }'''
+[tool.request]
+path = "/v1"
+progress = "xml"
+"#;
+    let expected = [
+        "tools/mine.toml:2: tool[0].name \"find tools\" must be 1 to 64 of A-Z a-z 0-9 _ -",
+        "tools/mine.toml:1: tool[0].description is missing",
+        "tools/mine.toml:6: tool[0].input_schema must have the type \"object\"",
+        "tools/mine.toml:3: tool[0].samples must be a list of texts",
+        "tools/mine.toml:9: tool[0].request.method must be one of: GET, POST, PUT, PATCH, DELETE",
+        "tools/mine.toml:10: tool[0].request.path must begin with /",
+        "tools/mine.toml:11: tool[0].request.query is no template: unexpected end of input, expected end of variable block",
+        "tools/mine.toml:12: tool[0].request.headers must not set Authorization",
+        "tools/mine.toml:12: tool[0].request.headers \"a b\" is no name of a header",
+        "tools/mine.toml:12: tool[0].request.headers must not set Content-Type",
+        "tools/mine.toml:13: tool[0].request.timeout_s must be from 1 to 3600",
+        "tools/mine.toml:7: tool[0].frobnicate is not a known key",
+        "tools/mine.toml:16: tool[1].name preview_workflow is defined in tools/workflow.json too",
+        "tools/mine.toml:22: tool[1].inject takes \"args\", which is not there; there are: context, user, roles, \
+         conversation_id",
+        "tools/mine.toml:23: tool[1].resolve.c.name is missing",
+        "tools/mine.toml:27: tool[1].result.projection is no JMESPath: ",
+        "tools/mine.toml:28: tool[1].result.text takes \"results\", which is not there; there are: args, context, user, \
+         roles, conversation_id, result, projected",
+        "tools/mine.toml:29: tool[1].result.payload \"nothing\" is not defined in payloads/*.toml",
+        "tools/mine.toml:20: tool[1].request.body must not be given for GET",
+        "tools/mine.toml:19: tool[1].request.path {id} is not among the properties of input_schema, nor injected",
+        "tools/mine.toml:31: tool[2].name \"a__b\" must not have two _ in a row, as the tools of servers have",
+        "tools/mine.toml:35: tool[2].input_schema is no JSON: expected value at line 2 column 17",
+        "tools/mine.toml:38: tool[2].request.progress must be one of: none, ndjson, sse",
+    ];
+    let told = problems(&[("tools/mine.toml", text)]).await;
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{told}\n{expected}");
+    }
+}
+
+#[tokio::test]
+async fn only_writes_wait_for_approval_and_make_data_stale() {
+    let text = "[[tool]]\nname = \"a\"\ndescription = \"A.\"\napproval = \"role:boss\"\ninvalidates = [\"x\"]\n\
+                request = { path = \"/v1\" }\n[[tool]]\nname = \"b\"\ndescription = \"B.\"\napproval = \"boss\"\n\
+                request = { method = \"POST\", path = \"/v1\" }\n";
+    let expected = [
+        "tools/mine.toml:4: tool[0].approval is only for tools that write",
+        "tools/mine.toml:5: tool[0].invalidates is only for tools that write",
+        "tools/mine.toml:10: tool[1].approval must be auto, user or role:NAME",
+    ];
+    assert_eq!(problems(&[("tools/mine.toml", text)]).await, expected);
+}
+
+#[tokio::test]
+async fn every_mistake_in_the_data_of_a_profile_is_told_at_once() {
+    let profile = r#"id = "mine"
+context_type = "mine"
+instructions = ["workflow/role.md"]
+[[data]]
+slot = "a-b"
+when = "{{ args.x }}"
+request = { path = "/v1/{id}" }
+ttl_s = 100000
+[[data]]
+slot = "a"
+request = { method = "POST", path = "/v1" }
+[[data]]
+slot = "a"
+request = { path = "/v1", progress = "sse" }
+args = { x = "{{ nobody }}" }
+"#;
+    let expected = [
+        "profiles/mine.toml:5: data[0].slot must be 1 to 64 of A-Z a-z 0-9 _, and not begin with a digit",
+        "profiles/mine.toml:6: data[0].when takes \"args\", which is not there; there are: context, user, roles, \
+         conversation_id",
+        "profiles/mine.toml:8: data[0].ttl_s must be at most 86400",
+        "profiles/mine.toml:7: data[0].request.path {id} is not among args",
+        "profiles/mine.toml:11: data[1].request must read: POST writes, unless effect = \"read\" says that it does not",
+        "profiles/mine.toml:13: data[2].slot \"a\" is there twice",
+        "profiles/mine.toml:14: data[2].request.progress is not a known key",
+        "profiles/mine.toml:15: data[2].args takes \"nobody\", which is not there; there are: context, user, roles, \
+         conversation_id",
+    ];
+    assert_eq!(problems(&[("profiles/mine.toml", profile)]).await, expected);
+}
+
+#[tokio::test]
+async fn every_mistake_in_an_openapi_file_is_told_at_once() {
+    let petstore = include_str!("../../../fixtures/openapi/petstore.json");
+    let text = r#"document = "petstore.json"
+base_path = "v2"
+operations = ["getPetById", "fly", "uploadFile", "POST /pet"]
+[overlay.getPetById]
+approval = "user"
+colour = "red"
+[overlay.deletePet]
+description = "No."
+"#;
+    let expected = [
+        "openapi/pets.toml:2: base_path must be empty, or begin with / and not end in one",
+        "openapi/pets.toml:6: overlay.getPetById.colour is not a known key",
+        "openapi/pets.toml:3: operations \"fly\" is not in the document",
+        "openapi/pets.toml:3: operations \"uploadFile\" cannot be a tool: its body is multipart/form-data, and only JSON can \
+         be sent",
+        "openapi/pets.toml:7: overlay.deletePet \"deletePet\" is not among the operations",
+    ];
+    let told = problems(&[("openapi/pets.toml", text), ("openapi/petstore.json", petstore)]).await;
+    for expected in expected {
+        assert!(told.iter().any(|told| told == expected), "{expected}\n{told:#?}");
+    }
+    let none = problems(&[("openapi/pets.toml", "document = \"x.json\"\noperations = [\"*\"]")]).await;
+    assert_eq!(none, ["openapi/pets.toml:1: document openapi/x.json cannot be read"]);
+    let swagger = [("openapi/pets.toml", "document = \"x.yaml\""), ("openapi/x.yaml", "swagger: '2.0'")];
+    let expected = [
+        "openapi/pets.toml:1: document is OpenAPI 2.0, and only 3.0 and 3.1 are known",
+        "openapi/pets.toml:1: operations is missing",
+    ];
+    assert_eq!(problems(&swagger).await, expected);
+}
