@@ -1,4 +1,5 @@
-//! The command line: `serve` (the default), `check-config`, `token`, `healthcheck`. Thin: all work is in the library.
+//! The command line: `serve` (the default), `check-config`, `token`, `mcp-tools`, `healthcheck`. Thin: all work is in the
+//! library.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use switchboard::app::{self, App, StartError};
 use switchboard::config::{BackendMode, Config, Problem, Sources};
 use switchboard::http::auth::{self, Claims, Mode};
 use switchboard::probe::{self, Report};
+use switchboard::tools::mcp;
 use switchboard::{healthcheck, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -38,6 +40,9 @@ enum Command {
     CheckConfig(CheckArgs),
     /// Print a token for the auth modes dev and hs256.
     Token(TokenArgs),
+    /// List the tools of the configured MCP servers, with digests ready to be pasted as pins; exit code 1 if a server
+    /// cannot be reached.
+    McpTools,
     /// Ask the server at the configured address whether it is alive; exit code 0 if so.
     Healthcheck,
 }
@@ -82,7 +87,7 @@ fn main() -> ExitCode {
                     let found = file_problems(&sources).into_iter().filter(|problem| !problems.contains(problem));
                     problems.extend(found.collect::<Vec<_>>());
                 }
-                Command::Token(_) | Command::Healthcheck => {}
+                Command::Token(_) | Command::McpTools | Command::Healthcheck => {}
             }
             return misconfigured(&problems);
         }
@@ -91,6 +96,7 @@ fn main() -> ExitCode {
         Command::Serve => serve(&config, &sources),
         Command::CheckConfig(args) => check_config(&config, &sources, &args),
         Command::Token(args) => token(&config, args),
+        Command::McpTools => mcp_tools(&config),
         Command::Healthcheck => match healthcheck::live(&config.server.bind) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&with_causes(&error)),
@@ -233,6 +239,28 @@ fn token(config: &Config, args: TokenArgs) -> ExitCode {
         }
         Err(error) => failed(&with_causes(&error)),
     }
+}
+
+fn mcp_tools(config: &Config) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&format!("the runtime did not start: {error}")),
+    };
+    let mut code = ExitCode::SUCCESS;
+    for (name, server) in &config.mcp {
+        match runtime.block_on(mcp::ask(name, server)) {
+            Ok(tools) => {
+                say(&format!("[mcp.{name}.pins]"));
+                for tool in tools {
+                    let key = toml::Value::String(tool.name);
+                    say(&format!("{key} = \"{}\"  # {}", tool.digest, tool.description));
+                }
+                say("");
+            }
+            Err(error) => code = failed(&format!("{name}: {}", with_causes(&error))),
+        }
+    }
+    code
 }
 
 /// Done at the `count`th SIGTERM or Ctrl-C; they are noticed from this call on, not only once it is waited for.

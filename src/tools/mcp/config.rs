@@ -63,7 +63,9 @@ pub struct Secret(pub SecretString);
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(text.into())).map_err(|_| D::Error::custom("must be a string"))
+        String::deserialize(deserializer)
+            .map(|text| Self(text.into()))
+            .map_err(|_| D::Error::custom("must be a string"))
     }
 }
 
@@ -123,7 +125,10 @@ impl Config {
         }
         for (tool, pin) in &self.pins {
             if pin.len() != 64 || !pin.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-                wrong(&format!("pins.{tool}"), "must be a sha-256 in 64 digits 0-9 a-f; `switchboard mcp-tools` prints it");
+                wrong(
+                    &format!("pins.{tool}"),
+                    "must be a sha-256 in 64 digits 0-9 a-f; `switchboard mcp-tools` prints it",
+                );
             }
         }
         mistakes

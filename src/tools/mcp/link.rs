@@ -209,7 +209,9 @@ async fn repeat(server: &str, log: ChildStderr) {
                 tracing::info!(mcp.server = server, "{}", short(&line.trim_end()));
             }
             // It is still read: a program whose log is full stands still.
-            Ok(_) if said == LOG_LINES => tracing::warn!(mcp.server = server, "the program's log is left out from here on"),
+            Ok(_) if said == LOG_LINES => {
+                tracing::warn!(mcp.server = server, "the program's log is left out from here on")
+            }
             Ok(_) => {}
         }
     }

@@ -89,10 +89,11 @@ pub(super) fn offered(server: &str, config: &Config, tools: Vec<Tool>, seen: &mu
         if !config.tools.is_empty() && !config.tools.iter().any(|name| *name == tool.name) {
             continue;
         }
-        let read = read(server, config, &tool, seen).and_then(|read| match names.insert(read.offered.def.name.clone()) {
-            true => Ok(read),
-            false => Err("the server has two tools of that name".to_owned()),
-        });
+        let read =
+            read(server, config, &tool, seen).and_then(|read| match names.insert(read.offered.def.name.clone()) {
+                true => Ok(read),
+                false => Err("the server has two tools of that name".to_owned()),
+            });
         match read {
             Ok(read) => listed.push(read),
             Err(reason) => seen.tell(server, &tool, &reason),
@@ -284,7 +285,8 @@ mod tests {
         let mut untyped = tool("untyped", "", None);
         untyped.input_schema = Arc::new(serde_json::Map::new());
         let mut broken = tool("broken", "", None);
-        broken.input_schema = Arc::new([("type".to_owned(), json!("object")), ("required".to_owned(), json!(7))].into_iter().collect());
+        broken.input_schema =
+            Arc::new([("type".to_owned(), json!("object")), ("required".to_owned(), json!(7))].into_iter().collect());
         let mut long = tool("long", "", None);
         long.description = Some("x".repeat(DESCRIPTION_BYTES + 1).into());
         let twice = [tool("twice", "", None), tool("twice", "", None)];

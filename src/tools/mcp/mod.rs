@@ -74,6 +74,13 @@ impl Servers {
     }
 }
 
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // Whoever could not go on to the end leaves no task behind.
+        self.stop.cancel();
+    }
+}
+
 impl Source for Servers {
     fn offered(&self, source: &str) -> Vec<OfferedTool> {
         match source.split_once(BETWEEN) {

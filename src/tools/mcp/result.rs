@@ -64,7 +64,11 @@ mod tests {
     #[test]
     fn an_answer_is_its_texts_and_what_else_there_is_by_name() {
         let rows = [
-            (json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), "a\nb", "texts are joined"),
+            (
+                json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
+                "a\nb",
+                "texts are joined",
+            ),
             (
                 json!({"content": [{"type": "text", "text": "{\"n\": 1}"}], "structuredContent": {"n": 1}}),
                 "{\"n\":1}",

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use reqwest::Client;
-use rmcp::service::RoleClient;
 use rmcp::Peer;
+use rmcp::service::RoleClient;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
