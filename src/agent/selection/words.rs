@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn words_are_what_is_compared() {
         let rows: [(&str, &[&str], &str); 6] = [
-            ("get_userNames2Day", &["get", "user", "name2", "day"], "snake and camel"),
+            ("get_userNames2Day", &["get", "user", "names2", "day"], "snake and camel"),
             ("HTTPStatus queries", &["httpstatus", "query"], "capitals in a row are one word"),
             ("boxes, searches; status of classes", &["box", "search", "status", "class"], "plurals"),
             ("Ärzte in Zürich", &["ärzte", "zürich"], "any alphabet"),
