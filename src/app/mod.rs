@@ -297,7 +297,7 @@ fn tools_and_profiles(
     let deps = Deps { backend, drafts: store.clone(), previews: store };
     let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
-    let sources = BTreeSet::new();
+    let sources: BTreeSet<String> = config.mcp.keys().cloned().collect();
     let Catalogue { profiles, loaders: _, requests } =
         catalogue::load(assets, &config.llm, &sources, |name| toolbox.knows(name)).map_err(StartError::Config)?;
     Ok((toolbox.with(tools::rest::tools(&deps.backend, requests)), profiles))

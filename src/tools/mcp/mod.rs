@@ -83,14 +83,7 @@ impl Drop for Servers {
 
 impl Source for Servers {
     fn offered(&self, source: &str) -> Vec<OfferedTool> {
-        match source.split_once(BETWEEN) {
-            None => self.by_name.get(source).map(|server| server.offered()).unwrap_or_default(),
-            // One tool of a server is a source too.
-            Some((server, _)) => {
-                let all = self.by_name.get(server).map(|server| server.offered()).unwrap_or_default();
-                all.into_iter().filter(|tool| tool.def.name == source).collect()
-            }
-        }
+        self.by_name.get(source).map(|server| server.offered()).unwrap_or_default()
     }
 
     fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {

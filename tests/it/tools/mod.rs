@@ -1,6 +1,8 @@
 //! The tools at the boundary: a chat request goes in as HTTP bytes, and what the model reads and the client sees is
 //! checked.
 
+mod mcp;
 mod rest;
+mod selection;
 mod tables;
 mod workflow;
