@@ -1,4 +1,5 @@
-//! The command line: `serve` (the default), `check-config`, `token`, `import-openapi`, `healthcheck`. Thin: all work is in the library.
+//! The command line: `serve` (the default), `check-config`, `token`, `import-openapi`, `mcp-tools`, `healthcheck`. Thin:
+//! all work is in the library.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use switchboard::config::catalogue::openapi::print::{self as import, Import};
 use switchboard::config::{BackendMode, Config, Problem, Sources};
 use switchboard::http::auth::{self, Claims, Mode};
 use switchboard::probe::{self, Report};
+use switchboard::tools::mcp;
 use switchboard::{healthcheck, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -41,6 +43,9 @@ enum Command {
     Token(TokenArgs),
     /// Print operations of an OpenAPI document as a file of tools, to be edited and put into tools/ of the folder.
     ImportOpenapi(ImportArgs),
+    /// List the tools of the configured MCP servers, with digests ready to be pasted as pins; exit code 1 if a server
+    /// cannot be reached.
+    McpTools,
     /// Ask the server at the configured address whether it is alive; exit code 0 if so.
     Healthcheck,
 }
@@ -103,7 +108,7 @@ fn main() -> ExitCode {
                     let found = file_problems(&sources).into_iter().filter(|problem| !problems.contains(problem));
                     problems.extend(found.collect::<Vec<_>>());
                 }
-                Command::Token(_) | Command::Healthcheck | Command::ImportOpenapi(_) => {}
+                Command::Token(_) | Command::Healthcheck | Command::ImportOpenapi(_) | Command::McpTools => {}
             }
             return misconfigured(&problems);
         }
@@ -113,6 +118,7 @@ fn main() -> ExitCode {
         Command::CheckConfig(args) => check_config(&config, &sources, &args),
         Command::Token(args) => token(&config, args),
         Command::ImportOpenapi(args) => import_openapi(args),
+        Command::McpTools => mcp_tools(&config),
         Command::Healthcheck => match healthcheck::live(&config.server.bind) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&with_causes(&error)),
@@ -277,6 +283,28 @@ fn import_openapi(args: ImportArgs) -> ExitCode {
             ExitCode::from(MISCONFIGURED)
         }
     }
+}
+
+fn mcp_tools(config: &Config) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&format!("the runtime did not start: {error}")),
+    };
+    let mut code = ExitCode::SUCCESS;
+    for (name, server) in &config.mcp {
+        match runtime.block_on(mcp::ask(name, server)) {
+            Ok(tools) => {
+                say(&format!("[mcp.{name}.pins]"));
+                for tool in tools {
+                    let key = toml::Value::String(tool.name);
+                    say(&format!("{key} = \"{}\"  # {}", tool.digest, tool.description));
+                }
+                say("");
+            }
+            Err(error) => code = failed(&format!("{name}: {}", with_causes(&error))),
+        }
+    }
+    code
 }
 
 /// Done at the `count`th SIGTERM or Ctrl-C; they are noticed from this call on, not only once it is waited for.

@@ -55,7 +55,8 @@ impl Turns<'_> {
             let since_ms = self.now_ms();
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
             self.emit(AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: call.input.clone() });
-            let output = match self.step(&call, offer, leave) {
+            let found = offer.find(&call, self.agent.embedder.as_deref()).await;
+            let output = match found.map_or_else(|| self.step(&call, offer, leave), Step::Answer) {
                 Step::Answer(output) => output,
                 Step::Hold(consent) => self.hold(&call, consent, transcript),
                 // Whatever comes after a call that waits may build on it.

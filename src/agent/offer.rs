@@ -1,15 +1,27 @@
-//! The tools of one run: what its profile offers, as far as the caller's roles let them.
+//! The tools of one run: what its profile offers, as far as the caller's roles let them; and, where that is more than a
+//! model should read, those that fit, with a way to find the others.
 //!
 //! **Invariant:** a tool that the caller may not use is not offered, not found and not run; for the model it does not exist.
+//! **Invariant:** what a model was told of once stays where it is, and what is added comes behind, so that vendors' caches of
+//! prompts stay good.
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::ports::embeddings::Embedder;
 use super::ports::tools::{OfferedTool, ToolExecutor};
-use super::profile::Profile;
-use super::selection;
+use super::profile::{Profile, Selection};
+use super::selection::{self, Wanted};
 use crate::chat::caller::Caller;
-use crate::chat::tool::{Policy, ToolDef};
+use crate::chat::tool::{Policy, ToolCall, ToolDef, ToolInput, ToolOutput};
+
+/// The tool that finds others. It is ours: no handler has it.
+pub const FIND_TOOLS: &str = "find_tools";
+
+/// 8 tools are found at once, each described in 300 characters.
+const FOUND: usize = 8;
+const DESCRIPTION_CHARS: usize = 300;
 
 /// What a run may use.
 pub(super) struct Offer {
@@ -19,6 +31,8 @@ pub(super) struct Offer {
     tools: Vec<OfferedTool>,
     /// Names that run without being offered.
     accepts: Vec<String>,
+    /// Whether something was left out, so that the model can look for it.
+    finds: bool,
 }
 
 /// What a call's name means in this run.
@@ -32,13 +46,13 @@ pub(super) enum Look {
 }
 
 impl Offer {
-    /// What `profile` offers `caller` for this message.
+    /// What `profile` offers `caller` for what is `wanted`.
     pub(super) async fn of(
         profile: &Profile,
         caller: &Caller,
         executor: &dyn ToolExecutor,
-        _embedder: Option<&dyn Embedder>,
-        message: &str,
+        embedder: Option<&dyn Embedder>,
+        wanted: Wanted<'_>,
     ) -> Self {
         let named = profile.sourced.iter().flat_map(|wanted| {
             executor.sourced(&wanted.source).into_iter().filter(|tool| tool.def.name == wanted.name)
@@ -50,17 +64,16 @@ impl Offer {
                 tools.push(tool);
             }
         }
-        let defs = match &profile.selection {
-            None => tools.iter().map(|tool| tool.def.clone()).collect(),
-            Some(selection) => {
-                let is_core = |tool: &&OfferedTool| selection.core.contains(&tool.def.name);
-                let (core, others): (Vec<_>, Vec<_>) = tools.iter().partition(is_core);
-                let best = selection::best(message, &others, selection.most);
-                let best = best.into_iter().filter_map(|at| others.get(at).copied());
-                core.into_iter().chain(best).map(|tool| tool.def.clone()).collect()
-            }
+        let chosen = match &profile.selection {
+            None => tools.iter().collect(),
+            Some(selection) => chosen(selection, &tools, embedder, wanted).await,
         };
-        Self { defs, tools, accepts: profile.accepts.clone() }
+        let mut defs: Vec<Arc<ToolDef>> = chosen.iter().map(|tool| tool.def.clone()).collect();
+        let finds = defs.len() < tools.len() && !tools.iter().any(|tool| tool.def.name == FIND_TOOLS);
+        if finds {
+            defs.push(Arc::new(find_tools()));
+        }
+        Self { defs, tools, accepts: profile.accepts.clone(), finds }
     }
 
     /// What the model is told of.
@@ -85,8 +98,75 @@ impl Offer {
     /// Tells the model of a tool from the next turn on.
     pub(super) fn add(&mut self, name: &str) {
         let tool = self.tools.iter().find(|tool| tool.def.name == name);
-        if let Some(tool) = tool.filter(|tool| !self.defs.contains(&tool.def)) {
+        if let Some(tool) = tool.filter(|tool| !self.defs.iter().any(|def| def.name == tool.def.name)) {
             self.defs.push(tool.def.clone());
         }
+    }
+
+    /// The answer to a call that looks for tools; `None` for every other call. What is found is offered from the next turn on.
+    pub(super) async fn find(&mut self, call: &ToolCall, embedder: Option<&dyn Embedder>) -> Option<ToolOutput> {
+        if !self.finds || call.name != FIND_TOOLS {
+            return None;
+        }
+        let query = match &call.input {
+            ToolInput::Object(args) => args.get("query").and_then(Value::as_str).unwrap_or_default(),
+            ToolInput::Invalid(_) => "",
+        };
+        if query.trim().is_empty() {
+            return Some(ToolOutput::error("bad params: query must say in words what the tool should do"));
+        }
+        let all: Vec<&OfferedTool> = self.tools.iter().collect();
+        let ranked = selection::ranked(Wanted { question: query, recent: &[] }, &all, embedder).await;
+        let found = ranked.into_iter().take(FOUND).filter_map(|at| self.tools.get(at)).map(|tool| tool.def.clone());
+        let found: Vec<Arc<ToolDef>> = found.collect();
+        let note = match found.is_empty() {
+            true => "no tool has to do with this; say it in other words, or do without",
+            false => "these can be called now",
+        };
+        for def in &found {
+            self.add(&def.name);
+        }
+        let short = |text: &str| text.chars().take(DESCRIPTION_CHARS).collect::<String>();
+        let listed = found.iter().map(|def| json!({"name": def.name, "description": short(&def.description)}));
+        Some(ToolOutput::ok(json!({"tools": listed.collect::<Value>(), "note": note}).to_string()))
+    }
+}
+
+/// The core and as many others as there may be, in the order of the catalogue: first those that fit what is wanted, then
+/// whoever comes first, since room that is left may as well be used.
+async fn chosen<'a>(
+    selection: &Selection,
+    tools: &'a [OfferedTool],
+    embedder: Option<&dyn Embedder>,
+    wanted: Wanted<'_>,
+) -> Vec<&'a OfferedTool> {
+    let is_core = |tool: &OfferedTool| selection.core.contains(&tool.def.name);
+    let others: Vec<&OfferedTool> = tools.iter().filter(|tool| !is_core(tool)).collect();
+    let mut places = match others.len() <= selection.most {
+        true => Vec::new(),
+        false => selection::ranked(wanted, &others, embedder).await,
+    };
+    for at in 0..others.len() {
+        if !places.contains(&at) {
+            places.push(at);
+        }
+    }
+    places.truncate(selection.most);
+    let best: Vec<&str> = places.iter().filter_map(|at| others.get(*at)).map(|tool| tool.def.name.as_str()).collect();
+    tools.iter().filter(|tool| is_core(tool) || best.contains(&tool.def.name.as_str())).collect()
+}
+
+fn find_tools() -> ToolDef {
+    ToolDef {
+        name: FIND_TOOLS.to_owned(),
+        description: "Finds more tools. Only some of your tools are listed here; when none of them does what is needed, say what you \
+                      need, and call what is found."
+            .to_owned(),
+        input_schema: json!({
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "What the tool should do, in a few words"}},
+            "required": ["query"],
+            "additionalProperties": false
+        }),
     }
 }

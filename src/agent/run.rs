@@ -26,6 +26,7 @@ use super::ports::payloads::PayloadStore;
 use super::ports::store::{RunEnd, RunStart, RunStore, StoreError};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
 use super::profile::{OnLimit, Profile};
+use super::selection::Wanted;
 use super::speech::kept;
 use super::state::{Open, Transcript};
 use super::stop::{Stop, StopReason};
@@ -283,7 +284,8 @@ impl Turns<'_> {
 
     async fn all(&self, transcript: &mut Transcript, approved: Option<ToolCall>) -> Result<(), Ended> {
         let (executor, embedder) = (&*self.agent.tools, self.agent.embedder.as_deref());
-        let mut offer = Offer::of(self.profile, self.cx.caller, executor, embedder, &transcript.question()).await;
+        let wanted = Wanted { question: &transcript.question(), recent: &transcript.recent_tools() };
+        let mut offer = Offer::of(self.profile, self.cx.caller, executor, embedder, wanted).await;
         let system = self.system_prompt(&offer).await;
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.asked(&system, offer.defs());

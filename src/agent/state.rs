@@ -115,6 +115,17 @@ impl Transcript {
         }
     }
 
+    /// The tools that the last answer before this run has called, newest first.
+    pub(super) fn recent_tools(&self) -> Vec<&str> {
+        let before = self.messages.get(..self.own).unwrap_or_default().iter().rev();
+        let answer = before.take_while(|message| !matches!(message, Message::User(_)));
+        let calls = answer.flat_map(|message| match message {
+            Message::Assistant(assistant) => assistant.calls().map(|call| call.name.as_str()).collect(),
+            Message::User(_) | Message::ToolResults(_) => Vec::new(),
+        });
+        calls.collect()
+    }
+
     /// What the store has not got yet.
     pub(super) fn uncommitted(&self) -> Commit<'_> {
         Commit {

@@ -16,6 +16,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::agent::ports::clock::{Clock, SystemClock};
+use crate::agent::ports::embeddings::Embedder;
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::store::StoreError;
 use crate::agent::profile::Profiles;
@@ -29,6 +30,7 @@ use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
 use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
+use crate::llm::embeddings::Embeddings;
 use crate::llm::{self, Router};
 use crate::runs::log::{self, EventLog, LogError};
 use crate::runs::{Parts, Runs, Summariser};
@@ -36,6 +38,7 @@ use crate::store::{self, Store};
 use crate::tools::backend::Backend;
 use crate::tools::data::Loaders;
 use crate::tools::executor::Toolbox;
+use crate::tools::mcp;
 use crate::tools::previews::Desk;
 use crate::tools::{self, Deps};
 
@@ -49,6 +52,7 @@ pub struct App {
     runs: Arc<Runs>,
     log: Arc<dyn EventLog>,
     desk: Arc<Desk>,
+    mcp: Arc<mcp::Servers>,
     store: Arc<dyn Store>,
     auth: Arc<Jwt>,
     models: Vec<ModelOrigin>,
@@ -75,6 +79,9 @@ pub enum StartError {
     /// The model's client could not be made.
     #[error("model: {0}")]
     Llm(#[from] llm::ConnectError),
+    /// The client of the servers of tools could not be made.
+    #[error("mcp: {0}")]
+    Mcp(#[from] mcp::LinkError),
     /// The backend's client could not be made.
     #[error("backend: {0}")]
     Backend(#[from] reqwest::Error),
@@ -114,13 +121,17 @@ impl App {
         };
         let backend = Arc::new(backend_client(config, backend_root)?);
         let (toolbox, profiles, loaders) = tools_and_profiles(config, assets, backend.clone(), store.clone())?;
+        let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
         let models = default_models(config)?;
+        let router = router(config, &profiles)?;
+        let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
+        let mcp = mcp::Servers::start(&config.mcp).await?;
         let agent = Agent {
-            llm: Arc::new(router(config, &profiles)?),
-            tools: Arc::new(toolbox),
+            llm: Arc::new(router),
+            tools: Arc::new(toolbox.sourced_by(mcp.clone())),
             data: loaders,
-            embedder: None,
+            embedder: embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>),
             store: store.clone(),
             payloads: store.clone(),
             clock,
@@ -131,7 +142,6 @@ impl App {
                 approval: Duration::from_secs(config.runs.approval_s),
             },
         };
-        let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
         let parts = Parts {
             agent: Arc::new(agent),
             store: store.clone(),
@@ -164,6 +174,7 @@ impl App {
             runs,
             log,
             desk,
+            mcp,
             store,
             auth,
             models,
@@ -238,6 +249,8 @@ impl App {
         };
         tokio::join!(serving, draining, hurrying);
         let _ = timeout(LAST_BYTES, self.desk.drain()).await;
+        // A program that does not end by itself is killed when its handle goes.
+        let _ = timeout(LAST_BYTES, self.mcp.close()).await;
         self.demo_stop.cancel();
         self.demo_backend.close();
         self.demo_backend.wait().await;
@@ -284,7 +297,7 @@ fn tools_and_profiles(
     let deps = Deps { backend, drafts: store.clone(), previews: store };
     let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
-    let sources = BTreeSet::new();
+    let sources: BTreeSet<String> = config.mcp.keys().cloned().collect();
     let Catalogue { profiles, loaders, requests } =
         catalogue::load(assets, &config.llm, &sources, |name| toolbox.knows(name)).map_err(StartError::Config)?;
     let loaders = Arc::new(Loaders::new(deps.backend.clone(), loaders));

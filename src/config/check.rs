@@ -28,6 +28,8 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if config.backend.mode == BackendMode::Http {
         origin("backend.base_url", &config.backend.base_url, problems);
     }
+    mcp(config, problems);
+    embeddings(config, problems);
     if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| config.store.url.starts_with(scheme)) {
         problems.push(Problem::new("store.url", "must begin with sqlite: or postgres://"));
     }
@@ -37,6 +39,48 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     runs(config, problems);
     if let Err(error) = config.log.level.parse::<tracing_subscriber::EnvFilter>() {
         problems.push(Problem::new("log.level", format!("is not a log filter: {error}")));
+    }
+}
+
+fn mcp(config: &Config, problems: &mut Vec<Problem>) {
+    for (name, server) in &config.mcp {
+        let path = format!("mcp.{name}");
+        let mistakes = server.mistakes().into_iter();
+        problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("{path}.{key}"), reason)));
+        if !server.url.is_empty() {
+            origin(&format!("{path}.url"), &server.url, problems);
+        }
+    }
+}
+
+fn embeddings(config: &Config, problems: &mut Vec<Problem>) {
+    let embeddings = &config.embeddings;
+    if !embeddings.is_on() {
+        if !embeddings.model.trim().is_empty() || !embeddings.api_key.expose_secret().is_empty() {
+            problems.push(Problem::new("embeddings.base_url", "is required when there is a model or a key"));
+        }
+        return;
+    }
+    origin("embeddings.base_url", &embeddings.base_url, problems);
+    if embeddings.model.trim().is_empty() {
+        problems.push(Problem::new("embeddings.model", "is required"));
+    }
+    if !(1..=60).contains(&embeddings.timeout_s) {
+        problems.push(Problem::new("embeddings.timeout_s", "must be 1 to 60"));
+    }
+    match llm::embeddings::Embeddings::connect(embeddings) {
+        Err(ConnectError::Header { key, .. }) => {
+            let reason = "has characters that no http header can carry";
+            problems.push(Problem::new(format!("embeddings.{key}"), reason));
+        }
+        // The address has been looked at above; the others are no mistakes of this section.
+        Err(
+            ConnectError::BaseUrl { .. }
+            | ConnectError::Provider { .. }
+            | ConnectError::Extra { .. }
+            | ConnectError::Client(_),
+        )
+        | Ok(_) => {}
     }
 }
 

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::providers::Named;
-use super::{Config, Problem, Sources, assets};
+use super::{Config, Problem, Sources, assets, mcp};
 
 /// How our variables begin.
 pub(super) const PREFIX: &str = "SWITCHBOARD__";
@@ -32,11 +32,14 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     let mut layer = file_layer(sources, problems);
     let named = Named::find(&mut layer, &sources.env, problems);
     named.add_defaults(&mut defaults);
+    mcp::prepare(&mut layer, &mut defaults, &sources.env, problems);
     let mut merged = defaults.clone();
     overlay(&mut merged, layer, "", problems);
     environment(&mut merged, &defaults, sources, &named, problems);
     named.fit(&mut merged, &defaults, problems);
-    fit(&mut merged, &defaults, "", problems)
+    let mut config: Config = fit(&mut merged, &defaults, "", problems)?;
+    mcp::inherit(&mut config, &sources.env);
+    Some(config)
 }
 
 /// `--config`, or `default.toml` of the folder, or nothing.
@@ -74,7 +77,8 @@ fn overlay(base: &mut Table, layer: Table, path: &str, problems: &mut Vec<Proble
 
 /// Whether the section takes whatever keys the operator needs.
 fn has_free_keys(path: &str) -> bool {
-    [".extra_headers", ".extra_body"].iter().any(|section| path.ends_with(section))
+    let of_server = path.starts_with("mcp.") && [".env", ".headers", ".pins"].iter().any(|key| path.ends_with(key));
+    of_server || [".extra_headers", ".extra_body"].iter().any(|section| path.ends_with(section))
 }
 
 fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &Named, problems: &mut Vec<Problem>) {

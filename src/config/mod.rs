@@ -8,6 +8,7 @@ pub mod catalogue;
 mod check;
 mod document;
 mod layers;
+mod mcp;
 mod providers;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::http;
 use crate::llm;
 use crate::runs;
 use crate::store;
+use crate::tools;
 use assets::Assets;
 
 /// All settings.
@@ -32,8 +34,12 @@ pub struct Config {
     pub auth: http::auth::Config,
     /// The language models.
     pub llm: llm::Config,
+    /// Meanings of texts, by which tools are found among many.
+    pub embeddings: llm::embeddings::Config,
     /// The REST backend.
     pub backend: Backend,
+    /// Servers of tools, by name.
+    pub mcp: BTreeMap<String, tools::mcp::Config>,
     /// The database.
     pub store: store::Config,
     /// The event log.

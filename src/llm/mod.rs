@@ -12,6 +12,7 @@ mod answer;
 mod breaker;
 pub mod claude;
 mod config;
+pub mod embeddings;
 mod failure;
 mod few;
 pub mod gemini;

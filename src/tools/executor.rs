@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::FutureExt;
 
-use super::Tool;
+use super::{Source, Tool};
 use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
 
@@ -20,6 +20,8 @@ pub type Handler = (Cow<'static, str>, Arc<dyn Tool>);
 /// All handlers by name.
 pub struct Toolbox {
     handlers: HashMap<Cow<'static, str>, Arc<dyn Tool>>,
+    /// Tools that come and go.
+    source: Option<Arc<dyn Source>>,
     max_result_bytes: usize,
 }
 
@@ -27,7 +29,7 @@ impl Toolbox {
     /// A toolbox of `handlers`. Results longer than `max_result_bytes` are cut, with a note for the model, or become an
     /// error where a part is of no use; 0 allows any length.
     pub fn new(handlers: impl IntoIterator<Item = Handler>, max_result_bytes: usize) -> Self {
-        Self { handlers: handlers.into_iter().collect(), max_result_bytes }
+        Self { handlers: handlers.into_iter().collect(), source: None, max_result_bytes }
     }
 
     /// Whether a handler of this name exists.
@@ -39,6 +41,17 @@ impl Toolbox {
     pub fn with(mut self, handlers: impl IntoIterator<Item = Handler>) -> Self {
         self.handlers.extend(handlers);
         self
+    }
+
+    /// The same toolbox with the tools of `source`; one that has the name of a handler is never found.
+    pub fn sourced_by(mut self, source: Arc<dyn Source>) -> Self {
+        self.source = Some(source);
+        self
+    }
+
+    fn handler(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let handler = self.handlers.get(name).map(Arc::clone);
+        handler.or_else(|| self.source.as_ref()?.find(name))
     }
 
     fn is_too_long(&self, content: &str) -> bool {
@@ -55,7 +68,7 @@ impl Toolbox {
 #[async_trait]
 impl ToolExecutor for Toolbox {
     async fn execute(&self, call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput {
-        let Some(handler) = self.handlers.get(call.name.as_str()) else {
+        let Some(handler) = self.handler(&call.name) else {
             return self.failure(format!("unknown tool: {}", call.name));
         };
         let args = match &call.input {
@@ -103,7 +116,7 @@ impl ToolExecutor for Toolbox {
     }
 
     fn check(&self, call: &ToolCall) -> Result<Effect, ToolOutput> {
-        let Some(handler) = self.handlers.get(call.name.as_str()) else {
+        let Some(handler) = self.handler(&call.name) else {
             return Err(self.failure(format!("unknown tool: {}", call.name)));
         };
         let ToolInput::Object(args) = &call.input else {
@@ -113,8 +126,8 @@ impl ToolExecutor for Toolbox {
         Ok(handler.effect())
     }
 
-    fn sourced(&self, _source: &str) -> Vec<OfferedTool> {
-        Vec::new()
+    fn sourced(&self, source: &str) -> Vec<OfferedTool> {
+        self.source.as_ref().map(|tools| tools.offered(source)).unwrap_or_default()
     }
 }
 
@@ -124,6 +137,7 @@ fn error_kind(error: &super::ToolError) -> &'static str {
         super::ToolError::Refused(_) => "refused",
         super::ToolError::Unconfirmed(_) => "unconfirmed",
         super::ToolError::Backend(_) | super::ToolError::Lookup { .. } => "backend",
+        super::ToolError::Mcp(_) => "mcp",
         super::ToolError::Draft(_) => "draft",
         super::ToolError::Store(_) => "store",
     }

@@ -10,6 +10,7 @@ pub mod data;
 pub mod executor;
 pub mod idempotency;
 pub mod keys;
+pub mod mcp;
 pub mod names;
 pub mod pages;
 pub mod previews;
@@ -28,7 +29,7 @@ use serde_json::{Map, Value};
 use crate::agent::ports::drafts::{DraftError, DraftStore};
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::StoreError;
-use crate::agent::ports::tools::ToolContext;
+use crate::agent::ports::tools::{OfferedTool, ToolContext};
 use crate::chat::tool::{Effect, ToolOutput};
 use backend::{Backend, BackendError};
 
@@ -72,6 +73,15 @@ pub trait Tool: Send + Sync {
     }
 }
 
+/// Tools that come and go while the server runs.
+pub trait Source: Send + Sync {
+    /// What the source of this name offers at the moment.
+    fn offered(&self, source: &str) -> Vec<OfferedTool>;
+
+    /// The tool of this name, whichever source it has; `None` when there is none.
+    fn find(&self, name: &str) -> Option<Arc<dyn Tool>>;
+}
+
 /// A failed tool call. `Display` is what the model reads: it says what to do differently.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
@@ -99,6 +109,9 @@ pub enum ToolError {
         #[source]
         source: Arc<BackendError>,
     },
+    /// A server of tools did not answer as hoped.
+    #[error(transparent)]
+    Mcp(#[from] mcp::McpError),
     /// A draft could not be had or saved.
     #[error(transparent)]
     Draft(#[from] DraftError),

@@ -21,11 +21,12 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
 ];
 
 /// Words that only these places may say in code.
-const ONLY_IN: [(&str, &[&str]); 11] = [
+const ONLY_IN: [(&str, &[&str]); 13] = [
     ("axum::", &["src/http/", "src/demo/backend/", "src/app/"]),
     ("sqlx::", &["src/store/"]),
     ("redis::", &["src/runs/log/"]),
-    ("reqwest::", &["src/llm/", "src/tools/backend/", "src/app/"]),
+    ("reqwest::", &["src/llm/", "src/tools/backend/", "src/tools/mcp/", "src/app/"]),
+    ("rmcp::", &["src/tools/mcp/"]),
     ("StatusCode", &["src/http/", "src/demo/backend/", "src/tools/backend/", "src/llm/"]),
     ("content_chunk", &["src/dialect/"]),
     ("tool_call_result", &["src/dialect/"]),

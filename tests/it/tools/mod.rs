@@ -2,7 +2,9 @@
 //! checked.
 
 mod data;
+mod mcp;
 mod openapi;
 mod rest;
+mod selection;
 mod tables;
 mod workflow;

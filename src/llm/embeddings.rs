@@ -1,0 +1,211 @@
+//! `[embeddings]`: vectors of texts from a server that speaks `POST {base_url}/embeddings`
+//! (<https://platform.openai.com/docs/api-reference/embeddings>). What was asked once is remembered; a server that fails is
+//! left alone for a while, so that nobody waits for it.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_lc_rs::digest::{SHA256, digest};
+use futures::StreamExt;
+use moka::future::Cache;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, timeout};
+
+use super::http::{ConnectError, Endpoint, Net, Patience, join};
+use crate::agent::ports::embeddings::{EmbedError, Embedder};
+use crate::chat::causes::Causes;
+
+/// 32 MiB of an answer: 256 vectors of 4,096 numbers in long form.
+const ANSWER_BYTES: usize = 32 << 20;
+
+/// 256 texts in one request, which every server takes.
+const BATCH: usize = 256;
+
+/// 4,000 characters of a text: its meaning is clear by then.
+const TEXT_CHARS: usize = 4000;
+
+/// 8,192 numbers in a vector; no model gives more.
+const DIMENSIONS: usize = 8192;
+
+/// 4,096 vectors are remembered.
+const REMEMBERED: u64 = 4096;
+
+/// 30 s in which a server that has failed is not asked.
+const LEFT_ALONE: Duration = Duration::from_secs(30);
+
+/// `[embeddings]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What stands before `/embeddings`; empty turns it off.
+    pub base_url: String,
+    /// The model.
+    pub model: String,
+    /// The key; empty is none.
+    #[serde(deserialize_with = "super::config::secret")]
+    pub api_key: SecretString,
+    /// Seconds for all vectors that a run needs.
+    pub timeout_s: u64,
+}
+
+impl Config {
+    /// Whether there is a server to ask.
+    pub fn is_on(&self) -> bool {
+        !self.base_url.trim().is_empty()
+    }
+}
+
+/// The server, and what it has said.
+pub struct Embeddings {
+    endpoint: Endpoint,
+    model: String,
+    patience: Duration,
+    /// By the digest of the text.
+    known: Cache<Vec<u8>, Vec<f32>>,
+    /// Until when it is not asked.
+    alone_until: Mutex<Option<Instant>>,
+}
+
+/// Why there are no vectors.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error("the server has just failed and is left alone for a while")]
+    LeftAlone,
+    #[error("the server did not answer in time")]
+    TimedOut,
+    #[error("the answer has more than {ANSWER_BYTES} bytes")]
+    TooLong,
+    #[error("the answer cannot be read")]
+    Json(#[source] serde_json::Error),
+    #[error("the answer has not one vector for each text, all of one length")]
+    Shape,
+    #[error(transparent)]
+    Http(#[from] crate::agent::ports::llm::ProviderError),
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    model: &'a str,
+    input: &'a [&'a str],
+    encoding_format: &'static str,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Vec<Vector>,
+}
+
+#[derive(Deserialize)]
+struct Vector {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+impl Embeddings {
+    /// The server that `config` names.
+    ///
+    /// # Errors
+    /// When the address or the key cannot be used.
+    pub fn connect(config: &Config) -> Result<Self, ConnectError> {
+        let patience = Duration::from_secs(config.timeout_s);
+        let net = Net::new(Patience { first_byte: Some(patience), idle: Some(patience), progress: None })?;
+        let url = join("embeddings", &config.base_url, &["embeddings"])?;
+        let endpoint = Endpoint::new(&net, url, "application/json", HeaderMap::new());
+        let endpoint = endpoint.with_key("embeddings", AUTHORIZATION, "Bearer ", &config.api_key)?;
+        let known = Cache::new(REMEMBERED);
+        Ok(Self { endpoint, model: config.model.trim().to_owned(), patience, known, alone_until: Mutex::new(None) })
+    }
+
+    /// Leave to ask; whoever gets it after a failure keeps all others waiting for their turn.
+    fn admit(&self) -> Result<(), Failed> {
+        let mut until = self.alone_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        match *until {
+            Some(at) if now < at => Err(Failed::LeftAlone),
+            Some(_) => {
+                *until = Some(now + LEFT_ALONE);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn note(&self, is_well: bool) {
+        let until = (!is_well).then(|| Instant::now() + LEFT_ALONE);
+        *self.alone_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// The vectors of texts that are not known yet.
+    async fn fetch(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Failed> {
+        self.admit()?;
+        let asked = timeout(self.patience, async {
+            let mut vectors = Vec::with_capacity(texts.len());
+            for batch in texts.chunks(BATCH) {
+                vectors.extend(self.ask(batch).await?);
+            }
+            Ok(vectors)
+        });
+        let vectors = asked.await.unwrap_or(Err(Failed::TimedOut));
+        self.note(vectors.is_ok());
+        if let Err(error) = &vectors {
+            tracing::warn!(error = %Causes(error), "no embeddings; tools are found by their words alone for a while");
+        }
+        vectors
+    }
+
+    async fn ask(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Failed> {
+        let request = Request { model: &self.model, input: texts, encoding_format: "float" };
+        let mut opened = self.endpoint.post(&request).await?;
+        let mut body = Vec::new();
+        while let Some(piece) = opened.body.next().await {
+            let piece = piece?;
+            if body.len() + piece.len() > ANSWER_BYTES {
+                return Err(Failed::TooLong);
+            }
+            body.extend_from_slice(&piece);
+        }
+        let Answer { mut data } = serde_json::from_slice(&body).map_err(Failed::Json)?;
+        data.sort_by_key(|vector| vector.index);
+        let length = data.first().map_or(0, |vector| vector.embedding.len());
+        let is_whole = data.len() == texts.len()
+            && (1..=DIMENSIONS).contains(&length)
+            && data.iter().enumerate().all(|(at, vector)| vector.index == at && vector.embedding.len() == length)
+            && data.iter().flat_map(|vector| &vector.embedding).all(|number| number.is_finite());
+        if !is_whole {
+            return Err(Failed::Shape);
+        }
+        Ok(data.into_iter().map(|vector| vector.embedding).collect())
+    }
+}
+
+#[async_trait]
+impl Embedder for Embeddings {
+    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let cut = |text: &&str| text.chars().take(TEXT_CHARS).collect::<String>();
+        let texts: Vec<String> = texts.iter().map(cut).collect();
+        let mut vectors: Vec<Option<Vec<f32>>> = Vec::with_capacity(texts.len());
+        for text in &texts {
+            vectors.push(self.known.get(digest(&SHA256, text.as_bytes()).as_ref()).await);
+        }
+        let missing: Vec<usize> = (0..texts.len()).filter(|at| vectors[*at].is_none()).collect();
+        if !missing.is_empty() {
+            let wanted: Vec<&str> = missing.iter().map(|at| texts[*at].as_str()).collect();
+            let fetched = self.fetch(&wanted).await.map_err(|error| EmbedError(error.into()))?;
+            for ((at, text), vector) in missing.iter().zip(wanted).zip(fetched) {
+                self.known.insert(digest(&SHA256, text.as_bytes()).as_ref().to_vec(), vector.clone()).await;
+                vectors[*at] = Some(vector);
+            }
+        }
+        let vectors: Vec<Vec<f32>> = vectors.into_iter().flatten().collect();
+        let length = vectors.first().map_or(0, Vec::len);
+        // Another model behind the same name: what is remembered is of no use beside it.
+        if vectors.len() != texts.len() || vectors.iter().any(|vector| vector.len() != length) {
+            self.known.invalidate_all();
+            return Err(EmbedError(Failed::Shape.into()));
+        }
+        Ok(vectors)
+    }
+}

@@ -1,0 +1,163 @@
+//! `[mcp.NAME]`: where a server of tools is, and what the operator lets it do.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use crate::chat::approval::Consent;
+
+/// Headers that belong to the protocol and not to the operator.
+const RESERVED: [&str; 10] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "te",
+    "transfer-encoding",
+];
+
+/// `[mcp.NAME]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where it speaks streamable HTTP; empty for a program.
+    pub url: String,
+    /// The program that speaks it on standard input and output; empty for an address.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment, beside [`Self::inherited`].
+    pub env: BTreeMap<String, Secret>,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, Secret>,
+    /// Seconds for a call.
+    pub timeout_s: u64,
+    /// Seconds until a new connection has told its tools.
+    pub connect_timeout_s: u64,
+    /// The tools that are taken, by the server's names; empty takes all.
+    pub tools: Vec<String>,
+    /// The caller's token must list one of them; empty lets everybody.
+    pub roles: Vec<String>,
+    /// Who has to let a call through that does not only read: `auto`, `user` or `role:NAME`.
+    pub approval: String,
+    /// The tools that only read, by the server's names; empty believes the server.
+    pub read_only: Vec<String>,
+    /// The definitions that the operator has seen, by the server's names; empty keeps the first that is seen.
+    pub pins: BTreeMap<String, String>,
+    /// What a program gets of our own environment; filled by the configuration.
+    #[serde(skip)]
+    pub inherited: BTreeMap<String, String>,
+}
+
+/// A text that may be secret: it is never printed.
+#[derive(Debug, Clone)]
+pub struct Secret(pub SecretString);
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)
+            .map(|text| Self(text.into()))
+            .map_err(|_| D::Error::custom("must be a string"))
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            command: String::new(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            headers: BTreeMap::new(),
+            timeout_s: 30,
+            connect_timeout_s: 10,
+            tools: Vec::new(),
+            roles: Vec::new(),
+            approval: "user".to_owned(),
+            read_only: Vec::new(),
+            pins: BTreeMap::new(),
+            inherited: BTreeMap::new(),
+        }
+    }
+}
+
+impl Config {
+    /// What is wrong with it: key and reason, never a secret. Addresses are looked at elsewhere.
+    pub fn mistakes(&self) -> Vec<(String, String)> {
+        let mut mistakes = Vec::new();
+        let mut wrong = |key: &str, reason: &str| mistakes.push((key.to_owned(), reason.to_owned()));
+        match (self.url.is_empty(), self.command.is_empty()) {
+            (true, true) => wrong("url", "is required, or else command"),
+            (false, false) => wrong("command", "must not be given beside url"),
+            (true, false) if !self.headers.is_empty() => wrong("headers", "are of use only with url"),
+            (false, true) if !self.args.is_empty() => wrong("args", "are of use only with command"),
+            (false, true) if !self.env.is_empty() => wrong("env", "is of use only with command"),
+            (true, false) | (false, true) => {}
+        }
+        for (key, seconds) in [("timeout_s", self.timeout_s), ("connect_timeout_s", self.connect_timeout_s)] {
+            if !(1..=3600).contains(&seconds) {
+                wrong(key, "must be 1 to 3600");
+            }
+        }
+        if self.consent().is_none() {
+            wrong("approval", "must be auto, user or role:NAME");
+        }
+        for (name, value) in &self.headers {
+            let key = format!("headers.{name}");
+            if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
+                wrong(&key, "belongs to the protocol");
+            } else if header(name, value).is_none() {
+                wrong(&key, "has characters that no http header can carry");
+            }
+        }
+        for (name, value) in &self.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.0.expose_secret().contains('\0') {
+                wrong(&format!("env.{name}"), "is not a variable that a program can be given");
+            }
+        }
+        for (tool, pin) in &self.pins {
+            if pin.len() != 64 || !pin.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+                wrong(
+                    &format!("pins.{tool}"),
+                    "must be a sha-256 in 64 digits 0-9 a-f; `switchboard mcp-tools` prints it",
+                );
+            }
+        }
+        mistakes
+    }
+
+    /// Who has to let calls through that do not only read; `None` when `approval` says nothing that is known.
+    pub(super) fn consent(&self) -> Option<Consent> {
+        match self.approval.as_str() {
+            "auto" => Some(Consent::Auto),
+            "user" => Some(Consent::User),
+            other => {
+                other.strip_prefix("role:").filter(|role| !role.is_empty()).map(|role| Consent::Role(role.to_owned()))
+            }
+        }
+    }
+
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_secs(self.timeout_s)
+    }
+
+    pub(super) fn connect_patience(&self) -> Duration {
+        Duration::from_secs(self.connect_timeout_s)
+    }
+}
+
+/// A header as it travels, marked as secret.
+pub(super) fn header(name: &str, value: &Secret) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    let mut value = HeaderValue::from_str(value.0.expose_secret()).ok()?;
+    value.set_sensitive(true);
+    Some((name, value))
+}

@@ -1,0 +1,218 @@
+//! A connection to a server: how it is made, and what a server may tell us unasked.
+//!
+//! **Invariant:** a server gets what the operator has configured for it and nothing of a caller: no token, no name. A
+//! program gets a bare environment, since ours holds keys.
+
+use std::collections::HashMap;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reqwest::{Client, redirect};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    Tool,
+};
+use rmcp::service::{NotificationContext, RoleClient, RunningService};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::{ClientHandler, Peer, ServiceError, ServiceExt};
+use secrecy::ExposeSecret;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{ChildStderr, Command};
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::config::{self, Config};
+
+/// 4 MiB for one event of a server; results are cut far below that.
+const EVENT_BYTES: usize = 4 << 20;
+
+/// 100 pages of tools, and 1,000 tools: whoever has more has an error.
+const PAGES: usize = 100;
+const TOOLS: usize = 1000;
+
+/// 1,000 bytes of a line of a program's log, and 1,000 lines of it, reach ours.
+const LOG_LINE_BYTES: u64 = 1000;
+const LOG_LINES: usize = 1000;
+
+/// 64 notices of progress wait for their call; more are dropped, since only the newest are of interest.
+const PROGRESS_WAITING: usize = 64;
+
+/// A running connection.
+pub(super) type Running = RunningService<RoleClient, Listener>;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The program could not be started.
+    #[error("the program could not be started")]
+    Start(#[source] std::io::Error),
+    /// The HTTP client could not be made.
+    #[error("the http client could not be set up")]
+    Client(#[source] reqwest::Error),
+    /// The handshake failed.
+    #[error("the handshake failed: {0}")]
+    Handshake(String),
+    /// The tools could not be had.
+    #[error("the tools could not be listed: {0}")]
+    List(String),
+    /// It took too long.
+    #[error("it did not answer within {0} s")]
+    TimedOut(u64),
+}
+
+/// Takes what a server says unasked.
+#[derive(Clone, Default)]
+pub(super) struct Listener {
+    /// Its tools have changed, or it may be gone: somebody should look.
+    pub(super) look: Arc<Notify>,
+    calls: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>>>,
+}
+
+/// The progress of one call; dropped, nobody listens any more.
+pub(super) struct Progress {
+    token: ProgressToken,
+    listener: Listener,
+    notices: mpsc::Receiver<ProgressNotificationParam>,
+}
+
+impl Listener {
+    /// The progress that is told with `token`.
+    pub(super) fn follow(&self, token: ProgressToken) -> Progress {
+        let (tell, notices) = mpsc::channel(PROGRESS_WAITING);
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), tell);
+        Progress { token, listener: self.clone(), notices }
+    }
+}
+
+impl Progress {
+    /// The next notice.
+    pub(super) async fn next(&mut self) -> Option<ProgressNotificationParam> {
+        self.notices.recv().await
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.listener.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.token);
+    }
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        let us = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), us)
+    }
+
+    async fn on_progress(&self, notice: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tell) = calls.get(&notice.progress_token) {
+            // One that finds no room is dropped.
+            let _ = tell.try_send(notice);
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.look.notify_one();
+    }
+}
+
+/// A client for all servers that are reached over HTTP.
+pub(super) fn client() -> Result<Client, LinkError> {
+    // A redirect could carry a header with a key to another host.
+    Client::builder().redirect(redirect::Policy::none()).build().map_err(LinkError::Client)
+}
+
+/// Connects to the server called `name` and shakes hands. `tasks` read a program's log until `stop`.
+pub(super) async fn connect(
+    name: &str,
+    config: &Config,
+    http: &Client,
+    listener: Listener,
+    (tasks, stop): (&TaskTracker, &CancellationToken),
+) -> Result<Running, LinkError> {
+    let served = match config.command.is_empty() {
+        true => {
+            let headers = config.headers.iter().filter_map(|(name, value)| config::header(name, value)).collect();
+            let endpoint = StreamableHttpClientTransportConfig::with_uri(config.url.as_str())
+                .custom_headers(headers)
+                .max_sse_event_size(EVENT_BYTES);
+            listener.serve(StreamableHttpClientTransport::with_client(http.clone(), endpoint)).await
+        }
+        false => {
+            let mut command = Command::new(&config.command);
+            command.args(&config.args).env_clear().envs(&config.inherited);
+            command.envs(config.env.iter().map(|(name, value)| (name, value.0.expose_secret())));
+            // Ctrl-C is for us: runs that still need it get their time to end.
+            command.process_group(0).kill_on_drop(true);
+            let started = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
+            let (program, log) = started.map_err(LinkError::Start)?;
+            if let Some(log) = log {
+                let (name, stop) = (name.to_owned(), stop.clone());
+                tasks.spawn(async move { stop.run_until_cancelled(repeat(&name, log)).await });
+            }
+            listener.serve(program).await
+        }
+    };
+    served.map_err(|error| LinkError::Handshake(short(&error)))
+}
+
+/// All tools of a server, as it tells them.
+pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, LinkError> {
+    let mut tools = Vec::new();
+    let mut cursor = None;
+    for _ in 0..PAGES {
+        let page = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer.list_tools(Some(page)).await.map_err(|error| LinkError::List(short(&error)))?;
+        tools.extend(page.tools);
+        cursor = page.next_cursor;
+        if cursor.is_none() || tools.len() > TOOLS {
+            break;
+        }
+    }
+    match cursor.is_none() && tools.len() <= TOOLS {
+        true => Ok(tools),
+        false => Err(LinkError::List(format!("there are more than {TOOLS} of them, or {PAGES} pages"))),
+    }
+}
+
+/// Whether a message that failed never left: the server was not there.
+pub(super) fn never_left(error: &ServiceError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = match error {
+        ServiceError::TransportSend(error) => Some(&*error.error),
+        _ => None,
+    };
+    while let Some(error) = cause {
+        if error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// An error's text, which may repeat what the server said.
+fn short(error: &dyn std::fmt::Display) -> String {
+    error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
+}
+
+/// Repeats what a program logs.
+async fn repeat(server: &str, log: ChildStderr) {
+    let mut log = BufReader::new(log);
+    for said in 0.. {
+        let mut line = Vec::new();
+        match (&mut log).take(LOG_LINE_BYTES).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) if said < LOG_LINES => {
+                let line = String::from_utf8_lossy(&line);
+                tracing::info!(mcp.server = server, "{}", short(&line.trim_end()));
+            }
+            // It is still read: a program whose log is full stands still.
+            Ok(_) if said == LOG_LINES => {
+                tracing::warn!(mcp.server = server, "the program's log is left out from here on")
+            }
+            Ok(_) => {}
+        }
+    }
+}
