@@ -1,5 +1,6 @@
 //! The composition root: settings become a running product. The only place that names every floor.
 
+mod chats;
 mod check;
 
 use std::future::Future;
@@ -26,6 +27,7 @@ use crate::config::{BackendMode, Config, Problem};
 use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::chat_stream::ChatStream;
 use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
 use crate::llm::{self, Router};
@@ -153,6 +155,11 @@ impl App {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
             }),
+            chat_stream: ChatStream {
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            },
+            chats: Arc::new(chats::InMemory::default()),
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
         let (listener, address) = listen(&config.server.bind).await?;
