@@ -3,6 +3,7 @@
 mod chats;
 mod check;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -290,8 +291,9 @@ fn tools_and_profiles(
     let deps = Deps { backend, drafts: store.clone(), previews: store };
     let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
-    let Catalogue { profiles, requests } =
-        catalogue::load(assets, &config.llm, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+    let sources = BTreeSet::new();
+    let Catalogue { profiles, loaders: _, requests } =
+        catalogue::load(assets, &config.llm, &sources, |name| toolbox.knows(name)).map_err(StartError::Config)?;
     Ok((toolbox.with(tools::rest::tools(&deps.backend, requests)), profiles))
 }
 
