@@ -1,6 +1,5 @@
 //! The composition root: settings become a running product. The only place that names every floor.
 
-mod chats;
 mod check;
 
 use std::collections::BTreeSet;
@@ -160,7 +159,7 @@ impl App {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
             },
-            chats: Arc::new(chats::InMemory::default()),
+            chats: store.clone(),
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
         let (listener, address) = listen(&config.server.bind).await?;
