@@ -28,6 +28,7 @@ use crate::config::{BackendMode, Config, Problem};
 use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::chat_stream::ChatStream;
 use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
 use crate::llm::embeddings::Embeddings;
@@ -164,6 +165,11 @@ impl App {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
             }),
+            chat_stream: ChatStream {
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            },
+            chats: store.clone(),
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
         let (listener, address) = listen(&config.server.bind).await?;

@@ -1,7 +1,7 @@
 //! The trail: what happened in a conversation, for people who look into it later. Written with what it tells of, never
 //! changed.
 
-use super::ids::{RunId, ToolCallId};
+use super::ids::{ApprovalId, RunId, ToolCallId};
 use super::message::ModelOrigin;
 use super::preview::Decided;
 use super::run::RunState;
@@ -69,6 +69,19 @@ pub enum Happened {
     },
     /// A user decided a preview.
     PreviewDecided(Decided),
+    /// A call that waited for somebody's approval waits no more, or was let through by somebody with the role.
+    ApprovalDecided {
+        /// The approval.
+        approval: ApprovalId,
+        /// The tool.
+        tool: String,
+        /// What was said to it.
+        verdict: ApprovalVerdict,
+        /// Who said it, where that was not the run's own user.
+        by: Option<String>,
+        /// Why, in their words.
+        comment: Option<String>,
+    },
     /// A run ended.
     RunEnded {
         /// How.
@@ -88,7 +101,33 @@ impl Happened {
             Self::ModelTurn { .. } => "model_turn",
             Self::ToolCall { .. } => "tool_call",
             Self::PreviewDecided(_) => "preview_decided",
+            Self::ApprovalDecided { .. } => "approval_decided",
             Self::RunEnded { .. } => "run_ended",
+        }
+    }
+}
+
+/// What was said to a call that waited for approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalVerdict {
+    /// Somebody with the role let it through.
+    Granted,
+    /// Its user had it made.
+    Approved,
+    /// It was turned down.
+    Rejected,
+    /// Nobody said anything in time.
+    Expired,
+}
+
+impl ApprovalVerdict {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
         }
     }
 }

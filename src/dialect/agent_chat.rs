@@ -248,6 +248,9 @@ impl AgentChatEncoder {
 }
 
 impl Encoder for AgentChatEncoder {
+    /// Nothing: the first frame is that of the first event, also for who comes back.
+    fn opened(&mut self, _out: &mut BytesMut) {}
+
     fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
         match event {
             AgentEvent::TurnStarted { turn } => frame::write(out, id, "message_start", &MessageStart { turn: *turn }),

@@ -1,8 +1,10 @@
-//! Wire protocols, pure: a request's bytes become a [`RunInput`], [`AgentEvent`]s become frames. One file per protocol.
+//! Wire protocols, pure: a request's bytes become a [`RunInput`], [`AgentEvent`]s become frames. One file or folder per
+//! protocol.
 //!
 //! **Invariant:** no I/O, no async, no status codes. Only files of this folder know event names.
 
 pub mod agent_chat;
+pub mod chat_stream;
 mod frame;
 mod json;
 
@@ -12,7 +14,8 @@ use crate::chat::event::AgentEvent;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::{Manner, RunInput};
 
-/// One wire protocol.
+/// One wire protocol whose requests ask for runs and nothing else. [`chat_stream`]'s also name conversations by numbers
+/// that only the store knows, and decide what waits, so it has a reader of its own.
 pub trait Dialect: Send + Sync {
     /// The run a request body asks for.
     ///
@@ -43,6 +46,9 @@ pub struct RunIds {
 
 /// Turns one run's events into frames. Whatever brackets a protocol needs around segments is the encoder's state.
 pub trait Encoder: Send {
+    /// Appends what a stream begins with, before there is any event.
+    fn opened(&mut self, out: &mut BytesMut);
+
     /// Appends the frames of `event`, possibly none, to `out`. Where the stream can be continued later, `id` is the
     /// event's number, which the last of the frames carries.
     fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut);

@@ -105,16 +105,23 @@ fn ids(attached: &Attached) -> [(HeaderName, HeaderValue); 2] {
     [header_of_run(attached.run), header_of_conversation(&attached.conversation)]
 }
 
-/// The run's events from where `attached` stands.
+/// The run's events from where `attached` stands, in the native protocol.
 pub(super) fn stream(services: &Services, attached: Attached, numbered: bool) -> Response {
-    let ids = ids(&attached);
-    let of =
-        RunIds { run: attached.run, conversation: attached.conversation.clone(), request: attached.request_id.clone() };
     let view = View {
-        encoder: services.agent_chat.encoder(of),
+        encoder: services.agent_chat.encoder(of(&attached)),
         numbered,
         keep_alive: services.keep_alive,
         draining: services.runs.draining().clone(),
     };
-    (sse::HEADERS, ids, sse::body(attached, view)).into_response()
+    shown(attached, view)
+}
+
+/// What the run is called.
+pub(super) fn of(attached: &Attached) -> RunIds {
+    RunIds { run: attached.run, conversation: attached.conversation.clone(), request: attached.request_id.clone() }
+}
+
+/// The run's events from where `attached` stands, as `view` shows them.
+pub(super) fn shown(attached: Attached, view: View) -> Response {
+    (sse::HEADERS, ids(&attached), sse::body(attached, view)).into_response()
 }

@@ -1,11 +1,13 @@
 //! The product's HTTP surface: every route on this page, each in its own file.
 //!
-//! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error body.
+//! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one error body
+//! but for the routes of `chat-stream`, whose clients know another.
 
 mod accept;
 mod answer;
 pub mod auth;
 mod chat;
+mod chat_stream;
 mod conversation_views;
 mod conversations;
 mod health;
@@ -29,11 +31,13 @@ use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::ConversationStore;
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::previews::PreviewDesk;
 use crate::agent::ports::store::StoreError;
 use crate::dialect::Dialect;
+use crate::dialect::chat_stream::ChatStream;
 use crate::runs::Runs;
 use problem::Problem;
 
@@ -80,6 +84,10 @@ pub struct Services {
     pub readiness: Arc<dyn Readiness>,
     /// The native protocol.
     pub agent_chat: Arc<dyn Dialect>,
+    /// The protocol of page assistants.
+    pub chat_stream: ChatStream,
+    /// Numbers their conversations and shows them.
+    pub chats: Arc<dyn ChatStore>,
     /// Silence on a stream before a comment is sent.
     pub keep_alive: Option<Duration>,
 }
@@ -114,6 +122,11 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/agent/conversations/{conversation_id}/export", get(conversations::export))
         .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
+        .route("/api/chat/stream", post(chat_stream::post))
+        .route("/api/chats", get(chat_stream::list))
+        .route("/api/chats/{chat_id}", get(chat_stream::get))
+        .route("/api/chats/admin/all", get(chat_stream::all))
+        .route("/api/chats/admin/{chat_id}", get(chat_stream::of_any))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .fallback(|| async { Problem::not_found("there is nothing at this path") })

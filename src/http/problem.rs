@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::chat_stream::refusal;
 use super::views::{header_of_conversation, header_of_run};
 use crate::agent::ports::identity::AuthError;
 use crate::agent::ports::store::{BeginError, StoreError};
@@ -134,6 +135,16 @@ impl Problem {
         }
     }
 
+    /// 403: the caller is known and may not do this.
+    pub fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    /// The same for a client of `chat-stream`.
+    pub(super) fn write_detail(&self) -> Response {
+        self.with_headers(refusal::told(self.status, &self.detail))
+    }
+
     /// The body, once the request's id is known.
     pub(super) fn write(&self, request_id: &str) -> Response {
         let body = Body {
@@ -146,8 +157,12 @@ impl Problem {
             errors: self.errors.iter().map(|e| FieldBody { field: e.field, reason: &e.reason }).collect(),
         };
         let mut response = (self.status, Json(body)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        self.with_headers(response)
+    }
+
+    fn with_headers(&self, mut response: Response) -> Response {
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(challenge) = self.challenge {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
@@ -209,7 +224,7 @@ impl From<StartError> for Problem {
                 let fields = refused.iter().map(|no| FieldError { field: no.field(), reason: no.to_string() });
                 DecodeError::Fields(fields.collect()).into()
             }
-            StartError::Forbidden => Self::new(StatusCode::FORBIDDEN, "forbidden", error.to_string()),
+            StartError::Forbidden => Self::forbidden(error.to_string()),
             StartError::Draining => Self::unavailable("draining", error.to_string()),
             StartError::NoSuchRun => Self::no_such_run(),
             StartError::Begin(cause) => cause.into(),

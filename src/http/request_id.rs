@@ -8,6 +8,7 @@ use axum::response::Response;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use super::chat_stream::refusal;
 use super::problem::Problem;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -31,12 +32,13 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
         url.path = request.uri().path(),
     );
     let started = std::time::Instant::now();
+    let tells_detail = refusal::speaks_at(request.uri().path());
     async {
         let mut response = next.run(request).await;
         let status = response.status();
         let problem = response.extensions_mut().remove::<Problem>();
         if let Some(problem) = problem {
-            let mut written = problem.write(&id);
+            let mut written = if tells_detail { problem.write_detail() } else { problem.write(&id) };
             // What the router has put on the answer, such as `Allow`, stays.
             for (name, value) in response.headers() {
                 if !written.headers().contains_key(name) {

@@ -59,8 +59,9 @@ struct Open {
 }
 
 /// The body: frames until the run's terminal event, or until its reader has to go on elsewhere.
-pub(super) fn body(attached: Attached, view: View) -> Body {
-    let buffer = BytesMut::new();
+pub(super) fn body(attached: Attached, mut view: View) -> Body {
+    let mut buffer = BytesMut::new();
+    view.encoder.opened(&mut buffer);
     let open = Open { attached, view, buffer, next_piece: Instant::now(), told_draining: false, ended: false };
     Body::from_stream(stream::unfold(open, |mut open| async move {
         let piece = open.next_piece().await?;

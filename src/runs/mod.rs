@@ -33,6 +33,7 @@ use crate::agent::run::Agent;
 use crate::agent::stop::StopReason;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::input::Screen;
 use crate::chat::run::{RunRecord, RunState};
 
 pub use begin::Request;
@@ -185,6 +186,11 @@ impl Runs {
         });
         keeper::spawn(&runs);
         runs
+    }
+
+    /// The application of whoever answers there; `None` where nobody does.
+    pub fn app_at(&self, screen: &Screen) -> Option<String> {
+        self.profiles.select(screen).map(|profile| profile.app.clone())
     }
 
     /// The owner's run of that id.

@@ -12,6 +12,8 @@
 //! processes names none: leases, and the removal of what has expired.
 //! **Invariant:** a caller's token is never stored.
 
+mod answer;
+mod approval;
 mod calling;
 mod change;
 mod fates;
@@ -37,6 +39,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 
+use crate::agent::ports::approvals::ApprovalStore;
+use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::conversations::{ConversationStore, SummaryStore};
 use crate::agent::ports::drafts::DraftStore;
@@ -68,7 +72,15 @@ impl Default for Config {
 /// An open database behind all of its ports.
 #[async_trait]
 pub trait Store:
-    RunStore + Leases + ConversationStore + SummaryStore + DraftStore + PreviewStore + PayloadStore
+    RunStore
+    + Leases
+    + ConversationStore
+    + ChatStore
+    + SummaryStore
+    + DraftStore
+    + PreviewStore
+    + ApprovalStore
+    + PayloadStore
 {
     /// Whether a run could begin now.
     ///

@@ -53,6 +53,13 @@ pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
             })
         }
         Happened::PreviewDecided(decision) => decided(decision)?,
+        Happened::ApprovalDecided { approval, tool, verdict, by, comment } => json!({
+            "approval_id": approval.to_string(),
+            "tool": tool,
+            "decision": verdict.name(),
+            "by": by,
+            "comment": comment,
+        }),
         Happened::RunEnded { state, error, usage: tokens } => json!({
             "state": state.name(),
             "error": error.as_ref().map(|(code, message)| json!({ "code": code, "message": message })),

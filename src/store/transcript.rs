@@ -48,6 +48,12 @@ pub(super) enum RecordError {
     /// Calls have no such fate.
     #[error("no call has the stored fate")]
     Fate,
+    /// Approvals have no such state.
+    #[error("no approval is in the stored state")]
+    Approval,
+    /// What was let through is not what is stored.
+    #[error("a stored call is not the one that was shown to whoever approved it")]
+    Digest,
     /// An id inside is none.
     #[error("a stored id is none")]
     Id(#[from] InvalidId),

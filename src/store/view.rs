@@ -1,7 +1,9 @@
 //! What users see of stored conversations, as pure functions of rows: titles, cursors, messages.
 
+use crate::agent::language::RETRY_NOTICE;
 use crate::agent::ports::conversations::{CallView, MessageView, Role};
-use crate::chat::ids::{ConversationId, MessageId, ToolCallId};
+use crate::chat::answer::{Answer, Said};
+use crate::chat::ids::{ConversationId, MessageId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, Message};
 use crate::chat::tool::ToolResult;
 use crate::chat::trail::CallFate;
@@ -113,6 +115,43 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
         }
     }
     seen
+}
+
+/// Gives the messages of `run` the words that were shown, in place of those that the model wrote: without what was
+/// meant for the machine. An answer is in parts, each of which ends with the calls of its turn; a message that has other
+/// calls than the next part got no part of its own, and its words were shown with a later one's.
+pub(super) fn tell_as_shown(messages: &mut [MessageView], run: RunId, answer: &Answer) {
+    let mut parts = parts(answer).into_iter().peekable();
+    let of_run = |message: &&mut MessageView| match message.role {
+        Role::Assistant => message.id.run == run,
+        Role::User => false,
+    };
+    for message in messages.iter_mut().filter(of_run) {
+        let called: Vec<&str> = message.calls.iter().map(|call| call.id.as_str()).collect();
+        let part = parts.next_if(|part| called.is_empty() || called.starts_with(&part.calls));
+        message.text = part.map(|part| part.text).unwrap_or_default();
+    }
+}
+
+/// What was shown of one turn.
+#[derive(Default)]
+struct Part<'a> {
+    text: String,
+    calls: Vec<&'a str>,
+}
+
+fn parts(answer: &Answer) -> Vec<Part<'_>> {
+    let mut parts = vec![Part::default()];
+    for said in &answer.said {
+        match (said, parts.last_mut()) {
+            // The loop says this one, not the model.
+            (Said::Text(text), Some(part)) => part.text.push_str(text.strip_prefix(RETRY_NOTICE).unwrap_or(text)),
+            (Said::Call(id), Some(part)) => part.calls.push(id.as_str()),
+            (Said::RoundEnd, _) => parts.push(Part::default()),
+            (Said::Text(_) | Said::Call(_), None) => {}
+        }
+    }
+    parts
 }
 
 /// A call before its result is known, which is what one without a result stays.

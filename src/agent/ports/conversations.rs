@@ -3,10 +3,12 @@
 use async_trait::async_trait;
 use serde_json::value::RawValue;
 
+use super::approvals::ApprovalView;
 use super::store::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::chat::message::Message;
+use crate::chat::payload::Payload;
 use crate::chat::run::RunRecord;
 use crate::chat::trail::CallFate;
 
@@ -45,7 +47,8 @@ pub trait ConversationStore: Send + Sync {
         title: &str,
     ) -> Result<Option<ConversationHead>, StoreError>;
 
-    /// Deletes the conversation with its runs, messages, summaries, trail, drafts and previews. All its runs, so that
+    /// Deletes the conversation with its runs, messages, summaries, trail, drafts, previews, payloads, approvals and
+    /// number. All its runs, so that
     /// what else is kept of them can be forgotten; owners of live ones find them gone. `None` when there was no such
     /// conversation.
     ///
@@ -187,6 +190,10 @@ pub struct ConversationExport {
     pub head: ConversationHead,
     /// All its runs, in the order of their start.
     pub runs: Vec<RunExport>,
+    /// All its payloads with the runs that made them, in order.
+    pub payloads: Vec<(RunId, Payload)>,
+    /// All its calls that waited for somebody's approval, oldest first.
+    pub approvals: Vec<ApprovalView>,
     /// All of its trail.
     pub trail: Vec<TrailItem>,
 }
@@ -198,6 +205,8 @@ pub struct RunExport {
     pub run: RunRecord,
     /// The message it goes on from; `None` at the beginning.
     pub parent: Option<MessageId>,
+    /// The screen state that its request brought, or that it took over.
+    pub context: Option<Box<RawValue>>,
     /// Its messages as the model sees them.
     pub messages: Vec<MessageExport>,
 }

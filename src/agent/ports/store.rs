@@ -25,6 +25,9 @@ use crate::chat::unfinished::Unfinished;
 pub const CONTINUE_REQUEST: &str = "[Your previous answer was interrupted. Go on from where it stopped, without repeating what was \
                                     said. A call whose state is unknown must not be repeated before you have checked.]";
 
+/// What the server's message begins with that tells the model of a decision on a call that waited.
+pub const DECISION_ON_CALL: &str = "[Decision on a waiting call: ";
+
 /// Keeps runs and what was said in them.
 ///
 /// Each run's messages stay together, so that the transcript is valid for a model whatever happened: an assistant

@@ -1,15 +1,16 @@
 //! Payloads in SQL: kept with the commits of runs, read by conversation.
 
 use async_trait::async_trait;
+use serde_json::Value;
 
-use super::SqlStore;
+use super::{Connection, SqlStore};
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Owner;
-use crate::chat::ids::{ConversationId, PayloadId};
+use crate::chat::ids::{ConversationId, PayloadId, RunId};
 use crate::chat::payload::{Payload, PayloadHead, PayloadSource};
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::Scope;
+use crate::store::scope::{Scope, original, storable};
 use crate::store::transcript::RecordError;
 
 #[async_trait]
@@ -53,7 +54,7 @@ impl SqlStore {
         let head = |(id, kind, summary): (String, String, String)| {
             let id = PayloadId::parse(&id).map_err(RecordError::from)?;
             let summary = serde_json::from_str(&summary).map_err(RecordError::json("summary"))?;
-            Ok(PayloadHead { id, kind, summary })
+            Ok(PayloadHead { id, kind: original(&kind).into_owned(), summary })
         };
         rows.into_iter().rev().map(head).collect()
     }
@@ -64,8 +65,8 @@ impl SqlStore {
         conversation: &ConversationId,
         id: &PayloadId,
     ) -> Result<Option<Payload>, Fault> {
-        let row: Option<(String, String, String, String)> = sqlx::query_as(
-            "SELECT kind, summary, data, source FROM payloads
+        let row: Option<KeptRow> = sqlx::query_as(
+            "SELECT run_id, id, kind, summary, data, source FROM payloads
              WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id = $4",
         )
         .bind(&scope.tenant)
@@ -74,14 +75,88 @@ impl SqlStore {
         .bind(id.as_str())
         .fetch_optional(self.readers())
         .await?;
-        let Some((kind, summary, data, source)) = row else { return Ok(None) };
-        let payload = Payload {
-            id: id.clone(),
-            kind,
-            data: serde_json::from_str(&data).map_err(RecordError::json("payload"))?,
-            summary: serde_json::from_str(&summary).map_err(RecordError::json("summary"))?,
-            source: PayloadSource::parse(&source).ok_or(RecordError::Kind)?,
-        };
-        Ok(Some(payload))
+        Ok(row.map(kept).transpose()?.map(|(_, payload)| payload))
     }
+}
+
+/// A payload as it is kept: its run, id, type, summary, data and source.
+type KeptRow = (String, String, String, String, String, String);
+
+fn kept((run, id, kind, summary, data, source): KeptRow) -> Result<(RunId, Payload), RecordError> {
+    let payload = Payload {
+        id: PayloadId::parse(&id)?,
+        kind: original(&kind).into_owned(),
+        data: serde_json::from_str(&data).map_err(RecordError::json("payload"))?,
+        summary: serde_json::from_str(&summary).map_err(RecordError::json("summary"))?,
+        source: PayloadSource::parse(&source).ok_or(RecordError::Kind)?,
+    };
+    Ok((RunId::parse(&run)?, payload))
+}
+
+/// All payloads of a conversation with their runs, in the order in which they were kept.
+pub(super) async fn all_payloads(
+    connection: &mut Connection,
+    scope: &Scope,
+    conversation: &str,
+) -> Result<Vec<(RunId, Payload)>, Fault> {
+    let rows: Vec<KeptRow> = sqlx::query_as(
+        "SELECT run_id, id, kind, summary, data, source FROM payloads
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 ORDER BY seq",
+    )
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(conversation)
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(|row| Ok(kept(row)?)).collect()
+}
+
+/// A payload to be kept: id, type, summary, data, source.
+pub(super) struct PayloadRow([String; 4], &'static str);
+
+impl PayloadRow {
+    /// The row of `payload`. Data that is nested so deeply that it could not be read again is left out: the rest of
+    /// the run is worth more.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub(super) fn of(payload: &Payload) -> Result<Self, RecordError> {
+        let Payload { id, kind, data, summary, source } = payload;
+        let data = serde_json::to_string(data).map_err(RecordError::json("payload"))?;
+        let data = if serde_json::from_str::<Value>(&data).is_ok() { data } else { Value::Null.to_string() };
+        let summary = serde_json::to_string(summary).map_err(RecordError::json("summary"))?;
+        Ok(Self([id.to_string(), storable(kind).into_owned(), summary, data], source.name()))
+    }
+}
+
+/// Writes what a run has to keep, behind what its conversation has. What is there already stays as it is.
+pub(super) async fn insert_payloads(
+    connection: &mut Connection,
+    (scope, conversation): (&Scope, &str),
+    run: RunId,
+    rows: &[PayloadRow],
+    now: i64,
+) -> Result<(), sqlx::Error> {
+    for PayloadRow([id, kind, summary, data], source) in rows {
+        // A conversation has one running run, so nobody else takes the same number.
+        sqlx::query(
+            "INSERT INTO payloads (tenant, user_id, conversation, id, run_id, seq, kind, summary, data, source, created_at)
+             SELECT $1, $2, $3, $4, $5, COALESCE(MAX(seq), -1) + 1, $6, $7, $8, $9, $10
+             FROM payloads WHERE tenant = $1 AND user_id = $2 AND conversation = $3
+             ON CONFLICT (tenant, user_id, conversation, id) DO NOTHING",
+        )
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(conversation)
+        .bind(id)
+        .bind(run.to_string())
+        .bind(kind)
+        .bind(summary)
+        .bind(data)
+        .bind(source)
+        .bind(now)
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
 }

@@ -14,17 +14,17 @@ use crate::store::scope::Scope;
 use crate::store::transcript::{self, RecordError};
 
 /// Whether a user sees the message `m` of the run `r`: the question that begins a run, unless the server asked it in
-/// the user's place, to go on with another run, and every answer but one that the loop itself has refused, after which
+/// the user's place, to go on with another run or to tell of a decision, and every answer but one that the loop itself has refused, after which
 /// it asks again in the user's place. The parameter is [`asked_by_server`].
 macro_rules! is_seen {
     ($by_server:literal) => {
         concat!(
             "(m.kind = 'user' AND m.seq = 0 AND NOT (
-                 r.continues IS NOT NULL AND substr(m.body, 1, length(CAST(",
+                 r.continues IS NOT NULL AND (substr(m.body, 1, length(CAST(",
             $by_server,
             " AS TEXT))) = CAST(",
             $by_server,
-            " AS TEXT))
+            " AS TEXT) OR substr(m.body, 1, 38) = '{\"text\":\"[Decision on a waiting call: '))
               OR m.kind = 'assistant' AND NOT EXISTS (
                  SELECT 1 FROM messages n WHERE n.tenant = m.tenant AND n.user_id = m.user_id
                      AND n.conversation = m.conversation AND n.run_seq = m.run_seq AND n.seq = m.seq + 1 AND n.kind = 'user'))"
@@ -97,4 +97,18 @@ pub(super) async fn note_seen(connection: &mut Connection, run: RunId) -> Result
     .execute(connection)
     .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::agent::ports::store::DECISION_ON_CALL;
+    use crate::chat::message::UserMessage;
+    use crate::store::transcript::encode_user;
+
+    #[test]
+    fn what_tells_of_a_decision_begins_as_the_statements_say() {
+        let body = encode_user(&UserMessage::new(DECISION_ON_CALL)).unwrap().body;
+        let begins = body.strip_suffix("\"}").unwrap();
+        assert!(is_seen!("$1").contains(&format!("substr(m.body, 1, {}) = '{begins}'", begins.len())), "{begins}");
+    }
 }

@@ -55,6 +55,8 @@ macro_rules! progress_in {
     };
 }
 
+#[path = "../sql/approvals.rs"]
+mod approvals;
 #[path = "../sql/drafts.rs"]
 mod drafts;
 mod open;

@@ -174,6 +174,28 @@ macro_rules! contract {
             a_body_that_could_not_be_read_again_is_refused
             a_restart_keeps_drafts
         );
+        crate::store::contract::contract!(@ $database, approvals:
+            a_call_that_waits_reads_back_exactly
+            an_approval_begins_a_run_with_the_exact_call
+            a_refusal_is_told_and_makes_no_call
+            a_decision_is_taken_once
+            of_many_decisions_at_once_one_is_taken
+            a_decision_that_does_not_begin_a_run_is_not_taken
+            a_decision_that_waits_for_its_turn_has_its_call_then
+            what_has_expired_is_decided_no_more_and_the_model_is_told
+            somebody_with_the_role_grants_or_refuses
+            whoever_may_not_decide_an_approval_does_not_see_it
+            a_call_that_was_changed_beside_us_is_not_made
+            a_decision_on_another_branch_is_told_there
+        );
+        crate::store::contract::contract!(@ $database, chats:
+            a_conversation_has_one_number_of_its_owners
+            numbers_asked_for_at_once_are_one
+            chats_are_listed_newest_change_first
+            a_chat_has_all_that_was_said_and_shown
+            payloads_are_their_conversations_own
+            a_deleted_conversation_takes_its_number_and_payloads_along
+        );
         crate::store::contract::contract!(@ $database, previews:
             a_claim_shows_the_change_as_it_was_recorded
             nobody_else_claims_or_releases_a_preview

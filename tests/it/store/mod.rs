@@ -1,6 +1,8 @@
 //! The stores: one contract that every implementation passes, and what is particular to each.
 
+mod approvals;
 mod branches;
+mod chats;
 mod contract;
 mod conversations;
 mod drafts;

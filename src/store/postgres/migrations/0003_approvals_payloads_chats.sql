@@ -3,6 +3,7 @@
 
 ALTER TABLE runs ADD COLUMN context TEXT;                            -- JSON: the screen state of its request
 ALTER TABLE runs ADD COLUMN answer TEXT;                             -- JSON: its answer as its user saw it
+ALTER TABLE runs ADD COLUMN diagnostics TEXT;                        -- JSON: how it was carried out, where somebody may see that
 
 CREATE TABLE approvals (
     id           TEXT COLLATE "C"    NOT NULL PRIMARY KEY,
@@ -20,10 +21,12 @@ CREATE TABLE approvals (
     decided_at   BIGINT,
     decided_by   TEXT,              -- the user who granted or turned down another one's
     comment      TEXT,              -- JSON text
-    decided_in   TEXT COLLATE "C"               -- the run that went on with it
+    decided_in   TEXT COLLATE "C",              -- the run that went on with it, or that told the model of its end
+    expired      BIGINT NOT NULL DEFAULT 0  -- whether the trail tells that nobody decided in time
 );
 
-CREATE INDEX approvals_of_owner ON approvals (tenant, user_id, state, created_at);
+CREATE INDEX approvals_open ON approvals (tenant, user_id, conversation) WHERE decided_in IS NULL;
+CREATE INDEX approvals_by_end ON approvals (expires_at) WHERE expired = 0 AND state IN ('pending', 'granted');
 CREATE INDEX approvals_of_role ON approvals (tenant, role, state, created_at) WHERE role IS NOT NULL;
 CREATE INDEX approvals_of_run ON approvals (run_id);
 CREATE INDEX approvals_decided_in ON approvals (decided_in) WHERE decided_in IS NOT NULL;

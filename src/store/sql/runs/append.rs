@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
+use super::payloads::{PayloadRow, insert_payloads};
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::Commit;
 use crate::chat::ids::{RunId, ToolCallId};
@@ -21,6 +22,7 @@ use super::Place;
 pub(super) struct Rows {
     messages: Vec<Record>,
     trail: Vec<(i64, &'static str, String)>,
+    payloads: Vec<PayloadRow>,
 }
 
 impl Rows {
@@ -33,6 +35,7 @@ impl Rows {
         Ok(Self {
             messages: commit.messages.iter().map(transcript::encode).collect::<Result<_, _>>()?,
             trail: trail.collect::<Result<_, RecordError>>()?,
+            payloads: commit.payloads.iter().map(PayloadRow::of).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -117,7 +120,7 @@ pub(super) async fn insert_rows(
     for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(&rows.trail) {
         insert_entry(connection, &seat.place, Some((run, seq)), (*at, kind, body)).await?;
     }
-    Ok(())
+    insert_payloads(connection, (&seat.place.scope, &seat.place.conversation), run, &rows.payloads, now).await
 }
 
 /// Removes what was kept of the turn that streamed: it is in a message now, or nobody comes back to it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::append::{insert_happened, insert_message};
+use super::decided::tell_ends;
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
 use super::{Connection, Place, Seat, SqlStore, seen_before};
@@ -70,7 +71,9 @@ impl SqlStore {
             return Ok(Begun::Joined(Box::new(record)));
         }
         let Asked { parent, mut message, continues, call, context } =
-            resolve(&mut transaction, &place, run.question).await?;
+            resolve(&mut transaction, &place, run, now).await?;
+        let context = run.context.cloned().or(context);
+        let kept_context = context.as_ref().map(serde_json::to_string).transpose().map_err(RecordError::json("context"))?;
         let state = admit(&mut transaction, &place, run.queue).await?;
 
         let seen_before = match state {
@@ -87,10 +90,10 @@ impl SqlStore {
         let run_seq = sqlx::query_scalar(concat!(
             "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
                  request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
-                 seen_before)
+                 seen_before, context)
              SELECT $1, $2, $3, $4, COALESCE(MAX(run_seq), -1) + 1, $5, $6, $7, $8, $9, $10, ",
             database_now!(),
-            " + $11, $12, $13, $14, $15, $16, $17
+            " + $11, $12, $13, $14, $15, $16, $17, $18
              FROM runs WHERE tenant = $2 AND user_id = $3 AND conversation = $4
              RETURNING run_seq",
         ))
@@ -111,10 +114,13 @@ impl SqlStore {
         .bind(run.key.map(|key| storable(key.key)))
         .bind(run.key.map(|key| key.digest))
         .bind(seen_before)
+        .bind(kept_context)
         .fetch_one(&mut *transaction)
         .await?;
         let seat = Seat { place, run_seq };
         message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
+        let ends = tell_ends(&mut transaction, &seat.place, run.id, now).await?;
+        message.note = [message.note.take(), ends].into_iter().flatten().reduce(|note, ends| format!("{note}\n{ends}"));
         insert_message(&mut transaction, &seat, 0, &transcript::encode_user(&message)?, now).await?;
         let UserMessage { text, decisions, note: _ } = message.clone();
         let entry = TrailEntry { at_ms: now, run: Some(run.id), what: Happened::UserMessage { text, decisions } };
@@ -130,7 +136,6 @@ impl SqlStore {
             | RunState::Interrupted => {
                 let Earlier { summary, history } =
                     earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?;
-                let context = run.context.cloned().or(context);
                 Begun::Running(RunStart { summary, history, message, call, context })
             }
         };

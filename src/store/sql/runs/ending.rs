@@ -1,6 +1,7 @@
 //! How a run ends by itself or by its user's wish, and how it is found.
 
 use super::append::{Rows, forget_pieces, insert_happened, insert_rows};
+use super::decided::insert_approvals;
 use super::seen::note_seen;
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::{Commit, RunEnd};
@@ -8,6 +9,7 @@ use crate::chat::ids::RunId;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 use crate::chat::trail::{Happened, TrailEntry};
+use crate::store::answer::encode_answer;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, column, outcome, run_columns};
 use crate::store::scope::{Scope, storable};
@@ -18,13 +20,15 @@ impl SqlStore {
     pub(super) async fn try_finish_run(&self, run: RunId, commit: Commit<'_>, end: RunEnd<'_>) -> Result<(), Fault> {
         let outcome = outcome(end.state).ok_or(Fault::NoEnd(end.state))?;
         let rows = Rows::of(commit)?;
+        let answer = end.answer.map(encode_answer).transpose()?;
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;
         // The lease ends now: by the database's own clock, this is when the run ended.
         let seat: Option<SeatRow> = sqlx::query_as(concat!(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
                  reasoning_tokens = $6, calling = NULL, state = $7, outcome = $8, finished_at = $9,
-                 failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13, lease_until = ",
+                 failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13,
+                 answer = $14, diagnostics = $15, lease_until = ",
             database_now!(),
             " WHERE id = $1 AND state IN ('queued', 'running')
              RETURNING tenant, user_id, conversation, run_seq",
@@ -42,6 +46,8 @@ impl SqlStore {
         .bind(end.error.map(|failure| storable(&failure.message)))
         .bind(i64::from(end.error.is_some_and(|failure| failure.retryable)))
         .bind(column(end.last_event_id))
+        .bind(answer.as_ref().map(|answer| &answer.body))
+        .bind(answer.as_ref().and_then(|answer| answer.diagnostics.as_ref()))
         .fetch_optional(&mut *transaction)
         .await?;
         let Some(seat) = seat.map(Seat::from) else {
@@ -56,6 +62,7 @@ impl SqlStore {
         };
         forget_pieces(&mut transaction, run).await?;
         insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
+        insert_approvals(&mut transaction, &seat.place, end.approvals).await?;
         note_seen(&mut transaction, run).await?;
         transaction.commit().await?;
         Ok(())

@@ -179,7 +179,8 @@ impl SqlStore {
         .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
-        Ok(is_more_left || freed.rows_affected() >= TIDIED_AT_ONCE.unsigned_abs())
+        let is_more_left = is_more_left || freed.rows_affected() >= TIDIED_AT_ONCE.unsigned_abs();
+        Ok(self.try_note_expired().await? || is_more_left)
     }
 }
 

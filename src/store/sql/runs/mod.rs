@@ -6,6 +6,7 @@
 
 mod append;
 mod begin;
+mod decided;
 mod ending;
 mod history;
 mod leases;
@@ -15,7 +16,7 @@ mod reap;
 
 use async_trait::async_trait;
 
-use super::{Connection, SqlStore, seen};
+use super::{Connection, SqlStore, approvals, payloads, seen};
 use crate::agent::ports::store::{BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{RunId, ToolCallId};

@@ -1,6 +1,7 @@
 //! How a queued run becomes the running one, when its turn has come.
 
 use super::begin::is_taken;
+use super::decided::{call_of, context_of};
 use super::history::{Earlier, earlier, question};
 use super::{Branch, Seat, SqlStore, seen_before};
 use crate::agent::ports::store::RunStart;
@@ -81,7 +82,9 @@ impl SqlStore {
         let Message::User(message) = question(&mut transaction, &place, run_seq).await? else {
             return Err(RecordError::Kind.into());
         };
+        let context = context_of(&mut transaction, &place, run_seq).await?;
+        let call = call_of(&mut transaction, run).await?;
         transaction.commit().await?;
-        Ok(Some(RunStart { summary, history, message, call: None, context: None }))
+        Ok(Some(RunStart { summary, history, message, call, context }))
     }
 }

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::begin::NotBegun;
+use super::decided::{context_of, take};
 use super::history::question;
 use super::{Branch, Connection, Place};
-use crate::agent::ports::store::{BeginError, CONTINUE_REQUEST, Question};
+use crate::agent::ports::store::{BeginError, CONTINUE_REQUEST, NewRun, Question};
 use crate::chat::ids::{MessageId, RunId};
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Message, UserMessage};
@@ -30,21 +31,22 @@ pub(super) struct Asked {
 }
 
 /// An earlier run of the conversation.
-struct Earlier {
+pub(super) struct Earlier {
     id: String,
-    run_seq: i64,
+    pub(super) run_seq: i64,
     state: RunState,
     parent: Option<Branch>,
     continues: Option<String>,
 }
 
-/// What `asked` means in this conversation.
+/// What the question of `asked` means in this conversation.
 pub(super) async fn resolve(
     connection: &mut Connection,
     place: &Place,
-    asked: Question<'_>,
+    asked: NewRun<'_>,
+    now: i64,
 ) -> Result<Asked, NotBegun> {
-    match asked {
+    match asked.question {
         Question::Ask { ask: Ask::Message { text, note }, parent } => {
             let parent = match parent {
                 None => newest(connection, place).await?.map(|run| Branch { run_seq: run.run_seq, seq: None }),
@@ -70,7 +72,9 @@ pub(super) async fn resolve(
             again(connection, place, run).await
         }
         Question::Continue(run) => go_on(connection, place, run).await,
-        Question::Decided { .. } => Err(NotBegun::Refused(BeginError::NoSuchApproval)),
+        Question::Decided { approval, decision } => {
+            take(connection, place, asked.id, (approval, decision), now).await
+        }
     }
 }
 
@@ -91,11 +95,12 @@ async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<
         }
     }
     let continues = Some(run.id.clone());
+    let context = context_of(connection, place, run.run_seq).await?;
     if newest_seq(connection, place, run.run_seq).await? == 0 {
-        return Ok(Asked { continues, ..again(connection, place, run).await? });
+        return Ok(Asked { continues, context, ..again(connection, place, run).await? });
     }
     let parent = Some(Branch { run_seq: run.run_seq, seq: None });
-    Ok(Asked { parent, message: UserMessage::new(CONTINUE_REQUEST), continues, call: None, context: None })
+    Ok(Asked { parent, message: UserMessage::new(CONTINUE_REQUEST), continues, call: None, context })
 }
 
 /// The run of a message that is there, and the number of that run's newest message.
@@ -139,7 +144,7 @@ impl Earlier {
 }
 
 /// The conversation's newest run.
-async fn newest(connection: &mut Connection, place: &Place) -> Result<Option<Earlier>, NotBegun> {
+pub(super) async fn newest(connection: &mut Connection, place: &Place) -> Result<Option<Earlier>, NotBegun> {
     let row: Option<EarlierRow> = sqlx::query_as(concat!(
         "SELECT ",
         earlier_columns!(),
@@ -154,7 +159,7 @@ async fn newest(connection: &mut Connection, place: &Place) -> Result<Option<Ear
 }
 
 /// The conversation's run of that id.
-async fn find(connection: &mut Connection, place: &Place, run: RunId) -> Result<Option<Earlier>, NotBegun> {
+pub(super) async fn find(connection: &mut Connection, place: &Place, run: RunId) -> Result<Option<Earlier>, NotBegun> {
     let row: Option<EarlierRow> = sqlx::query_as(concat!(
         "SELECT ",
         earlier_columns!(),

@@ -4,6 +4,7 @@ use super::heads::find_head;
 use super::{Connection, SqlStore, asked_by_server, is_seen};
 use crate::agent::ports::conversations::{ConversationView, MessageView};
 use crate::chat::ids::{ConversationId, MessageId, RunId};
+use crate::store::answer::decode_answer;
 use crate::store::fates::decode_fates;
 use crate::store::fault::Fault;
 use crate::store::scope::Scope;
@@ -22,7 +23,11 @@ impl SqlStore {
     ) -> Result<Option<ConversationView>, Fault> {
         let mut transaction = self.read().await?;
         let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(None) };
-        let messages = newest_branch(&mut transaction, scope, id).await?;
+        let mut messages = newest_branch(&mut transaction, scope, id).await?;
+        for (run, body) in answers(&mut transaction, scope, id).await? {
+            let run = RunId::parse(&run).map_err(RecordError::from)?;
+            view::tell_as_shown(&mut messages, run, &decode_answer(&body, None)?);
+        }
         Ok(Some(ConversationView { head, messages }))
     }
 }
@@ -56,6 +61,25 @@ async fn newest_branch(
         Ok(Kept { id: message_id(run, seq), created_at_ms, what })
     });
     Ok(view::messages(kept.collect::<Result<_, Fault>>()?))
+}
+
+/// The answers of the newest branch as they were shown, with their runs.
+async fn answers(
+    connection: &mut Connection,
+    scope: &Scope,
+    id: &ConversationId,
+) -> Result<Vec<(String, String)>, sqlx::Error> {
+    sqlx::query_as(concat!(
+        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)"),
+        "SELECT r.id, r.answer FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         WHERE r.answer IS NOT NULL",
+    ))
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(id.as_str())
+    .fetch_all(connection)
+    .await
 }
 
 /// The id of a stored message.

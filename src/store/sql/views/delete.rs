@@ -36,6 +36,9 @@ impl SqlStore {
         for statement in [
             "DELETE FROM drafts WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
             "DELETE FROM previews WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+            "DELETE FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+            // Before the conversation too: whoever decides one has it first and needs its conversation afterwards.
+            "DELETE FROM approvals WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
             "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
         ] {
             sqlx::query(statement)

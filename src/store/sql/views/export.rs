@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::branch::message_id;
 use super::heads::find_head;
 use super::trail::whole_trail;
-use super::{Connection, SqlStore};
+use super::{Connection, SqlStore, all_approvals, all_payloads};
 use crate::agent::ports::conversations::{ConversationExport, MessageExport, RunExport};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::RunRecord;
@@ -24,6 +24,7 @@ struct Row {
     run_seq: i64,
     parent: Option<i64>,
     parent_seq: Option<i64>,
+    context: Option<String>,
 }
 
 /// A message: its run's place, its number there, when it was kept, kind, body.
@@ -40,7 +41,9 @@ impl SqlStore {
         let runs = runs(&mut transaction, scope, id).await?;
         let messages = messages(&mut transaction, scope, id).await?;
         let trail = whole_trail(&mut transaction, scope, id).await?;
-        Ok(Some(ConversationExport { runs: join(runs, messages)?, head, trail }))
+        let payloads = all_payloads(&mut transaction, scope, id.as_str()).await?;
+        let approvals = all_approvals(&mut transaction, scope, id.as_str()).await?;
+        Ok(Some(ConversationExport { runs: join(runs, messages)?, head, payloads, approvals, trail }))
     }
 }
 
@@ -50,7 +53,7 @@ async fn runs(connection: &mut Connection, scope: &Scope, id: &ConversationId) -
         run_columns!(),
         ", r.run_seq, ",
         run_parent!(),
-        " AS parent, r.parent_seq FROM runs r
+        " AS parent, r.parent_seq, r.context FROM runs r
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 ORDER BY r.run_seq",
     ))
     .bind(&scope.tenant)
@@ -86,7 +89,7 @@ fn join(rows: Vec<Row>, messages: Vec<Message>) -> Result<Vec<RunExport>, Fault>
     }
     let mut ids: HashMap<i64, RunId> = HashMap::new();
     let mut runs = Vec::with_capacity(rows.len());
-    for Row { run, run_seq, parent, parent_seq } in rows {
+    for Row { run, run_seq, parent, parent_seq, context } in rows {
         let run = run.into_record()?;
         let parent = parent.and_then(|parent| {
             let seq = parent_seq.or_else(|| newest.get(&parent).copied()).unwrap_or_default();
@@ -95,7 +98,8 @@ fn join(rows: Vec<Row>, messages: Vec<Message>) -> Result<Vec<RunExport>, Fault>
         ids.insert(run_seq, run.id);
         let own = said.remove(&run_seq).unwrap_or_default();
         let messages = own.into_iter().map(|message| export(&run, message)).collect::<Result<_, _>>()?;
-        runs.push(RunExport { run, parent, messages });
+        let context = context.map(RawValue::from_string).transpose().map_err(RecordError::json("context"))?;
+        runs.push(RunExport { run, parent, context, messages });
     }
     Ok(runs)
 }

@@ -69,7 +69,7 @@ impl SqlStore {
         let next = rows.last().filter(|_| has_more).map(|row| cursor(row).text());
         let mut heads = Vec::with_capacity(rows.len());
         for row in rows {
-            let count = count(&mut transaction, scope, &row).await?;
+            let count = count(&mut transaction, scope, &row.id, (row.newest, row.seen)).await?;
             heads.push(head(row, count)?);
         }
         Ok(Paged { items: heads, next })
@@ -113,16 +113,21 @@ pub(super) async fn find_head(
         .fetch_optional(&mut *connection)
         .await?;
     let Some(row) = row else { return Ok(None) };
-    let count = count(connection, scope, &row).await?;
+    let count = count(connection, scope, &row.id, (row.newest, row.seen)).await?;
     Ok(Some(head(row, count)?))
 }
 
 /// How many messages a user sees on the newest branch of the conversation: what its newest run knows, or else is
 /// counted.
-async fn count(connection: &mut Connection, scope: &Scope, row: &Row) -> Result<i64, Fault> {
-    match (row.newest, row.seen) {
+pub(super) async fn count(
+    connection: &mut Connection,
+    scope: &Scope,
+    id: &str,
+    newest_and_seen: (Option<i64>, Option<i64>),
+) -> Result<i64, Fault> {
+    match newest_and_seen {
         (_, Some(seen)) => Ok(seen),
-        (Some(newest), None) => count_seen(connection, scope, &row.id, (newest, None)).await,
+        (Some(newest), None) => count_seen(connection, scope, id, (newest, None)).await,
         (None, None) => Ok(0),
     }
 }

@@ -39,6 +39,7 @@ macro_rules! from_path {
 }
 
 mod branch;
+mod chats;
 mod delete;
 mod export;
 mod heads;
@@ -48,7 +49,10 @@ mod trail;
 use async_trait::async_trait;
 
 use super::seen::{asked_by_server, count_seen, is_seen};
+use super::approvals::all_approvals;
+use super::payloads::all_payloads;
 use super::{Connection, SqlStore};
+use crate::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use crate::agent::ports::conversations::{
     ConversationExport, ConversationHead, ConversationStore, ConversationView, Page, PageError, Paged, TrailItem,
 };
@@ -100,5 +104,24 @@ impl ConversationStore for SqlStore {
             Some(text) => number(text).ok_or(PageError::BadCursor)?,
         };
         Ok(attempt("read a trail", self.try_trail(&owner.into(), id, after, page.limit)).await?)
+    }
+}
+
+#[async_trait]
+impl ChatStore for SqlStore {
+    async fn number(&self, owner: &Owner, conversation: &ConversationId, app: &str) -> Result<i64, StoreError> {
+        attempt("number a conversation", self.try_number(&owner.into(), conversation, app)).await
+    }
+
+    async fn numbered(&self, owner: &Owner, number: i64) -> Result<Option<ConversationId>, StoreError> {
+        attempt("find a conversation by number", self.try_numbered(&owner.into(), number)).await
+    }
+
+    async fn chats(&self, of: Chats<'_>, limit: u32, offset: u32) -> Result<(Vec<ChatHead>, u64), StoreError> {
+        attempt("list chats", self.try_chats(of, limit, offset)).await
+    }
+
+    async fn chat(&self, of: Chats<'_>, number: i64) -> Result<Option<ChatView>, StoreError> {
+        attempt("read a chat", self.try_chat(of, number)).await
     }
 }

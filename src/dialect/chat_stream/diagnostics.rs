@@ -1,0 +1,246 @@
+//! How a run was carried out, in the two forms that pages of this protocol know. They cannot be told apart by their
+//! pages, which expect one of them: a profile says which.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What the loop tells of a run, as far as these forms show it.
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct Diagnosed {
+    shape: String,
+    model: Value,
+    max_tokens: Value,
+    max_turns: Value,
+    temperature: Value,
+    tools: Vec<Tool>,
+    system_prompt: Value,
+    messages: Vec<Value>,
+    context: Value,
+    raw_text: String,
+    notes: Vec<Value>,
+    turns: Vec<Turn>,
+    outcome: String,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Tool {
+    name: String,
+    description: Value,
+    input_schema: Value,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Turn {
+    text: String,
+    finish: Value,
+    usage: Option<Usage>,
+    duration_ms: u64,
+    tool_calls: Vec<Call>,
+}
+
+#[derive(Deserialize, Default, Clone, Copy)]
+#[serde(default)]
+struct Usage {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Call {
+    id: Value,
+    name: Value,
+    input: Value,
+    output: Value,
+    is_error: bool,
+    duration_ms: u64,
+}
+
+/// `diagnosed` as a page shows it; `None` where it makes no sense. `run` names a trace, and `final_response` is what the
+/// page got.
+pub(super) fn shown(diagnosed: &Value, run: &str, final_response: impl FnOnce() -> Value) -> Option<Value> {
+    match Diagnosed::deserialize(diagnosed) {
+        Ok(of) if of.shape == "trace" => Some(trace(of, run, final_response())),
+        Ok(of) => Some(basic(of)),
+        Err(error) => {
+            tracing::warn!(%error, "diagnostics of a run not shown");
+            None
+        }
+    }
+}
+
+fn basic(of: Diagnosed) -> Value {
+    let tools: Vec<String> = of.tools.into_iter().map(|tool| tool.name).collect();
+    let mut shown = json!({
+        "model": of.model,
+        "max_tokens": of.max_tokens,
+        "max_iterations": of.max_turns,
+        "temperature": of.temperature,
+        "tools": tools,
+        "system_prompt": of.system_prompt,
+        "messages": of.messages,
+        "context": of.context,
+        "raw_llm_response": of.raw_text,
+    });
+    if !of.notes.is_empty() {
+        shown["notes"] = Value::Array(of.notes);
+    }
+    shown
+}
+
+fn trace(of: Diagnosed, run: &str, final_response: Value) -> Value {
+    let usage = || of.turns.iter().filter_map(|turn| turn.usage);
+    let input: u64 = usage().map(|usage| usage.input_tokens).sum();
+    let output: u64 = usage().map(|usage| usage.output_tokens).sum();
+    let peak = usage().map(|usage| usage.input_tokens).max().unwrap_or(0);
+    let in_tools = |turn: &Turn| turn.tool_calls.iter().map(|call| call.duration_ms).sum::<u64>();
+    let duration: u64 = of.turns.iter().map(|turn| turn.duration_ms + in_tools(turn)).sum();
+    let final_text = of.turns.last().map(|turn| turn.text.clone()).unwrap_or_default();
+    // Of each call the page shows what was new for the model: all of it again would grow with the square of the calls.
+    let mut new_for_model = of.messages.clone();
+    let mut iterations = Vec::new();
+    for (at, turn) in of.turns.into_iter().enumerate() {
+        let usage =
+            turn.usage.map(|usage| json!({"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}));
+        let after = turn.tool_calls.iter().map(|call| json!({"role": "user", "content": call.output}));
+        let after = std::iter::once(json!({"role": "assistant", "content": turn.text})).chain(after).collect();
+        iterations.push(json!({
+            "iteration": at + 1,
+            "messages_to_model": std::mem::replace(&mut new_for_model, after),
+            "response_content": content(&turn),
+            "stop_reason": turn.finish,
+            "usage": usage,
+            "api_call_ms": turn.duration_ms,
+            "tool_calls": turn.tool_calls.into_iter().map(call).collect::<Vec<_>>(),
+        }));
+    }
+    let tools = of
+        .tools
+        .into_iter()
+        .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}));
+    let mut shown = json!({
+        "trace_id": run,
+        "model": of.model,
+        "max_tokens": of.max_tokens,
+        "max_iterations": of.max_turns,
+        "temperature": of.temperature,
+        "system_prompt": of.system_prompt,
+        "tools": tools.collect::<Vec<_>>(),
+        "context": of.context,
+        "initial_messages": of.messages,
+        "total_iterations": iterations.len(),
+        "iterations": iterations,
+        "final_text": final_text,
+        "final_response": final_response,
+        "outcome": outcome(&of.outcome),
+        "total_input_tokens": input,
+        "total_output_tokens": output,
+        "peak_input_tokens": peak,
+        "total_duration_ms": duration,
+    });
+    if let Some(error) = of.error {
+        shown["error_message"] = error;
+    }
+    if !of.notes.is_empty() {
+        shown["notes"] = Value::Array(of.notes);
+    }
+    shown
+}
+
+/// What the model said in a turn, in blocks.
+fn content(turn: &Turn) -> Vec<Value> {
+    let text = Some(&turn.text).filter(|text| !text.is_empty()).map(|text| json!({"type": "text", "text": text}));
+    let calls = turn
+        .tool_calls
+        .iter()
+        .map(|call| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}));
+    text.into_iter().chain(calls).collect()
+}
+
+fn call(call: Call) -> Value {
+    json!({
+        "tool_use_id": call.id,
+        "tool_name": call.name,
+        "tool_input": call.input,
+        "output_from_executor": call.output,
+        "output_type": if call.is_error { "error" } else { "text" },
+        "output_to_model": call.output,
+        "execution_ms": call.duration_ms,
+    })
+}
+
+/// The loop's word for how a run ended as these pages know it.
+fn outcome(word: &str) -> &str {
+    match word {
+        "max_turns" => "max_iterations",
+        "awaiting_approval" => "complete",
+        word => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::shown;
+
+    fn diagnosed(shape: &str) -> serde_json::Value {
+        json!({
+            "shape": shape, "model": "openai:m", "max_tokens": 100, "max_turns": 5, "temperature": 0.0,
+            "tools": [{"name": "t", "description": "T.", "input_schema": {"type": "object"}}],
+            "system_prompt": "S", "messages": [{"role": "user", "content": "earlier"}], "context": {"a": 1},
+            "raw_text": "R", "notes": [],
+            "turns": [
+                {"turn": 0, "text": "", "finish": "stop", "usage": {"input_tokens": 10, "output_tokens": 5},
+                 "duration_ms": 7, "tool_calls": [
+                    {"id": "c", "name": "t", "input": {}, "output": "x", "is_error": true, "duration_ms": 3}]},
+                {"turn": 1, "text": "R", "finish": "stop", "usage": {"input_tokens": 20, "output_tokens": 5},
+                 "duration_ms": 1, "tool_calls": []},
+            ],
+            "outcome": "max_turns",
+            "usage": {"input_tokens": 30, "output_tokens": 10},
+        })
+    }
+
+    #[test]
+    fn the_basic_form_has_the_names_of_tools_and_the_text_before_it_was_read() {
+        let expected = json!({
+            "model": "openai:m", "max_tokens": 100, "max_iterations": 5, "temperature": 0.0, "tools": ["t"],
+            "system_prompt": "S", "messages": [{"role": "user", "content": "earlier"}], "context": {"a": 1},
+            "raw_llm_response": "R",
+        });
+        assert_eq!(shown(&diagnosed("basic"), "r", || json!({})), Some(expected));
+        assert_eq!(shown(&json!([1]), "r", || json!({})), None, "what is no account of a run is not shown");
+    }
+
+    #[test]
+    fn the_trace_has_every_call_of_the_model_and_of_tools() {
+        let call = json!({
+            "tool_use_id": "c", "tool_name": "t", "tool_input": {}, "output_from_executor": "x", "output_type": "error",
+            "output_to_model": "x", "execution_ms": 3,
+        });
+        let expected = json!({
+            "trace_id": "r", "model": "openai:m", "max_tokens": 100, "max_iterations": 5, "temperature": 0.0,
+            "system_prompt": "S", "tools": [{"name": "t", "description": "T.", "input_schema": {"type": "object"}}],
+            "context": {"a": 1}, "initial_messages": [{"role": "user", "content": "earlier"}], "total_iterations": 2,
+            "iterations": [
+                {"iteration": 1, "messages_to_model": [{"role": "user", "content": "earlier"}],
+                 "response_content": [{"type": "tool_use", "id": "c", "name": "t", "input": {}}],
+                 "stop_reason": "stop", "usage": {"input_tokens": 10, "output_tokens": 5}, "api_call_ms": 7,
+                 "tool_calls": [call]},
+                {"iteration": 2,
+                 "messages_to_model": [{"role": "assistant", "content": ""}, {"role": "user", "content": "x"}],
+                 "response_content": [{"type": "text", "text": "R"}], "stop_reason": "stop",
+                 "usage": {"input_tokens": 20, "output_tokens": 5}, "api_call_ms": 1, "tool_calls": []},
+            ],
+            "final_text": "R", "final_response": {"message": "R"}, "outcome": "max_iterations",
+            "total_input_tokens": 30, "total_output_tokens": 10, "peak_input_tokens": 20, "total_duration_ms": 11,
+        });
+        assert_eq!(shown(&diagnosed("trace"), "r", || json!({"message": "R"})), Some(expected));
+    }
+}

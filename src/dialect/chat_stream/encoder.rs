@@ -1,0 +1,138 @@
+//! Events as `chat-stream` frames.
+
+use bytes::{Bytes, BytesMut};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::told::{self, CompletePayload, SEPARATOR, Told, ToolUse};
+use super::words;
+use crate::chat::event::AgentEvent;
+use crate::dialect::{Encoder, frame};
+
+/// The one event name. What a frame is says its `type`.
+const EVENT: &str = "message";
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Frame<'a> {
+    Status { message: &'a str },
+    TextDelta { text: &'a str },
+    ToolStart { tool: &'a str, input: &'a Value, tool_use_id: &'a str },
+    ToolProgress { tool: &'a str, stage: &'a str, message: &'a str, progress: f64, data: Option<&'a Value> },
+    ToolComplete { tool: &'a str, index: usize },
+    Complete { payload: CompletePayload<'a> },
+    Error { message: &'a str },
+    Cancelled,
+}
+
+pub(super) struct ChatStreamEncoder {
+    run: String,
+    number: Option<i64>,
+    has_started: bool,
+    /// The call that runs, with its arguments and how far it has come: calls run one after the other.
+    running: Option<(String, Value, f64)>,
+    told: Told,
+}
+
+impl ChatStreamEncoder {
+    pub(super) fn new(run: String, number: Option<i64>) -> Self {
+        Self { run, number, has_started: false, running: None, told: Told::default() }
+    }
+
+    fn running(&self, call: &str) -> Option<&(String, Value, f64)> {
+        self.running.as_ref().filter(|(id, ..)| id == call)
+    }
+}
+
+/// See [`super::refusal`].
+pub(super) fn refusal(message: &str) -> Bytes {
+    let mut out = BytesMut::new();
+    write(&mut out, None, &Frame::Error { message });
+    out.freeze()
+}
+
+fn write(out: &mut BytesMut, id: Option<u64>, frame: &Frame<'_>) {
+    frame::write(out, id, EVENT, frame);
+}
+
+impl Encoder for ChatStreamEncoder {
+    fn opened(&mut self, out: &mut BytesMut) {
+        write(out, None, &Frame::Status { message: words::THINKING });
+    }
+
+    fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
+        match event {
+            AgentEvent::TurnStarted { .. } => {
+                if !std::mem::replace(&mut self.has_started, true) {
+                    write(out, id, &Frame::Status { message: words::STARTING });
+                }
+            }
+            AgentEvent::TextDelta { text } => {
+                self.told.text(text);
+                write(out, id, &Frame::TextDelta { text });
+            }
+            AgentEvent::ThinkingDelta { .. } | AgentEvent::ToolCallStarted { .. } => {}
+            AgentEvent::ToolCallReady { id: call, name, input } => {
+                let input = told::input(input);
+                write(out, id, &Frame::ToolStart { tool: name, input: &input, tool_use_id: call });
+                self.running = Some((call.clone(), input, 0.0));
+            }
+            AgentEvent::ToolProgress { id: call, name, progress } => {
+                // A frame always has a number: where nobody knows, it is the last one that was known.
+                let known = self.running(call).map_or(0.0, |(_, _, known)| *known);
+                let fraction = progress.fraction.filter(|fraction| fraction.is_finite());
+                let fraction = fraction.map_or(known, |fraction| fraction.clamp(0.0, 1.0));
+                if let Some((running, _, known)) = &mut self.running
+                    && running == call
+                {
+                    *known = fraction;
+                }
+                let frame = Frame::ToolProgress {
+                    tool: name,
+                    stage: &progress.stage,
+                    message: &progress.message,
+                    progress: fraction,
+                    data: progress.data.as_ref(),
+                };
+                write(out, id, &frame);
+            }
+            AgentEvent::ToolCallFinished { id: call, name, is_error: _, result } => {
+                let running = self.running.take().filter(|(running, ..)| running == call);
+                let input = running.map_or_else(|| Value::Object(serde_json::Map::new()), |(_, input, _)| input);
+                let used = ToolUse { tool_name: name.clone(), input, output: result.to_string() };
+                let (index, marker) = self.told.call(used);
+                write(out, None, &Frame::TextDelta { text: &marker });
+                write(out, id, &Frame::ToolComplete { tool: name, index });
+            }
+            AgentEvent::RoundEnded => {
+                self.told.round_end();
+                write(out, id, &Frame::TextDelta { text: SEPARATOR });
+            }
+            AgentEvent::Artifact(artifact) => self.told.artifact(artifact),
+            AgentEvent::Payload(payload) => self.told.payload(payload),
+            AgentEvent::Suggested(suggestions) => self.told.suggested(suggestions),
+            AgentEvent::Diagnosed(diagnosed) => self.told.diagnosed(Value::clone(diagnosed)),
+            AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => {
+                write(out, id, &Frame::Complete { payload: self.told.complete(&self.run, self.number) });
+            }
+            AgentEvent::Failed(failure) => write(out, id, &Frame::Error { message: &words::friendly(failure) }),
+            AgentEvent::Cancelled | AgentEvent::Interrupted => write(out, id, &Frame::Cancelled),
+        }
+    }
+
+    fn lost(&mut self, out: &mut BytesMut) {
+        write(out, None, &Frame::Error { message: words::LOST });
+    }
+
+    fn keep_alive(&mut self, out: &mut BytesMut) {
+        frame::write_comment(out, "ping");
+    }
+
+    /// These clients do not come back by themselves, and wait for a last frame.
+    fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
+        frame::write_comment(out, "draining");
+        if come_back_ms.is_some() {
+            write(out, None, &Frame::Error { message: words::ELSEWHERE });
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The `chat-stream` dialect: `POST /api/chat/stream` of page assistants whose conversations have whole numbers
+//! (`docs/protocol/chat-stream.md`). Every frame is called `message`, and its JSON says what it is.
+//!
+//! Its clients see the inputs and results of tools, and learn the whole answer once more with the last frame.
+
+mod diagnostics;
+mod encoder;
+mod note;
+mod request;
+mod told;
+mod words;
+
+use super::{Encoder, RunIds};
+
+pub use request::{Asked, Refused, What, Wrong};
+pub use told::{Extras, Told, ToolUse, input};
+
+/// The protocol, with the limits of its request fields.
+#[derive(Debug, Clone, Copy)]
+pub struct ChatStream {
+    /// The longest `message`, in bytes; 0 means no limit.
+    pub max_message_bytes: usize,
+    /// The largest `context`, and the largest `action_metadata`, in bytes of JSON; 0 means no limit.
+    pub max_context_bytes: usize,
+}
+
+impl ChatStream {
+    /// What a request body asks for.
+    ///
+    /// # Errors
+    /// What is wrong with the body, in words for its sender.
+    pub fn decode(&self, body: &[u8]) -> Result<Asked, Refused> {
+        request::decode(self, body)
+    }
+
+    /// A fresh encoder for a run of the conversation with that number; `None` where it could not be given one.
+    pub fn encoder(&self, of: &RunIds, number: Option<i64>) -> Box<dyn Encoder> {
+        Box::new(encoder::ChatStreamEncoder::new(of.run.to_string(), number))
+    }
+}
+
+/// A whole stream that says why nothing was begun: to these clients an HTTP error of some kinds means that their user
+/// has to sign in again.
+pub fn refusal(message: &str) -> bytes::Bytes {
+    encoder::refusal(message)
+}

@@ -1,0 +1,215 @@
+//! The request body of `POST /api/chat/stream`. What is wrong with it is told field by field, as clients of this protocol
+//! know it: where, what, and which kind of mistake.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::told::{APPROVE, REJECT};
+use super::{ChatStream, note};
+use crate::chat::approval::Decision;
+use crate::chat::ids::ApprovalId;
+use crate::chat::input::{Ask, Manner, Screen};
+use crate::dialect::json;
+
+/// The longest comment on a decision, in bytes.
+const COMMENT_BYTES: usize = 4096;
+
+/// What a message without words or action is for the model: some refuse an empty one.
+const EMPTY: &str = "(empty message)";
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// What is to be done.
+    pub what: What,
+    /// Where the user is.
+    pub screen: Screen,
+    /// The number of the conversation; `None` begins a new one.
+    pub number: Option<i64>,
+    /// How to run it.
+    pub manner: Manner,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A message is to be answered.
+    Answer(Ask),
+    /// A call that waits is decided.
+    Decide(ApprovalId, Decision),
+}
+
+/// A body that cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It has mistakes, all of them listed.
+    #[error("the body has mistakes")]
+    Mistakes(Vec<Wrong>),
+    /// A field is larger than its limit.
+    #[error("{field} is larger than {max_bytes} bytes")]
+    TooLarge {
+        /// The field.
+        field: &'static str,
+        /// Its limit.
+        max_bytes: usize,
+    },
+}
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// Where: `body`, `query` or `path`, then the fields from the outermost on.
+    pub at: Vec<&'static str>,
+    /// What is wrong.
+    pub message: String,
+    /// Which kind of mistake it is.
+    pub kind: &'static str,
+}
+
+impl Wrong {
+    /// A mistake at `at`.
+    pub fn new(at: impl Into<Vec<&'static str>>, kind: &'static str, message: impl Into<String>) -> Self {
+        Self { at: at.into(), message: message.into(), kind }
+    }
+}
+
+/// The body; unknown keys are ignored, `conversation_history` and `user_role` among them: what was said is what this
+/// server has kept, and who somebody is says their token.
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    context: Option<&'a RawValue>,
+    #[serde(borrow)]
+    interaction_type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    action_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    conversation_id: Option<&'a RawValue>,
+}
+
+/// What the user did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Interaction {
+    TextInput,
+    ValueSelected,
+    ActionExecuted,
+}
+
+/// `action_metadata`.
+#[derive(Deserialize)]
+struct Action {
+    action_identifier: String,
+    action_data: Option<Value>,
+}
+
+pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Asked, Refused> {
+    let not_json = |reason: String| Refused::Mistakes(vec![Wrong::new(["body"], "json_invalid", reason)]);
+    let text = json::object(body).map_err(|error| not_json(error.to_string()))?;
+    let body: Body<'_> = serde_json::from_str(text).map_err(|error| not_json(error.to_string()))?;
+    for (field, raw, max_bytes) in [
+        ("context", body.context, limits.max_context_bytes),
+        ("action_metadata", body.action_metadata, limits.max_context_bytes),
+    ] {
+        if raw.is_some_and(|raw| max_bytes != 0 && raw.get().len() > max_bytes) {
+            return Err(Refused::TooLarge { field, max_bytes });
+        }
+    }
+    let mut wrong = Vec::new();
+    let message: Option<String> = required(body.message, "message", ("string_type", "a string"), &mut wrong);
+    let context: Option<Map<String, Value>> = required(body.context, "context", ("dict_type", "an object"), &mut wrong);
+    let kinds = ("enum", "one of: text_input, value_selected, action_executed");
+    let interaction: Option<Interaction> = required(body.interaction_type, "interaction_type", kinds, &mut wrong);
+    let action: Option<Action> = optional(
+        body.action_metadata,
+        "action_metadata",
+        ("model_type", "an object with action_identifier, a string, and action_data"),
+        &mut wrong,
+    );
+    let number = optional(body.conversation_id, "conversation_id", ("int_type", "a whole number"), &mut wrong);
+    let (Some(message), Some(context), Some(interaction), true) = (message, context, interaction, wrong.is_empty())
+    else {
+        return Err(Refused::Mistakes(wrong));
+    };
+    if limits.max_message_bytes != 0 && message.len() > limits.max_message_bytes {
+        return Err(Refused::TooLarge { field: "message", max_bytes: limits.max_message_bytes });
+    }
+    let what = what(message, interaction, action)?;
+    let screen = screen(&context);
+    let manner = Manner { context: Some(context), ..Manner::default() };
+    Ok(Asked { what, screen, number, manner })
+}
+
+fn what(message: String, interaction: Interaction, action: Option<Action>) -> Result<What, Refused> {
+    let Some(Action { action_identifier, action_data }) = action else {
+        let text = if message.trim().is_empty() { EMPTY.to_owned() } else { message };
+        return Ok(What::Answer(Ask::message(text)));
+    };
+    let approve = action_identifier == APPROVE;
+    if interaction == Interaction::ActionExecuted && (approve || action_identifier == REJECT) {
+        let (id, comment) = decided(action_data.as_ref())?;
+        return Ok(What::Decide(id, Decision { approve, comment }));
+    }
+    let note = note::action(&action_identifier, action_data.as_ref().filter(|data| !data.is_null()));
+    Ok(What::Answer(Ask::Message { text: message, note: Some(note) }))
+}
+
+/// Which call is decided, and why, from `action_data`.
+fn decided(data: Option<&Value>) -> Result<(ApprovalId, Option<String>), Refused> {
+    const AT: [&str; 3] = ["body", "action_metadata", "action_data"];
+    let text = |name: &str| data.and_then(|data| data.get(name)).and_then(Value::as_str);
+    let refuse = |kind, message: String| Err(Refused::Mistakes(vec![Wrong::new(AT, kind, message)]));
+    let Some(id) = text("approval_id").and_then(|id| ApprovalId::parse(id).ok()) else {
+        return refuse("value_error", "approval_id must be the id of a call that waits for approval".to_owned());
+    };
+    let comment = text("comment").map(str::trim).filter(|comment| !comment.is_empty());
+    if comment.is_some_and(|comment| comment.len() > COMMENT_BYTES) {
+        return refuse("string_too_long", format!("comment is longer than {COMMENT_BYTES} bytes"));
+    }
+    Ok((id, comment.map(str::to_owned)))
+}
+
+fn screen(context: &Map<String, Value>) -> Screen {
+    let name = |key: &str| context.get(key).and_then(Value::as_str).filter(|name| !name.is_empty()).map(str::to_owned);
+    Screen::Page { page: name("current_page"), tab: name("active_tab"), subtab: name("active_subtab") }
+}
+
+/// The value of a field that has to be there; `expected` is a kind of mistake and what must be there instead.
+fn required<'a, T: Deserialize<'a>>(
+    raw: Option<&'a RawValue>,
+    field: &'static str,
+    expected: (&'static str, &str),
+    wrong: &mut Vec<Wrong>,
+) -> Option<T> {
+    if raw.is_none() {
+        wrong.push(Wrong::new(["body", field], "missing", "Field required"));
+    }
+    read(raw?, field, expected, wrong)
+}
+
+/// The value of a field that may be left out or `null`.
+fn optional<'a, T: Deserialize<'a>>(
+    raw: Option<&'a RawValue>,
+    field: &'static str,
+    expected: (&'static str, &str),
+    wrong: &mut Vec<Wrong>,
+) -> Option<T> {
+    read(raw?, field, expected, wrong)
+}
+
+fn read<'a, T: Deserialize<'a>>(
+    raw: &'a RawValue,
+    field: &'static str,
+    (kind, expected): (&'static str, &str),
+    wrong: &mut Vec<Wrong>,
+) -> Option<T> {
+    // A list would pass for an object's fields in their order, and none of the fields is a list.
+    let value = Some(raw.get()).filter(|text| !text.starts_with('[')).and_then(|text| serde_json::from_str(text).ok());
+    if value.is_none() {
+        wrong.push(Wrong::new(["body", field], kind, format!("Input should be {expected}")));
+    }
+    value
+}

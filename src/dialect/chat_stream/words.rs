@@ -1,0 +1,38 @@
+//! How failures are told to users who know nothing of model services.
+
+use std::borrow::Cow;
+
+use crate::chat::event::Failure;
+
+/// What these clients show while nothing has been said yet.
+pub(super) const THINKING: &str = "Thinking...";
+
+/// The same once the loop has the run.
+pub(super) const STARTING: &str = "Starting to work on it...";
+
+/// A reader who missed events.
+pub(super) const LOST: &str = "Part of this answer did not arrive. Please reload the chat to see all of it.";
+
+/// A reader whose run goes on without this server.
+pub(super) const ELSEWHERE: &str = "The connection has to be made anew. Please reload the chat to see the answer.";
+
+/// The sentence about `failure`. What is not listed here has words for users already.
+pub fn friendly(failure: &Failure) -> Cow<'_, str> {
+    let told = match &*failure.code {
+        "provider_quota_exceeded" => {
+            "The AI service's credit is used up, so no answer can be given. Please contact your administrator."
+        }
+        "provider_rate_limited" => {
+            "The AI service is receiving too many requests right now (rate limit). Please try again in a moment."
+        }
+        "provider_unauthorized" => {
+            "The AI service did not accept this server's authentication. Please contact your administrator."
+        }
+        "provider_timeout" | "run_timeout" => "The request took too long (timeout). Please try again.",
+        "provider_unavailable" | "provider_truncated" => {
+            "The connection to the AI service failed. Please try again in a moment."
+        }
+        _ => return Cow::Borrowed(failure.message.strip_prefix("LLM provider error: ").unwrap_or(&failure.message)),
+    };
+    Cow::Borrowed(told)
+}

@@ -1,0 +1,142 @@
+//! `GET /api/chats` and what is below it: a user's chats, and those of all users of a tenant for its administrators.
+
+use axum::Json;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use super::refusal;
+use super::views::{AdminChatBody, AdminListBody, ChatBody, ListBody};
+use crate::agent::ports::chats::Chats;
+use crate::chat::caller::Caller;
+use crate::chat::input::Screen;
+use crate::dialect::chat_stream::Wrong;
+use crate::http::Services;
+use crate::http::auth::Authenticated;
+use crate::http::problem::Problem;
+
+/// The role that sees all chats of its tenant.
+const ADMIN: &str = "platform_admin";
+
+/// Chats of a list where the request does not say.
+const DEFAULT_LIMIT: u32 = 50;
+
+/// Chats of a user's list at most.
+const MAX_LIMIT: u32 = 100;
+
+/// Chats of an administrator's list at most.
+const MAX_ADMIN_LIMIT: u32 = 200;
+
+/// Which part of which chats. Numbers are read by hand, so that what is wrong with them is told like everything else.
+#[derive(Deserialize)]
+pub(in crate::http) struct Part {
+    app: Option<String>,
+    user_id: Option<String>,
+    limit: Option<String>,
+    offset: Option<String>,
+}
+
+/// A path's chat, as far as the path tells.
+type ChatPath = Result<Path<String>, PathRejection>;
+
+/// 200 with the caller's chats of one application, newest change first: that of the pages without a profile of their own,
+/// where the request names none.
+pub(in crate::http) async fn list(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    part: Result<Query<Part>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let (part, limit, offset) = match read(part, MAX_LIMIT) {
+        Ok(read) => read,
+        Err(wrong) => return Ok(refusal::invalid(wrong)),
+    };
+    let of_any_page = || services.runs.app_at(&Screen::Page { page: None, tab: None, subtab: None });
+    let app = part.app.filter(|app| !app.is_empty()).or_else(of_any_page);
+    let of = Chats::Own { owner: &caller.owner, app: app.as_deref() };
+    let (chats, _) = services.chats.chats(of, limit, offset).await?;
+    Ok(Json(ListBody::of(chats)).into_response())
+}
+
+/// 200 with the chat and everything said in it; 404 for another's.
+pub(in crate::http) async fn get(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    number: ChatPath,
+) -> Result<Response, Problem> {
+    let number = match chat_number(number) {
+        Ok(number) => number,
+        Err(wrong) => return Ok(refusal::invalid(wrong)),
+    };
+    let of = Chats::Own { owner: &caller.owner, app: None };
+    let found = services.chats.chat(of, number).await?;
+    Ok(Json(ChatBody::of(found.ok_or_else(no_such_chat)?)).into_response())
+}
+
+/// 200 with the chats of the administrator's tenant, or of one of its users; 403 for everybody else.
+pub(in crate::http) async fn all(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    part: Result<Query<Part>, QueryRejection>,
+) -> Result<Response, Problem> {
+    administrator(&caller)?;
+    let (part, limit, offset) = match read(part, MAX_ADMIN_LIMIT) {
+        Ok(read) => read,
+        Err(wrong) => return Ok(refusal::invalid(wrong)),
+    };
+    let user = part.user_id.filter(|user| !user.is_empty());
+    let of = Chats::Tenant { tenant: &caller.owner.tenant, user: user.as_deref() };
+    let (chats, total) = services.chats.chats(of, limit, offset).await?;
+    Ok(Json(AdminListBody::of(chats, total, limit, offset)).into_response())
+}
+
+/// 200 with any chat of the administrator's tenant; 403 for everybody else.
+pub(in crate::http) async fn of_any(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    number: ChatPath,
+) -> Result<Response, Problem> {
+    administrator(&caller)?;
+    let number = match chat_number(number) {
+        Ok(number) => number,
+        Err(wrong) => return Ok(refusal::invalid(wrong)),
+    };
+    let of = Chats::Tenant { tenant: &caller.owner.tenant, user: None };
+    let found = services.chats.chat(of, number).await?;
+    Ok(Json(AdminChatBody::of(found.ok_or_else(no_such_chat)?)).into_response())
+}
+
+fn administrator(caller: &Caller) -> Result<(), Problem> {
+    match caller.has_role(ADMIN) {
+        true => Ok(()),
+        false => Err(Problem::forbidden(format!("this needs the role {ADMIN}"))),
+    }
+}
+
+fn no_such_chat() -> Problem {
+    Problem::not_found("Chat not found")
+}
+
+fn chat_number(path: ChatPath) -> Result<i64, Vec<Wrong>> {
+    let wrong = || vec![Wrong::new(["path", "chat_id"], "int_parsing", "Input should be a whole number")];
+    path.ok().and_then(|Path(text)| text.parse().ok()).ok_or_else(wrong)
+}
+
+fn read(part: Result<Query<Part>, QueryRejection>, most: u32) -> Result<(Part, u32, u32), Vec<Wrong>> {
+    let Ok(Query(part)) = part else {
+        return Err(vec![Wrong::new(["query"], "value_error", "Each parameter may be given once")]);
+    };
+    let mut wrong = Vec::new();
+    let mut number = |name, text: Option<&str>, default: u32, from: u32, most: u32| {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return default };
+        let number = text.parse().ok().filter(|number| (from..=most).contains(number));
+        number.unwrap_or_else(|| {
+            let message = format!("Input should be a whole number from {from} to {most}");
+            wrong.push(Wrong::new(["query", name], "int_parsing", message));
+            default
+        })
+    };
+    let limit = number("limit", part.limit.as_deref(), DEFAULT_LIMIT, 1, most);
+    let offset = number("offset", part.offset.as_deref(), 0, 0, u32::MAX);
+    if wrong.is_empty() { Ok((part, limit, offset)) } else { Err(wrong) }
+}

@@ -1,0 +1,94 @@
+//! `/api/chat/stream` and `/api/chats`: the routes of page assistants (`docs/protocol/chat-stream.md`). Errors have bodies
+//! of their own here ([`refusal`]).
+
+mod chats;
+pub(super) mod refusal;
+mod views;
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+
+pub(super) use chats::{all, get, list, of_any};
+
+use super::Services;
+use super::auth::Authenticated;
+use super::chat::{of, readable, request, shown};
+use super::problem::Problem;
+use super::request_id::RequestId;
+use super::sse::{self, View};
+use crate::chat::caller::Owner;
+use crate::chat::causes::Causes;
+use crate::chat::input::{RunInput, Screen};
+use crate::dialect::chat_stream::{Asked, What, Wrong};
+use crate::runs::{Attached, StartError};
+
+/// Silence on a stream before a comment is sent: these clients are promised one each second.
+const PING: Duration = Duration::from_millis(900);
+
+/// Starts a run, or decides a call that waits, and streams it.
+pub(super) async fn post(
+    State(services): State<Services>,
+    Extension(request_id): Extension<RequestId>,
+    Authenticated(caller): Authenticated,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let body = readable(&headers, body)?;
+    let Asked { what, screen, number, manner } = match services.chat_stream.decode(&body) {
+        Ok(asked) => asked,
+        Err(refused) => return Ok(refusal::refused(refused)),
+    };
+    let request = request(request_id, &headers, "chat-stream", &body)?;
+    let owner = caller.owner.clone();
+    let started = match what {
+        What::Answer(ask) => {
+            let conversation = match number {
+                Some(number) => services.chats.numbered(&owner, number).await?,
+                None => None,
+            };
+            let input = RunInput { ask, screen: screen.clone(), conversation, parent: None, manner };
+            services.runs.start(caller, input, request).await
+        }
+        What::Decide(..) => return Ok(told("This server cannot decide calls that wait yet.")),
+    };
+    match started {
+        Ok(attached) => Ok(stream(&services, &owner, &screen, attached).await),
+        Err(StartError::UnknownContextType(_)) => {
+            let at = ["body", "context", "current_page"];
+            Ok(refusal::invalid(vec![Wrong::new(at, "value_error", "No assistant is configured for this page")]))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The run's events. One whose conversation could not be given its number is shown all the same: its client then begins
+/// another one with its next message.
+async fn stream(services: &Services, owner: &Owner, screen: &Screen, attached: Attached) -> Response {
+    let app = services.runs.app_at(screen).unwrap_or_default();
+    let number = match services.chats.number(owner, &attached.conversation, &app).await {
+        Ok(number) => Some(number),
+        Err(error) => {
+            tracing::error!(error = %Causes(&error), conversation.id = %attached.conversation, "chat not numbered");
+            None
+        }
+    };
+    let view = View {
+        encoder: services.chat_stream.encoder(&of(&attached), number),
+        // These clients never come back to a stream.
+        numbered: false,
+        keep_alive: Some(services.keep_alive.map_or(PING, |silence| silence.min(PING))),
+        draining: services.runs.draining().clone(),
+    };
+    shown(attached, view)
+}
+
+/// A stream that says why nothing was begun.
+fn told(message: &str) -> Response {
+    (sse::HEADERS, crate::dialect::chat_stream::refusal(message)).into_response()
+}

@@ -1,0 +1,267 @@
+//! What chats look like in JSON bodies. A chat that is read again shows what its streams have shown.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::agent::ports::chats::{ChatHead, ChatRun, ChatView};
+use crate::chat::answer::Said;
+use crate::chat::message::Message;
+use crate::chat::run::RunState;
+use crate::chat::tool::ToolResult;
+use crate::dialect::chat_stream::{Told, ToolUse, input};
+use crate::http::views::time;
+
+/// 50 characters of a first message are a title.
+const TITLE_CHARS: usize = 50;
+
+/// A list of chats.
+#[derive(Serialize)]
+pub(super) struct ListBody {
+    chats: Vec<HeadBody>,
+}
+
+impl ListBody {
+    pub(super) fn of(chats: Vec<ChatHead>) -> Self {
+        Self { chats: chats.into_iter().map(|chat| HeadBody::of(&chat)).collect() }
+    }
+}
+
+#[derive(Serialize)]
+struct HeadBody {
+    id: i64,
+    title: String,
+    created_at: String,
+    updated_at: String,
+}
+
+impl HeadBody {
+    fn of(chat: &ChatHead) -> Self {
+        Self {
+            id: chat.number,
+            title: title(&chat.title),
+            created_at: time(chat.created_at_ms),
+            updated_at: time(chat.updated_at_ms),
+        }
+    }
+}
+
+/// A list of chats of several users.
+#[derive(Serialize)]
+pub(super) struct AdminListBody {
+    chats: Vec<AdminHeadBody>,
+    total: u64,
+    limit: u32,
+    offset: u32,
+}
+
+impl AdminListBody {
+    pub(super) fn of(chats: Vec<ChatHead>, total: u64, limit: u32, offset: u32) -> Self {
+        Self { chats: chats.iter().map(AdminHeadBody::of).collect(), total, limit, offset }
+    }
+}
+
+#[derive(Serialize)]
+struct AdminHeadBody {
+    #[serde(flatten)]
+    head: HeadBody,
+    #[serde(flatten)]
+    user: UserBody,
+    message_count: u64,
+}
+
+impl AdminHeadBody {
+    fn of(chat: &ChatHead) -> Self {
+        Self { head: HeadBody::of(chat), user: UserBody::of(chat), message_count: chat.message_count }
+    }
+}
+
+/// Whose chat. Of users only the name in their token is kept.
+#[derive(Serialize)]
+struct UserBody {
+    user_id: String,
+    user_email: Option<String>,
+    user_name: String,
+}
+
+impl UserBody {
+    fn of(chat: &ChatHead) -> Self {
+        let user = &chat.owner.user;
+        let email = Some(user.clone()).filter(|user| user.contains('@'));
+        Self { user_id: user.clone(), user_email: email, user_name: user.clone() }
+    }
+}
+
+/// A chat.
+#[derive(Serialize)]
+pub(super) struct ChatBody {
+    #[serde(flatten)]
+    head: HeadBody,
+    messages: Vec<MessageBody>,
+}
+
+impl ChatBody {
+    pub(super) fn of(chat: ChatView) -> Self {
+        Self { head: HeadBody::of(&chat.head), messages: messages(&chat) }
+    }
+}
+
+/// Another user's chat.
+#[derive(Serialize)]
+pub(super) struct AdminChatBody {
+    #[serde(flatten)]
+    head: AdminHeadBody,
+    messages: Vec<MessageBody>,
+}
+
+impl AdminChatBody {
+    pub(super) fn of(chat: ChatView) -> Self {
+        Self { head: AdminHeadBody::of(&chat.head), messages: messages(&chat) }
+    }
+}
+
+#[derive(Serialize)]
+struct MessageBody {
+    id: i64,
+    role: &'static str,
+    content: String,
+    context: Option<Map<String, Value>>,
+    extras: Option<Value>,
+    created_at: String,
+}
+
+/// A run has two messages at most: the user's, and what was said to it.
+fn messages(chat: &ChatView) -> Vec<MessageBody> {
+    chat.runs.iter().flat_map(|run| [asked(run), answered(run, chat.head.number)]).flatten().collect()
+}
+
+fn asked(run: &ChatRun) -> Option<MessageBody> {
+    let Some(Message::User(asked)) = run.messages.first() else { return None };
+    Some(MessageBody {
+        id: run.run_seq.saturating_mul(2),
+        role: "user",
+        content: asked.text.clone(),
+        context: run.context.clone(),
+        extras: None,
+        created_at: time(run.started_at_ms),
+    })
+}
+
+/// `None` while the run lives: what it will have said is in its stream.
+fn answered(run: &ChatRun, number: i64) -> Option<MessageBody> {
+    let outcome = match run.state {
+        RunState::Queued | RunState::Running => return None,
+        RunState::Completed | RunState::AwaitingApproval => None,
+        RunState::Failed => Some("error"),
+        RunState::Cancelled | RunState::Interrupted => Some("cancelled"),
+    };
+    let told = told(run);
+    let trace = format!("{number}.{}", run.run_seq);
+    Some(MessageBody {
+        id: run.run_seq.saturating_mul(2).saturating_add(1),
+        role: "assistant",
+        content: told.message().to_owned(),
+        context: None,
+        extras: told.extras(&trace, run.error.as_ref(), outcome).into_json(),
+        created_at: time(run.finished_at_ms.unwrap_or(run.started_at_ms)),
+    })
+}
+
+fn told(run: &ChatRun) -> Told {
+    let mut told = Told::default();
+    match &run.answer {
+        Some(answer) => {
+            let mut uses = rounds(&run.messages).into_iter().flat_map(|(_, uses)| uses);
+            for said in &answer.said {
+                match said {
+                    Said::Text(text) => told.text(text),
+                    Said::Call(_) => {
+                        if let Some(used) = uses.next() {
+                            told.call(used);
+                        }
+                    }
+                    Said::RoundEnd => told.round_end(),
+                }
+            }
+            // Calls of a turn that was cut short have results that nobody was told.
+            uses.for_each(|used| told.silent_call(used));
+            told.suggested(&answer.suggestions);
+            if let Some(diagnosed) = &answer.diagnostics {
+                told.diagnosed(diagnosed.clone());
+            }
+        }
+        // A run that its process did not see to the end.
+        None => {
+            for (text, uses) in rounds(&run.messages) {
+                told.text(&text);
+                let has_called = !uses.is_empty();
+                for used in uses {
+                    told.call(used);
+                }
+                if has_called {
+                    told.round_end();
+                }
+            }
+        }
+    }
+    for payload in &run.payloads {
+        told.payload(payload);
+    }
+    told
+}
+
+/// What the model said and called, turn by turn.
+fn rounds(messages: &[Message]) -> Vec<(String, Vec<ToolUse>)> {
+    let mut rounds = Vec::new();
+    let mut ids: Vec<&str> = Vec::new();
+    for message in messages {
+        match message {
+            Message::User(_) => {}
+            Message::Assistant(said) => {
+                ids = said.calls().map(|call| call.id.as_str()).collect();
+                let uses = said.calls().map(|call| ToolUse {
+                    tool_name: call.name.clone(),
+                    input: input(&call.input),
+                    output: String::new(),
+                });
+                rounds.push((said.text(), uses.collect::<Vec<_>>()));
+            }
+            Message::ToolResults(results) => {
+                let Some((_, uses)) = rounds.last_mut() else { continue };
+                for (id, used) in ids.iter().zip(uses) {
+                    used.output = output(results, id);
+                }
+            }
+        }
+    }
+    rounds
+}
+
+fn output(results: &[ToolResult], id: &str) -> String {
+    let found = results.iter().find(|result| result.id.as_str() == id);
+    found.map(|result| result.content.clone()).unwrap_or_default()
+}
+
+fn title(text: &str) -> String {
+    match text.char_indices().nth(TITLE_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title;
+
+    #[test]
+    fn a_title_is_fifty_characters() {
+        let rows = [
+            ("Hello", "Hello".to_owned(), "a short one is whole"),
+            (&"ü".repeat(50), "ü".repeat(50), "50 characters fit"),
+            (&"ü".repeat(51), format!("{}...", "ü".repeat(50)), "characters are counted, not bytes"),
+            ("", String::new(), "nothing has no title"),
+        ];
+        for (text, expected, reason) in rows {
+            assert_eq!(title(text), expected, "{reason}");
+        }
+    }
+}

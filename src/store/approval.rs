@@ -1,0 +1,71 @@
+//! The rows of approvals: calls that wait for a person.
+
+use super::scope::original;
+use super::transcript::RecordError;
+use crate::agent::consent::call_digest;
+use crate::agent::ports::approvals::ApprovalView;
+use crate::chat::approval::{Approval, ApprovalState, Consent};
+use crate::chat::caller::Owner;
+use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
+use crate::chat::tool::{ToolCall, ToolInput};
+
+/// The columns of an [`ApprovalRow`] of the approval `a`.
+macro_rules! approval_columns {
+    () => {
+        "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.tool, a.arguments, a.digest, a.role, a.state,
+         a.created_at, a.expires_at"
+    };
+}
+pub(in crate::store) use approval_columns;
+
+/// An approval's row.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct ApprovalRow {
+    id: String,
+    tenant: String,
+    user_id: String,
+    conversation: String,
+    run_id: String,
+    tool: String,
+    arguments: String,
+    digest: String,
+    role: Option<String>,
+    state: String,
+    created_at: i64,
+    expires_at: i64,
+}
+
+impl ApprovalRow {
+    /// The approval of this row.
+    ///
+    /// # Errors
+    /// When something in it is not what we write.
+    pub(super) fn into_view(self) -> Result<ApprovalView, RecordError> {
+        let approval = Approval {
+            id: ApprovalId::parse(&self.id)?,
+            run: RunId::parse(&self.run_id)?,
+            conversation: ConversationId::parse(&self.conversation)?,
+            tool: original(&self.tool).into_owned(),
+            arguments: serde_json::from_str(&self.arguments).map_err(RecordError::json("waiting call"))?,
+            digest: self.digest,
+            consent: self.role.map_or(Consent::User, |role| Consent::Role(original(&role).into_owned())),
+            created_at_ms: self.created_at,
+            expires_at_ms: self.expires_at,
+        };
+        let owner =
+            Owner { tenant: original(&self.tenant).into_owned(), user: original(&self.user_id).into_owned() };
+        let state = ApprovalState::parse(&self.state).ok_or(RecordError::Approval)?;
+        Ok(ApprovalView { owner, approval, state })
+    }
+}
+
+/// The call that was let through, under an id of ours.
+///
+/// # Errors
+/// When it is not the one that was shown.
+pub(super) fn approved_call(approval: Approval) -> Result<ToolCall, RecordError> {
+    if call_digest(&approval.tool, &approval.arguments) != approval.digest {
+        return Err(RecordError::Digest);
+    }
+    Ok(ToolCall { id: ToolCallId::mint(), name: approval.tool, input: ToolInput::Object(approval.arguments) })
+}

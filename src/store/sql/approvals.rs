@@ -1,0 +1,235 @@
+//! Approvals in SQL: read by whoever may decide them, and what somebody with the role says to another one's. They are
+//! written with the end of their run, and taken with the beginning of the one that goes on (`runs/decided.rs`).
+
+use async_trait::async_trait;
+
+use super::{Connection, SqlStore};
+use crate::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
+use crate::agent::ports::store::StoreError;
+use crate::chat::approval::{ApprovalState, Decision};
+use crate::chat::caller::Caller;
+use crate::chat::ids::ApprovalId;
+use crate::chat::trail::{ApprovalVerdict, Happened};
+use crate::store::approval::{ApprovalRow, approval_columns};
+use crate::store::fault::{Fault, attempt};
+use crate::store::scope::{Scope, original, storable};
+use crate::store::trail::encode_entry;
+use crate::store::transcript::RecordError;
+
+/// How many waiting approvals are listed: the port's promise.
+const WAITING_LISTED: i64 = 100;
+
+/// Expired approvals that one tidying notes: each is an entry of a trail.
+const NOTED_AT_ONCE: i64 = 500;
+
+#[async_trait]
+impl ApprovalStore for SqlStore {
+    async fn waiting(&self, caller: &Caller) -> Result<Vec<ApprovalView>, StoreError> {
+        attempt("list approvals", self.try_waiting(caller)).await
+    }
+
+    async fn approval(&self, caller: &Caller, id: ApprovalId) -> Result<Option<ApprovalView>, StoreError> {
+        attempt("read an approval", self.try_approval(caller, id)).await
+    }
+
+    async fn grant(&self, caller: &Caller, id: ApprovalId, decision: &Decision) -> Result<ApprovalView, GrantError> {
+        match attempt("keep what was said to an approval", self.try_grant(caller, id, decision)).await? {
+            Grant::Kept(view) => Ok(*view),
+            Grant::NotFound => Err(GrantError::NotFound),
+            Grant::AlreadyDecided => Err(GrantError::AlreadyDecided),
+            Grant::Expired => Err(GrantError::Expired),
+        }
+    }
+}
+
+/// What became of somebody's say.
+enum Grant {
+    Kept(Box<ApprovalView>),
+    NotFound,
+    AlreadyDecided,
+    Expired,
+}
+
+impl SqlStore {
+    async fn try_waiting(&self, caller: &Caller) -> Result<Vec<ApprovalView>, Fault> {
+        let scope = Scope::from(&caller.owner);
+        let rows: Vec<ApprovalRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            approval_columns!(),
+            " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.decided_in IS NULL
+                 AND a.state IN ('pending', 'granted') AND a.expires_at > $4
+             UNION ALL
+             SELECT ",
+            approval_columns!(),
+            " FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.role",
+            is_one_of!("$3"),
+            " AND a.state = 'pending' AND a.expires_at > $4
+             ORDER BY created_at DESC, id DESC LIMIT $5",
+        ))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(roles(caller)?)
+        .bind(self.clock.now_ms())
+        .bind(WAITING_LISTED)
+        .fetch_all(self.readers())
+        .await?;
+        rows.into_iter().map(|row| Ok(row.into_view()?)).collect()
+    }
+
+    async fn try_approval(&self, caller: &Caller, id: ApprovalId) -> Result<Option<ApprovalView>, Fault> {
+        let scope = Scope::from(&caller.owner);
+        let row: Option<ApprovalRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            approval_columns!(),
+            " FROM approvals a WHERE a.tenant = $1 AND a.id = $2 AND (a.user_id = $3 OR a.role",
+            is_one_of!("$4"),
+            ")",
+        ))
+        .bind(&scope.tenant)
+        .bind(id.to_string())
+        .bind(&scope.user)
+        .bind(roles(caller)?)
+        .fetch_optional(self.readers())
+        .await?;
+        Ok(row.map(ApprovalRow::into_view).transpose()?)
+    }
+
+    async fn try_grant(&self, caller: &Caller, id: ApprovalId, decision: &Decision) -> Result<Grant, Fault> {
+        let scope = Scope::from(&caller.owner);
+        let now = self.clock.now_ms();
+        let comment = comment(decision)?;
+        let mut transaction = self.write().await?;
+        let row: Option<ApprovalRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            approval_columns!(),
+            " FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.id = $3 AND a.role",
+            is_one_of!("$4"),
+            for_update!(),
+        ))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(id.to_string())
+        .bind(roles(caller)?)
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(mut view) = row.map(ApprovalRow::into_view).transpose()? else { return Ok(Grant::NotFound) };
+        match view.state {
+            ApprovalState::Pending if view.approval.expires_at_ms <= now => return Ok(Grant::Expired),
+            ApprovalState::Pending => {}
+            ApprovalState::Granted | ApprovalState::Approved | ApprovalState::Rejected => {
+                return Ok(Grant::AlreadyDecided);
+            }
+        }
+        let (state, verdict) = match decision.approve {
+            true => (ApprovalState::Granted, ApprovalVerdict::Granted),
+            false => (ApprovalState::Rejected, ApprovalVerdict::Rejected),
+        };
+        sqlx::query(
+            "UPDATE approvals SET state = $1, decided_at = $2, decided_by = $3, comment = $4
+             WHERE tenant = $5 AND id = $6",
+        )
+        .bind(state.name())
+        .bind(now)
+        .bind(&scope.user)
+        .bind(comment)
+        .bind(&scope.tenant)
+        .bind(id.to_string())
+        .execute(&mut *transaction)
+        .await?;
+        let what = Happened::ApprovalDecided {
+            approval: id,
+            tool: view.approval.tool.clone(),
+            verdict,
+            by: Some(caller.owner.user.clone()),
+            comment: decision.comment.clone(),
+        };
+        let of = Scope::from(&view.owner);
+        tell(&mut transaction, (&of, view.approval.conversation.as_str()), now, &what).await?;
+        transaction.commit().await?;
+        view.state = state;
+        Ok(Grant::Kept(Box::new(view)))
+    }
+
+    /// Tells the trail of approvals whose time is over, and whether there may be more of them. Names no owner: it looks
+    /// at nothing but the time.
+    pub(super) async fn try_note_expired(&self) -> Result<bool, Fault> {
+        let now = self.clock.now_ms();
+        let mut transaction = self.write().await?;
+        let rows: Vec<(String, String, String, String, String)> = sqlx::query_as(concat!(
+            "UPDATE approvals SET expired = 1 WHERE id IN (
+                 SELECT id FROM approvals
+                 WHERE expired = 0 AND state IN ('pending', 'granted') AND expires_at <= $1 ORDER BY expires_at LIMIT $2",
+            skip_locked!(),
+            ") RETURNING tenant, user_id, conversation, id, tool",
+        ))
+        .bind(now)
+        .bind(NOTED_AT_ONCE)
+        .fetch_all(&mut *transaction)
+        .await?;
+        let is_more_left = rows.len() >= NOTED_AT_ONCE as usize;
+        for (tenant, user, conversation, id, tool) in rows {
+            let what = Happened::ApprovalDecided {
+                approval: ApprovalId::parse(&id).map_err(RecordError::from)?,
+                tool: original(&tool).into_owned(),
+                verdict: ApprovalVerdict::Expired,
+                by: None,
+                comment: None,
+            };
+            tell(&mut transaction, (&Scope { tenant, user }, &conversation), now, &what).await?;
+        }
+        transaction.commit().await?;
+        Ok(is_more_left)
+    }
+}
+
+/// All approvals of a conversation, oldest first.
+pub(super) async fn all_approvals(
+    connection: &mut Connection,
+    scope: &Scope,
+    conversation: &str,
+) -> Result<Vec<ApprovalView>, Fault> {
+    let rows: Vec<ApprovalRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        approval_columns!(),
+        " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 ORDER BY a.created_at, a.id",
+    ))
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(conversation)
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(|row| Ok(row.into_view()?)).collect()
+}
+
+/// The caller's roles as a JSON list, as the column holds them.
+fn roles(caller: &Caller) -> Result<String, RecordError> {
+    let roles: Vec<_> = caller.roles.iter().map(|role| storable(role)).collect();
+    serde_json::to_string(&roles).map_err(RecordError::json("list"))
+}
+
+/// A decision's comment as JSON text, which every database takes whatever is in it.
+pub(super) fn comment(decision: &Decision) -> Result<Option<String>, RecordError> {
+    decision.comment.as_ref().map(serde_json::to_string).transpose().map_err(RecordError::json("comment"))
+}
+
+/// Writes an entry that belongs to no run into the trail of a conversation that is there.
+pub(super) async fn tell(
+    connection: &mut Connection,
+    (scope, conversation): (&Scope, &str),
+    now: i64,
+    what: &Happened,
+) -> Result<(), Fault> {
+    sqlx::query(
+        "INSERT INTO trail (tenant, user_id, conversation, at, kind, body)
+         SELECT tenant, user_id, id, $4, $5, $6 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
+    )
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(conversation)
+    .bind(now)
+    .bind(what.kind())
+    .bind(encode_entry(what)?)
+    .execute(connection)
+    .await?;
+    Ok(())
+}

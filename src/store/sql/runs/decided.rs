@@ -1,0 +1,256 @@
+//! Calls that waited for a person: kept with the end of their run, decided with the beginning of the one that goes on,
+//! and the ends that nobody has told the model yet.
+//!
+//! **Invariant:** a decision is taken once, in the transaction that begins its run: whoever else decides the same waits
+//! for that conversation's row, and then finds it taken.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+
+use super::begin::NotBegun;
+use super::question::{Asked, Earlier, find, newest};
+use super::{Branch, Connection, Place, approvals};
+use crate::agent::ports::store::{BeginError, DECISION_ON_CALL};
+use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
+use crate::chat::ids::{ApprovalId, RunId};
+use crate::chat::message::UserMessage;
+use crate::chat::tool::ToolCall;
+use crate::chat::trail::{ApprovalVerdict, Happened};
+use crate::store::approval::{ApprovalRow, approval_columns, approved_call};
+use crate::store::fault::Fault;
+use crate::store::record::run_parent;
+use crate::store::scope::{original, storable};
+use crate::store::transcript::RecordError;
+
+/// How many ends one run tells; the next one tells the rest.
+const TOLD_AT_ONCE: i64 = 50;
+
+/// Takes the decision for the run `by`: what that run answers.
+pub(super) async fn take(
+    connection: &mut Connection,
+    place: &Place,
+    by: RunId,
+    (id, decision): (ApprovalId, &Decision),
+    now: i64,
+) -> Result<Asked, NotBegun> {
+    let row: Option<ApprovalRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        approval_columns!(),
+        " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND a.id = $4",
+        for_update!(),
+    ))
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(id.to_string())
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(row) = row else { return Err(NotBegun::Refused(BeginError::NoSuchApproval)) };
+    let view = row.into_view()?;
+    match view.state {
+        ApprovalState::Pending | ApprovalState::Granted => {}
+        ApprovalState::Approved | ApprovalState::Rejected => {
+            return Err(NotBegun::Refused(BeginError::AlreadyDecided));
+        }
+    }
+    let approval = view.approval;
+    if approval.expires_at_ms <= now {
+        return Err(NotBegun::Refused(BeginError::ApprovalExpired));
+    }
+    let (state, verdict) = match decision.approve {
+        true => (ApprovalState::Approved, ApprovalVerdict::Approved),
+        false => (ApprovalState::Rejected, ApprovalVerdict::Rejected),
+    };
+    sqlx::query(
+        "UPDATE approvals SET state = $1, decided_at = $2, comment = COALESCE($3, comment), decided_in = $4
+         WHERE tenant = $5 AND user_id = $6 AND id = $7",
+    )
+    .bind(state.name())
+    .bind(now)
+    .bind(approvals::comment(decision)?)
+    .bind(by.to_string())
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(id.to_string())
+    .execute(&mut *connection)
+    .await?;
+    let comment = decision.comment.clone();
+    let what = Happened::ApprovalDecided { approval: id, tool: approval.tool.clone(), verdict, by: None, comment };
+    approvals::tell(connection, (&place.scope, &place.conversation), now, &what).await?;
+
+    let run = find(connection, place, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
+    let parent = Some(Branch { run_seq: place_to_go_on(connection, place, &run).await?, seq: None });
+    Ok(Asked {
+        parent,
+        message: UserMessage::new(words(&approval.tool, decision)),
+        continues: Some(approval.run.to_string()),
+        context: context_of(connection, place, run.run_seq).await?,
+        call: decision.approve.then(|| approved_call(approval)).transpose()?,
+    })
+}
+
+/// The run after which the decision on a call of `run` is told: the newest one, where `run` is on its branch.
+async fn place_to_go_on(connection: &mut Connection, place: &Place, run: &Earlier) -> Result<i64, NotBegun> {
+    let Some(newest) = newest(connection, place).await? else { return Ok(run.run_seq) };
+    let on_branch: i64 = sqlx::query_scalar(concat!(
+        "WITH RECURSIVE path (run_seq, parent) AS (
+             SELECT r.run_seq, ",
+        run_parent!(),
+        " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4
+             UNION ALL
+             SELECT r.run_seq, ",
+        run_parent!(),
+        " FROM path JOIN runs r
+                 ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = path.parent
+             WHERE path.run_seq > $5)
+         SELECT COUNT(*) FROM path WHERE run_seq = $5",
+    ))
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(newest.run_seq)
+    .bind(run.run_seq)
+    .fetch_one(connection)
+    .await?;
+    Ok(if on_branch == 0 { run.run_seq } else { newest.run_seq })
+}
+
+/// What the model is told of the decision.
+fn words(tool: &str, decision: &Decision) -> String {
+    let mut text = match decision.approve {
+        true => format!(
+            "{DECISION_ON_CALL}the user approved the call of {tool}. It is made once, now, and its result follows; where no \
+             result follows it was not made."
+        ),
+        false => format!(
+            "{DECISION_ON_CALL}the user turned down the call of {tool}. It was not made; do not make it again unless they ask \
+             for it."
+        ),
+    };
+    add_comment(&mut text, "Their words", decision.comment.as_deref());
+    text.push(']');
+    text
+}
+
+/// Adds somebody's words on one line and in quotes: they are not ours.
+fn add_comment(text: &mut String, whose: &str, comment: Option<&str>) {
+    let words = comment.map(|comment| comment.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap_or_default();
+    if !words.is_empty() {
+        // Writing to a text does not fail.
+        let _ = write!(text, " {whose}: {}", Value::String(words));
+    }
+}
+
+/// The screen state that a run of the conversation was asked with.
+pub(super) async fn context_of(
+    connection: &mut Connection,
+    place: &Place,
+    run_seq: i64,
+) -> Result<Option<Map<String, Value>>, Fault> {
+    let text: Option<String> = sqlx::query_scalar(
+        "SELECT context FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(run_seq)
+    .fetch_one(connection)
+    .await?;
+    Ok(text.map(|text| serde_json::from_str(&text)).transpose().map_err(RecordError::json("context"))?)
+}
+
+/// The call that the run `by` has to make, where it began with an approval.
+pub(super) async fn call_of(connection: &mut Connection, by: RunId) -> Result<Option<ToolCall>, Fault> {
+    let row: Option<ApprovalRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        approval_columns!(),
+        " FROM approvals a WHERE a.decided_in = $1 AND a.state = 'approved'",
+    ))
+    .bind(by.to_string())
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(approved_call(row.into_view()?.approval)?))
+}
+
+/// The ends of waiting calls that the model has not been told, marked as told: those that somebody with a role turned
+/// down, and those that nobody decided in time. One bracketed line each.
+pub(super) async fn tell_ends(
+    connection: &mut Connection,
+    place: &Place,
+    run: RunId,
+    now: i64,
+) -> Result<Option<String>, Fault> {
+    let mut rows: Vec<(i64, String, String, String, Option<String>)> = sqlx::query_as(
+        "UPDATE approvals SET decided_in = $1
+         WHERE tenant = $2 AND user_id = $3 AND id IN (
+             SELECT id FROM approvals
+             WHERE tenant = $2 AND user_id = $3 AND conversation = $4 AND decided_in IS NULL
+                 AND (state = 'rejected' OR state IN ('pending', 'granted') AND expires_at <= $5)
+             ORDER BY created_at, id LIMIT $6)
+         RETURNING created_at, id, tool, state, comment",
+    )
+    .bind(run.to_string())
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(now)
+    .bind(TOLD_AT_ONCE)
+    .fetch_all(connection)
+    .await?;
+    // What an update returns comes in no promised order.
+    rows.sort_unstable();
+    let lines = rows.into_iter().map(|(_, _, tool, state, comment)| {
+        let tool = original(&tool);
+        let mut line = match ApprovalState::parse(&state) {
+            Some(ApprovalState::Rejected) => {
+                format!("{DECISION_ON_CALL}the call of {tool} was turned down by somebody who may, and was not made.")
+            }
+            Some(ApprovalState::Pending | ApprovalState::Granted | ApprovalState::Approved) | None => {
+                format!("{DECISION_ON_CALL}nobody decided the call of {tool} in time, and it was not made.")
+            }
+        };
+        let comment: Option<String> =
+            comment.map(|text| serde_json::from_str(&text)).transpose().map_err(RecordError::json("comment"))?;
+        add_comment(&mut line, "Their words", comment.as_deref());
+        line.push(']');
+        Ok(line)
+    });
+    let lines: Vec<String> = lines.collect::<Result<_, Fault>>()?;
+    Ok((!lines.is_empty()).then(|| lines.join("\n")))
+}
+
+/// Writes the calls with which a run ends.
+pub(super) async fn insert_approvals(
+    connection: &mut Connection,
+    place: &Place,
+    approvals: &[Approval],
+) -> Result<(), Fault> {
+    for approval in approvals {
+        let arguments = serde_json::to_string(&approval.arguments).map_err(RecordError::json("waiting call"))?;
+        let role = match &approval.consent {
+            Consent::Auto | Consent::User => None,
+            Consent::Role(role) => Some(storable(role)),
+        };
+        sqlx::query(
+            "INSERT INTO approvals (id, tenant, user_id, conversation, run_id, tool, arguments, digest, role, state,
+                 created_at, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11)",
+        )
+        .bind(approval.id.to_string())
+        .bind(&place.scope.tenant)
+        .bind(&place.scope.user)
+        .bind(&place.conversation)
+        .bind(approval.run.to_string())
+        .bind(storable(&approval.tool))
+        .bind(arguments)
+        .bind(&approval.digest)
+        .bind(role)
+        .bind(approval.created_at_ms)
+        .bind(approval.expires_at_ms)
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,338 @@
+//! What every store promises about calls that wait for somebody's approval.
+
+use futures::future::join_all;
+use serde_json::{Map, Value, json};
+use switchboard::agent::consent::call_digest;
+use switchboard::agent::ports::approvals::{ApprovalView, GrantError};
+use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RunEnd, RunStart, StoreError};
+use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision};
+use switchboard::chat::caller::{Bearer, Caller};
+use switchboard::chat::ids::{ApprovalId, RunId};
+use switchboard::chat::input::{Ask, Parent};
+use switchboard::chat::message::{Message, UserMessage};
+use switchboard::chat::run::RunState;
+use switchboard::chat::tool::{ToolCall, ToolInput};
+use switchboard::store::Store;
+
+use super::contract::{
+    Database, ManualClock, Room, answer, assert_same, complete, ended, running, said, tool_turn, user,
+};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// When the clock of a story stands at the beginning, as it does in all of them.
+const BEGIN_MS: i64 = 1_700_000_000_000;
+
+/// Somebody with these roles.
+fn caller(path: &str, roles: &[&str]) -> Caller {
+    let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+    Caller { owner: Room::at(path).owner, roles, bearer: Bearer::new("t") }
+}
+
+fn arguments() -> Map<String, Value> {
+    let value = json!({ "z": 1.10, "a": { "nul\u{0}": [true, null, -0.5e-7] }, "text": "ü \u{2028}" });
+    let Value::Object(arguments) = value else { unreachable!() };
+    arguments
+}
+
+/// A call that waits for an hour.
+fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
+    Approval {
+        id: ApprovalId::fresh(),
+        run,
+        conversation: room.conversation.clone(),
+        tool: "close_ticket".into(),
+        arguments: arguments(),
+        digest: call_digest("close_ticket", &arguments()),
+        consent,
+        created_at_ms: BEGIN_MS,
+        expires_at_ms: BEGIN_MS + HOUR_MS,
+    }
+}
+
+/// A run that ends with these calls, on a screen of its own.
+async fn asked(store: &dyn Store, room: &Room, consents: &[Consent]) -> (RunId, Vec<Approval>) {
+    let Value::Object(context) = json!({ "report": 7 }) else { unreachable!() };
+    let ask = Ask::message("Close it");
+    let new = NewRun { context: Some(&context), ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
+    let run = new.id;
+    running(store.begin_run(new).await.unwrap());
+    let approvals: Vec<_> = consents.iter().map(|consent| waiting(room, run, consent.clone())).collect();
+    let end = RunEnd { approvals: &approvals, ..ended(RunState::AwaitingApproval) };
+    store.finish_run(run, said(1, &tool_turn()), end).await.unwrap();
+    (run, approvals)
+}
+
+fn yes() -> Decision {
+    Decision { approve: true, comment: None }
+}
+
+fn no(comment: &str) -> Decision {
+    Decision { approve: false, comment: Some(comment.into()) }
+}
+
+async fn decide(
+    store: &dyn Store,
+    room: &Room,
+    approval: ApprovalId,
+    decision: &Decision,
+) -> Result<(RunId, RunStart), BeginError> {
+    let new = room.new_run(Question::Decided { approval, decision });
+    Ok((new.id, running(store.begin_run(new).await?)))
+}
+
+async fn state(store: &dyn Store, room: &Room, approval: &Approval) -> ApprovalState {
+    let caller = caller(&format!("{}/{}/c", room.owner.tenant, room.owner.user), &[]);
+    store.approval(&caller, approval.id).await.unwrap().unwrap().state
+}
+
+pub async fn a_call_that_waits_reads_back_exactly(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let ann = caller("acme/ann/c1", &[]);
+    let (run, approvals) = asked(&*store, &room, &[Consent::User, Consent::Role("chief".into())]).await;
+    assert_eq!(store.find_run(&room.owner, run).await.unwrap().unwrap().state, RunState::AwaitingApproval);
+    let view = |approval: &Approval| ApprovalView {
+        owner: room.owner.clone(),
+        approval: approval.clone(),
+        state: ApprovalState::Pending,
+    };
+    let mut expected: Vec<_> = approvals.iter().map(view).collect();
+    expected.sort_by_key(|view| std::cmp::Reverse(view.approval.id.to_string()));
+    assert_eq!(store.waiting(&ann).await.unwrap(), expected);
+    let store = database.open(ManualClock::new()).await;
+    for approval in &approvals {
+        assert_eq!(store.approval(&ann, approval.id).await.unwrap(), Some(view(approval)));
+    }
+}
+
+pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (run, approvals) = asked(&*store, &room, &[Consent::User]).await;
+    let (next, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+    let ToolCall { id, name, input } = start.call.unwrap();
+    assert!(id.is_minted());
+    assert_eq!((name.as_str(), input), ("close_ticket", ToolInput::Object(arguments())));
+    assert_eq!(start.context.map(Value::Object), Some(json!({ "report": 7 })));
+    let [calls, results] = tool_turn();
+    assert_eq!(start.history.len(), 3);
+    assert_same(&start.history[0], &user("Close it"));
+    assert_eq!(format!("{:?}", start.history[2]).len(), format!("{results:?}").len());
+    drop(calls);
+    let text = "[Decision on a waiting call: the user approved the call of close_ticket. It is made once, now, and its \
+                result follows; where no result follows it was not made.]";
+    assert_eq!(start.message, UserMessage::new(text));
+    let record = store.find_run(&room.owner, next).await.unwrap().unwrap();
+    assert_eq!(record.continues, Some(run));
+    assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Approved);
+    assert_eq!(store.waiting(&caller("acme/ann/c1", &[])).await.unwrap(), []);
+}
+
+pub async fn a_refusal_is_told_and_makes_no_call(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
+    let (run, start) = decide(&*store, &room, approvals[0].id, &no("not\n\"now\"]  \u{0}")).await.unwrap();
+    assert_eq!(start.call, None);
+    let text = "[Decision on a waiting call: the user turned down the call of close_ticket. It was not made; do not make it \
+                again unless they ask for it. Their words: \"not \\\"now\\\"] \\u0000\"]";
+    assert_eq!(start.message, UserMessage::new(text));
+    complete(&*store, run).await;
+    assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Rejected);
+    let seen = store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap();
+    let texts: Vec<_> = seen.messages.iter().map(|message| message.text.as_str()).collect();
+    assert_eq!(texts, ["Close it", "I look \u{2028} it up"], "a user does not see what the server says for them");
+    assert_eq!(seen.head.message_count, 2);
+    assert_eq!(room.told(&*store, "more").await, UserMessage::new("more"), "it is told once");
+}
+
+pub async fn a_decision_is_taken_once(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
+    let (run, _) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+    complete(&*store, run).await;
+    for decision in [yes(), no("late")] {
+        let again = decide(&*store, &room, approvals[0].id, &decision).await;
+        assert!(matches!(again, Err(BeginError::AlreadyDecided)), "{again:?}");
+    }
+}
+
+pub async fn of_many_decisions_at_once_one_is_taken(database: &impl Database) {
+    let (one, other) = (database.open(ManualClock::new()).await, database.open(ManualClock::new()).await);
+    for round in 0..3 {
+        let room = Room::at(&format!("acme/ann/c{round}"));
+        let (_, approvals) = asked(&*one, &room, &[Consent::User]).await;
+        let id = approvals[0].id;
+        let tries = join_all((0..8).map(|n| {
+            let (store, room) = (if n % 2 == 0 { one.clone() } else { other.clone() }, room.clone());
+            tokio::spawn(async move {
+                let decision = if n < 6 { yes() } else { no("no") };
+                let new = room.new_run(Question::Decided { approval: id, decision: &decision });
+                store.begin_run(NewRun { queue: Some(20), ..new }).await
+            })
+        }));
+        let tries: Vec<_> = tries.await.into_iter().map(Result::unwrap).collect();
+        assert_eq!(tries.iter().filter(|begun| begun.is_ok()).count(), 1, "{tries:?}");
+        let late = tries.iter().filter(|begun| matches!(begun, Err(BeginError::AlreadyDecided)));
+        assert_eq!(late.count(), 7, "{tries:?}");
+    }
+}
+
+pub async fn a_decision_that_does_not_begin_a_run_is_not_taken(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
+    let (other, _) = room.say(&*store, "meanwhile").await;
+    let busy = decide(&*store, &room, approvals[0].id, &yes()).await;
+    assert!(matches!(busy, Err(BeginError::Busy { running }) if running == other), "{busy:?}");
+    complete(&*store, other).await;
+    let (_, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+    assert!(start.call.is_some());
+    assert_eq!(start.history.len(), 4, "what was said meanwhile is before it");
+}
+
+pub async fn a_decision_that_waits_for_its_turn_has_its_call_then(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (_, approvals) = asked(&*store, &room, &[Consent::User, Consent::User]).await;
+    let (other, _) = room.say(&*store, "meanwhile").await;
+    let (yes, no) = (yes(), no("no"));
+    let mut queued = Vec::new();
+    for (approval, decision) in approvals.iter().zip([&yes, &no]) {
+        let new = room.new_run(Question::Decided { approval: approval.id, decision });
+        let begun = store.begin_run(NewRun { queue: Some(9), ..new }).await.unwrap();
+        assert!(matches!(begun, Begun::Queued), "{begun:?}");
+        queued.push(new.id);
+    }
+    complete(&*store, other).await;
+    let start = store.promote(queued[0], 0).await.unwrap().unwrap();
+    assert_eq!(start.call.map(|call| call.input), Some(ToolInput::Object(arguments())));
+    assert_eq!(start.context.map(Value::Object), Some(json!({ "report": 7 })));
+    complete(&*store, queued[0]).await;
+    let start = store.promote(queued[1], 0).await.unwrap().unwrap();
+    assert_eq!(start.call, None);
+}
+
+pub async fn what_has_expired_is_decided_no_more_and_the_model_is_told(database: &impl Database) {
+    let clock = ManualClock::new();
+    let store = database.open(clock.clone()).await;
+    let room = Room::at("acme/ann/c1");
+    let chief = caller("acme/zoe/c1", &["chief"]);
+    let (_, approvals) = asked(&*store, &room, &[Consent::Role("chief".into())]).await;
+    clock.advance_ms(HOUR_MS - 1);
+    assert_eq!(store.waiting(&chief).await.unwrap().len(), 1);
+    clock.advance_ms(1);
+    assert_eq!(store.waiting(&chief).await.unwrap(), []);
+    assert_eq!(store.waiting(&caller("acme/ann/c1", &[])).await.unwrap(), []);
+    let late = decide(&*store, &room, approvals[0].id, &yes()).await;
+    assert!(matches!(late, Err(BeginError::ApprovalExpired)), "{late:?}");
+    let late = store.grant(&chief, approvals[0].id, &yes()).await;
+    assert!(matches!(late, Err(GrantError::Expired)), "{late:?}");
+    let note = "[Decision on a waiting call: nobody decided the call of close_ticket in time, and it was not made.]";
+    let told = UserMessage { note: Some(note.into()), ..UserMessage::new("well?") };
+    assert_eq!(room.told(&*store, "well?").await, told);
+    assert_eq!(room.told(&*store, "and?").await, UserMessage::new("and?"));
+    store.tidy(None).await.unwrap();
+    store.tidy(None).await.unwrap();
+    let trail = database.ask("SELECT body FROM trail WHERE kind = 'approval_decided'").await;
+    let trail: Vec<Value> = trail.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
+    let id = approvals[0].id.to_string();
+    let entry =
+        json!({"approval_id": id, "tool": "close_ticket", "decision": "expired", "by": null, "comment": null});
+    assert_eq!(trail, [entry]);
+}
+
+pub async fn somebody_with_the_role_grants_or_refuses(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let chief = caller("acme/zoe/c1", &["other", "chief"]);
+    let role = || Consent::Role("chief".into());
+    let (_, approvals) = asked(&*store, &room, &[role(), role(), Consent::User]).await;
+    assert_eq!(store.waiting(&chief).await.unwrap().len(), 2);
+    let granted = store.grant(&chief, approvals[0].id, &yes()).await.unwrap();
+    assert_eq!(granted.state, ApprovalState::Granted);
+    let refused = store.grant(&chief, approvals[1].id, &no("too dear")).await.unwrap();
+    assert_eq!((refused.state, refused.owner), (ApprovalState::Rejected, room.owner.clone()));
+    for (approval, decision) in [(0, no("after all")), (1, yes())] {
+        let again = store.grant(&chief, approvals[approval].id, &decision).await;
+        assert!(matches!(again, Err(GrantError::AlreadyDecided)), "{again:?}");
+    }
+    assert_eq!(store.waiting(&chief).await.unwrap(), []);
+    let of_owner = store.waiting(&caller("acme/ann/c1", &[])).await.unwrap();
+    assert_eq!(of_owner.len(), 2, "the granted one waits for its owner, and the owner's own");
+    let refused = decide(&*store, &room, approvals[1].id, &yes()).await;
+    assert!(matches!(refused, Err(BeginError::AlreadyDecided)), "{refused:?}");
+
+    let (run, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+    assert!(start.call.is_some());
+    let note = "[Decision on a waiting call: the call of close_ticket was turned down by somebody who may, and was not made. \
+                Their words: \"too dear\"]";
+    assert_eq!(start.message.note.as_deref(), Some(note));
+    complete(&*store, run).await;
+    let trail = database.ask("SELECT body FROM trail WHERE kind = 'approval_decided' ORDER BY id").await;
+    let said: Vec<_> = trail.iter().map(|body| serde_json::from_str::<Value>(body).unwrap()).collect();
+    let said: Vec<_> = said.iter().map(|body| (body["decision"].as_str().unwrap(), &body["by"])).collect();
+    let zoe = json!("zoe");
+    assert_eq!(said, [("granted", &zoe), ("rejected", &zoe), ("approved", &Value::Null)]);
+}
+
+pub async fn whoever_may_not_decide_an_approval_does_not_see_it(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (_, approvals) = asked(&*store, &room, &[Consent::Role("chief".into()), Consent::User]).await;
+    let strangers = [
+        (caller("acme/bob/c1", &[]), "another user"),
+        (caller("acme/bob/c1", &["chie", "Chief", ""]), "with other roles"),
+        (caller("other/ann/c1", &["chief"]), "another tenant"),
+    ];
+    for (stranger, reason) in &strangers {
+        assert_eq!(store.waiting(stranger).await.unwrap(), [], "{reason}");
+        for approval in &approvals {
+            assert_eq!(store.approval(stranger, approval.id).await.unwrap(), None, "{reason}");
+            let granted = store.grant(stranger, approval.id, &yes()).await;
+            assert!(matches!(granted, Err(GrantError::NotFound)), "{reason}: {granted:?}");
+        }
+        let theirs = Room { owner: stranger.owner.clone(), conversation: room.conversation.clone() };
+        let decided = decide(&*store, &theirs, approvals[1].id, &yes()).await;
+        assert!(matches!(decided, Err(BeginError::NoSuchApproval)), "{reason}: {decided:?}");
+        assert_eq!(store.conversations(&theirs.owner, page()).await.unwrap().items, [], "{reason}: nothing began");
+    }
+    let chief = caller("acme/zoe/c1", &["chief"]);
+    let theirs = store.grant(&chief, approvals[1].id, &yes()).await;
+    assert!(matches!(theirs, Err(GrantError::NotFound)), "it asks for no role: {theirs:?}");
+    let own = store.grant(&caller("acme/ann/c1", &["chief"]), approvals[0].id, &yes()).await;
+    assert!(matches!(own, Err(GrantError::NotFound)), "an owner decides, and does not grant: {own:?}");
+    let elsewhere = decide(&*store, &Room::at("acme/ann/c2"), approvals[1].id, &yes()).await;
+    assert!(matches!(elsewhere, Err(BeginError::NoSuchApproval)), "{elsewhere:?}");
+}
+
+fn page() -> switchboard::agent::ports::conversations::Page {
+    switchboard::agent::ports::conversations::Page { limit: 10, cursor: None }
+}
+
+pub async fn a_call_that_was_changed_beside_us_is_not_made(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    for column in ["arguments = '{\"id\":8}'", "tool = 'delete_all'"] {
+        let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
+        database.ask(&format!("UPDATE approvals SET {column} RETURNING id")).await;
+        let damaged = decide(&*store, &room, approvals[0].id, &yes()).await;
+        assert!(matches!(damaged, Err(BeginError::Store(StoreError::Damaged(_)))), "{damaged:?}");
+        let (run, start) = decide(&*store, &room, approvals[0].id, &no("odd")).await.unwrap();
+        assert_eq!(start.call, None, "it can still be turned down");
+        complete(&*store, run).await;
+    }
+}
+
+pub async fn a_decision_on_another_branch_is_told_there(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
+    let (aside, _) = room.ask(&*store, &Ask::message("Something else"), Some(Parent::Root)).await.unwrap();
+    store.finish_run(aside, said(1, &[answer("Yes")]), ended(RunState::Completed)).await.unwrap();
+    let (_, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+    let first = start.history.first();
+    assert!(matches!(first, Some(Message::User(user)) if user.text == "Close it"), "{first:?}");
+}
