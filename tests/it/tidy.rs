@@ -21,7 +21,7 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
 ];
 
 /// Words that only these places may say in code.
-const ONLY_IN: [(&str, &[&str]); 13] = [
+const ONLY_IN: [(&str, &[&str]); 12] = [
     ("axum::", &["src/http/", "src/demo/backend/", "src/app/"]),
     ("sqlx::", &["src/store/"]),
     ("redis::", &["src/runs/log/"]),

@@ -124,10 +124,7 @@ async fn a_turn_calls_operations_of_the_petstore() {
 #[tokio::test]
 async fn parameters_of_every_kind_find_their_place() {
     let setup = Setup {
-        files: vec![
-            ("openapi/odd.toml", "document = \"odd.yaml\"\noperations = [\"*\"]\n"),
-            ("openapi/odd.yaml", ODD),
-        ],
+        files: vec![("openapi/odd.toml", "document = \"odd.yaml\"\noperations = [\"*\"]\n"), ("openapi/odd.yaml", ODD)],
         tools: vec!["things_replace"],
         profile: "",
         settings: Vec::new(),
@@ -160,9 +157,8 @@ async fn an_import_is_a_file_of_tools_that_does_the_same() {
     assert_eq!(printed.notes, left_out("multipart/form-data"));
     let newer = import(PETSTORE_31, &wanted).unwrap();
     assert_eq!(newer.notes, left_out("application/octet-stream"));
-    let names = |text: &str| {
-        text.lines().filter(|line| line.starts_with("name = ")).map(str::to_owned).collect::<Vec<_>>()
-    };
+    let names =
+        |text: &str| text.lines().filter(|line| line.starts_with("name = ")).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!((names(&newer.text), names(&newer.text).len()), (names(&printed.text), 18), "3.1 as YAML");
 
     let setup = Setup::of(&printed.text);
@@ -192,10 +188,10 @@ fn the_command_prints_tools_or_says_what_is_wrong() {
     folder.write("odd.yaml", ODD);
     folder.write("old.json", "{\"swagger\": \"2.0\"}");
     let ended = folder.run(&["import-openapi", "odd.yaml", "--base-path", "/v3"], &[]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (
-        0,
-        "DELETE /things/{thing-id} was left out: it needs the cookie \"session\"\n"
-    ));
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (0, "DELETE /things/{thing-id} was left out: it needs the cookie \"session\"\n")
+    );
     assert!(ended.stdout.contains("path = \"/v3/things/{thing-id}\"\n"), "{}", ended.stdout);
     let rows: [(&[&str], i32, &str); 4] = [
         (
