@@ -9,7 +9,8 @@ use super::rest::{Setup, answer};
 use crate::support::model::{Scripted, calls, says};
 use crate::support::upstream::{Answer, Request, Upstream};
 
-const PROMPT: &str = "Report: {% if data.report %}{{ data.report|fenced }}{% else %}none{% endif %} Sum: {{ data.sum }}";
+const PROMPT: &str =
+    "Report: {% if data.report %}{{ data.report|fenced }}{% else %}none{% endif %} Sum: {{ data.sum }}";
 
 const DATA: &str = r#"
 closing = ["mine.md"]

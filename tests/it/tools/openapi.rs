@@ -124,10 +124,7 @@ async fn a_turn_calls_operations_of_the_petstore() {
 #[tokio::test]
 async fn parameters_of_every_kind_find_their_place() {
     let setup = Setup {
-        files: vec![
-            ("openapi/odd.toml", "document = \"odd.yaml\"\noperations = [\"*\"]\n"),
-            ("openapi/odd.yaml", ODD),
-        ],
+        files: vec![("openapi/odd.toml", "document = \"odd.yaml\"\noperations = [\"*\"]\n"), ("openapi/odd.yaml", ODD)],
         tools: vec!["things_replace"],
         profile: "",
         settings: Vec::new(),
@@ -139,7 +136,7 @@ async fn parameters_of_every_kind_find_their_place() {
     });
     let ran = setup.calling(&[("c1", "things_replace", args)], |_| answer(&json!({"ok": 1}))).await;
     assert_eq!(ran.read, [Ok(json!({"ok": 1}))]);
-    let expected = "PUT /api/things/a%2Fb?limit=3&name=q&filter%5Ba%5D=1&ids=1%2C2&near=%7B%22x%22%3A1%7D";
+    let expected = "PUT /api/things/a%2Fb?limit=3&name=q&filter%5Ba%5D=1&ids=1%2C2&near=%7B%22x%22%3A+1%7D";
     assert_eq!(ran.lines(), [expected]);
     assert_eq!(ran.requests[0].json(), json!({"name": "n", "parent": {"name": "p"}, "note": null}));
     assert_eq!(ran.requests[0].header("x-trace"), Some("t"));
@@ -160,9 +157,8 @@ async fn an_import_is_a_file_of_tools_that_does_the_same() {
     assert_eq!(printed.notes, left_out("multipart/form-data"));
     let newer = import(PETSTORE_31, &wanted).unwrap();
     assert_eq!(newer.notes, left_out("application/octet-stream"));
-    let names = |text: &str| {
-        text.lines().filter(|line| line.starts_with("name = ")).map(str::to_owned).collect::<Vec<_>>()
-    };
+    let names =
+        |text: &str| text.lines().filter(|line| line.starts_with("name = ")).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!((names(&newer.text), names(&newer.text).len()), (names(&printed.text), 18), "3.1 as YAML");
 
     let setup = Setup::of(&printed.text);
@@ -192,10 +188,10 @@ fn the_command_prints_tools_or_says_what_is_wrong() {
     folder.write("odd.yaml", ODD);
     folder.write("old.json", "{\"swagger\": \"2.0\"}");
     let ended = folder.run(&["import-openapi", "odd.yaml", "--base-path", "/v3"], &[]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (
-        0,
-        "DELETE /things/{thing-id} was left out: it needs the cookie \"session\"\n"
-    ));
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (0, "DELETE /things/{thing-id} was left out: it needs the cookie \"session\"\n")
+    );
     assert!(ended.stdout.contains("path = \"/v3/things/{thing-id}\"\n"), "{}", ended.stdout);
     let rows: [(&[&str], i32, &str); 4] = [
         (

@@ -107,7 +107,8 @@ async fn a_name_becomes_an_id_of_the_callers_own_list() {
     let ran = setup(json!({})).calling(&calls, customers).await;
     let ok = Ok(json!({"ok": true}));
     let ambiguous = "customer \"smith\" fits several: Smith (2), SMITH (3); pass the id";
-    let unknown = "customer \"globex\" not found; the nearest are: \"Globex Corporation\", \"Acme\", \"SMITH\", \"Smith\"";
+    let unknown =
+        "customer \"globex\" not found; the nearest are: \"Globex Corporation\", \"Acme\", \"SMITH\", \"Smith\"";
     assert_eq!(
         ran.read,
         [

@@ -69,13 +69,21 @@ async fn the_last_frame_is_what_the_model_reads() {
         ("lines", frames("{\"stage\": \"a\"}\n{\"result\": [1]}"), Ok(json!([1])), "lines"),
         (
             "events",
-            Answer::ok("text/event-stream; charset=utf-8", ": hi\r\n\r\ndata: {\"stage\": \"a\"}\r\n\r\ndata: {\"result\": [1]}\r\n\r\n"),
+            Answer::ok(
+                "text/event-stream; charset=utf-8",
+                ": hi\r\n\r\ndata: {\"stage\": \"a\"}\r\n\r\ndata: {\"result\": [1]}\r\n\r\n",
+            ),
             Ok(json!([1])),
             "events",
         ),
         ("lines", Answer::ok("application/json", "{\n\"stage\": 1}"), Ok(json!({"stage": 1})), "a plain answer"),
         ("lines", frames("{\"error\": \"no luck\"}\n"), Err("no luck".to_owned()), "a failure"),
-        ("lines", frames("{\"stage\": \"a\"}\n"), Err("the backend's answer ended without a result".to_owned()), "no end"),
+        (
+            "lines",
+            frames("{\"stage\": \"a\"}\n"),
+            Err("the backend's answer ended without a result".to_owned()),
+            "no end",
+        ),
         ("lines", frames("nonsense\n"), Err("the backend's answer is not JSON".to_owned()), "no JSON"),
         (
             "lines",
