@@ -13,6 +13,7 @@
 mod ask;
 mod calls;
 pub mod consent;
+mod diagnosis;
 pub mod language;
 pub mod markers;
 pub mod menu;

@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use super::calls::Leave;
 use super::consent;
+use super::diagnosis::Diagnosis;
 use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
 use super::offer::Offer;
 use super::ports::clock::Clock;
@@ -146,6 +147,8 @@ impl Agent {
                 events,
             };
             let mut transcript = Transcript::new(run.id, start, &run.profile);
+            transcript.diagnosis = Diagnosis::of(&run.profile, &cx, &run.model, self.limits);
+            transcript.speech.keep_raw(transcript.diagnosis.is_some());
             let ended = turns.until_ended(&mut transcript, call, stop).await;
             turns.end_speech(&mut transcript);
             self.end(run.id, &mut transcript, ended, events, started).await;
@@ -181,6 +184,11 @@ impl Agent {
         }
         if let Some(suggestions) = transcript.speech.suggestions() {
             events.emit(AgentEvent::Suggested(suggestions));
+        }
+        if let Some(diagnosis) = transcript.diagnosis.take() {
+            let diagnosis = Arc::new(diagnosis.end(transcript, code_of(&event)));
+            transcript.speech.answer_mut().diagnostics = Some((*diagnosis).clone());
+            events.emit(AgentEvent::Diagnosed(diagnosis));
         }
         let mut error = failure_of(&event).cloned();
         transcript.note_end(self.clock.now_ms(), state, error.as_ref());
@@ -281,6 +289,9 @@ impl Turns<'_> {
         let (executor, embedder) = (&*self.agent.tools, self.agent.embedder.as_deref());
         let mut offer = Offer::of(self.profile, self.cx.caller, executor, embedder, &transcript.question()).await;
         let system = self.system_prompt(&offer).await;
+        if let Some(diagnosis) = &mut transcript.diagnosis {
+            diagnosis.asked(&system, offer.defs());
+        }
         let max_turns = self.profile.bounds.max_turns.unwrap_or(self.agent.limits.max_turns);
         let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
         let mut may_retry_language = self.profile.reply_language.is_some();
@@ -356,6 +367,9 @@ impl Turns<'_> {
     /// Asks the model once more, without tools, to answer with what it has.
     async fn last_words(&self, transcript: &mut Transcript, system: &SystemPrompt, offer: &Offer) -> Result<(), Ended> {
         transcript.push(Message::User(UserMessage::new(LAST_REQUEST)));
+        if let Some(diagnosis) = &mut transcript.diagnosis {
+            diagnosis.limit_reached();
+        }
         let turn = transcript.turn();
         self.emit(AgentEvent::TurnStarted { turn });
         let span = tracing::info_span!("agent.turn", turn);

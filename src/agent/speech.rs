@@ -10,19 +10,49 @@ use crate::chat::payload::{NewPayload, Payload, PayloadSource};
 /// 200 characters of a summary: one line.
 const SUMMARY_CHARS: usize = 200;
 
+/// 1 MiB of raw text is all that a diagnosis has room for.
+const RAW_BYTES: usize = 1024 * 1024;
+
+/// After 100 notes on markers no more are kept.
+const RAW_NOTES: usize = 100;
+
 /// A run's answer while it grows.
 pub(super) struct Speech {
     markers: Markers,
     answer: Answer,
+    /// What the model said before markers were taken out, and what was noted of them; where somebody wants to know.
+    raw: Option<Raw>,
+}
+
+/// What a model said, as it said it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Raw {
+    /// The text of all turns.
+    pub(super) text: String,
+    /// What was noted of its markers.
+    pub(super) notes: Vec<String>,
 }
 
 impl Speech {
     pub(super) fn new(profile: &Profile) -> Self {
-        Self { markers: Markers::of(profile), answer: Answer::default() }
+        Self { markers: Markers::of(profile), answer: Answer::default(), raw: None }
+    }
+
+    /// From now on keeps what the model says as it says it, or does not.
+    pub(super) fn keep_raw(&mut self, keep: bool) {
+        self.raw = keep.then(Raw::default);
+    }
+
+    /// What the model said as it said it; nothing where that was not kept.
+    pub(super) fn take_raw(&mut self) -> Raw {
+        self.raw.take().unwrap_or_default()
     }
 
     /// The text that can be shown now, possibly empty.
     pub(super) fn push(&mut self, text: String) -> String {
+        if let Some(raw) = self.raw.as_mut().filter(|raw| raw.text.len() < RAW_BYTES) {
+            raw.text.push_str(&text);
+        }
         let shown = self.markers.push(text);
         self.said(&shown);
         shown
@@ -31,8 +61,11 @@ impl Speech {
     /// Ends the text of a turn: what is to be shown of it besides, and the payloads that were in it.
     pub(super) fn close(&mut self) -> (String, Vec<NewPayload>) {
         let Closed { rest, found, notes } = self.markers.close();
-        for note in notes {
+        for note in &notes {
             tracing::debug!(note, "a marker in a model's text was left as it is");
+        }
+        if let Some(raw) = self.raw.as_mut().filter(|raw| raw.notes.len() < RAW_NOTES) {
+            raw.notes.extend(notes);
         }
         self.said(&rest);
         let mut payloads = Vec::new();

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::diagnosis::Diagnosis;
 use super::ports::store::{Commit, RunStart};
 use super::profile::Profile;
 use super::speech::Speech;
@@ -40,6 +41,8 @@ pub(super) struct Transcript {
     pub(super) used_ids: HashSet<String>,
     /// What its user is told.
     pub(super) speech: Speech,
+    /// How it is carried out, where its caller may see that.
+    pub(super) diagnosis: Option<Diagnosis>,
     /// Payloads that the store has not got yet.
     pub(super) payloads: Vec<Payload>,
     /// Calls that wait for somebody's decision.
@@ -82,6 +85,7 @@ impl Transcript {
             answered_by: None,
             used_ids,
             speech: Speech::new(profile),
+            diagnosis: None,
             payloads: Vec::new(),
             approvals: Vec::new(),
             open: Open::Nothing,
@@ -96,6 +100,11 @@ impl Transcript {
     /// The number of the turn that is open or comes next.
     pub(super) fn turn(&self) -> u32 {
         self.turns
+    }
+
+    /// What was said before this run.
+    pub(super) fn history(&self) -> &[Message] {
+        &self.messages[..self.own]
     }
 
     /// The newest words of the user.
@@ -132,6 +141,9 @@ impl Transcript {
 
     /// Notes what happened.
     pub(super) fn note(&mut self, at_ms: i64, what: Happened) {
+        if let Some(diagnosis) = &mut self.diagnosis {
+            diagnosis.happened(&what);
+        }
         self.trail.push(TrailEntry { at_ms, run: Some(self.run), what });
     }
 

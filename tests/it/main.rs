@@ -17,6 +17,8 @@ mod events;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
+mod profiles;
+#[cfg(test)]
 mod protocol;
 #[cfg(test)]
 mod providers;
