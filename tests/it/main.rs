@@ -19,6 +19,8 @@ mod events;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
+mod profiles;
+#[cfg(test)]
 mod protocol;
 #[cfg(test)]
 mod providers;

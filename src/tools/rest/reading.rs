@@ -53,3 +53,41 @@ impl Reading {
         Ok(ToolOutput { payload, ..ToolOutput::ok(content) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(projection: &str, text: Option<&str>, payload: Option<&str>) -> Reading {
+        let keep = |text: &str| Keep { kind: "articles".to_owned(), projection: Projection::parse(text).unwrap() };
+        Reading {
+            projection: Projection::parse(projection).unwrap(),
+            text: text.map(|text| Template::parse(text).unwrap()),
+            payload: payload.map(keep),
+        }
+    }
+
+    #[test]
+    fn the_model_reads_one_thing_and_the_client_gets_another() {
+        let answer = json!({"total": 2, "items": [{"id": 1}, {"id": 2}]});
+        let kept = |data: Value| Some(NewPayload { kind: "articles".to_owned(), data });
+        let rows = [
+            (reading("@", None, None), answer.to_string(), None, "all of it"),
+            (reading("items[].id", None, Some("@")), "[1,2]".to_owned(), kept(answer.clone()), "a part and all of it"),
+            (
+                reading("items[0]", Some("{{ args.q }}: {{ result.total }}, {{ projected.id }}"), Some("items")),
+                "x: 2, 1".to_owned(),
+                kept(json!([{"id": 1}, {"id": 2}])),
+                "words",
+            ),
+            (reading("nothing", None, Some("nothing")), "null".to_owned(), None, "nothing is no payload"),
+        ];
+        for (reading, content, payload, reason) in rows {
+            let values = Map::from_iter([("args".to_owned(), json!({"q": "x"}))]);
+            let output = reading.of(answer.clone(), Effect::Read, values).unwrap();
+            assert_eq!(output, ToolOutput { payload, ..ToolOutput::ok(content) }, "{reason}");
+        }
+        let done = reading("@", None, None).of(Value::Null, Effect::Write, Map::new());
+        assert_eq!(done, Ok(ToolOutput::ok("{\"done\":true}")), "a write that says nothing is done");
+    }
+}

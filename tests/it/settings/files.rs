@@ -11,7 +11,6 @@ const PROFILE: &str = r#"
 id = "helper"
 context_type = "helper"
 instructions = ["workflow/role.md", "helper.md"]
-context_preamble = "workflow/context.md"
 tools = ["list_my_alerts"]
 "#;
 
@@ -49,45 +48,51 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
 async fn a_broken_file_is_reported_by_its_path() {
     let with = |from: &str, to: &str| PROFILE.replace(from, to).into_bytes();
     let rows: [(&str, Vec<u8>, &[&str], &str); 18] = [
-        ("profiles/helper.toml", b"id = ".to_vec(), &["profiles/helper.toml: "], "no TOML"),
+        ("profiles/helper.toml", b"id = ".to_vec(), &["profiles/helper.toml:1: "], "no TOML"),
         ("profiles/helper.toml", b"\xff".to_vec(), &["profiles/helper.toml: cannot be read"], "no text"),
-        ("profiles/helper.toml", Vec::new(), &["profiles/helper.toml: missing field `id`"], "empty"),
+        (
+            "profiles/helper.toml",
+            Vec::new(),
+            &["profiles/helper.toml:1: id is missing", "profiles/helper.toml:1: context_type or page is missing"],
+            "empty",
+        ),
         (
             "profiles/helper.toml",
             with("helper.md", "workflow/context.md").into_iter().chain(*b"toolz = []").collect(),
-            &["profiles/helper.toml: unknown field `toolz`"],
+            &["profiles/helper.toml:6: toolz is not a known key"],
             "an unknown key",
         ),
         (
             "profiles/helper.toml",
             PROFILE.into(),
-            &["profiles/helper.toml: prompts/helper.md cannot be read"],
+            &["profiles/helper.toml:4: instructions prompts/helper.md cannot be read"],
             "a prompt that is not there",
         ),
         (
             "profiles/helper.toml",
             with("helper.md", "../../secret.md"),
-            &["profiles/helper.toml: prompts/../../secret.md cannot be read"],
+            &["profiles/helper.toml:4: instructions prompts/../../secret.md cannot be read"],
             "a prompt outside of the folder",
         ),
         (
             "profiles/helper.toml",
-            with("\"helper.md\"", "\"workflow/role.md\"").iter().copied().chain(*b"accepts = [\"fly\"]").collect(),
-            &["profiles/helper.toml: no tool fly can run"],
+            with("\"helper.md\"", "\"tables/role.md\"").iter().copied().chain(*b"accepts = [\"fly\"]").collect(),
+            &["profiles/helper.toml:6: accepts no tool \"fly\" can run"],
             "a tool that is not there",
         ),
         (
             "profiles/workflow2.toml",
             with("context_type = \"helper\"", "context_type = \"workflow\""),
             &[
-                "profiles/workflow2.toml: prompts/helper.md cannot be read",
-                "profiles/workflow2.toml: context_type \"workflow\" is already that of profiles/workflow.toml",
+                "profiles/workflow2.toml:4: instructions prompts/helper.md cannot be read",
+                "profiles/workflow2.toml:2: id \"helper\" has the context_type \"workflow\", which is already that of \
+                 profiles/workflow.toml",
             ],
             "a context type that is taken",
         ),
         (
             "profiles/workflow2.toml",
-            with("\"helper.md\"", "\"workflow/role.md\"").to_vec(),
+            with("\"helper.md\"", "\"tables/role.md\"").to_vec(),
             &[],
             "the file's name means nothing",
         ),
@@ -97,13 +102,13 @@ async fn a_broken_file_is_reported_by_its_path() {
                 .unwrap()
                 .replace("id = \"helper\"", "id = \"tables\"")
                 .into(),
-            &["profiles/tables.toml: id \"tables\" is already that of profiles/helper.toml"],
+            &["profiles/tables.toml:2: id \"tables\" is already that of profiles/helper.toml"],
             "an id that is taken",
         ),
         (
             "prompts/workflow/role.md",
             b"\xff\xfe".to_vec(),
-            &["profiles/workflow.toml: prompts/workflow/role.md cannot be read"],
+            &["profiles/workflow.toml:5: instructions prompts/workflow/role.md cannot be read"],
             "a prompt that is no text is not replaced by the built-in one",
         ),
         ("tools/workflow.json", b"[{]".to_vec(), &["tools/workflow.json: "], "no JSON"),
@@ -239,5 +244,5 @@ async fn mistakes_in_several_files_are_reported_at_once() {
     write(dir.path(), "demo/rules.json", "nothing");
     let found = file_problems(dir.path()).await;
     let paths: Vec<_> = found.iter().map(|line| line.split(':').next().unwrap()).collect();
-    assert_eq!(paths, ["demo", "tools/c.json", "profiles/a.toml", "profiles/b.toml"], "{found:#?}");
+    assert_eq!(paths, ["demo", "tools/c.json", "profiles/a.toml", "profiles/a.toml", "profiles/b.toml"], "{found:#?}");
 }

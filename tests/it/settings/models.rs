@@ -13,7 +13,6 @@ const PROFILE: &str = r#"
 id = "mine"
 context_type = "mine"
 instructions = ["workflow/role.md"]
-context_preamble = "workflow/context.md"
 tools = []
 "#;
 
@@ -130,21 +129,21 @@ async fn every_mistake_of_a_profiles_models_is_reported_with_its_file() {
     let providers = "there are gemini, claude, openai, ollama";
     let name = "must be such a name, or a list of them in order of trying";
     let expected = [
-        "model.temperature: must be a number from 0 to 2".to_owned(),
-        "model.max_tokens: must be a whole number of at least 1".to_owned(),
-        "model.effort: must be one of none, low, medium, high, max".to_owned(),
-        "model.top_p: is not a known setting".to_owned(),
-        format!("model.use: \"claud\" is not a provider; {providers}"),
-        format!("model.fallbacks: \"demo\" is not a provider; {providers}"),
-        "model.fallbacks: \"gemini:\" names no model".to_owned(),
-        "model.request.temperature: must be true or false".to_owned(),
-        "model.request.length: is not a known setting".to_owned(),
-        "model.request.models.a b: a name in requests is 1 to 64 of A-Z a-z 0-9 . _ : -".to_owned(),
-        format!("model.request.models.none: {name}"),
-        format!("model.request.models.seven: {name}"),
-        format!("model.request.models.who: \"groq\" is not a provider; {providers}"),
+        "11: model.temperature must be a number from 0 to 2".to_owned(),
+        format!("12: model.max_tokens must be a whole number from 1 to {}", u32::MAX),
+        "13: model.effort must be one of: none, low, medium, high, max".to_owned(),
+        format!("9: model.use \"claud\" is not a provider; {providers}"),
+        format!("10: model.fallbacks \"demo\" is not a provider; {providers}"),
+        "10: model.fallbacks \"gemini:\" names no model".to_owned(),
+        "14: model.top_p is not a known key".to_owned(),
+        "18: model.request.temperature must be true or false".to_owned(),
+        "17: model.request.models.a b a name in requests is 1 to 64 of A-Z a-z 0-9 . _ : -".to_owned(),
+        format!("17: model.request.models.none {name}"),
+        format!("17: model.request.models.seven {name}"),
+        format!("17: model.request.models.who \"groq\" is not a provider; {providers}"),
+        "19: model.request.length is not a known key".to_owned(),
     ];
-    assert_eq!(problems_of_files(&sources).await, expected.map(|line| format!("profiles/mine.toml: {line}")));
+    assert_eq!(problems_of_files(&sources).await, expected.map(|line| format!("profiles/mine.toml:{line}")));
 }
 
 #[tokio::test]
@@ -153,20 +152,20 @@ async fn each_thing_a_profile_cannot_have_is_named() {
     let refused = "is refused by version \"2026-10-21\" of the API, see llm.claude.version";
     type Row<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a [&'a str], &'a str);
     let rows: [Row<'_>; 14] = [
-        (&SETTINGS, "model = 7", &["model: must be a section"], "no section"),
+        (&SETTINGS, "model = 7", &["7: model must be a table"], "no section"),
         (
             &SETTINGS,
             "[model]\nuse = 7",
-            &["model.use: must be a name such as \"claude\" or \"claude:claude-haiku-4-5\""],
+            &["8: model.use must be a name such as \"claude\" or \"claude:claude-haiku-4-5\""],
             "no name",
         ),
-        (&SETTINGS, "[model]\nfallbacks = [7]", &["model.fallbacks: must be a list of such names"], "a list of others"),
-        (&SETTINGS, "[model]\nrequest = 7", &["model.request: must be a section"], "no section of requests"),
-        (&SETTINGS, "[model]\ntemperature = nan", &["model.temperature: must be a number from 0 to 2"], "no number"),
+        (&SETTINGS, "[model]\nfallbacks = [7]", &["8: model.fallbacks must be a list of texts"], "a list of others"),
+        (&SETTINGS, "[model]\nrequest = 7", &["8: model.request must be a table"], "no section of requests"),
+        (&SETTINGS, "[model]\ntemperature = nan", &["8: model.temperature must be a number from 0 to 2"], "no number"),
         (
             &SETTINGS,
             "[model]\nuse = \"demo\"\nfallbacks = [\"claude\"]",
-            &["model.fallbacks: needs another model before it; the demo model never fails"],
+            &["9: model.fallbacks needs another model before it; the demo model never fails"],
             "fallbacks of the demo model",
         ),
         (&[], "[model]\nuse = \"ollama\"", &[], "a server that needs no key"),
@@ -174,31 +173,41 @@ async fn each_thing_a_profile_cannot_have_is_named() {
             &[],
             "[model]\nuse = \"claude\"\nfallbacks = [\"claude:x\"]\n[model.request]\nmodels = { x = \"gemini\" }",
             &[
-                "model: asks \"claude\", but llm.claude.api_key is required",
-                "model: asks \"gemini\", but llm.gemini.api_key is required",
+                "7: model asks \"claude\", but llm.claude.api_key is required",
+                "7: model asks \"gemini\", but llm.gemini.api_key is required",
             ],
             "providers without a key, each once",
         ),
         (
             &[("SWITCHBOARD__LLM__OLLAMA__BASE_URL", "nowhere")],
             "[model]\nuse = \"ollama\"",
-            &["model: asks \"ollama\", but llm.ollama.base_url is not a URL"],
+            &["7: model asks \"ollama\", but llm.ollama.base_url is not a URL"],
             "an address that the settings alone would not use",
         ),
-        (&newer, "[model]\ntemperature = 0", &[&format!("model.temperature: {refused}")], "a version that refuses it"),
+        (
+            &newer,
+            "[model]\ntemperature = 0",
+            &[&format!("8: model.temperature {refused}")],
+            "a version that refuses it",
+        ),
         (
             &newer,
             "[model]\nuse = \"gemini\"\ntemperature = 0\n[model.request]\nmodels = { x = [\"claude\", \"claude:y\"] }",
-            &[&format!("model.temperature: {refused}")],
+            &[&format!("9: model.temperature {refused}")],
             "among those a request may name",
         ),
-        (&newer, "[model.request]\ntemperature = true", &[&format!("model.request.temperature: {refused}")], "or set"),
+        (
+            &newer,
+            "[model.request]\ntemperature = true",
+            &[&format!("8: model.request.temperature {refused}")],
+            "or set",
+        ),
         (&newer, "[model]\nuse = \"gemini\"\ntemperature = 0", &[], "another model is asked"),
         (&SETTINGS, "[model]\ntemperature = 2", &[], "the version that takes it"),
     ];
     for (settings, model, expected, reason) in rows {
         let (_dir, sources) = with_profile(settings, model);
-        let expected: Vec<_> = expected.iter().map(|line| format!("profiles/mine.toml: {line}")).collect();
+        let expected: Vec<_> = expected.iter().map(|line| format!("profiles/mine.toml:{line}")).collect();
         assert_eq!(problems_of_files(&sources).await, expected, "{reason}");
     }
 }

@@ -75,7 +75,7 @@ progress = "xml"
         "tools/mine.toml:13: tool[0].request.timeout_s must be from 1 to 3600",
         "tools/mine.toml:7: tool[0].frobnicate is not a known key",
         "tools/mine.toml:16: tool[1].name preview_workflow is defined in tools/workflow.json too",
-        "tools/mine.toml:22: tool[1].inject takes \"args\", which is not there; there are: context, user, roles, \
+        "tools/mine.toml:21: tool[1].inject takes \"args\", which is not there; there are: context, user, roles, \
          conversation_id",
         "tools/mine.toml:23: tool[1].resolve.c.name is missing",
         "tools/mine.toml:27: tool[1].result.projection is no JMESPath: ",
@@ -85,7 +85,7 @@ progress = "xml"
         "tools/mine.toml:20: tool[1].request.body must not be given for GET",
         "tools/mine.toml:19: tool[1].request.path {id} is not among the properties of input_schema, nor injected",
         "tools/mine.toml:31: tool[2].name \"a__b\" must not have two _ in a row, as the tools of servers have",
-        "tools/mine.toml:35: tool[2].input_schema is no JSON: expected value at line 2 column 17",
+        "tools/mine.toml:35: tool[2].input_schema is no JSON: expected value at line 2 column 16",
         "tools/mine.toml:38: tool[2].request.progress must be one of: none, ndjson, sse",
     ];
     let told = problems(&[("tools/mine.toml", text)]).await;

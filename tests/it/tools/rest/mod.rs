@@ -55,7 +55,8 @@ pub struct Setup<'a> {
 impl<'a> Setup<'a> {
     /// The tools of a file.
     pub fn of(text: &'a str) -> Self {
-        let tools = text.lines().filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"')).collect();
+        let names = text.split("[[tool]]\nname = \"").skip(1);
+        let tools = names.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name).collect();
         Self { files: vec![("tools/more.toml", text)], tools, profile: "", settings: Vec::new(), context: json!({}) }
     }
 
