@@ -14,6 +14,7 @@ use super::{call, message, offered, peer, product};
 use crate::support::environment;
 use crate::support::frames;
 use crate::support::model::{says, turn};
+use crate::support::process::Folder;
 
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/mcp-everything")
@@ -132,6 +133,15 @@ async fn the_operator_is_shown_what_can_be_pinned() {
     let told = mcp::ask("peer", &config).await.unwrap();
     let echo = told.iter().find(|tool| tool.name == "echo").unwrap();
     assert_eq!(echo.description, "Echoes back the input string");
+    let folder = Folder::new();
+    folder.write("config/default.toml", &format!("[mcp.peer]\n{}", program()));
+    let ended = folder.run(&["mcp-tools"], &[]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let printed: toml::Table = ended.stdout.parse().unwrap();
+    let pins = printed["mcp"]["peer"]["pins"].as_table().unwrap();
+    let expected: toml::Table = told.iter().map(|tool| (tool.name.clone(), tool.digest.clone().into())).collect();
+    assert_eq!(*pins, expected, "ready to be pasted");
+
     let pinned = peer(&format!("{}[pins]\necho = \"{}\"\n", program(), echo.digest)).await;
     let names: Vec<Value> = pinned.offered("peer").iter().map(|tool| json!(tool.def.name)).collect();
     assert_eq!(names, [json!("peer__echo")], "the others have no pin");
