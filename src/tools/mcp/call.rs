@@ -74,7 +74,7 @@ impl Tool for McpTool {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         self.check(args)?;
         let sent = timeout(self.patience, self.send(args, cx.progress)).await;
-        let result = sent.unwrap_or_else(|_| Err(McpError::TimedOut(self.patience.as_secs())));
+        let result = sent.unwrap_or(Err(McpError::TimedOut(self.patience.as_secs())));
         result.map(ToolOutput::ok).map_err(|error| ToolError::Mcp(self.confirmed(error)))
     }
 

@@ -22,6 +22,7 @@ use tokio::process::{ChildStderr, Command};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use url::{Host, Url};
 
 use super::config::{self, Config};
 
@@ -118,10 +119,18 @@ impl ClientHandler for Listener {
     }
 }
 
-/// A client for all servers that are reached over HTTP.
-pub(super) fn client() -> Result<Client, LinkError> {
+/// A client for a server at `url`; one on this machine is reached without the proxy that the environment may name.
+pub(super) fn client(url: &str) -> Result<Client, LinkError> {
+    let is_near = match Url::parse(url).as_ref().map(Url::host) {
+        Ok(Some(Host::Domain(name))) => name == "localhost",
+        Ok(Some(Host::Ipv4(ip))) => ip.is_loopback(),
+        Ok(Some(Host::Ipv6(ip))) => ip.is_loopback(),
+        Ok(None) | Err(_) => false,
+    };
     // A redirect could carry a header with a key to another host.
-    Client::builder().redirect(redirect::Policy::none()).build().map_err(LinkError::Client)
+    let client = Client::builder().redirect(redirect::Policy::none());
+    let client = if is_near { client.no_proxy() } else { client };
+    client.build().map_err(LinkError::Client)
 }
 
 /// Connects to the server called `name` and shakes hands. `tasks` read a program's log until `stop`.

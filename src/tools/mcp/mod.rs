@@ -54,11 +54,11 @@ impl Servers {
     /// When no HTTP client can be made; a server that cannot be reached is none.
     pub async fn start(servers: &BTreeMap<String, Config>) -> Result<Arc<Self>, LinkError> {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let http = link::client()?;
-        let server = |(name, config): (&String, &Config)| {
-            (name.clone(), Server::new(name, config, http.clone(), tasks.clone(), stop.clone()))
-        };
-        let by_name: BTreeMap<_, _> = servers.iter().map(server).collect();
+        let mut by_name = BTreeMap::new();
+        for (name, config) in servers {
+            let http = link::client(&config.url)?;
+            by_name.insert(name.clone(), Server::new(name, config, http, tasks.clone(), stop.clone()));
+        }
         for server in by_name.values() {
             tasks.spawn(Arc::clone(server).keep());
         }
@@ -98,7 +98,7 @@ impl Source for Servers {
 /// When it cannot be reached.
 pub async fn ask(name: &str, config: &Config) -> Result<Vec<Told>, LinkError> {
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-    let http = link::client()?;
+    let http = link::client(&config.url)?;
     let asking = async {
         let listener = Listener::default();
         let running = link::connect(name, config, &http, listener, (&tasks, &stop)).await?;

@@ -23,6 +23,9 @@ use crate::chat::causes::Causes;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// Half a second between two looks at the tools of a server that says all the time that they change.
+const BREATH: Duration = Duration::from_millis(500);
+
 /// Ten minutes between two looks at the tools of a server that says nothing.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 
@@ -177,6 +180,11 @@ impl Server {
             if let Err(error) = looked {
                 tracing::warn!(mcp.server = self.name, error = %Causes(&error), "a server of tools does not answer any more");
                 break false;
+            }
+            tokio::select! {
+                _ = &mut ended => break true,
+                () = self.stop.cancelled() => break false,
+                () = sleep(BREATH) => {}
             }
         };
         self.tools.write().unwrap_or_else(PoisonError::into_inner).is_connected = false;

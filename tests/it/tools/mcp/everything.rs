@@ -10,10 +10,11 @@ use switchboard::tools::mcp;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use super::{call, message, offered, peer, product};
+use super::{call, message, offered, peer, product, until};
 use crate::support::environment;
 use crate::support::frames;
 use crate::support::model::{says, turn};
+use crate::support::process::Folder;
 
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/mcp-everything")
@@ -132,8 +133,49 @@ async fn the_operator_is_shown_what_can_be_pinned() {
     let told = mcp::ask("peer", &config).await.unwrap();
     let echo = told.iter().find(|tool| tool.name == "echo").unwrap();
     assert_eq!(echo.description, "Echoes back the input string");
+    let folder = Folder::new();
+    folder.write("config/default.toml", &format!("[mcp.peer]\n{}", program()));
+    let ended = folder.run(&["mcp-tools"], &[]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let printed: toml::Table = ended.stdout.parse().unwrap();
+    let pins = printed["mcp"]["peer"]["pins"].as_table().unwrap();
+    let expected: toml::Table = told.iter().map(|tool| (tool.name.clone(), tool.digest.clone().into())).collect();
+    assert_eq!(*pins, expected, "ready to be pasted");
+
     let pinned = peer(&format!("{}[pins]\necho = \"{}\"\n", program(), echo.digest)).await;
     let names: Vec<Value> = pinned.offered("peer").iter().map(|tool| json!(tool.def.name)).collect();
     assert_eq!(names, [json!("peer__echo")], "the others have no pin");
     pinned.close().await;
+}
+
+#[tokio::test]
+async fn a_program_that_dies_is_started_again_and_none_outlives_us() {
+    if !is_installed() {
+        return;
+    }
+    let folder = Folder::new();
+    let note = folder.path().join("pid").display().to_string();
+    let start = format!("echo $$ > {note}; exec {} stdio", script().display());
+    let path = std::env::var("PATH").unwrap();
+    let keys = format!(
+        "command = \"/bin/sh\"\nargs = [\"-c\", {start:?}]\nenv = {{ PATH = {path:?} }}\nconnect_timeout_s = 60\n"
+    );
+    let servers = peer(&keys).await;
+    let pid = || std::fs::read_to_string(&note).unwrap().trim().to_owned();
+    let signal = |signal: &str, pid: &str| {
+        let kill = format!("kill -{signal} {pid} 2>/dev/null");
+        std::process::Command::new("/bin/sh").args(["-c", &kill]).status().unwrap().success()
+    };
+    let first = pid();
+    let echo = || async { call(&servers, "peer__echo", &json!({"message": "Hi"})).await.0 };
+    assert_eq!(echo().await, Ok("Echo: Hi".to_owned()));
+    assert!(signal("KILL", &first));
+    until(&servers, <[_]>::is_empty).await;
+    assert_eq!(echo().await, Err("the server of this tool cannot be reached at the moment".to_owned()));
+    until(&servers, |tools| !tools.is_empty()).await;
+    assert_ne!(pid(), first);
+    assert_eq!(echo().await, Ok("Echo: Hi".to_owned()));
+    let second = pid();
+    servers.close().await;
+    assert!(!signal("0", &second), "it has ended with us");
 }
