@@ -224,6 +224,11 @@ impl<'a> Place<'a> {
         self.file.path
     }
 
+    /// Its file and line, for a mistake that is found when the file is no longer there.
+    pub fn at(&self) -> String {
+        format!("{}:{}", self.file.path, self.file.line(self.at))
+    }
+
     /// Notes what is wrong there.
     pub fn wrong(&self, reason: impl Display) {
         self.file.wrong(self.at, &self.key, reason);

@@ -64,6 +64,11 @@ pub fn load(
         has_handler: &has_handler,
     };
     let (profiles, loaders) = profiles::read(assets, &parts, &problems);
+    for join in tools.joins() {
+        if profiles.all().all(|profile| profile.id != join.profile) {
+            problems.push(Problem::new(&*join.at, format!("profiles: {:?} is no profile's id", join.profile)));
+        }
+    }
     match problems.is_empty() {
         true => Ok(Catalogue { profiles, loaders, requests: tools.requests }),
         false => Err(problems.into_inner()),

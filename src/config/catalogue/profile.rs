@@ -6,6 +6,7 @@ use super::layers::{Layer, Select};
 use super::model::Models;
 use super::texts::Texts;
 use super::tools::Tools;
+use crate::agent::ports::tools::OfferedTool;
 use crate::agent::profile::{ClientAction, DiagnosticsShape, OnLimit, PayloadType, ReplyLanguage, SourcedTool};
 use crate::chat::template::Template;
 use crate::config::document::{Place, Table};
@@ -41,6 +42,12 @@ impl Parts<'_> {
         layer.closing = self.blocks(table, "closing");
         for (place, name) in table.names("tools") {
             self.tool(&place, name, &mut layer);
+        }
+        let is_new = |layer: &Layer, tool: &OfferedTool| layer.tools.iter().all(|known| known.def.name != tool.def.name);
+        for tool in self.tools.joining(owner) {
+            if is_new(&layer, tool) {
+                layer.tools.push(tool.clone());
+            }
         }
         for (place, name) in table.names("accepts") {
             if !(self.has_handler)(&name) && !self.tools.declares(&name) && self.sourced(&name).is_none() {

@@ -37,6 +37,16 @@ pub(super) struct Tools {
     offered: BTreeMap<String, OfferedTool>,
     /// Which file each name is from.
     files: BTreeMap<String, String>,
+    joins: Vec<Join>,
+}
+
+/// A profile that a tool joins by itself.
+pub(super) struct Join {
+    tool: String,
+    /// The profile's id.
+    pub(super) profile: String,
+    /// Where the tool says so: file and line.
+    pub(super) at: String,
 }
 
 impl Tools {
@@ -48,6 +58,16 @@ impl Tools {
     /// Whether files say how to run a tool of that name, be it right or wrong.
     pub(super) fn declares(&self, name: &str) -> bool {
         self.requests.contains_key(name) || (self.files.contains_key(name) && !self.offered.contains_key(name))
+    }
+
+    /// The tools that join the profile of this id by themselves.
+    pub(super) fn joining(&self, profile: &str) -> impl Iterator<Item = &OfferedTool> {
+        self.joins.iter().filter(move |join| join.profile == profile).filter_map(|join| self.offered.get(&join.tool))
+    }
+
+    /// The profiles that tools join.
+    pub(super) fn joins(&self) -> &[Join] {
+        &self.joins
     }
 
     /// Notes that the file at `path` defines `name`; what is wrong with that.
@@ -133,6 +153,10 @@ fn tool(path: &str, mut table: Table<'_>, known: Known<'_>, tools: &mut Tools) {
         && let Some(reason) = tools.claim_declared(path, name, known)
     {
         place.wrong(reason);
+    }
+    let joins = table.names("profiles").into_iter().map(|(place, profile)| (place.at(), profile));
+    if let Some((_, tool)) = &name {
+        tools.joins.extend(joins.map(|(at, profile)| Join { tool: tool.clone(), profile, at }));
     }
     let description = table.required_text("description");
     let input_schema = declared::schema(&mut table);
