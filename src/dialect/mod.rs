@@ -5,6 +5,7 @@
 pub mod agent_chat;
 mod frame;
 mod json;
+pub mod shown;
 
 use bytes::BytesMut;
 
