@@ -40,7 +40,10 @@ impl Offer {
         _embedder: Option<&dyn Embedder>,
         message: &str,
     ) -> Self {
-        let sourced = profile.sources.iter().flat_map(|source| executor.sourced(source));
+        let named = profile.sourced.iter().flat_map(|wanted| {
+            executor.sourced(&wanted.source).into_iter().filter(|tool| tool.def.name == wanted.name)
+        });
+        let sourced = named.chain(profile.sources.iter().flat_map(|source| executor.sourced(source)));
         let mut tools: Vec<OfferedTool> = Vec::new();
         for tool in profile.tools.iter().cloned().chain(sourced) {
             if tool.policy.lets(caller) && !tools.iter().any(|other| other.def.name == tool.def.name) {

@@ -28,9 +28,11 @@ pub struct Profile {
     pub data: Vec<DataSlot>,
     /// The tools that are offered, in catalogue order.
     pub tools: Vec<OfferedTool>,
+    /// Tools of sources that are offered by name, behind those, while their source has them.
+    pub sourced: Vec<SourcedTool>,
     /// Tool names that are accepted from a model though they are not offered: aliases.
     pub accepts: Vec<String>,
-    /// Sources of tools that are known only while the server runs.
+    /// Sources of tools that are known only while the server runs; all of their tools are offered.
     pub sources: Vec<String>,
     /// How the tools of one run are chosen among many; `None` offers all.
     pub selection: Option<Selection>,
@@ -66,6 +68,15 @@ impl Profile {
 
 fn lists_one(caller: &Caller, roles: &[String]) -> bool {
     roles.is_empty() || roles.iter().any(|role| caller.has_role(role))
+}
+
+/// A tool of a source, which is known only while the server runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourcedTool {
+    /// The source.
+    pub source: String,
+    /// The tool's name as it is offered.
+    pub name: String,
 }
 
 /// Data for the prompt.

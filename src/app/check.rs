@@ -30,7 +30,7 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
         BackendMode::Demo => (root("http://localhost")?, demo_seed(assets).map(drop)),
     };
     let backend = Arc::new(backend_client(config, backend_root)?);
-    let profiles = tools_and_profiles(config, assets, backend, store.clone()).and_then(|(_, profiles)| {
+    let profiles = tools_and_profiles(config, assets, backend, store.clone()).and_then(|(_, profiles, _)| {
         router(config, &profiles).map(|_| choices(config, &profiles)).map_err(StartError::from)
     });
     store.close().await;

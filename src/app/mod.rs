@@ -2,6 +2,7 @@
 
 mod check;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -112,13 +113,13 @@ impl App {
             }
         };
         let backend = Arc::new(backend_client(config, backend_root)?);
-        let (toolbox, profiles) = tools_and_profiles(config, assets, backend.clone(), store.clone())?;
+        let (toolbox, profiles, loaders) = tools_and_profiles(config, assets, backend.clone(), store.clone())?;
 
         let models = default_models(config)?;
         let agent = Agent {
             llm: Arc::new(router(config, &profiles)?),
             tools: Arc::new(toolbox),
-            data: Arc::new(Loaders::default()),
+            data: loaders,
             embedder: None,
             store: store.clone(),
             payloads: store.clone(),
@@ -281,13 +282,17 @@ fn tools_and_profiles(
     assets: &Assets,
     backend: Arc<Backend>,
     store: Arc<dyn Store>,
-) -> Result<(Toolbox, Profiles), StartError> {
+) -> Result<(Toolbox, Profiles, Arc<Loaders>), StartError> {
     let deps = Deps { backend, drafts: store.clone(), previews: store.clone(), payloads: store };
-    let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps)).chain(tools::payloads::tools(&deps.payloads));
+    let built_in = [tools::workflow::tools(&deps), tools::tables::tools(&deps), tools::payloads::tools(&deps.payloads)];
+    let handlers = built_in.into_iter().flatten();
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
-    let Catalogue { profiles, requests } =
-        catalogue::load(assets, &config.llm, |name| toolbox.knows(name)).map_err(StartError::Config)?;
-    Ok((toolbox.with(tools::rest::tools(&deps.backend, requests)), profiles))
+    let sources = BTreeSet::new();
+    let Catalogue { profiles, loaders, requests } =
+        catalogue::load(assets, &config.llm, &sources, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+    let loaders = Arc::new(Loaders::new(deps.backend.clone(), loaders));
+    let declared = tools::rest::tool::tools(&deps.backend, &loaders, requests);
+    Ok((toolbox.with(declared), profiles, loaders))
 }
 
 /// Who answers where a profile says nothing, in order of trying.

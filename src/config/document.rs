@@ -101,6 +101,11 @@ impl<'a> Table<'a> {
         Self { file, prefix, at, entries: entries.collect() }
     }
 
+    /// Where it begins.
+    pub fn place(&self) -> Place<'a> {
+        Place { file: self.file, key: self.prefix.trim_end_matches('.').to_owned(), at: self.at.start }
+    }
+
     /// The keys that are left, sorted.
     pub fn keys(&self) -> Vec<String> {
         self.entries.keys().cloned().collect()
@@ -154,6 +159,21 @@ impl<'a> Table<'a> {
         self.take(key).map(Entry::texts).unwrap_or_default()
     }
 
+    /// The texts in the list at `key`, each with its place; one that is there twice is noted.
+    pub fn names(&mut self, key: &str) -> Vec<(Place<'a>, String)> {
+        let Some(entry) = self.take(key) else { return Vec::new() };
+        let mut names: Vec<(Place<'a>, String)> = Vec::new();
+        for item in entry.items() {
+            let place = item.place();
+            let Some(name) = item.text() else { continue };
+            match names.iter().any(|(_, known)| *known == name) {
+                true => place.wrong(format_args!("{name:?} is listed twice")),
+                false => names.push((place, name)),
+            }
+        }
+        names
+    }
+
     /// The truth at `key`.
     pub fn flag(&mut self, key: &str) -> Option<bool> {
         self.take(key)?.flag()
@@ -203,7 +223,12 @@ pub struct Place<'a> {
     at: usize,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// The file's path below `config/`.
+    pub fn path(&self) -> &'a str {
+        self.file.path
+    }
+
     /// Notes what is wrong there.
     pub fn wrong(&self, reason: impl Display) {
         self.file.wrong(self.at, &self.key, reason);
@@ -255,6 +280,18 @@ impl<'a> Entry<'a> {
             _ => None,
         };
         self.expected(texts, "a list of texts").unwrap_or_default()
+    }
+
+    /// The values of a list, each where it stands.
+    pub fn items(self) -> Vec<Entry<'a>> {
+        let DeValue::Array(items) = self.value else {
+            return self.expected(None, "a list of texts").unwrap_or_default();
+        };
+        let item = |item: Spanned<DeValue<'a>>| {
+            let at = item.span();
+            Entry { file: self.file, key: self.key.clone(), at, value: item.into_inner() }
+        };
+        items.into_iter().map(item).collect()
     }
 
     /// The truth.

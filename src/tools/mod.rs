@@ -1,8 +1,8 @@
 //! The tools: what the model may call, run against the REST backend with the caller's own token.
 //!
 //! A tool is a definition (`config/tools/*.json`: name, description, schema) and a handler here, joined by name in
-//! [`executor::Toolbox`]. A definition that declares its `request` is handled by [`rest::RestTool`]. Handlers get
-//! arguments that are already a JSON object and fail with a [`ToolError`].
+//! [`executor::Toolbox`]. Tools that `config/tools/*.toml` and OpenAPI documents declare
+//! are handled by [`rest`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
 
 pub mod args;
 pub mod backend;
@@ -19,6 +19,7 @@ pub mod rest;
 pub mod tables;
 pub mod workflow;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -97,7 +98,7 @@ pub enum ToolError {
     #[error("could not look up {what}: {source}")]
     Lookup {
         /// The list, in words.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// Why not.
         #[source]
         source: Arc<BackendError>,

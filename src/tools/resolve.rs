@@ -192,7 +192,7 @@ impl Resolver {
     async fn listing(&self, caller: &Caller, key: &(Owner, List)) -> Result<(Arc<Listing>, bool), ToolError> {
         let fetch = self.fetch(caller, key.1);
         let entry = self.lists.entry_by_ref(key).or_try_insert_with(fetch).await;
-        let entry = entry.map_err(|source| ToolError::Lookup { what: key.1.what(), source })?;
+        let entry = entry.map_err(|source| ToolError::Lookup { what: key.1.what().into(), source })?;
         let is_fresh = entry.is_fresh();
         Ok((entry.into_value(), is_fresh))
     }

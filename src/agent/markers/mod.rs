@@ -6,6 +6,9 @@ use serde_json::Value;
 use super::profile::Profile;
 use crate::chat::answer::{SuggestedAction, SuggestedValue};
 
+/// The markers of suggestions.
+pub const SUGGESTIONS: [&str; 2] = ["SUGGESTED_VALUES:", "SUGGESTED_ACTIONS:"];
+
 /// Watches the text of one turn.
 #[derive(Debug)]
 pub struct Markers {

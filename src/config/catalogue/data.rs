@@ -1,15 +1,88 @@
 //! `[[data]]` of a profile: what is loaded from the backend for its prompt.
 
+use std::time::Duration;
+
+use super::declared::projection;
+use super::request::{self, Call, Maker};
 use crate::agent::profile::DataSlot;
 use crate::config::document::Table;
 use crate::tools::data::Loader;
+use crate::tools::rest::values;
+
+/// A day: nobody means longer, and a mistake in the unit is found.
+const MAX_TTL_S: u64 = 86_400;
+
+/// How long data is kept where a file says nothing.
+const TTL_S: u64 = 60;
 
 /// The slots that `tables` describe, each with its loader; what is wrong is noted. `owner` is the profile's name, which
 /// makes the loaders' names unique.
 pub(super) fn read(owner: &str, tables: Vec<Table<'_>>) -> Vec<(DataSlot, Loader)> {
-    let _ = owner;
-    for table in tables {
+    let mut found: Vec<(DataSlot, Loader)> = Vec::new();
+    for mut table in tables {
+        let slot = slot(&mut table, &found);
+        let loader = loader(&mut table);
         table.finish();
+        if let (Some(slot), Some(loader)) = (slot, loader) {
+            let name = format!("{owner}/{slot}");
+            found.push((DataSlot { slot, loader: name.clone() }, Loader { name, ..loader }));
+        }
     }
-    Vec::new()
+    found
+}
+
+fn slot(table: &mut Table<'_>, found: &[(DataSlot, Loader)]) -> Option<String> {
+    let entry = table.required("slot")?;
+    let place = entry.place();
+    let slot = entry.text()?;
+    let is_name = |slot: &str| {
+        let begins = slot.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+        begins && slot.len() <= 64 && slot.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    if !is_name(&slot) {
+        place.wrong("must be 1 to 64 of A-Z a-z 0-9 _, and not begin with a digit");
+        return None;
+    }
+    if found.iter().any(|(other, _)| other.slot == slot) {
+        place.wrong(format_args!("{slot:?} is there twice"));
+        return None;
+    }
+    Some(slot)
+}
+
+fn loader(table: &mut Table<'_>) -> Option<Loader> {
+    // There are no arguments yet.
+    let known = &values::NAMES[1..];
+    let when = table.take("when").and_then(|entry| {
+        let place = entry.place();
+        request::value_template(&place, &entry.json()?, known)
+    });
+    let call = table.required("request").and_then(|entry| request::read(entry.table()?, Maker::Loader));
+    let args = table.take("args").and_then(|entry| request::value_templates(entry, known)).unwrap_or_default();
+    let projection = projection(table, "projection").unwrap_or_default();
+    let ttl = ttl(table, TTL_S);
+    let tags = table.texts("tags");
+    let failure = table.text("failure");
+    let Call { request, path } = call?;
+    for name in request.path.names() {
+        if !args.iter().any(|(known, _)| known == name) {
+            path.wrong(format_args!("{{{name}}} is not among args"));
+        }
+    }
+    Some(Loader { name: String::new(), when, request, args, projection, ttl, tags, failure })
+}
+
+/// How long something is kept, in seconds; 0: not at all.
+pub(super) fn ttl(table: &mut Table<'_>, default_s: u64) -> Duration {
+    let default = Duration::from_secs(default_s);
+    let Some(entry) = table.take("ttl_s") else { return default };
+    let place = entry.place();
+    match entry.count() {
+        Some(seconds) if seconds <= MAX_TTL_S => Duration::from_secs(seconds),
+        Some(_) => {
+            place.wrong(format_args!("must be at most {MAX_TTL_S}"));
+            default
+        }
+        None => default,
+    }
 }

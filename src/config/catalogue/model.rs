@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use toml::{Table, Value};
-
 use crate::agent::menu::{Menu, Offer};
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::{Effort, ModelChoice};
+use crate::config::document::{Entry, Place, Problems, Table};
 use crate::config::{Problem, check};
 use crate::demo::model::DemoModel;
 use crate::llm::{self, Section, UnknownModel};
@@ -36,21 +35,31 @@ pub fn default_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<Mod
 
 impl<'a> Models<'a> {
     /// What `llm` says.
-    pub(super) fn new(llm: &'a llm::Config, problems: &mut Vec<Problem>) -> Self {
-        let models = default_models(llm, problems);
+    pub(super) fn new(llm: &'a llm::Config, problems: &Problems) -> Self {
+        let mut found = Vec::new();
+        let models = default_models(llm, &mut found);
+        problems.extend(found);
         Self { llm, default: ModelChoice { models, max_tokens: llm.max_tokens, temperature: None, effort: None } }
     }
 
-    /// The menu that the `[model]` of the file at `path` describes.
-    pub(super) fn menu(&self, path: &str, table: Option<Value>, problems: &mut Vec<Problem>) -> Menu {
-        let Some(table) = table else { return Menu::only(self.default.clone()) };
-        let mut reader = Reader { path, models: self, problems };
-        let Some(mut table) = reader.table("model", table) else { return Menu::only(self.default.clone()) };
-        let request = table.remove("request").and_then(|request| reader.table("model.request", request));
-        let choice = reader.choice(table);
-        let menu = reader.menu(choice, request.unwrap_or_default());
-        reader.providers(&menu);
-        reader.temperature(&menu);
+    /// The menu of a profile that says nothing.
+    pub(super) fn default_menu(&self) -> Menu {
+        Menu::only(self.default.clone())
+    }
+
+    /// The menu that the `[model]` in `table` describes; what is wrong with it is noted.
+    pub(super) fn menu(&self, mut table: Table<'_>) -> Menu {
+        let place = table.place();
+        let mut temperature_places = [None, None];
+        let choice = self.choice(&mut table, &mut temperature_places[0]);
+        let request = table.table("request");
+        table.finish();
+        let menu = self.offers(choice, request, &mut temperature_places[1]);
+        self.providers(&menu, &place);
+        // What a profile sets itself is told rather than what it leaves to requests.
+        if let Some(place) = temperature_places.into_iter().flatten().next() {
+            self.temperature(&menu, &place);
+        }
         menu
     }
 
@@ -60,81 +69,59 @@ impl<'a> Models<'a> {
             name => self.llm.model(name),
         }
     }
-}
 
-/// Reads one file's tables, noting what is wrong with them.
-struct Reader<'a> {
-    path: &'a str,
-    models: &'a Models<'a>,
-    problems: &'a mut Vec<Problem>,
-}
-
-impl Reader<'_> {
-    fn wrong(&mut self, key: &str, reason: impl std::fmt::Display) {
-        self.problems.push(Problem::new(self.path, format!("{key}: {reason}")));
-    }
-
-    fn table(&mut self, key: &str, value: Value) -> Option<Table> {
-        self.read(key, Some(value), "a section", |value| match value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        })
-    }
-
-    /// The value of `key` when it is there and right.
-    fn read<T>(
-        &mut self,
-        key: &str,
-        value: Option<Value>,
-        expected: &str,
-        read: impl Fn(Value) -> Option<T>,
-    ) -> Option<T> {
-        let read = read(value?);
-        if read.is_none() {
-            self.wrong(key, format_args!("must be {expected}"));
-        }
-        read
-    }
-
-    fn choice(&mut self, mut table: Table) -> ModelChoice {
-        let default = &self.models.default;
-        let first = self.read("model.use", table.remove("use"), NAME, text);
-        let fallbacks = self.read("model.fallbacks", table.remove("fallbacks"), "a list of such names", texts);
-        let temperature =
-            self.read("model.temperature", table.remove("temperature"), "a number from 0 to 2", temperature);
-        let max_tokens =
-            self.read("model.max_tokens", table.remove("max_tokens"), "a whole number of at least 1", count);
-        let efforts = format!("one of {}", Effort::ALL.map(Effort::name).join(", "));
-        let effort =
-            self.read("model.effort", table.remove("effort"), &efforts, |value| Effort::parse(value.as_str()?));
-        self.nothing_else("model", &table);
-        let models = self.order(first.as_deref(), fallbacks.as_deref());
-        ModelChoice { models, max_tokens: max_tokens.unwrap_or(default.max_tokens), temperature, effort }
+    fn choice<'t>(&self, table: &mut Table<'t>, set: &mut Option<Place<'t>>) -> ModelChoice {
+        let first = table.take("use").and_then(name);
+        let fallbacks = table.take("fallbacks").and_then(names);
+        let temperature = table.take("temperature").and_then(|entry| {
+            let place = entry.place();
+            let number = entry.number()?;
+            if !(0.0..=2.0).contains(&number) {
+                place.wrong("must be a number from 0 to 2");
+                return None;
+            }
+            *set = Some(place);
+            Some(number)
+        });
+        let max_tokens = table.take("max_tokens").and_then(|entry| {
+            let place = entry.place();
+            let count = u32::try_from(entry.count()?).ok().filter(|count| *count > 0);
+            if count.is_none() {
+                place.wrong(format_args!("must be a whole number from 1 to {}", u32::MAX));
+            }
+            count
+        });
+        let effort = table.one_of("effort", &Effort::ALL.map(|effort| (effort.name(), effort)));
+        let models = self.order(first, fallbacks);
+        ModelChoice { models, max_tokens: max_tokens.unwrap_or(self.default.max_tokens), temperature, effort }
     }
 
     /// Who is asked first, and who then: each once.
-    fn order(&mut self, first: Option<&str>, fallbacks: Option<&[String]>) -> Vec<ModelOrigin> {
-        let Models { llm, default } = self.models;
+    fn order(&self, first: Option<Named<'_>>, fallbacks: Option<(Place<'_>, Vec<String>)>) -> Vec<ModelOrigin> {
+        let Self { llm, default } = self;
         let mut models = match first {
             None => default.models.iter().take(1).cloned().collect(),
-            Some(name) => self.known("model.use", name),
+            Some((place, name)) => self.known(&place, &name),
         };
         let is_demo = models.iter().any(|model| model.provider == DEMO);
-        let key = if fallbacks.is_some() { "model.fallbacks" } else { "llm.fallbacks" };
-        let names = fallbacks.unwrap_or(&llm.fallbacks);
-        if is_demo {
+        match fallbacks {
             // The settings' own fallbacks are simply not needed.
-            if fallbacks.is_some_and(|names| !names.is_empty()) {
-                self.wrong(key, "needs another model before it; the demo model never fails");
+            None if is_demo => return models,
+            // What is wrong with the settings' own is said once, about the settings.
+            None => models.extend(llm.fallbacks.iter().filter_map(|name| llm.model(name).ok())),
+            Some((place, names)) if is_demo => {
+                if !names.is_empty() {
+                    place.wrong("needs another model before it; the demo model never fails");
+                }
+                return models;
             }
-            return models;
-        }
-        for name in names {
-            match llm.model(name) {
-                Ok(model) => models.push(model),
-                Err(error) if fallbacks.is_some() => self.wrong(key, error),
-                // What is wrong with the settings' own is said once, about the settings.
-                Err(_) => {}
+            Some((place, names)) => {
+                for name in names {
+                    match llm.model(&name) {
+                        Ok(model) => models.push(model),
+                        Err(error) => place.wrong(error),
+                    }
+                }
             }
         }
         let mut seen = BTreeSet::new();
@@ -143,113 +130,106 @@ impl Reader<'_> {
     }
 
     /// The model called `name`, as an iterator's worth of it.
-    fn known(&mut self, key: &str, name: &str) -> Vec<ModelOrigin> {
-        match self.models.origin(name) {
+    fn known(&self, place: &Place<'_>, name: &str) -> Vec<ModelOrigin> {
+        match self.origin(name) {
             Ok(model) => vec![model],
             Err(error) => {
-                self.wrong(key, error);
+                place.wrong(error);
                 Vec::new()
             }
         }
     }
 
-    fn menu(&mut self, choice: ModelChoice, mut table: Table) -> Menu {
-        let mut may = |key: &str| {
-            let value = table.remove(key);
-            self.read(&format!("model.request.{key}"), value, "true or false", |value| value.as_bool())
-        };
-        let (temperature, max_tokens, effort) = (may("temperature"), may("max_tokens"), may("effort"));
-        let models = table.remove("models").and_then(|models| self.table("model.request.models", models));
-        self.nothing_else("model.request", &table);
-        let mut offered = Vec::new();
-        for (name, value) in models.unwrap_or_default() {
-            let key = format!("model.request.models.{name}");
-            if !is_offer_name(&name) {
-                self.wrong(&key, "a name in requests is 1 to 64 of A-Z a-z 0-9 . _ : -");
+    fn offers<'t>(&self, choice: ModelChoice, table: Option<Table<'t>>, may_set: &mut Option<Place<'t>>) -> Menu {
+        let mut menu = Menu::only(choice);
+        let Some(mut table) = table else { return menu };
+        menu.temperature = table.take("temperature").is_some_and(|entry| {
+            let place = entry.place();
+            let may = entry.flag().unwrap_or_default();
+            *may_set = may.then_some(place);
+            may
+        });
+        menu.max_tokens = table.flag("max_tokens").unwrap_or_default();
+        menu.effort = table.flag("effort").unwrap_or_default();
+        if let Some(mut models) = table.table("models") {
+            for name in models.keys() {
+                menu.offered.extend(models.take(&name).and_then(|entry| self.offer(name, entry)));
             }
-            let expected = "such a name, or a list of them in order of trying";
-            let names = self.read(&key, Some(value), expected, |value| match value {
-                Value::Array(_) => texts(value).filter(|names| !names.is_empty()),
-                value => text(value).map(|name| vec![name]),
-            });
-            let models: Vec<_> = names.iter().flatten().flat_map(|name| self.known(&key, name)).collect();
-            offered.push(Offer { name, models });
         }
-        Menu {
-            choice,
-            offered,
-            temperature: temperature.unwrap_or_default(),
-            effort: effort.unwrap_or_default(),
-            max_tokens: max_tokens.unwrap_or_default(),
-        }
+        table.finish();
+        menu
     }
 
-    fn nothing_else(&mut self, section: &str, table: &Table) {
-        for key in table.keys() {
-            self.wrong(&format!("{section}.{key}"), "is not a known setting");
+    fn offer(&self, name: String, entry: Entry<'_>) -> Option<Offer> {
+        let place = entry.place();
+        if !is_offer_name(&name) {
+            place.wrong("a name in requests is 1 to 64 of A-Z a-z 0-9 . _ : -");
         }
+        let names = match entry.is_text() {
+            true => vec![entry.text()?],
+            false if entry.is_list() => entry.texts(),
+            false => Vec::new(),
+        };
+        if names.is_empty() {
+            place.wrong("must be such a name, or a list of them in order of trying");
+        }
+        let models = names.iter().flat_map(|name| self.known(&place, name)).collect();
+        Some(Offer { name, models })
     }
 
     /// What is wrong with providers that the settings alone would not ask.
-    fn providers(&mut self, menu: &Menu) {
-        let by_default = self.models.default.models.iter().map(|model| model.provider.as_str());
+    fn providers(&self, menu: &Menu, place: &Place<'_>) {
+        let by_default = self.default.models.iter().map(|model| model.provider.as_str());
         let mut checked: BTreeSet<&str> = by_default.collect();
         for model in menu.origins() {
             if checked.insert(&model.provider) {
                 let mut found = Vec::new();
-                check::provider(&model.provider, self.models.llm, &mut found);
-                for problem in found {
-                    self.wrong(
-                        "model",
-                        format_args!("asks {:?}, but {} {}", model.provider, problem.key, problem.reason),
-                    );
+                check::provider(&model.provider, self.llm, &mut found);
+                for Problem { key, reason } in found {
+                    place.wrong(format_args!("asks {:?}, but {key} {reason}", model.provider));
                 }
             }
         }
     }
 
     /// A temperature where it would be refused.
-    fn temperature(&mut self, menu: &Menu) {
-        let key = match (menu.choice.temperature, menu.temperature) {
-            (Some(_), _) => "model.temperature",
-            (None, true) => "model.request.temperature",
-            (None, false) => return,
-        };
+    fn temperature(&self, menu: &Menu, place: &Place<'_>) {
         let mut told = BTreeSet::new();
         for model in menu.origins() {
-            if let Some(Section::Claude(section)) = self.models.llm.section(&model.provider)
+            if let Some(Section::Claude(section)) = self.llm.section(&model.provider)
                 && section.version != CLAUDE_WITH_TEMPERATURE
                 && told.insert(&model.provider)
             {
                 let path = llm::Config::section_path(&model.provider);
-                let reason = format!("is refused by version {:?} of the API, see {path}.version", section.version);
-                self.wrong(key, reason);
+                let version = &section.version;
+                place.wrong(format_args!("is refused by version {version:?} of the API, see {path}.version"));
             }
         }
     }
 }
 
+/// A name and where it stands.
+type Named<'a> = (Place<'a>, String);
+
 /// What names a model, in words for the operator.
 const NAME: &str = "a name such as \"claude\" or \"claude:claude-haiku-4-5\"";
 
-fn text(value: Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text),
-        _ => None,
+fn name(entry: Entry<'_>) -> Option<Named<'_>> {
+    let place = entry.place();
+    if !entry.is_text() {
+        place.wrong(format_args!("must be {NAME}"));
+        return None;
     }
+    entry.text().map(|name| (place, name))
 }
 
-fn texts(value: Value) -> Option<Vec<String>> {
-    value.as_array()?.iter().map(|name| text(name.clone())).collect()
-}
-
-fn temperature(value: Value) -> Option<f64> {
-    let number = value.as_float().or_else(|| value.as_integer().and_then(|n| i32::try_from(n).ok()).map(f64::from));
-    number.filter(|number| (0.0..=2.0).contains(number))
-}
-
-fn count(value: Value) -> Option<u32> {
-    u32::try_from(value.as_integer()?).ok().filter(|count| *count > 0)
+fn names(entry: Entry<'_>) -> Option<(Place<'_>, Vec<String>)> {
+    let place = entry.place();
+    if !entry.is_list() {
+        place.wrong("must be a list of such names");
+        return None;
+    }
+    Some((place, entry.texts()))
 }
 
 fn is_offer_name(name: &str) -> bool {

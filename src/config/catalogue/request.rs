@@ -1,65 +1,217 @@
-//! `request` of an entry in `tools/*.json`: the one REST call that a tool without a handler makes.
+//! `request` of a tool or of a data loader: the one REST call that it makes.
 
-use serde_json::{Map, Value};
+use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::chat::template::{Template, ValueTemplate};
 use crate::chat::tool::Effect;
-use crate::config::Problem;
-use crate::tools::backend::Verb;
+use crate::config::document::{Entry, Place, Table};
+use crate::tools::backend::{Framing, Verb};
 use crate::tools::rest::path::PathTemplate;
-use crate::tools::rest::{Arguments, RestRequest};
+use crate::tools::rest::request::{Body, RestRequest};
+use crate::tools::rest::values;
 
-/// The call that `entry` of the tool `tool` in the file at `path` describes; `None` when something is wrong with it,
-/// all of which is noted. Read by hand, so that each mistake is found and has the tool's name.
-pub(super) fn request(
-    path: &str,
-    tool: &str,
-    entry: Value,
-    schema: &Value,
-    problems: &mut Vec<Problem>,
-) -> Option<RestRequest> {
-    let mut wrong = |reason: String| problems.push(Problem::new(path, format!("{tool}: request{reason}")));
-    let Value::Object(mut entry) = entry else {
-        wrong(" must be an object".to_owned());
-        return None;
-    };
-    let verb = verb(&mut entry).map_err(&mut wrong);
-    let template = template(&mut entry).map_err(&mut wrong);
-    let effect = effect(&mut entry).map_err(&mut wrong);
-    for key in entry.keys() {
-        wrong(format!(" must not have the key {key:?}"));
-    }
-    let properties = schema.get("properties").and_then(Value::as_object);
-    for name in template.iter().flat_map(PathTemplate::names) {
-        if !properties.is_some_and(|properties| properties.contains_key(name)) {
-            wrong(format!(".path: {{{name}}} is not among the properties of input_schema"));
+/// The longest that a call may be waited for, in seconds.
+const MAX_TIMEOUT_S: u64 = 3600;
+
+/// Headers that are not a file's to set: they carry who asks, how the message is framed, or where it goes.
+const HEADERS_OF_OURS: [&str; 17] = [
+    "accept",
+    "authorization",
+    "proxy-authorization",
+    "proxy-connection",
+    "cookie",
+    "set-cookie",
+    "host",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+    "idempotency-key",
+    "forwarded",
+    "via",
+];
+
+/// Who makes the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Maker {
+    /// A tool.
+    Tool,
+    /// A data loader: it reads, and nobody waits for its progress.
+    Loader,
+}
+
+/// A call, and where its path stands.
+pub(super) struct Call<'a> {
+    /// The call.
+    pub(super) request: RestRequest,
+    /// The path.
+    pub(super) path: Place<'a>,
+}
+
+/// The call that `table` describes; `None` when its path cannot be read. What is wrong is noted.
+pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
+    let verbs = Verb::ALL.map(|verb| (verb.name(), verb));
+    let verb = table.one_of("method", &verbs).unwrap_or(Verb::Get);
+    let path = path(&mut table, "path");
+    let query = table.take("query").and_then(query);
+    let body = match table.take("body") {
+        None if verb.has_body() => Body::Arguments,
+        None => Body::Nothing,
+        Some(entry) if !verb.has_body() => {
+            entry.wrong(format_args!("must not be given for {}", verb.name()));
+            Body::Nothing
         }
-    }
-    let (verb, path, effect) = (verb.ok()?, template.ok()?, effect.ok()?);
+        Some(entry) => body(entry),
+    };
+    let headers = table.take("headers").map(headers).unwrap_or_default();
+    let timeout = timeout(&mut table);
+    let (effect, progress) = match maker {
+        Maker::Tool => {
+            let framings = [("none", None), ("ndjson", Some(Framing::Ndjson)), ("sse", Some(Framing::Sse))];
+            (effect(&mut table), table.one_of("progress", &framings).flatten())
+        }
+        Maker::Loader => (table.one_of("effect", &[("read", Effect::Read)]), None),
+    };
     let effect = effect.unwrap_or(match verb {
         Verb::Get => Effect::Read,
         Verb::Post | Verb::Put | Verb::Patch | Verb::Delete => Effect::Write,
     });
-    Some(RestRequest { verb, path, effect, arguments: Arguments::of(schema) })
-}
-
-fn verb(entry: &mut Map<String, Value>) -> Result<Verb, String> {
-    let method = entry.shift_remove("method");
-    let named = |verb: &Verb| method.as_ref().and_then(Value::as_str) == Some(verb.name());
-    let all = || Verb::ALL.map(Verb::name).join(", ");
-    Verb::ALL.into_iter().find(named).ok_or_else(|| format!(".method must be one of {}", all()))
-}
-
-fn template(entry: &mut Map<String, Value>) -> Result<PathTemplate, String> {
-    let path = entry.shift_remove("path");
-    let path = path.as_ref().and_then(Value::as_str).ok_or(".path must be text")?;
-    PathTemplate::parse(path).map_err(|error| format!(".path {error}"))
-}
-
-fn effect(entry: &mut Map<String, Value>) -> Result<Option<Effect>, String> {
-    let Some(effect) = entry.shift_remove("effect") else { return Ok(None) };
-    match effect.as_str() {
-        Some("read") => Ok(Some(Effect::Read)),
-        Some("write") => Ok(Some(Effect::Write)),
-        Some(_) | None => Err(".effect must be read or write".to_owned()),
+    if maker == Maker::Loader && effect == Effect::Write {
+        let name = verb.name();
+        table.wrong(format_args!("must read: {name} writes, unless effect = \"read\" says that it does not"));
     }
+    table.finish();
+    let (path, place) = path?;
+    Some(Call { request: RestRequest { verb, path, query, body, headers, effect, timeout, progress }, path: place })
+}
+
+/// The path at `key`, which has to be there, and where it stands.
+pub(super) fn path<'a>(table: &mut Table<'a>, key: &str) -> Option<(PathTemplate, Place<'a>)> {
+    let entry = table.required(key)?;
+    let place = entry.place();
+    match PathTemplate::parse(&entry.text()?) {
+        Ok(path) => Some((path, place)),
+        Err(error) => {
+            place.wrong(error);
+            None
+        }
+    }
+}
+
+/// What a second call could do, where the file says so.
+pub(super) fn effect(table: &mut Table<'_>) -> Option<Effect> {
+    table.one_of("effect", &[("read", Effect::Read), ("write", Effect::Write)])
+}
+
+/// How long a call may take, where the file says so.
+pub(super) fn timeout(table: &mut Table<'_>) -> Option<Duration> {
+    let entry = table.take("timeout_s")?;
+    let place = entry.place();
+    let seconds = entry.count()?;
+    if !(1..=MAX_TIMEOUT_S).contains(&seconds) {
+        place.wrong(format_args!("must be from 1 to {MAX_TIMEOUT_S}"));
+        return None;
+    }
+    Some(Duration::from_secs(seconds))
+}
+
+/// Notes each of `names` that is not among `known`.
+pub(super) fn know<'n>(place: &Place<'_>, names: impl IntoIterator<Item = &'n str>, known: &[&str]) {
+    for name in names {
+        if !known.contains(&name) {
+            place.wrong(format_args!("takes {name:?}, which is not there; there are: {}", known.join(", ")));
+        }
+    }
+}
+
+/// The template in `value`, which stands at `place`, over `known` names.
+pub(super) fn value_template(place: &Place<'_>, value: &Value, known: &[&str]) -> Option<ValueTemplate> {
+    match ValueTemplate::parse(value) {
+        Ok(template) => {
+            know(place, template.names(), known);
+            Some(template)
+        }
+        Err(error) => {
+            place.wrong_below(error.line.max(1), format_args!("is no template: {error}"));
+            None
+        }
+    }
+}
+
+/// The template in `text`, which stands at `place`, over `known` names.
+pub(super) fn template(place: &Place<'_>, text: &str, known: &[&str]) -> Option<Template> {
+    match Template::parse(text) {
+        Ok(template) => {
+            know(place, template.names(), known);
+            Some(template)
+        }
+        Err(error) => {
+            place.wrong_below(error.line.max(1), format_args!("is no template: {error}"));
+            None
+        }
+    }
+}
+
+/// The fields of a table, each a template, in the order of the file.
+pub(super) fn value_templates(entry: Entry<'_>, known: &[&str]) -> Option<Vec<(String, ValueTemplate)>> {
+    let place = entry.place();
+    let Value::Object(fields) = entry.json()? else {
+        place.wrong("must be a table");
+        return None;
+    };
+    let field = |(name, value): (String, Value)| Some((name, value_template(&place, &value, known)?));
+    Some(fields.into_iter().filter_map(field).collect())
+}
+
+fn query(entry: Entry<'_>) -> Option<Vec<(String, ValueTemplate)>> {
+    value_templates(entry, &values::NAMES)
+}
+
+fn body(entry: Entry<'_>) -> Body {
+    let place = entry.place();
+    match entry.json() {
+        None | Some(Value::Bool(false)) => Body::Nothing,
+        Some(value) => value_template(&place, &value, &values::NAMES).map_or(Body::Nothing, Body::Made),
+    }
+}
+
+fn headers(entry: Entry<'_>) -> Vec<(String, Template)> {
+    let place = entry.place();
+    let Some(Value::Object(fields)) = entry.json() else {
+        place.wrong("must be a table");
+        return Vec::new();
+    };
+    let mut headers = Vec::new();
+    for (name, value) in fields {
+        if !is_header_name(&name) {
+            place.wrong(format_args!("{name:?} is no name of a header"));
+        } else if is_ours(&name) {
+            place.wrong(format_args!("must not set {name}"));
+        }
+        match value {
+            Value::String(text) => {
+                headers.extend(template(&place, &text, &values::NAMES).map(|template| (name, template)));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                place.wrong(format_args!("{name} must be text"));
+            }
+        }
+    }
+    headers
+}
+
+/// Whether a header is not a file's to set.
+pub(super) fn is_ours(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    HEADERS_OF_OURS.contains(&name.as_str()) || name.starts_with("content-")
+}
+
+/// Whether `name` can be a header's.
+pub(super) fn is_header_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 128 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }

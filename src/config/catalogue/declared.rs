@@ -1,0 +1,232 @@
+//! What `tools/*.toml` and overlays of OpenAPI documents say about a tool, read key by key and put together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::data::ttl;
+use super::request;
+use crate::agent::ports::tools::OfferedTool;
+use crate::agent::profile::PayloadType;
+use crate::chat::approval::Consent;
+use crate::chat::template::ValueTemplate;
+use crate::chat::tool::{Effect, Policy, ToolDef};
+use crate::config::document::{Entry, Place, Table};
+use crate::tools::rest::arguments::{Arguments, without_required};
+use crate::tools::rest::lookup::Lookup;
+use crate::tools::rest::projection::Projection;
+use crate::tools::rest::reading::{Keep, Reading};
+use crate::tools::rest::request::RestRequest;
+use crate::tools::rest::tool::Declared;
+use crate::tools::rest::values;
+
+/// How long lists of names are kept where a file says nothing.
+const TTL_S: u64 = 60;
+
+/// What tools and overlays both say.
+pub(super) struct Extras<'a> {
+    samples: Vec<String>,
+    roles: Vec<String>,
+    approval: Option<(Place<'a>, Consent)>,
+    invalidates: Option<(Place<'a>, Vec<String>)>,
+    inject: Vec<(String, ValueTemplate)>,
+    lookups: Vec<(Place<'a>, Lookup)>,
+    reading: Reading,
+}
+
+/// A tool that was put together.
+pub(super) struct Made {
+    /// As profiles offer it.
+    pub(super) offered: OfferedTool,
+    /// As it runs.
+    pub(super) declared: Declared,
+}
+
+/// What tools may name that is defined elsewhere.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'k> {
+    /// Whether a tool of that name is built in.
+    pub(super) has_handler: &'k dyn Fn(&str) -> bool,
+    /// The types of payloads.
+    pub(super) payload_types: &'k BTreeMap<String, PayloadType>,
+}
+
+impl<'a> Extras<'a> {
+    /// The keys of `table` that tools and overlays share; what is wrong is noted.
+    pub(super) fn read(table: &mut Table<'a>, known: Known<'_>) -> Self {
+        let approval = table.take("approval").and_then(|entry| Some((entry.place(), consent(entry)?)));
+        let invalidates = table.take("invalidates").map(|entry| (entry.place(), entry.texts()));
+        let inject = table.take("inject").and_then(|entry| request::value_templates(entry, &values::NAMES[1..]));
+        let lookups = table.table("resolve").map(lookups).unwrap_or_default();
+        let reading = table.table("result").map(|table| reading(table, known)).unwrap_or_default();
+        Self {
+            samples: table.texts("samples"),
+            roles: table.texts("roles"),
+            approval,
+            invalidates,
+            inject: inject.unwrap_or_default(),
+            lookups,
+            reading,
+        }
+    }
+
+    /// An overlay that says nothing.
+    pub(super) fn none() -> Self {
+        Self {
+            samples: Vec::new(),
+            roles: Vec::new(),
+            approval: None,
+            invalidates: None,
+            inject: Vec::new(),
+            lookups: Vec::new(),
+            reading: Reading::default(),
+        }
+    }
+
+    /// The tool; `path` is where its path stands. What does not fit together is noted.
+    ///
+    /// # Errors
+    /// When the schema is none.
+    pub(super) fn make(self, def: ToolDef, request: RestRequest, path: Option<&Place<'_>>) -> Result<Made, String> {
+        let ToolDef { name, description, input_schema } = def;
+        let has = |argument: &str| {
+            let properties = input_schema.get("properties").and_then(Value::as_object);
+            properties.is_some_and(|properties| properties.contains_key(argument))
+                || self.inject.iter().any(|(injected, _)| injected == argument)
+        };
+        for argument in request.path.names().filter(|argument| !has(argument)) {
+            if let Some(path) = path {
+                path.wrong(format_args!("{{{argument}}} is not among the properties of input_schema, nor injected"));
+            }
+        }
+        for (place, lookup) in &self.lookups {
+            for argument in lookup.path.names().chain([lookup.argument.as_str()]) {
+                if !has(argument) {
+                    place.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
+                }
+            }
+        }
+        if request.effect == Effect::Read {
+            let asked = self.approval.iter().filter(|(_, consent)| *consent != Consent::Auto).map(|(place, _)| place);
+            for place in asked.chain(self.invalidates.iter().map(|(place, _)| place)) {
+                place.wrong("is only for tools that write");
+            }
+        }
+        let needed: Vec<&str> = request.path.names().collect();
+        let shown = without_required(&input_schema, &self.inject);
+        let arguments = Arguments::new(&input_schema, self.inject, &needed, request.verb.has_body())?;
+        let consent = self.approval.map(|(_, consent)| consent).unwrap_or_default();
+        Ok(Made {
+            offered: OfferedTool {
+                def: Arc::new(ToolDef { name, description, input_schema: shown }),
+                policy: Policy { roles: self.roles, consent },
+                samples: self.samples,
+            },
+            declared: Declared {
+                arguments,
+                lookups: self.lookups.into_iter().map(|(_, lookup)| lookup).collect(),
+                request,
+                reading: self.reading,
+                invalidates: self.invalidates.map(|(_, tags)| tags).unwrap_or_default(),
+            },
+        })
+    }
+}
+
+/// The schema of a tool's arguments: a table, or JSON in a text; none takes no arguments.
+pub(super) fn schema(table: &mut Table<'_>) -> Value {
+    let none = || serde_json::json!({"type": "object", "properties": {}});
+    let Some(entry) = table.take("input_schema") else { return none() };
+    let place = entry.place();
+    let value = match entry.is_text() {
+        false => entry.json(),
+        true => entry.text().and_then(|text| match serde_json::from_str(&text) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                place.wrong_below(error.line().max(1), format_args!("is no JSON: {error}"));
+                None
+            }
+        }),
+    };
+    let Some(value) = value else { return none() };
+    if value.get("type").and_then(Value::as_str) != Some("object") {
+        place.wrong("must have the type \"object\"");
+    } else if let Err(reason) = crate::chat::schema::Schema::parse(&value) {
+        place.wrong(format_args!("is no schema: {reason}"));
+        return none();
+    }
+    value
+}
+
+/// The projection at `key`.
+pub(super) fn projection(table: &mut Table<'_>, key: &str) -> Option<Projection> {
+    let entry = table.take(key)?;
+    let place = entry.place();
+    match Projection::parse(&entry.text()?) {
+        Ok(projection) => Some(projection),
+        Err(reason) => {
+            place.wrong(reason);
+            None
+        }
+    }
+}
+
+/// Who has to let a call through.
+fn consent(entry: Entry<'_>) -> Option<Consent> {
+    let place = entry.place();
+    let text = entry.text()?;
+    match (text.as_str(), text.strip_prefix("role:").map(str::trim)) {
+        ("auto", _) => Some(Consent::Auto),
+        ("user", _) => Some(Consent::User),
+        (_, Some(role)) if !role.is_empty() => Some(Consent::Role(role.to_owned())),
+        _ => {
+            place.wrong("must be auto, user or role:NAME");
+            None
+        }
+    }
+}
+
+fn lookups(mut table: Table<'_>) -> Vec<(Place<'_>, Lookup)> {
+    let mut found = Vec::new();
+    for argument in table.keys() {
+        let Some(entry) = table.take(&argument) else { continue };
+        let place = entry.place();
+        let Some(mut table) = entry.table() else { continue };
+        let path = request::path(&mut table, "path");
+        let items = projection(&mut table, "items").unwrap_or_default();
+        let id = table.required_text("id");
+        let name = table.required_text("name");
+        let ttl = ttl(&mut table, TTL_S);
+        table.finish();
+        if let (Some((path, _)), Some(id), Some(name)) = (path, id, name) {
+            found.push((place, Lookup { argument, path, items, id, name, ttl }));
+        }
+    }
+    found
+}
+
+fn reading(mut table: Table<'_>, known: Known<'_>) -> Reading {
+    let found = projection(&mut table, "projection").unwrap_or_default();
+    let text = table.take("text").and_then(|entry| {
+        let place = entry.place();
+        let names: Vec<&str> = values::NAMES.into_iter().chain(values::OF_ANSWERS).collect();
+        request::template(&place, &entry.text()?, &names)
+    });
+    let kind = table.take("payload").and_then(|entry| {
+        let place = entry.place();
+        let kind = entry.text()?;
+        if !known.payload_types.contains_key(&kind) {
+            place.wrong(format_args!("{kind:?} is not defined in payloads/*.toml"));
+        }
+        Some(kind)
+    });
+    let has_projection = table.keys().iter().any(|key| key == "payload_projection");
+    let of_payload = projection(&mut table, "payload_projection").unwrap_or_default();
+    if kind.is_none() && has_projection {
+        table.wrong("has a payload_projection and no payload");
+    }
+    table.finish();
+    let payload = kind.map(|kind| Keep { kind, projection: of_payload });
+    Reading { projection: found, text, payload }
+}

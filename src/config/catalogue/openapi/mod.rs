@@ -1,0 +1,186 @@
+//! `openapi/*.toml`: operations of somebody's API as tools, made from its OpenAPI document when the server starts. What an
+//! operation becomes is a call as `tools/*.toml` would say it ([`operation::Imported`]), which [`print`] can write down.
+
+pub mod document;
+mod names;
+pub mod operation;
+pub mod print;
+mod refs;
+mod schema;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::document::{ALL, Document};
+use self::names::Names;
+use self::operation::Imported;
+use super::declared::{Extras, Known};
+use super::request;
+use super::tools::Tools;
+use crate::chat::template::{Template, TemplateError, ValueTemplate};
+use crate::chat::tool::{Effect, ToolDef};
+use crate::config::Problem;
+use crate::config::assets::Assets;
+use crate::config::document::{File, Place, Problems, Table};
+use crate::tools::backend::Verb;
+use crate::tools::rest::path::PathTemplate;
+use crate::tools::rest::request::{Body, RestRequest};
+
+/// What an overlay says in place of the document.
+struct Overlay<'a> {
+    place: Place<'a>,
+    name: Option<String>,
+    description: Option<String>,
+    effect: Option<Effect>,
+    timeout: Option<Duration>,
+    extras: Extras<'a>,
+}
+
+/// The tools of the file at `path`; what is wrong is noted.
+pub(super) fn read(path: &str, assets: &Assets, known: Known<'_>, tools: &mut Tools, problems: &Problems) {
+    let Some(text) = assets.text(path) else {
+        return problems.push(Problem::new(path, "cannot be read"));
+    };
+    let Some(mut top) = File::read(path, &text, problems) else { return };
+    let document = top.required("document").and_then(|entry| {
+        let place = entry.place();
+        let name = entry.text()?;
+        match load(assets, &name) {
+            Ok(document) => Some(document),
+            Err(reason) => {
+                place.wrong(reason);
+                None
+            }
+        }
+    });
+    let prefix = top.text("prefix").unwrap_or_default();
+    let base_path = top.take("base_path").and_then(|entry| Some((entry.place(), entry.text()?)));
+    if let Some((place, base)) = &base_path
+        && !document::is_base_path(base)
+    {
+        place.wrong("must be empty, or begin with / and not end in one");
+    }
+    if !top.keys().iter().any(|key| key == "operations") {
+        top.wrong("operations is missing");
+    }
+    let wanted = top.names("operations");
+    let mut overlays = overlays(top.table("overlay"), known);
+    top.finish();
+    let Some(document) = document else { return };
+    let base_path = base_path.map_or_else(|| document.base_path(), |(_, base)| base);
+    let mut names = Names::new(&prefix);
+    let mut taken = BTreeSet::new();
+    for (place, name) in &wanted {
+        let found = document.select(name);
+        if found.is_empty() {
+            place.wrong(format_args!("{name:?} is not in the document"));
+        }
+        for operation in found {
+            if !taken.insert(operation.key()) {
+                continue;
+            }
+            match operation::import(&document, &operation, &base_path, &mut names) {
+                Ok(imported) => {
+                    let overlay = operation.names().iter().find_map(|name| overlays.remove(name));
+                    add(path, imported, overlay, place, known, tools);
+                }
+                Err(reason) if name == ALL => {
+                    tracing::info!(file = path, operation = operation.key(), reason, "operation left out");
+                }
+                Err(reason) => place.wrong(format_args!("{name:?} cannot be a tool: {reason}")),
+            }
+        }
+    }
+    for (name, overlay) in overlays {
+        overlay.place.wrong(format_args!("{name:?} is not among the operations"));
+    }
+}
+
+/// The document of that name in the folder.
+fn load(assets: &Assets, name: &str) -> Result<Document, String> {
+    let is_plain = !name.is_empty() && !name.contains(['/', '\\']) && name != "..";
+    let text = assets.text(&format!("openapi/{name}")).filter(|_| is_plain);
+    Document::parse(&text.ok_or_else(|| format!("openapi/{name} cannot be read"))?)
+}
+
+/// What the overlays in `table` say, by the operations that they are about.
+fn overlays<'a>(table: Option<Table<'a>>, known: Known<'_>) -> BTreeMap<String, Overlay<'a>> {
+    let Some(mut table) = table else { return BTreeMap::new() };
+    let mut overlays = BTreeMap::new();
+    for operation in table.keys() {
+        let Some(mut table) = table.table(&operation) else { continue };
+        let overlay = Overlay {
+            place: table.place(),
+            name: table.text("name"),
+            description: table.text("description"),
+            effect: request::effect(&mut table),
+            timeout: request::timeout(&mut table),
+            extras: Extras::read(&mut table, known),
+        };
+        table.finish();
+        overlays.insert(operation, overlay);
+    }
+    overlays
+}
+
+/// Adds the tool that was made of an operation named at `place`.
+fn add(
+    path: &str,
+    imported: Imported,
+    overlay: Option<Overlay<'_>>,
+    place: &Place<'_>,
+    known: Known<'_>,
+    tools: &mut Tools,
+) {
+    let mut imported = imported;
+    let (mut place, mut extras, mut effect, mut timeout) = (place.clone(), Extras::none(), None, None);
+    if let Some(overlay) = overlay {
+        imported.name = overlay.name.unwrap_or(imported.name);
+        imported.description = overlay.description.unwrap_or(imported.description);
+        (place, extras, effect, timeout) = (overlay.place, overlay.extras, overlay.effect, overlay.timeout);
+    }
+    if let Some(reason) = tools.claim_declared(path, &imported.name, known) {
+        place.wrong(reason);
+    }
+    let made = request_of(&imported, effect, timeout).and_then(|request| {
+        let Imported { name, description, input_schema, .. } = imported;
+        extras.make(ToolDef { name, description, input_schema }, request, None)
+    });
+    match made {
+        Ok(made) => tools.add(made),
+        Err(reason) => place.wrong(format_args!("cannot be a tool: {reason}")),
+    }
+}
+
+/// The call of an operation.
+fn request_of(
+    imported: &Imported,
+    effect: Option<Effect>,
+    timeout: Option<Duration>,
+) -> Result<RestRequest, String> {
+    let text = |error: TemplateError| error.to_string();
+    let query = imported.query.iter().map(|(name, template)| {
+        Ok((name.clone(), ValueTemplate::parse(&Value::String(template.clone())).map_err(text)?))
+    });
+    let headers =
+        imported.headers.iter().map(|(name, template)| Ok((name.clone(), Template::parse(template).map_err(text)?)));
+    let body = match &imported.body {
+        None => Body::Nothing,
+        Some(template) => Body::Made(ValueTemplate::parse(template).map_err(text)?),
+    };
+    Ok(RestRequest {
+        verb: imported.verb,
+        path: PathTemplate::parse(&imported.path).map_err(|error| format!("its path {error}"))?,
+        query: Some(query.collect::<Result<_, String>>()?),
+        body,
+        headers: headers.collect::<Result<_, String>>()?,
+        effect: effect.unwrap_or(match imported.verb {
+            Verb::Get => Effect::Read,
+            Verb::Post | Verb::Put | Verb::Patch | Verb::Delete => Effect::Write,
+        }),
+        timeout,
+        progress: None,
+    })
+}

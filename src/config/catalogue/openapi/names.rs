@@ -1,0 +1,76 @@
+//! Names that vendors take, made of whatever a document calls things: valid, and each once.
+
+use std::collections::BTreeSet;
+
+/// The longest name that every vendor takes.
+const MAX: usize = 64;
+
+/// Hands out names of tools.
+#[derive(Debug)]
+pub struct Names {
+    prefix: String,
+    taken: BTreeSet<String>,
+}
+
+impl Names {
+    /// Names that begin with `prefix`.
+    pub fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned(), taken: BTreeSet::new() }
+    }
+
+    /// A name for what a document calls `wanted`.
+    pub fn tool(&mut self, wanted: &str) -> String {
+        let plain = plain(&format!("{}{wanted}", self.prefix), |c| c.is_ascii_alphanumeric() || c == '-');
+        unique(&plain, &mut self.taken)
+    }
+}
+
+/// A name for an argument that a document calls `wanted`, none of `taken`.
+pub(super) fn argument(wanted: &str, taken: &mut BTreeSet<String>) -> String {
+    let plain: String =
+        wanted.chars().map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
+    let plain = if plain.is_empty() { "_".to_owned() } else { plain };
+    unique(&plain, taken)
+}
+
+/// `wanted` with one `_` for every run of other characters, and none at its ends.
+fn plain(wanted: &str, is_plain: impl Fn(char) -> bool) -> String {
+    let words: Vec<&str> = wanted.split(|c| !is_plain(c)).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { "tool".to_owned() } else { words.join("_") }
+}
+
+fn unique(wanted: &str, taken: &mut BTreeSet<String>) -> String {
+    let cut = |max: usize| wanted.get(..max).unwrap_or(wanted).to_owned();
+    let mut name = cut(MAX);
+    let mut number = 1;
+    while !taken.insert(name.clone()) {
+        number += 1;
+        let suffix = format!("_{number}");
+        name = cut(MAX - suffix.len()) + &suffix;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_valid_short_and_each_once() {
+        let mut names = Names::new("pets_");
+        let rows = [
+            ("listPets", "pets_listPets"),
+            ("listPets", "pets_listPets_2"),
+            ("pets/{id}: show__it", "pets_pets_id_show_it"),
+            ("ü", "pets"),
+        ];
+        for (wanted, expected) in rows {
+            assert_eq!(names.tool(wanted), expected);
+        }
+        let long = "x".repeat(100);
+        assert_eq!([names.tool(&long).len(), names.tool(&long).len()], [64, 64]);
+        let mut taken = BTreeSet::new();
+        let arguments = ["filter[name]", "filter{name}", "X-Y.z", ""].map(|name| argument(name, &mut taken));
+        assert_eq!(arguments, ["filter_name_", "filter_name__2", "X-Y.z", "_"]);
+    }
+}

@@ -1,0 +1,108 @@
+//! The body of an operation: the fields of an object become arguments; any other body is the argument `body`.
+
+use serde_json::{Map, Value, json};
+
+use super::super::document::Operation;
+use super::super::refs;
+use super::super::schema::Writer;
+use super::{Arguments, described, place};
+
+/// The argument of a body that is no object.
+const WHOLE: &str = "body";
+
+/// What stands before a field's name where a parameter has the name already.
+const PREFIX: &str = "body_";
+
+/// The template of the body; nothing where there is none.
+///
+/// # Errors
+/// Why it cannot be made of arguments.
+pub(super) fn read<'d>(
+    root: &'d Value,
+    operation: &Operation<'d>,
+    writer: &mut Writer<'d>,
+    arguments: &mut Arguments,
+) -> Result<Option<Value>, String> {
+    let Some(body) = operation.value.get("requestBody") else { return Ok(None) };
+    let body = refs::target(root, body)?;
+    let content = body.get("content").and_then(Value::as_object);
+    let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(None) };
+    let Some((_, media)) = content.iter().find(|(kind, _)| is_json(kind)) else {
+        let kinds: Vec<&str> = content.keys().map(String::as_str).collect();
+        return Err(format!("its body is {}, and only JSON can be sent", kinds.join(" or ")));
+    };
+    let is_required = body.get("required") == Some(&Value::Bool(true));
+    let schema = match media.get("schema") {
+        Some(schema) => merged(writer.write(schema)?),
+        None => json!({}),
+    };
+    match fields(&schema) {
+        Some((properties, required)) => {
+            let mut template = Map::new();
+            for (name, schema) in properties {
+                let needed = is_required && required.iter().any(|required| *required == name);
+                let wanted = if arguments.has(name) { format!("{PREFIX}{name}") } else { name.clone() };
+                let argument = arguments.add(&wanted, schema.clone(), needed);
+                template.insert(name.clone(), json!(format!("{{{{ {} }}}}", place(&argument))));
+            }
+            Ok(Some(Value::Object(template)))
+        }
+        None => {
+            let schema = described(schema, body.get("description"));
+            let argument = arguments.add(WHOLE, schema, is_required);
+            Ok(Some(json!(format!("{{{{ {} }}}}", place(&argument)))))
+        }
+    }
+}
+
+/// Whether a media type is JSON, or lets JSON be sent.
+pub(super) fn is_json(kind: &str) -> bool {
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    matches!(kind.as_str(), "application/json" | "*/*" | "application/*") || kind.ends_with("+json")
+}
+
+/// The fields of an object whose fields are all known, and the names of those that must be there.
+fn fields(schema: &Value) -> Option<(&Map<String, Value>, Vec<&str>)> {
+    let Value::Object(words) = schema else { return None };
+    let properties = words.get("properties").and_then(Value::as_object).filter(|fields| !fields.is_empty())?;
+    let is_object = words.get("type").is_none_or(|kind| kind == "object");
+    let is_open = words.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
+    let is_plain = ["allOf", "anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas"]
+        .iter()
+        .all(|word| !words.contains_key(*word));
+    if !is_object || is_open || !is_plain {
+        return None;
+    }
+    let required = words.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    Some((properties, required.iter().filter_map(Value::as_str).collect()))
+}
+
+/// `allOf` of objects as one object, where they do not contradict each other.
+fn merged(schema: Value) -> Value {
+    let Some(parts) = schema.get("allOf").and_then(Value::as_array) else { return schema };
+    let mut own = schema.clone();
+    if let Value::Object(own) = &mut own {
+        own.shift_remove("allOf");
+    }
+    let parts: Vec<Value> = parts.iter().cloned().map(merged).chain([own]).collect();
+    let mut properties = Map::new();
+    let mut required: Vec<Value> = Vec::new();
+    for part in &parts {
+        let Value::Object(words) = part else { return schema };
+        let known = ["type", "properties", "required", "description", "title", "additionalProperties"];
+        if words.keys().any(|word| !known.contains(&word.as_str())) || words.get("type").is_some_and(|t| t != "object") {
+            return schema;
+        }
+        if words.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false)) {
+            return schema;
+        }
+        for (name, value) in words.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if properties.insert(name.clone(), value.clone()).is_some_and(|other| other != *value) {
+                return schema;
+            }
+        }
+        let names = words.get("required").and_then(Value::as_array).into_iter().flatten();
+        required.extend(names.filter(|name| !required.contains(name)).cloned().collect::<Vec<_>>());
+    }
+    json!({"type": "object", "properties": properties, "required": required})
+}

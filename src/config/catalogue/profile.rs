@@ -1,0 +1,170 @@
+//! One table of a profile's file: everything that a profile, a tab and a tab in a tab say in the same way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::layers::{Layer, Select};
+use super::model::Models;
+use super::texts::Texts;
+use super::tools::Tools;
+use crate::agent::profile::{ClientAction, DiagnosticsShape, OnLimit, PayloadType, ReplyLanguage, SourcedTool};
+use crate::chat::template::Template;
+use crate::config::document::{Place, Table};
+use crate::tools::data::Loader;
+
+/// What profiles are made of.
+pub(super) struct Parts<'a> {
+    pub(super) texts: Texts<'a>,
+    pub(super) tools: &'a Tools,
+    pub(super) payload_types: &'a BTreeMap<String, PayloadType>,
+    pub(super) models: &'a Models<'a>,
+    /// The sources of tools that the settings name.
+    pub(super) sources: &'a BTreeSet<String>,
+    pub(super) has_handler: &'a dyn Fn(&str) -> bool,
+}
+
+impl Parts<'_> {
+    /// What `table` says over `outer`, all its keys but those that say where it applies; `owner` is the profile's name.
+    /// New loaders go to `loaders`.
+    pub(super) fn layer(
+        &self,
+        table: &mut Table<'_>,
+        outer: &Layer,
+        owner: &str,
+        loaders: &mut BTreeMap<String, Loader>,
+    ) -> Layer {
+        let mut layer = Layer { roles: roles(table), ..Layer::default() };
+        if let Some(entry) = table.take("identity") {
+            let place = entry.place();
+            layer.identity = entry.text().and_then(|name| self.texts.block(&place, &name));
+        }
+        layer.instructions = self.blocks(table, "instructions");
+        layer.closing = self.blocks(table, "closing");
+        for (place, name) in table.names("tools") {
+            self.tool(&place, name, &mut layer);
+        }
+        for (place, name) in table.names("accepts") {
+            if !(self.has_handler)(&name) && !self.tools.declares(&name) && self.sourced(&name).is_none() {
+                place.wrong(format_args!("no tool {name:?} can run"));
+            }
+            layer.accepts.push(name);
+        }
+        for (place, name) in table.names("sources") {
+            if !self.sources.contains(&name) {
+                place.wrong(format_args!("{name:?} has no section [mcp.{name}] in the settings"));
+            }
+            layer.sources.push(name);
+        }
+        for (place, name) in table.names("payload_types") {
+            match self.payload_types.get(&name) {
+                Some(kind) => layer.payload_types.push(kind.clone()),
+                None => place.wrong(format_args!("{name:?} is not defined in payloads/*.toml")),
+            }
+        }
+        layer.client_actions = client_actions(table);
+        layer.suggestions = table.flag("suggestions");
+        layer.reply_language = table.one_of("reply_language", &[("en", ReplyLanguage::English)]);
+        layer.background = table.flag("background");
+        bounds(table, &mut layer);
+        diagnostics(table, &mut layer);
+        layer.menu = table.table("model").map(|table| self.models.menu(table));
+        for (slot, loader) in super::data::read(owner, table.tables("data")) {
+            loaders.insert(loader.name.clone(), loader);
+            layer.data.push(slot);
+        }
+        let core = select_tools(table, &mut layer);
+        let layer = layer.over(outer);
+        for (place, name) in core.into_iter().filter(|(_, name)| !layer.may_offer(name)) {
+            place.wrong(format_args!("{name:?} is not among the tools"));
+        }
+        layer
+    }
+
+    fn blocks(&self, table: &mut Table<'_>, key: &str) -> Vec<Template> {
+        table.names(key).into_iter().filter_map(|(place, name)| self.texts.block(&place, &name)).collect()
+    }
+
+    fn tool(&self, place: &Place<'_>, name: String, layer: &mut Layer) {
+        match (self.tools.offered(&name), self.sourced(&name)) {
+            (Some(tool), _) => {
+                if !(self.has_handler)(&name) && !self.tools.declares(&name) {
+                    place.wrong(format_args!("no tool {name:?} can run"));
+                }
+                layer.tools.push(tool.clone());
+            }
+            (None, Some(tool)) => layer.sourced.push(tool),
+            (None, None) => match name.split_once("__") {
+                Some((source, _)) => {
+                    place.wrong(format_args!("{name:?} is of {source:?}, which has no section [mcp.{source}]"));
+                }
+                None => place.wrong(format_args!("{name:?} is no tool that is built in or in a file")),
+            },
+        }
+    }
+
+    /// The tool of a known source that `name` names: `source__tool`.
+    fn sourced(&self, name: &str) -> Option<SourcedTool> {
+        let (source, _) = name.split_once("__").filter(|(source, _)| self.sources.contains(*source))?;
+        Some(SourcedTool { source: source.to_owned(), name: name.to_owned() })
+    }
+}
+
+fn roles(table: &mut Table<'_>) -> Option<Vec<String>> {
+    let entry = table.take("roles")?;
+    let place = entry.place();
+    let roles = entry.texts();
+    if roles.iter().any(|role| role.trim().is_empty()) {
+        place.wrong("must not have an empty name");
+    }
+    Some(roles)
+}
+
+fn client_actions(table: &mut Table<'_>) -> Vec<ClientAction> {
+    let mut actions: Vec<ClientAction> = Vec::new();
+    for mut table in table.tables("client_action") {
+        let (name, description) = (table.required_text("name"), table.required_text("description"));
+        if let (Some(name), Some(description)) = (name, description) {
+            if actions.iter().any(|known| known.name == name) {
+                table.wrong(format_args!("{name:?} is listed twice"));
+            }
+            actions.push(ClientAction { name, description });
+        }
+        table.finish();
+    }
+    actions
+}
+
+fn bounds(table: &mut Table<'_>, layer: &mut Layer) {
+    let Some(mut table) = table.table("bounds") else { return };
+    layer.max_turns = whole(&mut table, "max_turns");
+    layer.max_tool_calls = whole(&mut table, "max_tool_calls");
+    layer.on_limit = table.one_of("on_limit", &[("fail", OnLimit::Fail), ("answer", OnLimit::Answer)]);
+    table.finish();
+}
+
+fn diagnostics(table: &mut Table<'_>, layer: &mut Layer) {
+    let Some(mut table) = table.table("diagnostics") else { return };
+    let shapes = [("off", None), ("basic", Some(DiagnosticsShape::Basic)), ("trace", Some(DiagnosticsShape::Trace))];
+    layer.shape = table.one_of("shape", &shapes);
+    layer.diagnostics_roles = roles(&mut table);
+    table.finish();
+}
+
+/// Reads `[select_tools]`; the names of its core, each with its place.
+fn select_tools<'a>(table: &mut Table<'a>, layer: &mut Layer) -> Vec<(Place<'a>, String)> {
+    let Some(mut table) = table.table("select_tools") else { return Vec::new() };
+    let core = table.names("core");
+    let most = whole(&mut table, "most").and_then(|most| usize::try_from(most).ok());
+    layer.select = Some(Select { core: core.iter().map(|(_, name)| name.clone()).collect(), most });
+    table.finish();
+    core
+}
+
+fn whole(table: &mut Table<'_>, key: &str) -> Option<u32> {
+    let entry = table.take(key)?;
+    let place = entry.place();
+    let count = u32::try_from(entry.count()?).ok();
+    if count.is_none() {
+        place.wrong(format_args!("must be at most {}", u32::MAX));
+    }
+    count
+}

@@ -1,0 +1,155 @@
+//! The tools that files describe: `tools/*.json` for the texts of built-in ones, `tools/*.toml` for REST calls, and
+//! `openapi/*.toml` for the operations of somebody's API.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::declared::{self, Extras, Known, Made};
+use super::openapi;
+use super::request::{self, Call, Maker};
+use crate::agent::ports::tools::OfferedTool;
+use crate::chat::tool::{Policy, ToolDef};
+use crate::config::Problem;
+use crate::config::assets::Assets;
+use crate::config::document::{File, Place, Problems, Table};
+use crate::tools::rest::tool::Declared;
+
+/// Names that the loop answers to by itself.
+const RESERVED: [&str; 1] = ["find_tools"];
+
+/// One entry of `tools/*.json`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolEntry {
+    name: String,
+    description: String,
+    input_schema: Value,
+}
+
+/// What the files define.
+#[derive(Default)]
+pub(super) struct Tools {
+    /// How the tools that are declared as data run, by their names.
+    pub(super) requests: BTreeMap<String, Declared>,
+    offered: BTreeMap<String, OfferedTool>,
+    /// Which file each name is from.
+    files: BTreeMap<String, String>,
+}
+
+impl Tools {
+    /// The tool of that name as profiles offer it, where files describe one.
+    pub(super) fn offered(&self, name: &str) -> Option<&OfferedTool> {
+        self.offered.get(name)
+    }
+
+    /// Whether files say how to run a tool of that name, be it right or wrong.
+    pub(super) fn declares(&self, name: &str) -> bool {
+        self.requests.contains_key(name) || (self.files.contains_key(name) && !self.offered.contains_key(name))
+    }
+
+    /// Notes that the file at `path` defines `name`; what is wrong with that.
+    fn claim(&mut self, path: &str, name: &str) -> Option<String> {
+        let first = self.files.insert(name.to_owned(), path.to_owned());
+        if !is_tool_name(name) {
+            return Some(format!("{name:?} must be 1 to 64 of A-Z a-z 0-9 _ -"));
+        }
+        match first {
+            None => None,
+            Some(first) if first == path => Some(format!("{name} is defined twice")),
+            Some(first) => Some(format!("{name} is defined in {first} too")),
+        }
+    }
+
+    /// The same of a tool that is declared as data.
+    pub(super) fn claim_declared(&mut self, path: &str, name: &str, known: Known<'_>) -> Option<String> {
+        if let wrong @ Some(_) = self.claim(path, name) {
+            return wrong;
+        }
+        if (known.has_handler)(name) || RESERVED.contains(&name) {
+            return Some(format!("{name} is the name of a built-in tool"));
+        }
+        name.contains("__").then(|| format!("{name:?} must not have two _ in a row, as the tools of servers have"))
+    }
+
+    /// Adds a tool that is declared as data.
+    pub(super) fn add(&mut self, Made { offered, declared }: Made) {
+        let name = offered.def.name.clone();
+        self.requests.insert(name.clone(), declared);
+        self.offered.insert(name, offered);
+    }
+}
+
+/// The tools of `assets`; what is wrong with them is noted.
+pub(super) fn read(assets: &Assets, known: Known<'_>, problems: &Problems) -> Tools {
+    let mut tools = Tools::default();
+    for path in assets.list("tools", ".json") {
+        texts(&path, assets, &mut tools, problems);
+    }
+    for path in assets.list("tools", ".toml") {
+        let Some(text) = assets.text(&path) else {
+            problems.push(Problem::new(path, "cannot be read"));
+            continue;
+        };
+        let Some(mut top) = File::read(&path, &text, problems) else { continue };
+        for table in top.tables("tool") {
+            tool(&path, table, known, &mut tools);
+        }
+        top.finish();
+    }
+    for path in assets.list("openapi", ".toml") {
+        openapi::read(&path, assets, known, &mut tools, problems);
+    }
+    tools
+}
+
+/// The texts of built-in tools in the file at `path`.
+fn texts(path: &str, assets: &Assets, tools: &mut Tools, problems: &Problems) {
+    let entries: Vec<ToolEntry> = match assets.text(path).map(|text| serde_json::from_str(&text)) {
+        Some(Ok(entries)) => entries,
+        Some(Err(error)) => return problems.push(Problem::new(path, error.to_string())),
+        None => return problems.push(Problem::new(path, "cannot be read")),
+    };
+    for ToolEntry { name, description, input_schema } in entries {
+        if let Some(reason) = tools.claim(path, &name) {
+            problems.push(Problem::new(path, reason));
+        }
+        if input_schema.get("type").and_then(Value::as_str) != Some("object") {
+            problems.push(Problem::new(path, format!("{name}: input_schema must have the type \"object\"")));
+        }
+        let def = Arc::new(ToolDef { name: name.clone(), description, input_schema });
+        let tool = OfferedTool { def, policy: Policy::default(), samples: Vec::new() };
+        tools.offered.insert(name, tool);
+    }
+}
+
+/// The tool that `table` of the file at `path` declares.
+fn tool(path: &str, mut table: Table<'_>, known: Known<'_>, tools: &mut Tools) {
+    let name: Option<(Place<'_>, String)> =
+        table.required("name").and_then(|entry| Some((entry.place(), entry.text()?)));
+    if let Some((place, name)) = &name
+        && let Some(reason) = tools.claim_declared(path, name, known)
+    {
+        place.wrong(reason);
+    }
+    let description = table.required_text("description");
+    let input_schema = declared::schema(&mut table);
+    let extras = Extras::read(&mut table, known);
+    let call = table.required("request").and_then(|entry| request::read(entry.table()?, Maker::Tool));
+    if let (Some((place, name)), Some(description), Some(Call { request, path })) = (name, description, call) {
+        let def = ToolDef { name, description, input_schema };
+        match extras.make(def, request, Some(&path)) {
+            Ok(made) => tools.add(made),
+            Err(reason) => place.wrong(reason),
+        }
+    }
+    table.finish();
+}
+
+/// The alphabet that all vendors allow.
+pub(super) fn is_tool_name(name: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    !name.is_empty() && name.len() <= 64 && name.bytes().all(allowed)
+}

@@ -1,0 +1,244 @@
+//! The one client of the REST backend. It sends the caller's bearer verbatim, only to the configured origin, and never
+//! follows a redirect; whatever comes back that is not JSON of bounded size is an error the model can read.
+
+mod error;
+mod frames;
+mod request;
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures::StreamExt;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Response, Url};
+use serde_json::Value;
+
+pub use self::error::BackendError;
+use self::frames::{Frame, Splitter};
+pub use self::frames::Framing;
+pub use self::request::{Request, Verb};
+use crate::agent::ports::tools::Reporter;
+use crate::chat::caller::Caller;
+
+/// How much of a backend's own error text the model gets to read, in bytes.
+const ERROR_TEXT_BYTES: usize = 2048;
+
+/// How much more of it is read, so that a repeated token (8 KiB at most) is seen whole before the text is cut.
+const MAX_ECHO_BYTES: usize = 8 * 1024;
+
+/// The longest part of a path: far above any id or name, far below what servers accept as a request line.
+const MAX_SEGMENT_BYTES: usize = 1024;
+
+/// What stands in place of a caller's token that a backend repeats.
+const REDACTED: &str = "[redacted]";
+
+/// Reaches one backend.
+#[derive(Debug, Clone)]
+pub struct Backend {
+    http: reqwest::Client,
+    base: Url,
+    max_answer_bytes: usize,
+}
+
+impl Backend {
+    /// A client for the API root `base`. `timeout` bounds a whole call; `max_answer_bytes` its answer.
+    ///
+    /// # Errors
+    /// When the TLS setup fails.
+    pub fn new(base: Url, timeout: Option<Duration>, max_answer_bytes: usize) -> Result<Self, reqwest::Error> {
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            // A proxy named in the environment would see the caller's token.
+            .no_proxy()
+            .connect_timeout(Duration::from_secs(10));
+        if let Some(timeout) = timeout {
+            builder = builder.timeout(timeout);
+        }
+        Ok(Self { http: builder.build()?, base, max_answer_bytes })
+    }
+
+    /// The backend's JSON answer; `Value::Null` for one without a body.
+    ///
+    /// # Errors
+    /// See [`BackendError`].
+    pub async fn call(&self, caller: &Caller, request: Request<'_>) -> Result<Value, BackendError> {
+        let response = self.send(caller, &request, "application/json").await?;
+        self.whole(caller, response).await
+    }
+
+    /// The same of an answer that comes in frames: `progress` is told of each as it comes. An answer that says that it is
+    /// plain JSON is read as one.
+    ///
+    /// # Errors
+    /// See [`BackendError`].
+    pub async fn follow(
+        &self,
+        caller: &Caller,
+        request: Request<'_>,
+        framing: Framing,
+        progress: Reporter<'_>,
+    ) -> Result<Value, BackendError> {
+        let response = self.send(caller, &request, framing.accept()).await?;
+        if has_type(&response, "application/json") {
+            return self.whole(caller, response).await;
+        }
+        let mut splitter = Splitter::new(framing);
+        let (mut read, mut frames) = (0, Vec::new());
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(broken)?;
+            read += chunk.len();
+            if read > self.max_answer_bytes {
+                return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
+            }
+            splitter.push(&chunk, &mut frames)?;
+            if let Some(result) = tell(caller, frames.drain(..), progress)? {
+                return Ok(result);
+            }
+        }
+        let result = tell(caller, splitter.finish()?.into_iter(), progress)?;
+        result.ok_or(BackendError::Frames("ended without a result"))
+    }
+
+    /// The head of a good answer.
+    async fn send(&self, caller: &Caller, request: &Request<'_>, accept: &str) -> Result<Response, BackendError> {
+        let url = self.url(request)?;
+        let mut builder = self.http.request(request.verb.method(), url).header(ACCEPT, accept);
+        for (name, value) in &request.headers {
+            builder = builder.header(*name, *value);
+        }
+        if let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", caller.bearer.expose())) {
+            value.set_sensitive(true);
+            builder = builder.header(AUTHORIZATION, value);
+        }
+        if let Some(key) = request.idempotency_key {
+            builder = builder.header("idempotency-key", key);
+        }
+        if let Some(body) = request.body {
+            builder = builder.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        }
+        if let Some(timeout) = request.timeout {
+            builder = builder.timeout(timeout);
+        }
+        let response = builder.send().await.map_err(|error| match error.is_timeout() {
+            true => BackendError::TimedOut(error.without_url()),
+            false => BackendError::Unreachable(error.without_url()),
+        })?;
+
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(BackendError::Status { status, text: "the backend answered with a redirect".to_owned() });
+        }
+        if !status.is_success() {
+            let text = match has_type(&response, "text/html") {
+                true => "(an HTML page)".to_owned(),
+                // The status is what counts, even where its words do not arrive.
+                false => match read_at_most(response, ERROR_TEXT_BYTES + MAX_ECHO_BYTES).await {
+                    Ok((bytes, _)) => error_text(&bytes, caller.bearer.expose()),
+                    Err(error) => format!("({error})"),
+                },
+            };
+            return Err(BackendError::Status { status, text });
+        }
+        Ok(response)
+    }
+
+    /// The JSON of a good answer.
+    async fn whole(&self, caller: &Caller, response: Response) -> Result<Value, BackendError> {
+        let (bytes, whole) = read_at_most(response, self.max_answer_bytes).await?;
+        if !whole {
+            return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
+        }
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Value::Null);
+        }
+        json(caller, &bytes)
+    }
+
+    fn url(&self, request: &Request<'_>) -> Result<Url, BackendError> {
+        let mut url = self.base.clone();
+        {
+            let Ok(mut path) = url.path_segments_mut() else {
+                return Err(BackendError::BadSegment(self.base.to_string()));
+            };
+            path.pop_if_empty();
+            for segment in &request.segments {
+                // The URL standard resolves dot segments even when they are percent-encoded, so they cannot be sent.
+                // It also drops tabs and line ends before it looks for dots, so that `.\t.` would be one.
+                let is_usable =
+                    !segment.is_empty() && segment.len() <= MAX_SEGMENT_BYTES && !segment.contains(['\t', '\n', '\r']);
+                if !is_usable || matches!(*segment, "." | "..") {
+                    return Err(BackendError::BadSegment(segment.chars().take(60).collect()));
+                }
+                path.push(segment);
+            }
+        }
+        if !request.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&request.query);
+        }
+        Ok(url)
+    }
+}
+
+/// Tells `progress` of `frames`; the result, where one of them has it.
+fn tell(
+    caller: &Caller,
+    frames: impl Iterator<Item = Vec<u8>>,
+    progress: Reporter<'_>,
+) -> Result<Option<Value>, BackendError> {
+    for frame in frames {
+        match frames::read(json(caller, &frame)?)? {
+            Frame::Progress(told) => progress.report(told),
+            Frame::Result(result) => return Ok(Some(result)),
+            Frame::Failed(words) => return Err(BackendError::Failed(words)),
+        }
+    }
+    Ok(None)
+}
+
+/// The JSON in `bytes`. A backend that repeats the request's token must not get it to the model and into the transcript.
+fn json(caller: &Caller, bytes: &[u8]) -> Result<Value, BackendError> {
+    let token = caller.bearer.expose();
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.contains(token) => serde_json::from_str(&text.replace(token, REDACTED)),
+        Ok(_) | Err(_) => serde_json::from_slice(bytes),
+    }
+    .map_err(BackendError::NotJson)
+}
+
+/// Whether the answer says that it is of this type, whatever its parameters.
+fn has_type(response: &Response, wanted: &str) -> bool {
+    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(wanted))
+}
+
+/// An answer that stopped coming.
+fn broken(error: reqwest::Error) -> BackendError {
+    match error.is_timeout() {
+        true => BackendError::TimedOut(error.without_url()),
+        false => BackendError::BrokeOff(error.without_url()),
+    }
+}
+
+/// The body's first `max` bytes, and whether that is all of it.
+async fn read_at_most(response: Response, max: usize) -> Result<(BytesMut, bool), BackendError> {
+    let mut body = BytesMut::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(broken)?;
+        if body.len() + chunk.len() > max {
+            body.extend_from_slice(&chunk[..max - body.len()]);
+            return Ok((body, false));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((body, true))
+}
+
+/// The backend's own words, without the caller's token and not too many of them.
+fn error_text(bytes: &[u8], token: &str) -> String {
+    let mut text = String::from_utf8_lossy(bytes).trim().replace(token, REDACTED);
+    text.truncate(text.floor_char_boundary(ERROR_TEXT_BYTES));
+    text
+}

@@ -1,0 +1,178 @@
+//! Names to ids for declared tools: an argument that may be a name is looked up in a list of the backend's own.
+//!
+//! **Invariant:** what one user sees never answers another: lists are fetched with the caller's own token, cached by tenant
+//! and user, one fetch at a time, and no lock is held while it runs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use moka::Expiry;
+use moka::future::Cache;
+use serde_json::{Map, Value};
+
+use super::path::PathTemplate;
+use super::projection::Projection;
+use crate::chat::caller::{Caller, Owner};
+use crate::tools::ToolError;
+use crate::tools::backend::{Backend, BackendError, Request};
+use crate::tools::names::{Found, Named, find, listed, near};
+use crate::tools::resolve::as_uuid;
+
+/// 200,000 names in all lists together, some 20 MB.
+const MAX_NAMES: u64 = 200_000;
+
+/// 20,000 names of one list; what is behind them is not found by name.
+const MAX_ROWS: usize = 20_000;
+
+/// How many candidates an error lists.
+const CANDIDATES: usize = 10;
+
+/// Where an argument's names are.
+#[derive(Debug, Clone)]
+pub struct Lookup {
+    /// The argument.
+    pub argument: String,
+    /// The list.
+    pub path: PathTemplate,
+    /// Where its rows are in the answer.
+    pub items: Projection,
+    /// The field of a row that is its id.
+    pub id: String,
+    /// The field of a row that is its name.
+    pub name: String,
+    /// How long a list is kept.
+    pub ttl: Duration,
+}
+
+/// All lists that were looked up lately.
+pub struct Lists {
+    backend: Arc<Backend>,
+    cache: Cache<(Owner, String), Arc<Listing>>,
+}
+
+#[derive(Debug)]
+struct Listing {
+    /// The ids are JSON texts, since they may be numbers.
+    names: Vec<Named>,
+    ttl: Duration,
+}
+
+struct ByTtl;
+
+impl Expiry<(Owner, String), Arc<Listing>> for ByTtl {
+    fn expire_after_create(&self, _: &(Owner, String), listing: &Arc<Listing>, _: Instant) -> Option<Duration> {
+        Some(listing.ttl)
+    }
+}
+
+impl Lists {
+    /// No lists yet.
+    pub fn new(backend: Arc<Backend>) -> Self {
+        let weight = |listing: &Listing| u32::try_from(listing.names.len()).unwrap_or(u32::MAX).max(1);
+        let cache = Cache::builder()
+            .max_capacity(MAX_NAMES)
+            .weigher(move |_, listing: &Arc<Listing>| weight(listing))
+            .expire_after(ByTtl)
+            .build();
+        Self { backend, cache }
+    }
+
+    /// `args` with the argument of `lookup` as an id, or a list of ids. Numbers and UUIDs are ids already.
+    ///
+    /// # Errors
+    /// [`ToolError::Refused`] with near names when there is none, or with the candidates when there are several; whatever
+    /// the backend said.
+    pub async fn resolve(
+        &self,
+        lookup: &Lookup,
+        args: &mut Map<String, Value>,
+        caller: &Caller,
+    ) -> Result<(), ToolError> {
+        let Some(said) = args.get(&lookup.argument) else { return Ok(()) };
+        let wanted: Vec<Value> = match said {
+            Value::Array(items) => items.clone(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => vec![said.clone()],
+        };
+        let is_list = said.is_array();
+        let segments = lookup.path.fill(args)?;
+        let mut ids = Vec::with_capacity(wanted.len());
+        for value in wanted {
+            ids.push(match value.as_str().map(str::trim) {
+                Some(name) if as_uuid(name).is_none() => self.id(lookup, &segments, name, caller).await?,
+                Some(_) | None => value,
+            });
+        }
+        let found = if is_list { Some(Value::Array(ids)) } else { ids.pop() };
+        if let Some(found) = found {
+            args.insert(lookup.argument.clone(), found);
+        }
+        Ok(())
+    }
+
+    /// The id of what is called `wanted`. A cached list that does not have it may be old, so it is fetched again, once.
+    async fn id(
+        &self,
+        lookup: &Lookup,
+        segments: &[String],
+        wanted: &str,
+        caller: &Caller,
+    ) -> Result<Value, ToolError> {
+        let place = serde_json::json!([segments, lookup.id, lookup.name]).to_string();
+        let key = (caller.owner.clone(), place);
+        let mut is_second = false;
+        loop {
+            let fetch = self.fetch(lookup, segments, caller);
+            let entry = self.cache.entry_by_ref(&key).or_try_insert_with(fetch).await;
+            let failed = |source| ToolError::Lookup { what: lookup.argument.clone().into(), source };
+            let entry = entry.map_err(failed)?;
+            let is_fresh = entry.is_fresh() || is_second;
+            let listing = entry.into_value();
+            let is_it = |named: &&Named| id_of(named).as_str() == Some(wanted) || named.id == wanted;
+            if let Some(named) = listing.names.iter().find(is_it) {
+                return Ok(id_of(named));
+            }
+            match find(&listing.names, wanted) {
+                Found::One(named) => return Ok(id_of(named)),
+                Found::Several(several) => return Err(ambiguous(&lookup.argument, wanted, &several)),
+                Found::Nothing if is_fresh => return Err(unknown(&lookup.argument, wanted, &listing)),
+                Found::Nothing => {}
+            }
+            self.cache.invalidate(&key).await;
+            is_second = true;
+        }
+    }
+
+    async fn fetch(&self, lookup: &Lookup, segments: &[String], caller: &Caller) -> Result<Arc<Listing>, BackendError> {
+        let request = Request::get(segments.iter().map(String::as_str));
+        let answer = self.backend.call(caller, request).await?;
+        let rows = match lookup.items.of(&answer).map_err(BackendError::Shape)? {
+            Value::Array(rows) => rows,
+            Value::Null => Vec::new(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                return Err(BackendError::Shape("not a list".to_owned()));
+            }
+        };
+        let named = |row: &Value| {
+            let id = row.get(&lookup.id).filter(|id| id.is_string() || id.is_number())?;
+            Some(Named { name: row.get(&lookup.name)?.as_str()?.to_owned(), id: id.to_string() })
+        };
+        let names = rows.iter().filter_map(named).take(MAX_ROWS).collect();
+        Ok(Arc::new(Listing { names, ttl: lookup.ttl }))
+    }
+}
+
+fn id_of(named: &Named) -> Value {
+    serde_json::from_str(&named.id).unwrap_or(Value::Null)
+}
+
+fn unknown(argument: &str, wanted: &str, listing: &Listing) -> ToolError {
+    let wanted: String = wanted.chars().take(100).collect();
+    let names = listed(near(listing.names.iter().map(|named| named.name.as_str()), &wanted));
+    ToolError::Refused(format!("{argument} {wanted:?} not found; the nearest are: {names}"))
+}
+
+fn ambiguous(argument: &str, wanted: &str, several: &[&Named]) -> ToolError {
+    let choices = several.iter().take(CANDIDATES).map(|named| format!("{} ({})", named.name, named.id));
+    let choices: Vec<String> = choices.collect();
+    ToolError::Refused(format!("{argument} {wanted:?} fits several: {}; pass the id", choices.join(", ")))
+}

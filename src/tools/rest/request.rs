@@ -1,0 +1,173 @@
+//! The call that a tool or a data loader makes, and that call with its places filled.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::path::PathTemplate;
+use crate::chat::template::{Template, TemplateError, ValueTemplate};
+use crate::chat::tool::Effect;
+use crate::tools::ToolError;
+use crate::tools::backend::{Framing, Request, Verb};
+
+/// 4 KiB: what servers still take of a header.
+const MAX_HEADER_BYTES: usize = 4096;
+
+/// The call as a file says it.
+#[derive(Debug, Clone)]
+pub struct RestRequest {
+    /// What is done.
+    pub verb: Verb,
+    /// What it is done to.
+    pub path: PathTemplate,
+    /// The parameters by name. `None`: the arguments that are not in the path, where there is no body.
+    pub query: Option<Vec<(String, ValueTemplate)>>,
+    /// What is sent.
+    pub body: Body,
+    /// Headers by name.
+    pub headers: Vec<(String, Template)>,
+    /// What a second call could do.
+    pub effect: Effect,
+    /// The bound of a whole call; `None`: as the settings say.
+    pub timeout: Option<Duration>,
+    /// How the answer comes in frames, if it does.
+    pub progress: Option<Framing>,
+}
+
+/// What a call sends.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// Nothing.
+    Nothing,
+    /// An object of the arguments that are not in the path.
+    Arguments,
+    /// What the template makes; nothing, where it has no value.
+    Made(ValueTemplate),
+}
+
+/// The call with its places filled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filled {
+    segments: Vec<String>,
+    query: Vec<(String, String)>,
+    headers: Vec<(String, String)>,
+    body: Option<Value>,
+}
+
+impl RestRequest {
+    /// The call for these arguments; `values` are those of the templates, the arguments among them.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, in words for the model.
+    pub fn fill(&self, args: &Map<String, Value>, values: &Map<String, Value>) -> Result<Filled, ToolError> {
+        let segments = self.path.fill(args)?;
+        let rest = || args.iter().filter(|(name, _)| !self.path.has(name));
+        let mut query = Vec::new();
+        match &self.query {
+            Some(templates) => {
+                for (name, template) in templates {
+                    let value = template.fill(values).map_err(|error| unfit(name, &error))?;
+                    parameters(name, &value.unwrap_or(Value::Null), &mut query);
+                }
+            }
+            None if self.verb.has_body() => {}
+            None => rest().for_each(|(name, value)| parameters(name, value, &mut query)),
+        }
+        let body = match &self.body {
+            Body::Nothing => None,
+            Body::Arguments => Some(Value::Object(rest().map(|(name, value)| (name.clone(), value.clone())).collect())),
+            Body::Made(template) => template.fill(values).map_err(|error| unfit("body", &error))?,
+        };
+        let mut headers = Vec::new();
+        for (name, template) in &self.headers {
+            let value = template.render(values).map_err(|error| unfit(name, &error))?;
+            let value = value.trim();
+            let is_plain = value.len() <= MAX_HEADER_BYTES && value.bytes().all(|b| (0x20..0x7f).contains(&b));
+            if !is_plain {
+                return Err(ToolError::BadParams(format!("the header {name} cannot have such a value")));
+            }
+            if !value.is_empty() {
+                headers.push((name.clone(), value.to_owned()));
+            }
+        }
+        Ok(Filled { segments, query, headers, body })
+    }
+}
+
+impl Filled {
+    /// The request, with the key of a write.
+    pub fn request<'a>(&'a self, of: &RestRequest, key: Option<&'a str>) -> Request<'a> {
+        let mut request = Request::new(of.verb, self.segments.iter().map(String::as_str));
+        for (name, value) in &self.query {
+            request = request.query(name, value);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        if let Some(body) = &self.body {
+            request = request.body(body);
+        }
+        if let Some(key) = key {
+            request = request.idempotency_key(key);
+        }
+        if let Some(timeout) = of.timeout {
+            request = request.timeout(timeout);
+        }
+        request
+    }
+
+    /// A text that two fillings of one call share only when they ask the same.
+    pub fn identity(&self) -> String {
+        let Self { segments, query, headers, body } = self;
+        serde_json::json!([segments, query, headers, body]).to_string()
+    }
+}
+
+/// Adds `value` as parameters: each item of a list as one, an object as JSON text, nothing as none.
+fn parameters(name: &str, value: &Value, query: &mut Vec<(String, String)>) {
+    let text = match value {
+        Value::Null => return,
+        Value::Array(items) => {
+            let is_flat = items.iter().all(|item| !item.is_array());
+            if is_flat {
+                items.iter().for_each(|item| parameters(name, item, query));
+                return;
+            }
+            value.to_string()
+        }
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    };
+    query.push((name.to_owned(), text));
+}
+
+fn unfit(what: &str, error: &TemplateError) -> ToolError {
+    ToolError::BadParams(format!("{what} cannot be made of them: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_become_parameters_by_their_form() {
+        let rows = [
+            (json!(null), vec![], "nothing"),
+            (json!("a b"), vec!["a b"], "text"),
+            (json!(false), vec!["false"], "a truth"),
+            (json!(["a", 1, null]), vec!["a", "1"], "a list is the parameter several times"),
+            (json!([]), vec![], "an empty list"),
+            (json!({"a": [1]}), vec!["{\"a\":[1]}"], "an object is text"),
+            (json!([{"a": 1}]), vec!["{\"a\":1}"], "and so is each of a list"),
+            (json!([[1], [2]]), vec!["[[1],[2]]"], "lists in lists are text"),
+        ];
+        for (value, expected, reason) in rows {
+            let mut query = Vec::new();
+            parameters("p", &value, &mut query);
+            let expected: Vec<_> = expected.into_iter().map(|text| ("p".to_owned(), text.to_owned())).collect();
+            assert_eq!(query, expected, "{reason}");
+        }
+    }
+}
