@@ -53,10 +53,8 @@ impl SuggestionsBody {
     /// The body of `suggestions`.
     pub fn of(suggestions: &Suggestions) -> Self {
         let Suggestions { values, actions } = suggestions;
-        let value = |SuggestedValue { label, value }: &SuggestedValue| ValueBody {
-            label: label.clone(),
-            value: value.clone(),
-        };
+        let value =
+            |SuggestedValue { label, value }: &SuggestedValue| ValueBody { label: label.clone(), value: value.clone() };
         Self {
             suggested_values: values.as_ref().map(|values| values.iter().map(value).collect()),
             suggested_actions: actions.as_ref().map(|actions| actions.iter().map(ActionBody::of).collect()),

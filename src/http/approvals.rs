@@ -216,11 +216,7 @@ enum Found {
     Preview(PreviewId),
 }
 
-async fn find(
-    services: &Services,
-    caller: &Caller,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<Found, Problem> {
+async fn find(services: &Services, caller: &Caller, id: Result<Path<String>, PathRejection>) -> Result<Found, Problem> {
     let Path(text) = id.map_err(|_| no_such_approval())?;
     let id = ApprovalId::parse(&text).map_err(|_| no_such_approval())?;
     match services.runs.approval(caller, id).await? {

@@ -14,8 +14,8 @@ use reqwest::{Response, Url};
 use serde_json::Value;
 
 pub use self::error::BackendError;
-use self::frames::{Frame, Splitter};
 pub use self::frames::Framing;
+use self::frames::{Frame, Splitter};
 pub use self::request::{Request, Verb};
 use crate::agent::ports::tools::Reporter;
 use crate::chat::caller::Caller;

@@ -101,7 +101,11 @@ impl Arguments {
     ///
     /// # Errors
     /// When something cannot be.
-    pub fn complete(&self, mut args: Map<String, Value>, values: &Map<String, Value>) -> Result<Map<String, Value>, ToolError> {
+    pub fn complete(
+        &self,
+        mut args: Map<String, Value>,
+        values: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, ToolError> {
         for (name, template) in &self.inject {
             if args.contains_key(name) {
                 continue;

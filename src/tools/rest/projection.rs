@@ -84,11 +84,7 @@ fn unknown_function(ast: &Ast) -> Option<&str> {
         Ast::Flatten { node, .. } | Ast::Not { node, .. } | Ast::ObjectValues { node, .. } => unknown_function(node),
         Ast::MultiList { elements, .. } => elements.iter().find_map(unknown_function),
         Ast::MultiHash { elements, .. } => elements.iter().find_map(|pair| unknown_function(&pair.value)),
-        Ast::Identity { .. }
-        | Ast::Field { .. }
-        | Ast::Index { .. }
-        | Ast::Literal { .. }
-        | Ast::Slice { .. } => None,
+        Ast::Identity { .. } | Ast::Field { .. } | Ast::Index { .. } | Ast::Literal { .. } | Ast::Slice { .. } => None,
     }
 }
 

@@ -104,9 +104,9 @@ impl RestTool {
         let Declared { request, reading, invalidates, .. } = &self.declared;
         let done = |note: String| ToolOutput::ok(json!({"done": true, "note": note}).to_string());
         let output = match answer {
-            Ok(answer) => Ok(reading.of(answer, Effect::Write, values).unwrap_or_else(|reason| {
-                done(BackendError::Shape(reason).to_string())
-            })),
+            Ok(answer) => Ok(reading
+                .of(answer, Effect::Write, values)
+                .unwrap_or_else(|reason| done(BackendError::Shape(reason).to_string()))),
             // The status was good, so it is done; only the answer cannot be read. Of an answer in frames the status says
             // only that the work has begun.
             Err(error @ (BackendError::NotJson(_) | BackendError::TooLarge { .. })) if request.progress.is_none() => {

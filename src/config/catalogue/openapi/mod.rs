@@ -155,11 +155,7 @@ fn add(
 }
 
 /// The call of an operation.
-fn request_of(
-    imported: &Imported,
-    effect: Option<Effect>,
-    timeout: Option<Duration>,
-) -> Result<RestRequest, String> {
+fn request_of(imported: &Imported, effect: Option<Effect>, timeout: Option<Duration>) -> Result<RestRequest, String> {
     let text = |error: TemplateError| error.to_string();
     let query = imported.query.iter().map(|(name, template)| {
         Ok((name.clone(), ValueTemplate::parse(&Value::String(template.clone())).map_err(text)?))

@@ -91,9 +91,9 @@ fn tool(tool: &Imported) -> String {
         (false, _) => {}
         (true, None) => lines.push("body = false".to_owned()),
         (true, Some(Value::Object(template))) => {
-            let template = template.iter().map(|(name, value)| {
-                (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-            });
+            let template = template
+                .iter()
+                .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
             lines.push(format!("body = {}", fields(&template.collect::<Vec<_>>())));
         }
         (true, Some(other)) => lines.push(format!("body = {}", quoted(other.as_str().unwrap_or_default()))),

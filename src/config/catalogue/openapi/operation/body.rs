@@ -90,7 +90,8 @@ fn merged(schema: Value) -> Value {
     for part in &parts {
         let Value::Object(words) = part else { return schema };
         let known = ["type", "properties", "required", "description", "title", "additionalProperties"];
-        if words.keys().any(|word| !known.contains(&word.as_str())) || words.get("type").is_some_and(|t| t != "object") {
+        if words.keys().any(|word| !known.contains(&word.as_str())) || words.get("type").is_some_and(|t| t != "object")
+        {
             return schema;
         }
         if words.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false)) {

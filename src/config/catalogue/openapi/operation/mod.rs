@@ -142,7 +142,8 @@ fn described(mut schema: Value, words: Option<&Value>) -> Value {
             fields.insert("description".to_owned(), json!(cut(&words, ARGUMENT_CHARS)));
         }
         Value::Bool(true) => schema = json!({"description": cut(&words, ARGUMENT_CHARS)}),
-        Value::Object(_) | Value::Null | Value::Bool(false) | Value::Number(_) | Value::String(_) | Value::Array(_) => {}
+        Value::Object(_) | Value::Null | Value::Bool(false) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+        }
     }
     schema
 }
