@@ -99,9 +99,12 @@ async fn a_model_reads_a_payload_of_its_own_conversation_alone() {
     drop(model);
 
     let ben = "22222222-2222-4222-8222-222222222222";
-    let ask = |id: &str| [calls("c2", "get_payload", &json!({"payload_id": id})), says("Read.")];
-    let turns = [ask(&id), ask(&format!(" [{id}]")), ask("00000000"), ask("x"), ask(&id), ask(&id)];
-    let model = Upstream::script(turns.into_iter().flatten().map(Script::answer)).await;
+    let ids = [id.clone(), format!(" [{id}]"), "00000000".to_owned(), "x".to_owned(), id.clone(), id.clone()];
+    let turns = ids
+        .iter()
+        .enumerate()
+        .map(|(row, id)| [calls(&format!("row_{row}"), "get_payload", &json!({"payload_id": id})), says("Read.")]);
+    let model = Upstream::script(turns.flatten().map(Script::answer)).await;
     let url = format!("{}/v1", model.url());
     let settings = [("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", url.as_str())];
     let s = Scripted { app: TestApp::start_in(data_folder, &settings).await, model };
@@ -117,10 +120,10 @@ async fn a_model_reads_a_payload_of_its_own_conversation_alone() {
         (&ada, "other", none(&id), "one of another conversation"),
         (&s.app.token_of(ben, None, &[]), "c", none(&id), "another user's"),
     ];
-    for (token, conversation, expected, reason) in rows {
+    for (row, (token, conversation, expected, reason)) in rows.into_iter().enumerate() {
         let response = s.app.post_as(token, &body(conversation)).await;
         let text = response.text().await.unwrap();
         assert_eq!(names(&frames::parse(&text)).last(), Some(&"message_complete"), "{reason}");
-        assert_eq!(s.result_of("c2"), expected, "{reason}");
+        assert_eq!(s.result_of(&format!("row_{row}")), expected, "{reason}");
     }
 }
