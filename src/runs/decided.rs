@@ -1,5 +1,5 @@
-//! Deciding a call that waits: its user goes on with it in a new run, and somebody else who has the role lets it through
-//! or turns it down.
+//! Deciding a call that waits: its user goes on with it in a new run, and somebody else who has the role lets it
+//! through or turns it down.
 
 use super::begin::Request;
 use super::reading::Attached;
