@@ -146,6 +146,7 @@ impl App {
         let parts = Parts {
             agent: Arc::new(agent),
             store: store.clone(),
+            approvals: store.clone(),
             leases: store.clone(),
             log: log.clone(),
             summaries: store.clone(),
@@ -159,6 +160,7 @@ impl App {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
             previews: desk.clone(),
+            waiting_previews: store.clone(),
             conversations: store.clone(),
             readiness: Arc::new(StoreReady(store.clone())),
             agent_chat: Arc::new(AgentChat {
@@ -300,8 +302,9 @@ fn tools_and_profiles(
     backend: Arc<Backend>,
     store: Arc<dyn Store>,
 ) -> Result<(Toolbox, Profiles, Arc<Loaders>), StartError> {
-    let deps = Deps { backend, drafts: store.clone(), previews: store };
-    let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
+    let deps = Deps { backend, drafts: store.clone(), previews: store.clone(), payloads: store };
+    let built_in = [tools::workflow::tools(&deps), tools::tables::tools(&deps), tools::payloads::tools(&deps.payloads)];
+    let handlers = built_in.into_iter().flatten();
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
     let sources: BTreeSet<String> = config.mcp.keys().cloned().collect();
     let Catalogue { profiles, loaders, requests } =

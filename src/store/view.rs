@@ -118,8 +118,8 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
 }
 
 /// Gives the messages of `run` the words that were shown, in place of those that the model wrote: without what was
-/// meant for the machine. An answer is in parts, each of which ends with the calls of its turn; a message that has other
-/// calls than the next part got no part of its own, and its words were shown with a later one's.
+/// meant for the machine. An answer is in parts, each of which ends with the calls of its turn; a message that has
+/// other calls than the next part got no part of its own, and its words were shown with a later one's.
 pub(super) fn tell_as_shown(messages: &mut [MessageView], run: RunId, answer: &Answer) {
     let mut parts = parts(answer).into_iter().peekable();
     let of_run = |message: &&mut MessageView| match message.role {

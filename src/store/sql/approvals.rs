@@ -158,7 +158,8 @@ impl SqlStore {
         let rows: Vec<(String, String, String, String, String)> = sqlx::query_as(concat!(
             "UPDATE approvals SET expired = 1 WHERE id IN (
                  SELECT id FROM approvals
-                 WHERE expired = 0 AND state IN ('pending', 'granted') AND expires_at <= $1 ORDER BY expires_at LIMIT $2",
+                 WHERE expired = 0 AND state IN ('pending', 'granted') AND expires_at <= $1
+                 ORDER BY expires_at LIMIT $2",
             skip_locked!(),
             ") RETURNING tenant, user_id, conversation, id, tool",
         ))

@@ -140,7 +140,8 @@ pub(super) async fn insert_payloads(
     for PayloadRow([id, kind, summary, data], source) in rows {
         // A conversation has one running run, so nobody else takes the same number.
         sqlx::query(
-            "INSERT INTO payloads (tenant, user_id, conversation, id, run_id, seq, kind, summary, data, source, created_at)
+            "INSERT INTO payloads (tenant, user_id, conversation, id, run_id, seq, kind, summary, data, source,
+                 created_at)
              SELECT $1, $2, $3, $4, $5, COALESCE(MAX(seq), -1) + 1, $6, $7, $8, $9, $10
              FROM payloads WHERE tenant = $1 AND user_id = $2 AND conversation = $3
              ON CONFLICT (tenant, user_id, conversation, id) DO NOTHING",

@@ -14,8 +14,8 @@ use crate::store::scope::Scope;
 use crate::store::transcript::{self, RecordError};
 
 /// Whether a user sees the message `m` of the run `r`: the question that begins a run, unless the server asked it in
-/// the user's place, to go on with another run or to tell of a decision, and every answer but one that the loop itself has refused, after which
-/// it asks again in the user's place. The parameter is [`asked_by_server`].
+/// the user's place, to go on with another run or to tell of a decision, and every answer but one that the loop itself
+/// has refused, after which it asks again in the user's place. The parameter is [`asked_by_server`].
 macro_rules! is_seen {
     ($by_server:literal) => {
         concat!(

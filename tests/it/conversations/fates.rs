@@ -12,18 +12,23 @@ const PROFILE: &str = r#"
 id = "tickets"
 context_type = "tickets"
 instructions = ["workflow/role.md"]
-context_preamble = "workflow/context.md"
 tools = ["close_ticket"]
 "#;
 
-const TOOLS: &str = r#"[{"name": "close_ticket", "description": "Closes a ticket.",
-  "input_schema": {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
-  "request": {"method": "POST", "path": "/v1/tickets/{id}/close"}}]"#;
+const TOOLS: &str = r#"
+[[tool]]
+name = "close_ticket"
+description = "Closes a ticket."
+input_schema = { type = "object", properties = { id = { type = "string" } }, required = ["id"] }
+[tool.request]
+method = "POST"
+path = "/v1/tickets/{id}/close"
+"#;
 
 #[tokio::test]
 async fn a_write_under_way_when_its_run_ended_is_unknown_and_the_calls_after_it_were_not_run() {
     let data = tempfile::tempdir().unwrap();
-    for (path, text) in [("tools/tickets.json", TOOLS), ("profiles/tickets.toml", PROFILE)] {
+    for (path, text) in [("tools/tickets.toml", TOOLS), ("profiles/tickets.toml", PROFILE)] {
         let path = data.path().join("config").join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();

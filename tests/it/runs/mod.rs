@@ -5,6 +5,7 @@ mod answers;
 mod busy;
 mod cancelling;
 mod going_on;
+mod payloads;
 mod reading;
 mod repeating;
 
