@@ -150,7 +150,10 @@ impl Diagnosis {
                 });
                 self.call(*turn, call);
             }
-            Happened::UserMessage { .. } | Happened::PreviewDecided(_) | Happened::RunEnded { .. } => {}
+            Happened::UserMessage { .. }
+            | Happened::PreviewDecided(_)
+            | Happened::ApprovalDecided { .. }
+            | Happened::RunEnded { .. } => {}
         }
     }
 

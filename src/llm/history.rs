@@ -98,9 +98,9 @@ pub(crate) fn entries<'a>(messages: &'a [Message], origin: &ModelOrigin) -> Vec<
     for (at, message) in messages.iter().enumerate() {
         match message {
             Message::User(user) => {
-                let text = match user.decisions.as_slice() {
-                    [] => Cow::Borrowed(user.text.as_str()),
-                    _ => Cow::Owned(user.model_text()),
+                let text = match (user.decisions.as_slice(), &user.note) {
+                    ([], None) => Cow::Borrowed(user.text.as_str()),
+                    (_, _) => Cow::Owned(user.model_text()),
                 };
                 match entries.last_mut() {
                     // A run that failed before its answer leaves two in a row; many chat templates refuse that.

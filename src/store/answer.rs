@@ -105,8 +105,7 @@ pub(super) fn decode_answer(body: &str, diagnostics: Option<&str>) -> Result<Ans
         SaidRow::Call(id) => Said::Call(id.into_id()),
         SaidRow::RoundEnd => Said::RoundEnd,
     });
-    let value =
-        |row: ValueRow<'_>| SuggestedValue { label: row.label.into_owned(), value: row.value.into_owned() };
+    let value = |row: ValueRow<'_>| SuggestedValue { label: row.label.into_owned(), value: row.value.into_owned() };
     let values = row.values.map(|values| values.into_iter().map(value).collect());
     let actions = row.actions.map(|actions| actions.into_iter().map(action).collect::<Result<_, _>>());
     let actions = actions.transpose().map_err(&json)?;
@@ -157,9 +156,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{AnswerRecord, decode_answer, encode_answer};
-    use crate::chat::answer::{
-        ActionHandler, ActionStyle, Answer, Said, SuggestedAction, SuggestedValue, Suggestions,
-    };
+    use crate::chat::answer::{ActionHandler, ActionStyle, Answer, Said, SuggestedAction, SuggestedValue, Suggestions};
     use crate::chat::ids::ToolCallId;
 
     fn deep(levels: usize) -> Value {
@@ -182,8 +179,7 @@ mod tests {
             data: Some(deep(120)),
             style: Some(ActionStyle::Warning),
         };
-        let bare =
-            SuggestedAction { handler: ActionHandler::Client, data: None, style: None, ..action.clone() };
+        let bare = SuggestedAction { handler: ActionHandler::Client, data: None, style: None, ..action.clone() };
         let said = vec![
             Said::Text("one\u{0}".into()),
             Said::Call(ToolCallId::mint()),

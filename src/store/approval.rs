@@ -52,8 +52,7 @@ impl ApprovalRow {
             created_at_ms: self.created_at,
             expires_at_ms: self.expires_at,
         };
-        let owner =
-            Owner { tenant: original(&self.tenant).into_owned(), user: original(&self.user_id).into_owned() };
+        let owner = Owner { tenant: original(&self.tenant).into_owned(), user: original(&self.user_id).into_owned() };
         let state = ApprovalState::parse(&self.state).ok_or(RecordError::Approval)?;
         Ok(ApprovalView { owner, approval, state })
     }

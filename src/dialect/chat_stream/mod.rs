@@ -7,6 +7,8 @@ mod diagnostics;
 mod encoder;
 mod note;
 mod request;
+#[cfg(test)]
+mod tests;
 mod told;
 mod words;
 

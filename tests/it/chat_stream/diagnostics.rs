@@ -65,7 +65,10 @@ async fn the_trace_has_each_call_and_tells_of_a_run_that_came_to_its_limit() {
     assert_eq!(shown["iterations"][3]["response_content"], json!([{"type": "text", "text": "Enough."}]));
     assert_eq!((&shown["final_text"], &shown["final_response"]["message"]), (&json!("Enough."), &payload["message"]));
     assert_eq!((&shown["total_input_tokens"], &shown["total_output_tokens"]), (&json!(40), &json!(20)));
-    assert_eq!((&shown["peak_input_tokens"], &shown["tools"][0]["name"]), (&json!(10), &json!("discover_trigger_types")));
+    assert_eq!(
+        (&shown["peak_input_tokens"], &shown["tools"][0]["name"]),
+        (&json!(10), &json!("discover_trigger_types"))
+    );
 }
 
 #[tokio::test]

@@ -96,7 +96,8 @@ async fn what_the_model_wrote_goes_before_what_a_tool_made_and_both_are_kept() {
 #[tokio::test]
 async fn progress_is_heard_while_the_tool_still_works() {
     let gate = Arc::new(Notify::new());
-    let first = "{\"stage\":\"read\",\"message\":\"Half of it\",\"progress\":0.5,\"data\":{\"n\":1}}\n{\"stage\":\"sort\"}\n";
+    let first =
+        "{\"stage\":\"read\",\"message\":\"Half of it\",\"progress\":0.5,\"data\":{\"n\":1}}\n{\"stage\":\"sort\"}\n";
     let answer = Answer::ok("application/x-ndjson", first).gated(&gate, "{\"result\":{\"done\":true}}\n");
     let backend = Upstream::script([answer]).await;
     let kh = playing(&backend, [calls("c", "index_articles", &json!({})), says("Done.")]).await;

@@ -239,8 +239,7 @@ pub async fn what_has_expired_is_decided_no_more_and_the_model_is_told(database:
     let trail = database.ask("SELECT body FROM trail WHERE kind = 'approval_decided'").await;
     let trail: Vec<Value> = trail.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
     let id = approvals[0].id.to_string();
-    let entry =
-        json!({"approval_id": id, "tool": "close_ticket", "decision": "expired", "by": null, "comment": null});
+    let entry = json!({"approval_id": id, "tool": "close_ticket", "decision": "expired", "by": null, "comment": null});
     assert_eq!(trail, [entry]);
 }
 

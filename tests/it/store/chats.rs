@@ -75,7 +75,8 @@ pub async fn chats_are_listed_newest_change_first(database: &impl Database) {
     let clock = ManualClock::new();
     let store = database.open(clock.clone()).await;
     let mut numbers = Vec::new();
-    for (path, app) in [("acme/ann/c1", "kh"), ("acme/ann/c2", "other"), ("acme/bob/c3", "kh"), ("other/ann/c4", "kh")] {
+    for (path, app) in [("acme/ann/c1", "kh"), ("acme/ann/c2", "other"), ("acme/bob/c3", "kh"), ("other/ann/c4", "kh")]
+    {
         let room = Room::at(path);
         numbers.push(store.number(&room.owner, &room.conversation, app).await.unwrap());
         clock.advance_ms(10);

@@ -73,7 +73,8 @@ impl SqlStore {
         let Asked { parent, mut message, continues, call, context } =
             resolve(&mut transaction, &place, run, now).await?;
         let context = run.context.cloned().or(context);
-        let kept_context = context.as_ref().map(serde_json::to_string).transpose().map_err(RecordError::json("context"))?;
+        let kept_context =
+            context.as_ref().map(serde_json::to_string).transpose().map_err(RecordError::json("context"))?;
         let state = admit(&mut transaction, &place, run.queue).await?;
 
         let seen_before = match state {

@@ -72,9 +72,7 @@ pub(super) async fn resolve(
             again(connection, place, run).await
         }
         Question::Continue(run) => go_on(connection, place, run).await,
-        Question::Decided { approval, decision } => {
-            take(connection, place, asked.id, (approval, decision), now).await
-        }
+        Question::Decided { approval, decision } => take(connection, place, asked.id, (approval, decision), now).await,
     }
 }
 

@@ -148,15 +148,14 @@ impl SqlStore {
             .bind(&app)
             .fetch_one(&mut *transaction)
             .await?;
-        let rows: Vec<HeadRow> =
-            sqlx::query_as(rows!(" ORDER BY c.updated_at DESC, h.number DESC LIMIT $4 OFFSET $5"))
-                .bind(tenant)
-                .bind(user)
-                .bind(app)
-                .bind(i64::from(limit))
-                .bind(i64::from(offset))
-                .fetch_all(&mut *transaction)
-                .await?;
+        let rows: Vec<HeadRow> = sqlx::query_as(rows!(" ORDER BY c.updated_at DESC, h.number DESC LIMIT $4 OFFSET $5"))
+            .bind(tenant)
+            .bind(user)
+            .bind(app)
+            .bind(i64::from(limit))
+            .bind(i64::from(offset))
+            .fetch_all(&mut *transaction)
+            .await?;
         let mut heads = Vec::with_capacity(rows.len());
         for row in rows {
             heads.push(head(&mut transaction, row).await?.0);

@@ -48,9 +48,9 @@ mod trail;
 
 use async_trait::async_trait;
 
-use super::seen::{asked_by_server, count_seen, is_seen};
 use super::approvals::all_approvals;
 use super::payloads::all_payloads;
+use super::seen::{asked_by_server, count_seen, is_seen};
 use super::{Connection, SqlStore};
 use crate::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use crate::agent::ports::conversations::{
