@@ -136,6 +136,7 @@ impl App {
         let parts = Parts {
             agent: Arc::new(agent),
             store: store.clone(),
+            approvals: store.clone(),
             leases: store.clone(),
             log: log.clone(),
             summaries: store.clone(),
@@ -149,6 +150,7 @@ impl App {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
             previews: desk.clone(),
+            waiting_previews: store.clone(),
             conversations: store.clone(),
             readiness: Arc::new(StoreReady(store.clone())),
             agent_chat: Arc::new(AgentChat {
@@ -287,8 +289,11 @@ fn tools_and_profiles(
     backend: Arc<Backend>,
     store: Arc<dyn Store>,
 ) -> Result<(Toolbox, Profiles), StartError> {
-    let deps = Deps { backend, drafts: store.clone(), previews: store };
-    let handlers = tools::workflow::tools(&deps).into_iter().chain(tools::tables::tools(&deps));
+    let deps = Deps { backend, drafts: store.clone(), previews: store.clone(), payloads: store };
+    let handlers = tools::workflow::tools(&deps)
+        .into_iter()
+        .chain(tools::tables::tools(&deps))
+        .chain(tools::payloads::tools(&deps.payloads));
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
     let sources = BTreeSet::new();
     let Catalogue { profiles, loaders: _, requests } =

@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::shown::{PayloadBody, SuggestionsBody};
 use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, MessageId};
@@ -259,9 +260,11 @@ impl Encoder for AgentChatEncoder {
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolProgress { .. }
             | AgentEvent::RoundEnded
-            | AgentEvent::Payload(_)
-            | AgentEvent::Suggested(_)
             | AgentEvent::Diagnosed(_) => {}
+            AgentEvent::Payload(payload) => frame::write(out, id, "payload", &PayloadBody::of(payload)),
+            AgentEvent::Suggested(suggestions) => {
+                frame::write(out, id, "suggestions", &SuggestionsBody::of(suggestions));
+            }
             AgentEvent::ToolCallStarted { id: call, name } => {
                 frame::write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call, name });
             }

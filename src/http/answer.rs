@@ -24,6 +24,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
+use crate::dialect::shown::{PayloadBody, SuggestionsBody};
 use crate::runs::log::ring::Next;
 use crate::runs::{AttachError, Attached, StartError};
 
@@ -39,6 +40,10 @@ struct AnswerBody {
     /// What the last turn said.
     message: String,
     artifacts: Vec<ArtifactBody>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    payloads: Vec<PayloadBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestions: Option<SuggestionsBody>,
     usage: UsageBody,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody>,
@@ -109,6 +114,8 @@ pub(super) async fn joined(
         state: record.state.name(),
         message,
         artifacts: Vec::new(),
+        payloads: Vec::new(),
+        suggestions: None,
         usage: UsageBody::of(record.usage),
         error: record.error.as_ref().map(ErrorBody::of),
     };
@@ -152,6 +159,8 @@ struct Waiting {
 struct Said {
     message: String,
     artifacts: Vec<ArtifactBody>,
+    payloads: Vec<PayloadBody>,
+    suggestions: Option<SuggestionsBody>,
 }
 
 /// Why nothing more is waited for.
@@ -198,7 +207,7 @@ impl Waiting {
         };
         let (state, error) = outcome(last, &found);
         let usage = match (last, found) {
-            (Last::End(AgentEvent::Finished { usage }), _) => *usage,
+            (Last::End(AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage }), _) => *usage,
             (Last::End(_) | Last::Missing, Found::Run(record)) => record.usage,
             (Last::End(_) | Last::Missing, Found::Deleted | Found::Unknown) => Usage::default(),
         };
@@ -208,6 +217,8 @@ impl Waiting {
             state: state.name(),
             message: std::mem::take(&mut self.said.message),
             artifacts: std::mem::take(&mut self.said.artifacts),
+            payloads: std::mem::take(&mut self.said.payloads),
+            suggestions: self.said.suggestions.take(),
             usage: UsageBody::of(usage),
             error,
         };
@@ -278,10 +289,10 @@ impl Said {
                 | AgentEvent::ToolCallReady { .. }
                 | AgentEvent::ToolProgress { .. }
                 | AgentEvent::ToolCallFinished { .. }
-                | AgentEvent::Payload(_)
                 | AgentEvent::RoundEnded
-                | AgentEvent::Suggested(_)
                 | AgentEvent::Diagnosed(_) => {}
+                AgentEvent::Payload(payload) => self.payloads.push(PayloadBody::of(payload)),
+                AgentEvent::Suggested(suggestions) => self.suggestions = Some(SuggestionsBody::of(suggestions)),
                 AgentEvent::Finished { .. }
                 | AgentEvent::AwaitingApproval { .. }
                 | AgentEvent::Failed(_)

@@ -7,11 +7,15 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::approvals::ApprovalBody;
 use super::views::{RunBody, time};
 use crate::agent::ports::conversations::{
     CallView, ConversationExport, ConversationHead, ConversationView, MessageExport, MessageView, Paged, Role,
     RunExport, TrailItem,
 };
+use crate::chat::ids::RunId;
+use crate::chat::payload::Payload;
+use crate::dialect::shown::PayloadBody;
 
 /// A part of the list of conversations.
 #[derive(Serialize)]
@@ -109,6 +113,8 @@ impl CallBody {
 pub(super) struct ExportBody {
     conversation: HeadBody,
     runs: Vec<RunExportBody>,
+    payloads: Vec<PayloadExportBody>,
+    approvals: Vec<ApprovalBody>,
     trail: Vec<TrailItemBody>,
 }
 
@@ -117,6 +123,8 @@ impl ExportBody {
         Self {
             conversation: HeadBody::of(export.head),
             runs: export.runs.into_iter().map(RunExportBody::of).collect(),
+            payloads: export.payloads.into_iter().map(PayloadExportBody::of).collect(),
+            approvals: export.approvals.into_iter().map(ApprovalBody::of).collect(),
             trail: export.trail.into_iter().map(TrailItemBody).collect(),
         }
     }
@@ -129,6 +137,8 @@ struct RunExportBody {
     context_type: String,
     /// `null` at the beginning.
     parent_message_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Box<RawValue>>,
     messages: Vec<MessageExportBody>,
 }
 
@@ -138,8 +148,22 @@ impl RunExportBody {
             run: RunBody::of(&export.run),
             context_type: export.run.context_type,
             parent_message_id: export.parent.map(|parent| parent.to_string()),
+            context: export.context,
             messages: export.messages.into_iter().map(MessageExportBody::of).collect(),
         }
+    }
+}
+
+#[derive(Serialize)]
+struct PayloadExportBody {
+    run_id: String,
+    #[serde(flatten)]
+    payload: PayloadBody,
+}
+
+impl PayloadExportBody {
+    fn of((run, payload): (RunId, Payload)) -> Self {
+        Self { run_id: run.to_string(), payload: PayloadBody::of(&payload) }
     }
 }
 

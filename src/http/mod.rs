@@ -5,6 +5,7 @@
 
 mod accept;
 mod answer;
+mod approvals;
 pub mod auth;
 mod chat;
 mod chat_stream;
@@ -34,7 +35,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::ConversationStore;
 use crate::agent::ports::identity::Authenticator;
-use crate::agent::ports::previews::PreviewDesk;
+use crate::agent::ports::previews::{PreviewDesk, PreviewStore};
 use crate::agent::ports::store::StoreError;
 use crate::dialect::Dialect;
 use crate::dialect::chat_stream::ChatStream;
@@ -78,6 +79,8 @@ pub struct Services {
     pub authenticator: Arc<dyn Authenticator>,
     /// Decides previews.
     pub previews: Arc<dyn PreviewDesk>,
+    /// Shows those that wait.
+    pub waiting_previews: Arc<dyn PreviewStore>,
     /// Shows and changes conversations.
     pub conversations: Arc<dyn ConversationStore>,
     /// Tells whether a run could be served now.
@@ -121,6 +124,8 @@ pub fn router(config: &Config, services: Services) -> Router {
         )
         .route("/v1/agent/conversations/{conversation_id}/export", get(conversations::export))
         .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
+        .route("/v1/agent/approvals", get(approvals::list))
+        .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
         .route("/api/chat/stream", post(chat_stream::post))
         .route("/api/chats", get(chat_stream::list))

@@ -12,10 +12,10 @@ use super::problem::Problem;
 use crate::agent::ports::previews::{ClaimError, DecisionError};
 use crate::chat::causes::Causes;
 use crate::chat::ids::PreviewId;
-use crate::chat::preview::Verdict;
+use crate::chat::preview::{Decided, Verdict};
 
 /// The longest comment, in bytes.
-const COMMENT_BYTES: usize = 4096;
+pub(super) const COMMENT_BYTES: usize = 4096;
 
 #[derive(Deserialize)]
 struct Decision {
@@ -67,11 +67,18 @@ pub(super) async fn decide(
         Word::Reject => Verdict::Reject,
     };
     let decided = services.previews.decide(&caller, id, verdict, comment).await?;
-    let decision = match decided.verdict {
-        Verdict::Accept => "accept",
-        Verdict::Reject => "reject",
-    };
-    Ok(Json(DecidedBody { preview_id: id.to_string(), decision, saved_id: decided.saved_id }))
+    Ok(Json(DecidedBody::of(&decided)))
+}
+
+impl DecidedBody {
+    /// What was decided.
+    pub(super) fn of(decided: &Decided) -> Self {
+        let decision = match decided.verdict {
+            Verdict::Accept => "accept",
+            Verdict::Reject => "reject",
+        };
+        Self { preview_id: decided.preview.to_string(), decision, saved_id: decided.saved_id.clone() }
+    }
 }
 
 fn no_such_preview() -> Problem {

@@ -225,6 +225,7 @@ impl From<StartError> for Problem {
                 DecodeError::Fields(fields.collect()).into()
             }
             StartError::Forbidden => Self::forbidden(error.to_string()),
+            StartError::RoleRequired(_) => Self::new(StatusCode::FORBIDDEN, "role_required", error.to_string()),
             StartError::Draining => Self::unavailable("draining", error.to_string()),
             StartError::NoSuchRun => Self::no_such_run(),
             StartError::Begin(cause) => cause.into(),
@@ -259,7 +260,7 @@ impl From<BeginError> for Problem {
             BeginError::NotContinuable(_) => Self::conflict("not_continuable", detail),
             BeginError::NoSuchApproval => Self::not_found("there is no such approval"),
             BeginError::AlreadyDecided => Self::conflict("already_decided", detail),
-            BeginError::ApprovalExpired => Self::conflict("approval_expired", detail),
+            BeginError::ApprovalExpired => Self::new(StatusCode::GONE, "approval_expired", detail),
             BeginError::Store(cause) => {
                 tracing::error!(error = %Causes(&cause), "run not started");
                 cause.into()

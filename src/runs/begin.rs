@@ -75,7 +75,7 @@ impl Runs {
         self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await
     }
 
-    fn answering(
+    pub(super) fn answering(
         &self,
         caller: &Caller,
         screen: &Screen,
@@ -90,7 +90,7 @@ impl Runs {
         Ok((profile, model))
     }
 
-    async fn begin(&self, caller: Caller, asked: Asked) -> Result<Attached, StartError> {
+    pub(super) async fn begin(&self, caller: Caller, asked: Asked) -> Result<Attached, StartError> {
         // Counted before the question is asked, so that the drain waits for a run that was let in just before it.
         let _admitted = self.tasks.token();
         let owner = caller.owner.clone();

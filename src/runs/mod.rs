@@ -7,6 +7,7 @@
 
 mod begin;
 pub mod config;
+mod decided;
 mod interest;
 mod keeper;
 mod live;
@@ -25,6 +26,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use crate::agent::menu::NotOffered;
+use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::conversations::SummaryStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::store::{BeginError, RunStore, StoreError};
@@ -37,6 +39,7 @@ use crate::chat::input::Screen;
 use crate::chat::run::{RunRecord, RunState};
 
 pub use begin::Request;
+pub use decided::Decided;
 pub use reading::Attached;
 pub use summary::Summariser;
 
@@ -61,6 +64,7 @@ const SETTLING: Duration = Duration::from_millis(2500);
 pub struct Runs {
     agent: Arc<Agent>,
     store: Arc<dyn RunStore>,
+    approvals: Arc<dyn ApprovalStore>,
     leases: Arc<dyn Leases>,
     log: Arc<dyn EventLog>,
     profiles: Profiles,
@@ -83,6 +87,8 @@ pub struct Parts {
     pub agent: Arc<Agent>,
     /// Where runs are kept.
     pub store: Arc<dyn RunStore>,
+    /// Where calls wait for a person.
+    pub approvals: Arc<dyn ApprovalStore>,
     /// Who is alive.
     pub leases: Arc<dyn Leases>,
     /// Where their events are kept.
@@ -106,6 +112,9 @@ pub enum StartError {
     /// The caller's token lists none of the roles that the profile asks for.
     #[error("this screen's assistant is not for this user")]
     Forbidden,
+    /// Somebody with this role has to let the call through before its user can go on with it.
+    #[error("somebody with the role {0} has to approve this call first")]
+    RoleRequired(String),
     /// The request wants its model asked in a way that the profile does not allow.
     #[error("the request chooses what its context_type does not offer")]
     NotOffered(Vec<NotOffered>),
@@ -158,7 +167,7 @@ pub enum AttachError {
 impl Runs {
     /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
     pub fn new(parts: Parts, replica: String) -> Arc<Self> {
-        let Parts { agent, store, leases, log, summaries, summariser, profiles, settings } = parts;
+        let Parts { agent, store, approvals, leases, log, summaries, summariser, profiles, settings } = parts;
         let (tasks, draining) = (TaskTracker::new(), CancellationToken::new());
         let summaries = Summaries {
             store: summaries,
@@ -172,6 +181,7 @@ impl Runs {
         let runs = Arc::new(Self {
             agent,
             store,
+            approvals,
             leases,
             log,
             profiles,

@@ -12,6 +12,7 @@ pub mod idempotency;
 pub mod keys;
 pub mod names;
 pub mod pages;
+pub mod payloads;
 pub mod previews;
 pub mod resolve;
 pub mod rest;
@@ -25,6 +26,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::agent::ports::drafts::{DraftError, DraftStore};
+use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::StoreError;
 use crate::agent::ports::tools::ToolContext;
@@ -39,6 +41,8 @@ pub struct Deps {
     pub drafts: Arc<dyn DraftStore>,
     /// Where changes wait for their user's decision.
     pub previews: Arc<dyn PreviewStore>,
+    /// Where a conversation's structured data is.
+    pub payloads: Arc<dyn PayloadStore>,
 }
 
 /// A tool's handler.

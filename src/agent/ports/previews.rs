@@ -35,6 +35,13 @@ pub trait PreviewStore: Send + Sync {
     /// When it could not be committed.
     async fn end_claim(&self, owner: &Owner, id: PreviewId, decided: Option<&Decided>) -> Result<(), StoreError>;
 
+    /// The owner's previews that wait for their decision, newest first, 100 at most; only the one of that id, where one
+    /// is given.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn waiting_previews(&self, owner: &Owner, id: Option<PreviewId>) -> Result<Vec<WaitingPreview>, StoreError>;
+
     /// The changes of this conversation that the user has accepted, newest first, with the ids they were saved under.
     ///
     /// # Errors
@@ -44,6 +51,15 @@ pub trait PreviewStore: Send + Sync {
         owner: &Owner,
         conversation: &ConversationId,
     ) -> Result<Vec<(Change, Decided)>, StoreError>;
+}
+
+/// A preview that waits for its decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitingPreview {
+    /// The preview.
+    pub preview: Preview,
+    /// When it was made, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
 }
 
 /// Why a preview could not be taken for deciding.

@@ -46,3 +46,8 @@ impl ChatStream {
 pub fn refusal(message: &str) -> bytes::Bytes {
     encoder::refusal(message)
 }
+
+/// A whole stream that says this and nothing else.
+pub fn said(message: &str) -> bytes::Bytes {
+    encoder::said(message)
+}

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::SqlStore;
-use crate::agent::ports::previews::{ClaimError, PreviewStore};
+use crate::agent::ports::previews::{ClaimError, PreviewStore, WaitingPreview};
 use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PreviewId};
@@ -20,6 +20,9 @@ const CLAIM_MS: i64 = 60 * 1000;
 
 /// How many accepted changes are read: more than a conversation's tools look back on.
 const ACCEPTED_AT_ONCE: i64 = 50;
+
+/// How many previews that wait are listed: the port's promise.
+const WAITING_LISTED: i64 = 100;
 
 #[async_trait]
 impl PreviewStore for SqlStore {
@@ -46,6 +49,10 @@ impl PreviewStore for SqlStore {
             Some(decided) => attempt("end a claim", self.try_settle_preview(&scope, id, decided)).await,
             None => attempt("end a claim", self.try_release_preview(&scope, id)).await,
         }
+    }
+
+    async fn waiting_previews(&self, owner: &Owner, id: Option<PreviewId>) -> Result<Vec<WaitingPreview>, StoreError> {
+        attempt("list previews", self.try_waiting_previews(&owner.into(), id)).await
     }
 
     async fn accepted_changes(
@@ -190,6 +197,28 @@ impl SqlStore {
         .await?;
         transaction.commit().await?;
         Ok(())
+    }
+
+    /// One that is just being decided waits until it is decided.
+    async fn try_waiting_previews(&self, scope: &Scope, id: Option<PreviewId>) -> Result<Vec<WaitingPreview>, Fault> {
+        let rows: Vec<(String, String, String, i64)> = sqlx::query_as(
+            "SELECT id, conversation, change, created_at FROM previews
+             WHERE tenant = $1 AND user_id = $2 AND state IN ('pending', 'claimed')
+                 AND (CAST($3 AS TEXT) IS NULL OR id = $3)
+             ORDER BY created_at DESC, id DESC LIMIT $4",
+        )
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(id.map(|id| id.to_string()))
+        .bind(WAITING_LISTED)
+        .fetch_all(self.readers())
+        .await?;
+        let waiting = |(id, conversation, change, created_at_ms): (String, String, String, i64)| {
+            let id = PreviewId::parse(&id).map_err(RecordError::from)?;
+            let conversation = ConversationId::parse(&conversation).map_err(RecordError::from)?;
+            Ok(WaitingPreview { preview: Preview { id, conversation, change: decode_change(&change)? }, created_at_ms })
+        };
+        rows.into_iter().map(waiting).collect()
     }
 
     async fn try_accepted_changes(

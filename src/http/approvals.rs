@@ -1,0 +1,230 @@
+//! `/v1/agent/approvals`: calls that wait for a person, and previews, which wait for their user too: look at them and
+//! decide them.
+
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Services;
+use super::auth::Authenticated;
+use super::chat::{readable, request, respond};
+use super::previews::{COMMENT_BYTES, DecidedBody};
+use super::problem::Problem;
+use super::request_id::RequestId;
+use super::views::time;
+use crate::agent::ports::approvals::ApprovalView;
+use crate::agent::ports::previews::WaitingPreview;
+use crate::chat::approval::{Consent, Decision};
+use crate::chat::caller::Caller;
+use crate::chat::ids::{ApprovalId, PreviewId};
+use crate::chat::preview::{Preview, Verdict};
+use crate::runs::Decided;
+
+/// What waits.
+#[derive(Serialize)]
+pub(super) struct ListBody {
+    items: Vec<ItemBody>,
+}
+
+/// One thing that waits for a person.
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum ItemBody {
+    /// A call.
+    Call(ApprovalBody),
+    /// A change that its user has been shown.
+    Preview(PreviewBody),
+}
+
+/// A call as whoever decides it sees it: complete.
+#[derive(Serialize)]
+pub(super) struct ApprovalBody {
+    approval_id: String,
+    state: &'static str,
+    conversation_id: String,
+    run_id: String,
+    /// Whose call it is.
+    user_id: String,
+    tool: String,
+    arguments: Map<String, Value>,
+    digest: String,
+    needs: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<String>,
+    created_at: String,
+    expires_at: String,
+}
+
+/// A preview that waits.
+#[derive(Serialize)]
+pub(super) struct PreviewBody {
+    approval_id: String,
+    state: &'static str,
+    conversation_id: String,
+    what: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    existing_id: Option<String>,
+    body: Value,
+    created_at: String,
+}
+
+impl ApprovalBody {
+    pub(super) fn of(view: ApprovalView) -> Self {
+        let ApprovalView { owner, approval, state } = view;
+        let (needs, role) = match approval.consent {
+            Consent::Auto | Consent::User => ("user", None),
+            Consent::Role(role) => ("role", Some(role)),
+        };
+        Self {
+            approval_id: approval.id.to_string(),
+            state: state.name(),
+            conversation_id: approval.conversation.to_string(),
+            run_id: approval.run.to_string(),
+            user_id: owner.user,
+            tool: approval.tool,
+            arguments: approval.arguments,
+            digest: approval.digest,
+            needs,
+            role,
+            created_at: time(approval.created_at_ms),
+            expires_at: time(approval.expires_at_ms),
+        }
+    }
+}
+
+impl PreviewBody {
+    fn of(waiting: WaitingPreview) -> Self {
+        let WaitingPreview { preview: Preview { id, conversation, change }, created_at_ms } = waiting;
+        Self {
+            approval_id: id.to_string(),
+            state: "pending",
+            conversation_id: conversation.to_string(),
+            what: change.what,
+            name: change.name,
+            existing_id: change.existing_id,
+            body: change.body,
+            created_at: time(created_at_ms),
+        }
+    }
+}
+
+/// 200 with what waits for the caller: calls of their own and those that ask for one of their roles, newest first, then
+/// their previews, newest first.
+pub(super) async fn list(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+) -> Result<Json<ListBody>, Problem> {
+    let calls = services.runs.approvals(&caller).await?;
+    let previews = services.waiting_previews.waiting_previews(&caller.owner, None).await?;
+    let calls = calls.into_iter().map(|view| ItemBody::Call(ApprovalBody::of(view)));
+    let previews = previews.into_iter().map(|waiting| ItemBody::Preview(PreviewBody::of(waiting)));
+    Ok(Json(ListBody { items: calls.chain(previews).collect() }))
+}
+
+/// 200 with a call, whatever its state, or a preview that waits; 404 for whoever may not decide it.
+pub(super) async fn get(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<ItemBody>, Problem> {
+    match find(&services, &caller, id).await? {
+        Found::Call(view) => Ok(Json(ItemBody::Call(ApprovalBody::of(*view)))),
+        Found::Preview(id) => {
+            let previews = services.waiting_previews.waiting_previews(&caller.owner, Some(id)).await?;
+            let waiting = previews.into_iter().next().ok_or_else(no_such_approval)?;
+            Ok(Json(ItemBody::Preview(PreviewBody::of(waiting))))
+        }
+    }
+}
+
+/// What a decision says; how the run goes on is the dialect's to read.
+#[derive(Deserialize)]
+struct DecisionBody {
+    decision: Word,
+    comment: Option<String>,
+    digest: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    Approve,
+    Reject,
+}
+
+/// Decides. A call of the caller's own goes on in a new run, answered like a chat turn; what is said to another one's
+/// call, or to a preview, is answered at once. 404 for what the caller may not decide, 409 when decided already or when
+/// the digest is another one's, 410 when its time is over, 403 when somebody with the role has to say yes first, 422
+/// for a bad body.
+pub(super) async fn decide(
+    State(services): State<Services>,
+    Extension(request_id): Extension<RequestId>,
+    Authenticated(caller): Authenticated,
+    id: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let body = readable(&headers, body)?;
+    let DecisionBody { decision, comment, digest } = serde_json::from_slice(&body).map_err(|error| {
+        Problem::unprocessable(format!(
+            r#"the body must be {{"decision": "approve" or "reject", "comment": optional text, "digest": optional text}}: {error}"#
+        ))
+    })?;
+    if comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES) {
+        return Err(Problem::unprocessable(format!("comment is longer than {COMMENT_BYTES} bytes")));
+    }
+    let manner = services.agent_chat.decode_manner(&body)?;
+    let approve = match decision {
+        Word::Approve => true,
+        Word::Reject => false,
+    };
+    let approval = match find(&services, &caller, id).await? {
+        Found::Call(view) => view.approval,
+        Found::Preview(id) => {
+            if services.runs.draining().is_cancelled() {
+                return Err(Problem::unavailable("draining", "the server is shutting down"));
+            }
+            let verdict = if approve { Verdict::Accept } else { Verdict::Reject };
+            let decided = services.previews.decide(&caller, id, verdict, comment).await?;
+            return Ok(Json(DecidedBody::of(&decided)).into_response());
+        }
+    };
+    if digest.is_some_and(|digest| digest != approval.digest) {
+        let detail = "the digest is not that of the waiting call; read it again before you decide";
+        return Err(Problem::conflict("digest_mismatch", detail));
+    }
+    let request = request(request_id, &headers, &format!("decide {}", approval.id), &body)?;
+    let owner = caller.owner.clone();
+    let decided = services.runs.decide(caller, approval.id, Decision { approve, comment }, manner, request).await;
+    match decided {
+        Ok(Decided::Kept(view)) => Ok(Json(ItemBody::Call(ApprovalBody::of(*view))).into_response()),
+        Ok(Decided::GoesOn(attached)) => respond(&services, owner, Ok(attached), &headers).await,
+        Err(error) => respond(&services, owner, Err(error), &headers).await,
+    }
+}
+
+/// What an id names.
+enum Found {
+    Call(Box<ApprovalView>),
+    /// No call, and then it may be a preview.
+    Preview(PreviewId),
+}
+
+async fn find(services: &Services, caller: &Caller, id: Result<Path<String>, PathRejection>) -> Result<Found, Problem> {
+    let Path(text) = id.map_err(|_| no_such_approval())?;
+    let id = ApprovalId::parse(&text).map_err(|_| no_such_approval())?;
+    match services.runs.approval(caller, id).await? {
+        Some(view) => Ok(Found::Call(Box::new(view))),
+        None => Ok(Found::Preview(PreviewId::parse(&text).map_err(|_| no_such_approval())?)),
+    }
+}
+
+fn no_such_approval() -> Problem {
+    Problem::not_found("there is no such approval")
+}

@@ -1,0 +1,105 @@
+//! Deciding a call that waits: its user goes on with it in a new run, and somebody else who has the role lets it through
+//! or turns it down.
+
+use super::begin::Request;
+use super::reading::Attached;
+use super::task::{Asked, Asking};
+use super::{Runs, StartError};
+use crate::agent::ports::approvals::{ApprovalView, GrantError};
+use crate::agent::ports::store::{BeginError, StoreError};
+use crate::agent::profile::Profile;
+use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
+use crate::chat::caller::Caller;
+use crate::chat::ids::ApprovalId;
+use crate::chat::input::{Manner, Screen};
+
+/// What came of a decision.
+pub enum Decided {
+    /// A run goes on with it.
+    GoesOn(Attached),
+    /// It is kept for the run's own user, or has ended the matter.
+    Kept(Box<ApprovalView>),
+}
+
+impl Runs {
+    /// What waits for `caller`: their own calls, and those of their tenant that ask for one of their roles.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn approvals(&self, caller: &Caller) -> Result<Vec<ApprovalView>, StoreError> {
+        self.approvals.waiting(caller).await
+    }
+
+    /// The approval of that id, whatever its state, if `caller` may decide it.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn approval(&self, caller: &Caller, id: ApprovalId) -> Result<Option<ApprovalView>, StoreError> {
+        self.approvals.approval(caller, id).await
+    }
+
+    /// Decides a call that waits. Its user goes on with it in a new run, which makes the call, once and exactly as it
+    /// was shown, or tells the model that it was turned down. What somebody else with the role says is kept.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn decide(
+        &self,
+        caller: Caller,
+        id: ApprovalId,
+        decision: Decision,
+        manner: Manner,
+        request: Request,
+    ) -> Result<Decided, StartError> {
+        let found = self.approvals.approval(&caller, id).await.map_err(BeginError::from)?;
+        let view = found.ok_or(BeginError::NoSuchApproval)?;
+        if view.owner != caller.owner {
+            if self.draining.is_cancelled() {
+                return Err(StartError::Draining);
+            }
+            let kept = self.approvals.grant(&caller, id, &decision).await.map_err(refused)?;
+            return Ok(Decided::Kept(Box::new(kept)));
+        }
+        let approval = view.approval;
+        let found = self.store.find_run(&caller.owner, approval.run).await.map_err(BeginError::from)?;
+        let context_type = found.ok_or(BeginError::NoSuchApproval)?.context_type;
+        let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &manner)?;
+        if decision.approve
+            && let Some(role) = missing_role(&approval, view.state, &profile, &caller)
+        {
+            return Err(StartError::RoleRequired(role));
+        }
+        let conversation = approval.conversation;
+        let question = Asking::Decided { approval: id, decision };
+        let attached = self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await?;
+        Ok(Decided::GoesOn(attached))
+    }
+}
+
+/// The role that somebody else has to lend before `caller` can go on with the call. Where the tool asks for another one
+/// today than when the call was held, whoever let it through then did not say anything to that.
+fn missing_role(approval: &Approval, state: ApprovalState, profile: &Profile, caller: &Caller) -> Option<String> {
+    match state {
+        ApprovalState::Pending | ApprovalState::Granted => {}
+        // Its decision is found again, or refused as late, where it is taken.
+        ApprovalState::Approved | ApprovalState::Rejected => return None,
+    }
+    let was_granted = state == ApprovalState::Granted;
+    let then = Some(&approval.consent).filter(|_| !was_granted);
+    let today = profile.tools.iter().find(|tool| tool.def.name == approval.tool).map(|tool| &tool.policy.consent);
+    let today = today.filter(|today| **today != approval.consent);
+    let missing = |consent: &Consent| match consent {
+        Consent::Auto | Consent::User => None,
+        Consent::Role(role) => Some(role).filter(|role| !caller.has_role(role)).cloned(),
+    };
+    [then, today].into_iter().flatten().find_map(missing)
+}
+
+fn refused(error: GrantError) -> StartError {
+    StartError::Begin(match error {
+        GrantError::NotFound => BeginError::NoSuchApproval,
+        GrantError::AlreadyDecided => BeginError::AlreadyDecided,
+        GrantError::Expired => BeginError::ApprovalExpired,
+        GrantError::Store(cause) => BeginError::Store(cause),
+    })
+}
