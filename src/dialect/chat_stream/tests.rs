@@ -123,7 +123,10 @@ fn suggestions_are_told_with_the_last_frame_and_decisions_come_behind_them() {
         }]),
     };
     let first = json!({"label": "A", "action": "a", "handler": "client", "style": "secondary"});
-    let decide = |label: &str, action: &str, style: &str| json!({"label": label, "action": action, "handler": "server", "data": {"approval_id": "x"}, "style": style});
+    let decide = |label: &str, action: &str, style: &str| {
+        let data = json!({"approval_id": "x"});
+        json!({"label": label, "action": action, "handler": "server", "data": data, "style": style})
+    };
     let told = complete(&[AgentEvent::Suggested(suggestions), approval("x"), finished()]);
     assert_eq!(told["suggested_values"], json!([{"label": "L", "value": "v"}]));
     let decisions =

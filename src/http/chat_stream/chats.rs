@@ -42,8 +42,8 @@ pub(in crate::http) struct Part {
 /// A path's chat, as far as the path tells.
 type ChatPath = Result<Path<String>, PathRejection>;
 
-/// 200 with the caller's chats of one application, newest change first: that of the pages without a profile of their own,
-/// where the request names none.
+/// 200 with the caller's chats of one application, newest change first: that of the pages without a profile of their
+/// own, where the request names none.
 pub(in crate::http) async fn list(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

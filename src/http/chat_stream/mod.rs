@@ -1,5 +1,5 @@
-//! `/api/chat/stream` and `/api/chats`: the routes of page assistants (`docs/protocol/chat-stream.md`). Errors have bodies
-//! of their own here ([`refusal`]).
+//! `/api/chat/stream` and `/api/chats`: the routes of page assistants (`docs/protocol/chat-stream.md`). Errors have
+//! bodies of their own here ([`refusal`]).
 
 mod chats;
 pub(super) mod refusal;
@@ -101,8 +101,8 @@ async fn stream(services: &Services, owner: &Owner, screen: &Screen, attached: A
     shown(attached, view)
 }
 
-/// Why a decision was not taken, where that is about what was to be decided: an HTTP error of some kinds would sign these
-/// clients' users out.
+/// Why a decision was not taken, where that is about what was to be decided: an HTTP error of some kinds would sign
+/// these clients' users out.
 fn undecided(error: &StartError) -> Option<&'static str> {
     match error {
         StartError::RoleRequired(_) => Some("Somebody with another role has to approve this first."),

@@ -131,8 +131,8 @@ struct MessageBody {
     created_at: String,
 }
 
-/// A run has two messages at most: the user's, and what was said to it. What waits is shown with the newest of those that
-/// ended so.
+/// A run has two messages at most: the user's, and what was said to it. What waits is shown with the newest of those
+/// that ended so.
 fn messages(chat: &ChatView, waiting: &[Approval]) -> Vec<MessageBody> {
     let waits = chat.runs.iter().rposition(|run| run.state == RunState::AwaitingApproval);
     let messages = chat.runs.iter().enumerate().flat_map(|(at, run)| {
