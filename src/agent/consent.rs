@@ -4,12 +4,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
 use crate::chat::approval::{Approval, Consent};
-use crate::chat::artifact::Artifact;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
 use crate::chat::tool::ToolOutput;
-
-/// The artifact that shows a call to approve.
-pub const APPROVAL_REQUEST: &str = "approval_request";
 
 /// The approval of a call of `tool` with these arguments, which waits for `life_ms` from `now_ms` on.
 pub(super) fn ask(
@@ -36,26 +32,6 @@ pub(super) fn ask(
 pub fn call_digest(tool: &str, arguments: &Map<String, Value>) -> String {
     let text = json!([tool, arguments]).to_string();
     digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// How the call is shown to whoever decides.
-pub(super) fn artifact(approval: &Approval) -> Artifact {
-    let (needs, role) = match &approval.consent {
-        Consent::Auto | Consent::User => ("user", None),
-        Consent::Role(role) => ("role", Some(role)),
-    };
-    let mut payload = json!({
-        "approval_id": approval.id.to_string(),
-        "tool": approval.tool,
-        "arguments": approval.arguments,
-        "digest": approval.digest,
-        "needs": needs,
-        "expires_at_ms": approval.expires_at_ms,
-    });
-    if let Some(role) = role {
-        payload["role"] = json!(role);
-    }
-    Artifact { kind: APPROVAL_REQUEST.into(), payload }
 }
 
 /// What the model reads as the result of a call that waits.

@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::Instrument;
 
 use super::calls::Leave;
-use super::consent;
 use super::diagnosis::Diagnosis;
 use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
 use super::offer::Offer;
@@ -219,7 +218,7 @@ impl Agent {
         log_end(code_of(&event), transcript, started.elapsed());
         if recorded.is_ok() {
             for approval in &transcript.approvals {
-                events.emit(AgentEvent::Artifact(consent::artifact(approval)));
+                events.emit(AgentEvent::Artifact(approval.artifact()));
             }
         }
         let state = if error.is_some() { RunState::Failed } else { state };

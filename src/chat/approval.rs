@@ -1,7 +1,8 @@
 //! Approvals: a call that a model wants to make and that only a person can let through. The model never decides one.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::artifact::Artifact;
 use super::ids::{ApprovalId, ConversationId, RunId};
 
 /// Who has to let a call through.
@@ -37,6 +38,31 @@ pub struct Approval {
     pub created_at_ms: i64,
     /// From when on it can no longer be decided.
     pub expires_at_ms: i64,
+}
+
+/// The artifact that shows a call to approve.
+pub const APPROVAL_REQUEST: &str = "approval_request";
+
+impl Approval {
+    /// How the call is shown to whoever decides.
+    pub fn artifact(&self) -> Artifact {
+        let (needs, role) = match &self.consent {
+            Consent::Auto | Consent::User => ("user", None),
+            Consent::Role(role) => ("role", Some(role)),
+        };
+        let mut payload = json!({
+            "approval_id": self.id.to_string(),
+            "tool": self.tool,
+            "arguments": self.arguments,
+            "digest": self.digest,
+            "needs": needs,
+            "expires_at_ms": self.expires_at_ms,
+        });
+        if let Some(role) = role {
+            payload["role"] = json!(role);
+        }
+        Artifact { kind: APPROVAL_REQUEST.into(), payload }
+    }
 }
 
 /// Where an approval stands.

@@ -1,7 +1,7 @@
 //! The product's HTTP surface: every route on this page, each in its own file.
 //!
-//! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one error body
-//! but for the routes of `chat-stream`, whose clients know another.
+//! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one
+//! error body but for the routes of `chat-stream`, whose clients know another.
 
 mod accept;
 mod answer;

@@ -5,9 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// What the loop tells of a run, as far as these forms show it.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(default)]
-#[derive(Default)]
 struct Diagnosed {
     shape: String,
     model: Value,
@@ -61,8 +60,8 @@ struct Call {
     duration_ms: u64,
 }
 
-/// `diagnosed` as a page shows it; `None` where it makes no sense. `run` names a trace, and `final_response` is what the
-/// page got.
+/// `diagnosed` as a page shows it; `None` where it makes no sense. `run` names a trace, and `final_response` is what
+/// the page got.
 pub(super) fn shown(diagnosed: &Value, run: &str, final_response: impl FnOnce() -> Value) -> Option<Value> {
     match Diagnosed::deserialize(diagnosed) {
         Ok(of) if of.shape == "trace" => Some(trace(of, run, final_response())),

@@ -51,6 +51,15 @@ pub(super) fn refusal(message: &str) -> Bytes {
     out.freeze()
 }
 
+/// See [`super::said`].
+pub(super) fn said(message: &str) -> Bytes {
+    let mut told = Told::default();
+    told.text(message);
+    let mut out = BytesMut::new();
+    write(&mut out, None, &Frame::Complete { payload: told.complete("", None) });
+    out.freeze()
+}
+
 fn write(out: &mut BytesMut, id: Option<u64>, frame: &Frame<'_>) {
     frame::write(out, id, EVENT, frame);
 }

@@ -7,6 +7,8 @@ mod diagnostics;
 mod encoder;
 mod note;
 mod request;
+#[cfg(test)]
+mod tests;
 mod told;
 mod words;
 
@@ -43,4 +45,9 @@ impl ChatStream {
 /// has to sign in again.
 pub fn refusal(message: &str) -> bytes::Bytes {
     encoder::refusal(message)
+}
+
+/// A whole stream that says this and nothing else.
+pub fn said(message: &str) -> bytes::Bytes {
+    encoder::said(message)
 }

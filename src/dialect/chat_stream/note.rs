@@ -12,7 +12,8 @@ pub(super) fn action(identifier: &str, data: Option<&Value>) -> String {
     let json = format!("{:#}", Value::Object(about));
     let fence = "`".repeat(longest_run_of_backticks(&json).max(2) + 1);
     format!(
-        "[The user carried out an action of their screen. What it is called and what it is about, as data:]\n{fence}json\n{json}\n{fence}"
+        "[The user carried out an action of their screen. What it is called and what it is about, as data:]\n\
+         {fence}json\n{json}\n{fence}"
     )
 }
 

@@ -1,5 +1,5 @@
-//! The request body of `POST /api/chat/stream`. What is wrong with it is told field by field, as clients of this protocol
-//! know it: where, what, and which kind of mistake.
+//! The request body of `POST /api/chat/stream`. What is wrong with it is told field by field, as clients of this
+//! protocol know it: where, what, and which kind of mistake.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -7,13 +7,11 @@ use serde_json::{Value, json};
 use super::diagnostics;
 use super::words;
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
+use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::artifact::Artifact;
 use crate::chat::event::Failure;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::tool::ToolInput;
-
-/// The artifact that shows a call to approve.
-const APPROVAL_REQUEST: &str = "approval_request";
 
 /// The action that lets a call through, and the one that turns it down.
 pub(super) const APPROVE: &str = "approve_call";

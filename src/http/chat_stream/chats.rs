@@ -9,8 +9,10 @@ use serde::Deserialize;
 use super::refusal;
 use super::views::{AdminChatBody, AdminListBody, ChatBody, ListBody};
 use crate::agent::ports::chats::Chats;
+use crate::chat::approval::Approval;
 use crate::chat::caller::Caller;
 use crate::chat::input::Screen;
+use crate::chat::run::RunState;
 use crate::dialect::chat_stream::Wrong;
 use crate::http::Services;
 use crate::http::auth::Authenticated;
@@ -40,8 +42,8 @@ pub(in crate::http) struct Part {
 /// A path's chat, as far as the path tells.
 type ChatPath = Result<Path<String>, PathRejection>;
 
-/// 200 with the caller's chats of one application, newest change first: that of the pages without a profile of their own,
-/// where the request names none.
+/// 200 with the caller's chats of one application, newest change first: that of the pages without a profile of their
+/// own, where the request names none.
 pub(in crate::http) async fn list(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -69,8 +71,22 @@ pub(in crate::http) async fn get(
         Err(wrong) => return Ok(refusal::invalid(wrong)),
     };
     let of = Chats::Own { owner: &caller.owner, app: None };
-    let found = services.chats.chat(of, number).await?;
-    Ok(Json(ChatBody::of(found.ok_or_else(no_such_chat)?)).into_response())
+    let chat = services.chats.chat(of, number).await?.ok_or_else(no_such_chat)?;
+    let waiting = match chat.runs.iter().any(|run| run.state == RunState::AwaitingApproval) {
+        true => waiting(&services, &caller, number).await?,
+        false => Vec::new(),
+    };
+    Ok(Json(ChatBody::of(chat, &waiting)).into_response())
+}
+
+/// The calls of the caller's chat that wait for somebody, oldest first.
+async fn waiting(services: &Services, caller: &Caller, number: i64) -> Result<Vec<Approval>, Problem> {
+    let conversation = services.chats.numbered(&caller.owner, number).await?;
+    let waiting = services.runs.approvals(caller).await?.into_iter().map(|view| view.approval);
+    let mut of_chat: Vec<Approval> =
+        waiting.filter(|approval| Some(&approval.conversation) == conversation.as_ref()).collect();
+    of_chat.reverse();
+    Ok(of_chat)
 }
 
 /// 200 with the chats of the administrator's tenant, or of one of its users; 403 for everybody else.

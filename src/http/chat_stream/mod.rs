@@ -1,5 +1,5 @@
-//! `/api/chat/stream` and `/api/chats`: the routes of page assistants (`docs/protocol/chat-stream.md`). Errors have bodies
-//! of their own here ([`refusal`]).
+//! `/api/chat/stream` and `/api/chats`: the routes of page assistants (`docs/protocol/chat-stream.md`). Errors have
+//! bodies of their own here ([`refusal`]).
 
 mod chats;
 pub(super) mod refusal;
@@ -22,11 +22,15 @@ use super::chat::{of, readable, request, shown};
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse::{self, View};
+use crate::agent::ports::store::BeginError;
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::input::{RunInput, Screen};
-use crate::dialect::chat_stream::{Asked, What, Wrong};
-use crate::runs::{Attached, StartError};
+use crate::dialect::chat_stream::{self, Asked, What, Wrong};
+use crate::runs::{Attached, Decided, StartError};
+
+/// What somebody is told who decides another user's call.
+const KEPT: &str = "Your decision is kept; whoever asked can go on now.";
 
 /// Silence on a stream before a comment is sent: these clients are promised one each second.
 const PING: Duration = Duration::from_millis(900);
@@ -55,7 +59,16 @@ pub(super) async fn post(
             let input = RunInput { ask, screen: screen.clone(), conversation, parent: None, manner };
             services.runs.start(caller, input, request).await
         }
-        What::Decide(..) => return Ok(told("This server cannot decide calls that wait yet.")),
+        What::Decide(approval, decision) => {
+            match services.runs.decide(caller, approval, decision, manner, request).await {
+                Ok(Decided::GoesOn(attached)) => Ok(attached),
+                Ok(Decided::Kept(_)) => return Ok(whole(chat_stream::said(KEPT))),
+                Err(error) => match undecided(&error) {
+                    Some(why) => return Ok(whole(chat_stream::refusal(why))),
+                    None => Err(error),
+                },
+            }
+        }
     };
     match started {
         Ok(attached) => Ok(stream(&services, &owner, &screen, attached).await),
@@ -88,7 +101,36 @@ async fn stream(services: &Services, owner: &Owner, screen: &Screen, attached: A
     shown(attached, view)
 }
 
-/// A stream that says why nothing was begun.
-fn told(message: &str) -> Response {
-    (sse::HEADERS, crate::dialect::chat_stream::refusal(message)).into_response()
+/// Why a decision was not taken, where that is about what was to be decided: an HTTP error of some kinds would sign
+/// these clients' users out.
+fn undecided(error: &StartError) -> Option<&'static str> {
+    match error {
+        StartError::RoleRequired(_) => Some("Somebody with another role has to approve this first."),
+        StartError::Forbidden => Some("You are not allowed to decide this any more."),
+        StartError::Begin(BeginError::NoSuchApproval) => Some("There is nothing here that you could decide."),
+        StartError::Begin(BeginError::AlreadyDecided) => Some("This has been decided already."),
+        StartError::Begin(BeginError::ApprovalExpired) => Some("It is too late to decide this. Please ask again."),
+        StartError::UnknownContextType(_)
+        | StartError::NotOffered(_)
+        | StartError::Draining
+        | StartError::NoSuchRun
+        | StartError::Begin(
+            BeginError::Busy { .. }
+            | BeginError::QueueFull
+            | BeginError::KeyMismatch
+            | BeginError::NoSuchMessage
+            | BeginError::NoSuchRun
+            | BeginError::NothingToRepeat
+            | BeginError::NotContinuable(_)
+            | BeginError::Store(_),
+        )
+        | StartError::Log(_)
+        | StartError::Joined { .. }
+        | StartError::Failed => None,
+    }
+}
+
+/// A stream that is there as a whole, since no run was begun.
+fn whole(frames: Bytes) -> Response {
+    (sse::HEADERS, frames).into_response()
 }

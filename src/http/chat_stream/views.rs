@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::agent::ports::chats::{ChatHead, ChatRun, ChatView};
 use crate::chat::answer::Said;
+use crate::chat::approval::Approval;
 use crate::chat::message::Message;
 use crate::chat::run::RunState;
 use crate::chat::tool::ToolResult;
@@ -100,8 +101,9 @@ pub(super) struct ChatBody {
 }
 
 impl ChatBody {
-    pub(super) fn of(chat: ChatView) -> Self {
-        Self { head: HeadBody::of(&chat.head), messages: messages(&chat) }
+    /// `waiting` is what its user can still decide.
+    pub(super) fn of(chat: ChatView, waiting: &[Approval]) -> Self {
+        Self { head: HeadBody::of(&chat.head), messages: messages(&chat, waiting) }
     }
 }
 
@@ -115,7 +117,7 @@ pub(super) struct AdminChatBody {
 
 impl AdminChatBody {
     pub(super) fn of(chat: ChatView) -> Self {
-        Self { head: AdminHeadBody::of(&chat.head), messages: messages(&chat) }
+        Self { head: AdminHeadBody::of(&chat.head), messages: messages(&chat, &[]) }
     }
 }
 
@@ -129,9 +131,15 @@ struct MessageBody {
     created_at: String,
 }
 
-/// A run has two messages at most: the user's, and what was said to it.
-fn messages(chat: &ChatView) -> Vec<MessageBody> {
-    chat.runs.iter().flat_map(|run| [asked(run), answered(run, chat.head.number)]).flatten().collect()
+/// A run has two messages at most: the user's, and what was said to it. What waits is shown with the newest of those
+/// that ended so.
+fn messages(chat: &ChatView, waiting: &[Approval]) -> Vec<MessageBody> {
+    let waits = chat.runs.iter().rposition(|run| run.state == RunState::AwaitingApproval);
+    let messages = chat.runs.iter().enumerate().flat_map(|(at, run)| {
+        let waiting = if Some(at) == waits { waiting } else { &[] };
+        [asked(run), answered(run, chat.head.number, waiting)]
+    });
+    messages.flatten().collect()
 }
 
 fn asked(run: &ChatRun) -> Option<MessageBody> {
@@ -147,14 +155,17 @@ fn asked(run: &ChatRun) -> Option<MessageBody> {
 }
 
 /// `None` while the run lives: what it will have said is in its stream.
-fn answered(run: &ChatRun, number: i64) -> Option<MessageBody> {
+fn answered(run: &ChatRun, number: i64, waiting: &[Approval]) -> Option<MessageBody> {
     let outcome = match run.state {
         RunState::Queued | RunState::Running => return None,
         RunState::Completed | RunState::AwaitingApproval => None,
         RunState::Failed => Some("error"),
         RunState::Cancelled | RunState::Interrupted => Some("cancelled"),
     };
-    let told = told(run);
+    let mut told = told(run);
+    for approval in waiting {
+        told.artifact(&approval.artifact());
+    }
     let trace = format!("{number}.{}", run.run_seq);
     Some(MessageBody {
         id: run.run_seq.saturating_mul(2).saturating_add(1),

@@ -49,7 +49,10 @@ async fn a_call_that_waits_is_made_once_its_button_is_pressed() {
     let id = custom["data"]["approval_id"].clone();
     assert!(id.is_string(), "{payload:#}");
     assert_eq!((&custom["type"], &custom["data"]["arguments"]), (&json!("approval_request"), &json!({"id": 7})));
-    let button = |label: &str, action: &str, style: &str| json!({"label": label, "action": action, "handler": "server", "data": {"approval_id": id}, "style": style});
+    let button = |label: &str, action: &str, style: &str| {
+        let data = json!({"approval_id": id});
+        json!({"label": label, "action": action, "handler": "server", "data": data, "style": style})
+    };
     let buttons = json!([
         button("Approve delete_article", "approve_call", "primary"),
         button("Reject delete_article", "reject_call", "warning"),
