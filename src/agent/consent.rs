@@ -1,8 +1,8 @@
 //! Calls that a person has to let through: what is asked, and how it is shown.
 
-use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
+use super::ports::approvals::call_digest;
 use crate::chat::approval::{Approval, Consent};
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
 use crate::chat::tool::ToolOutput;
@@ -26,12 +26,6 @@ pub(super) fn ask(
         created_at_ms: now_ms,
         expires_at_ms: now_ms.saturating_add(life_ms),
     }
-}
-
-/// SHA-256 of a tool's name and its arguments as compact JSON in their order, in hex.
-pub fn call_digest(tool: &str, arguments: &Map<String, Value>) -> String {
-    let text = json!([tool, arguments]).to_string();
-    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What the model reads as the result of a call that waits.

@@ -8,7 +8,7 @@
 pub const RETRY_REQUEST: &str = "Please respond in English, not Chinese.";
 
 /// What the client sees in place of the rejected answer.
-pub const RETRY_NOTICE: &str = "[Retrying in English...]";
+pub const RETRY_NOTICE: &str = super::ports::store::RETRY_NOTICE;
 
 /// Watches the text of one turn.
 #[derive(Debug)]

@@ -90,7 +90,7 @@ impl Task {
             Ok(Begun::Running(start)) => {
                 self.live.has_begun(since);
                 let _ = begun.send(Ok(None));
-                start
+                *start
             }
             Ok(Begun::Queued) => {
                 self.live.has_begun(since);

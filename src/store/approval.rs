@@ -2,8 +2,7 @@
 
 use super::scope::original;
 use super::transcript::RecordError;
-use crate::agent::consent::call_digest;
-use crate::agent::ports::approvals::ApprovalView;
+use crate::agent::ports::approvals::{ApprovalView, call_digest};
 use crate::chat::approval::{Approval, ApprovalState, Consent};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};

@@ -1,7 +1,7 @@
 //! What users see of stored conversations, as pure functions of rows: titles, cursors, messages.
 
-use crate::agent::language::RETRY_NOTICE;
 use crate::agent::ports::conversations::{CallView, MessageView, Role};
+use crate::agent::ports::store::RETRY_NOTICE;
 use crate::chat::answer::{Answer, Said};
 use crate::chat::ids::{ConversationId, MessageId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, Message};

@@ -2,6 +2,8 @@
 //! ([`super::store::RunEnd`]) and decided when a run goes on with them ([`super::store::Question::Decided`]).
 
 use async_trait::async_trait;
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::{Map, Value, json};
 
 use super::store::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Decision};
@@ -58,4 +60,10 @@ pub enum GrantError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// SHA-256 of a tool's name and its arguments as compact JSON in their order, in hex.
+pub fn call_digest(tool: &str, arguments: &Map<String, Value>) -> String {
+    let text = json!([tool, arguments]).to_string();
+    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

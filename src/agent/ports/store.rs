@@ -25,6 +25,9 @@ use crate::chat::unfinished::Unfinished;
 pub const CONTINUE_REQUEST: &str = "[Your previous answer was interrupted. Go on from where it stopped, without repeating what was \
                                     said. A call whose state is unknown must not be repeated before you have checked.]";
 
+/// What the server says to the user in the model's place when it asks again in the wanted language.
+pub const RETRY_NOTICE: &str = "[Retrying in English...]";
+
 /// What the server's message begins with that tells the model of a decision on a call that waited.
 pub const DECISION_ON_CALL: &str = "[Decision on a waiting call: ";
 
@@ -154,7 +157,7 @@ pub struct RequestKey<'a> {
 #[derive(Debug, Clone)]
 pub enum Begun {
     /// It is the conversation's running one.
-    Running(RunStart),
+    Running(Box<RunStart>),
     /// It waits; its message is committed.
     Queued,
     /// The same request was made before: this is its run.

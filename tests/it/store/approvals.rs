@@ -2,8 +2,7 @@
 
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
-use switchboard::agent::consent::call_digest;
-use switchboard::agent::ports::approvals::{ApprovalView, GrantError};
+use switchboard::agent::ports::approvals::{ApprovalView, GrantError, call_digest};
 use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RunEnd, RunStart, StoreError};
 use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use switchboard::chat::caller::{Bearer, Caller};

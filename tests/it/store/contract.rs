@@ -369,7 +369,7 @@ pub const LEASE_MS: i64 = 3_600_000;
 #[track_caller]
 pub fn running(begun: Begun) -> RunStart {
     match begun {
-        Begun::Running(start) => start,
+        Begun::Running(start) => *start,
         Begun::Queued | Begun::Joined(_) => panic!("{begun:?}"),
     }
 }

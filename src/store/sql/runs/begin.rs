@@ -137,7 +137,7 @@ impl SqlStore {
             | RunState::Interrupted => {
                 let Earlier { summary, history } =
                     earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?;
-                Begun::Running(RunStart { summary, history, message, call, context })
+                Begun::Running(Box::new(RunStart { summary, history, message, call, context }))
             }
         };
         let Err(error) = transaction.commit().await else { return Ok(begun) };
