@@ -29,7 +29,6 @@ const PROFILE: &str = r#"
 id = "tickets"
 context_type = "tickets"
 instructions = ["workflow/role.md"]
-context_preamble = "workflow/context.md"
 tools = ["close_ticket"]
 "#;
 

@@ -311,6 +311,6 @@ SUGGESTED_ACTIONS: [{"label": "Close", "action": "close_chat", "handler": "clien
         _ => None,
     });
     let expected =
-        ["Two.", " QUERY: {\"q\": \"x\ny\"}", "query: {\"q\":\"CRISPR\"} (Query: CRISPR)", "Yes,close_chat", "end"];
+        ["Two. QUERY: {\"q\": \"x\ny\"}", "query: {\"q\":\"CRISPR\"} (Query: CRISPR)", "Yes,close_chat", "end"];
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
