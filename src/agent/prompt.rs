@@ -101,5 +101,6 @@ mod tests {
     fn a_block_that_says_nothing_or_fails_leaves_no_gap() {
         let blocks = ["A", "{% if context %}{{ context|fenced }}{% endif %}", "{{ now + 1 }}", "B{{ now }}"];
         assert_eq!(prompt(&blocks, json!({"now": "x"})).text(), "A\n\nBx");
+        assert_eq!(prompt(&["{{ now }}"], json!({"now": "x"})).text(), "x");
     }
 }

@@ -179,11 +179,6 @@ impl<'a> Table<'a> {
         self.take(key)?.flag()
     }
 
-    /// The whole number at `key`, from 0.
-    pub fn count(&mut self, key: &str) -> Option<u64> {
-        self.take(key)?.count()
-    }
-
     /// The table at `key`.
     pub fn table(&mut self, key: &str) -> Option<Table<'a>> {
         self.take(key)?.table()
@@ -401,7 +396,7 @@ mod tests {
         assert_eq!(part.flag("yes"), None);
         part.finish();
         for mut item in top.tables("list") {
-            item.count("n");
+            item.take("n").and_then(Entry::count);
             item.required("m");
             item.finish();
         }

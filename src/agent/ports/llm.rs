@@ -53,10 +53,11 @@ pub struct SystemPrompt {
 impl SystemPrompt {
     /// Both parts as one text, a blank line between them.
     pub fn text(&self) -> String {
-        if self.context.is_empty() {
-            return self.instructions.to_string();
+        match (&*self.instructions, self.context.as_str()) {
+            (instructions, "") => instructions.to_owned(),
+            ("", context) => context.to_owned(),
+            (instructions, context) => format!("{instructions}\n\n{context}"),
         }
-        format!("{}\n\n{}", self.instructions, self.context)
     }
 }
 

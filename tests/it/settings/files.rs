@@ -151,5 +151,5 @@ async fn mistakes_in_several_files_are_reported_at_once() {
     write(dir.path(), "demo/rules.json", "nothing");
     let found = file_problems(dir.path()).await;
     let paths: Vec<_> = found.iter().map(|line| line.split(':').next().unwrap()).collect();
-    assert_eq!(paths, ["demo", "tools/c.json", "profiles/a.toml", "profiles/b.toml"], "{found:#?}");
+    assert_eq!(paths, ["demo", "tools/c.json", "profiles/a.toml", "profiles/a.toml", "profiles/b.toml"], "{found:#?}");
 }

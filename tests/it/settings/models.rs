@@ -159,12 +159,7 @@ async fn each_thing_a_profile_cannot_have_is_named() {
             &["8: model.use must be a name such as \"claude\" or \"claude:claude-haiku-4-5\""],
             "no name",
         ),
-        (
-            &SETTINGS,
-            "[model]\nfallbacks = [7]",
-            &["8: model.fallbacks must be a list of such names"],
-            "a list of others",
-        ),
+        (&SETTINGS, "[model]\nfallbacks = [7]", &["8: model.fallbacks must be a list of texts"], "a list of others"),
         (&SETTINGS, "[model]\nrequest = 7", &["8: model.request must be a table"], "no section of requests"),
         (&SETTINGS, "[model]\ntemperature = nan", &["8: model.temperature must be a number from 0 to 2"], "no number"),
         (
