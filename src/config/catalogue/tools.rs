@@ -79,7 +79,7 @@ impl Tools {
         match first {
             None => None,
             Some(first) if first == path => Some(format!("{name} is defined twice")),
-            Some(first) => Some(format!("{name} is defined in {first} too")),
+            Some(first) => Some(format!("{name} is defined twice, first in {first}")),
         }
     }
 

@@ -64,7 +64,7 @@ components:
         parent: {$ref: "#/components/schemas/Thing"}
 "##;
 
-fn tools<'a>(ran: &'a super::rest::Ran) -> Vec<&'a Value> {
+fn tools(ran: &super::rest::Ran) -> Vec<&Value> {
     ran.asked["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]).collect()
 }
 

@@ -74,7 +74,7 @@ progress = "xml"
         "tools/mine.toml:12: tool[0].request.headers must not set Content-Type",
         "tools/mine.toml:13: tool[0].request.timeout_s must be from 1 to 3600",
         "tools/mine.toml:7: tool[0].frobnicate is not a known key",
-        "tools/mine.toml:16: tool[1].name preview_workflow is defined in tools/workflow.json too",
+        "tools/mine.toml:16: tool[1].name preview_workflow is defined twice, first in tools/workflow.json",
         "tools/mine.toml:21: tool[1].inject takes \"args\", which is not there; there are: context, user, roles, \
          conversation_id",
         "tools/mine.toml:23: tool[1].resolve.c.name is missing",
