@@ -40,7 +40,7 @@ fn program() -> String {
     )
 }
 
-/// The server over HTTP, on a free port; it ends when its standard input does, so the script must not be killed before.
+/// The server over HTTP, on a free port; it ends when its standard input does, so nobody may kill its script before.
 async fn over_http() -> (Child, String) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut server = Command::new(script())
