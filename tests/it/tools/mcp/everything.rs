@@ -40,7 +40,7 @@ fn program() -> String {
     )
 }
 
-/// The server over HTTP, on a free port; it ends when its standard input does.
+/// The server over HTTP, on a free port; it ends when its standard input does, so nobody may kill its script before.
 async fn over_http() -> (Child, String) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut server = Command::new(script())
@@ -48,7 +48,6 @@ async fn over_http() -> (Child, String) {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        .kill_on_drop(true)
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
