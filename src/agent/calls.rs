@@ -110,7 +110,7 @@ impl Turns<'_> {
     fn checked(&self, call: &ToolCall) -> Step {
         match self.agent.tools.check(call) {
             Ok(effect) => Step::Make(effect),
-            Err(output) => Step::Answer(output),
+            Err(output) => Step::Answer(*output),
         }
     }
 

@@ -115,14 +115,14 @@ impl ToolExecutor for Toolbox {
         }
     }
 
-    fn check(&self, call: &ToolCall) -> Result<Effect, ToolOutput> {
+    fn check(&self, call: &ToolCall) -> Result<Effect, Box<ToolOutput>> {
         let Some(handler) = self.handler(&call.name) else {
-            return Err(self.failure(format!("unknown tool: {}", call.name)));
+            return Err(Box::new(self.failure(format!("unknown tool: {}", call.name))));
         };
         let ToolInput::Object(args) = &call.input else {
-            return Err(ToolOutput::error("bad params: the arguments are not a JSON object"));
+            return Err(Box::new(ToolOutput::error("bad params: the arguments are not a JSON object")));
         };
-        handler.check(args).map_err(|error| self.failure(error.to_string()))?;
+        handler.check(args).map_err(|error| Box::new(self.failure(error.to_string())))?;
         Ok(handler.effect())
     }
 

@@ -22,7 +22,7 @@ pub trait ToolExecutor: Send + Sync {
     ///
     /// # Errors
     /// What the model has to read when the call cannot be made: nobody knows the tool, or its arguments are wrong.
-    fn check(&self, call: &ToolCall) -> Result<Effect, ToolOutput>;
+    fn check(&self, call: &ToolCall) -> Result<Effect, Box<ToolOutput>>;
 
     /// The tools that the source of this name has at the moment; none while it cannot be reached.
     fn sourced(&self, source: &str) -> Vec<OfferedTool>;

@@ -43,7 +43,8 @@ impl Parts<'_> {
         for (place, name) in table.names("tools") {
             self.tool(&place, name, &mut layer);
         }
-        let is_new = |layer: &Layer, tool: &OfferedTool| layer.tools.iter().all(|known| known.def.name != tool.def.name);
+        let is_new =
+            |layer: &Layer, tool: &OfferedTool| layer.tools.iter().all(|known| known.def.name != tool.def.name);
         for tool in self.tools.joining(owner) {
             if is_new(&layer, tool) {
                 layer.tools.push(tool.clone());

@@ -25,7 +25,8 @@ async fn a_body_with_mistakes_is_refused_with_all_of_them() {
     let action = json!({"action_identifier": "approve_call", "action_data": {"approval_id": "7"}});
     let mut decision = but("action_metadata", action);
     decision["interaction_type"] = json!("action_executed");
-    let rows: [(Value, &[(Value, &str)], &str); 8] = [
+    type Mistakes<'a> = &'a [(Value, &'a str)];
+    let rows: [(Value, Mistakes<'_>, &str); 8] = [
         (but("context", json!(null)), &[(json!(["body", "context"]), "missing")], "no context"),
         (but("context", json!([])), &[(json!(["body", "context"]), "dict_type")], "a list"),
         (but("interaction_type", json!("guess")), &[(json!(["body", "interaction_type"]), "enum")], "an unknown one"),

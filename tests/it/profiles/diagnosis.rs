@@ -59,7 +59,7 @@ impl ToolExecutor for Nothing {
         ToolOutput::ok(json!({"rules": 2, "sent": cx.caller.bearer.expose()}).to_string())
     }
 
-    fn check(&self, _call: &ToolCall) -> Result<Effect, ToolOutput> {
+    fn check(&self, _call: &ToolCall) -> Result<Effect, Box<ToolOutput>> {
         Ok(Effect::Read)
     }
 

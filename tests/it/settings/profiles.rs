@@ -318,7 +318,8 @@ id = "c"
 #[tokio::test]
 async fn what_profiles_say_of_each_other_has_to_fit() {
     let any = |id: &str| format!("id = \"{id}\"\npage = \"*\"\n");
-    let rows: [(&[(&str, String)], &[&str], &str); 6] = [
+    type Files<'a> = &'a [(&'a str, String)];
+    let rows: [(Files<'_>, &[&str], &str); 6] = [
         (
             &[("a", any("a")), ("b", any("b"))],
             &["profiles/b.toml:1: id \"b\" is for all pages, as profiles/a.toml is"],
