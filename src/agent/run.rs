@@ -240,7 +240,7 @@ impl Agent {
         error: Option<&Failure>,
         last_event_id: u64,
     ) -> Result<(), StoreError> {
-        let (answer, approvals) = (Some(transcript.speech.answer()), transcript.approvals.as_slice());
+        let (answer, approvals) = (transcript.told_otherwise(), transcript.approvals.as_slice());
         let end = RunEnd { state, error, answer, approvals, last_event_id };
         let recording = self.store.finish_run(run, transcript.uncommitted(), end);
         timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))

@@ -9,6 +9,7 @@ use super::ports::store::{Commit, RunStart};
 use super::profile::Profile;
 use super::speech::Speech;
 use super::turn::TurnFold;
+use crate::chat::answer::{Answer, Said};
 use crate::chat::approval::Approval;
 use crate::chat::event::Failure;
 use crate::chat::ids::RunId;
@@ -124,6 +125,18 @@ impl Transcript {
             Message::User(_) | Message::ToolResults(_) => Vec::new(),
         });
         calls.collect()
+    }
+
+    /// The answer as its user saw it, where that is not just the text of this run's one message.
+    pub(super) fn told_otherwise(&self) -> Option<&Answer> {
+        let answer = self.speech.answer();
+        let is_text = match (answer.said.as_slice(), &self.messages[self.own + 1..]) {
+            ([], []) => true,
+            ([Said::Text(said)], [Message::Assistant(message)]) => message.text() == *said,
+            (_, _) => false,
+        };
+        let is_all = answer.suggestions.is_empty() && answer.diagnostics.is_none();
+        (!is_text || !is_all).then_some(answer)
     }
 
     /// What the store has not got yet.

@@ -307,8 +307,13 @@ fn tools_and_profiles(
     let handlers = built_in.into_iter().flatten();
     let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
     let sources: BTreeSet<String> = config.mcp.keys().cloned().collect();
+    // The sample screens are the demo backend's.
+    let assets = match config.backend.mode {
+        BackendMode::Demo => assets.with_samples(),
+        BackendMode::Http => assets.clone(),
+    };
     let Catalogue { profiles, loaders, requests } =
-        catalogue::load(assets, &config.llm, &sources, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+        catalogue::load(&assets, &config.llm, &sources, |name| toolbox.knows(name)).map_err(StartError::Config)?;
     let loaders = Arc::new(Loaders::new(deps.backend.clone(), loaders));
     let declared = tools::rest::tool::tools(&deps.backend, &loaders, requests);
     Ok((toolbox.with(declared), profiles, loaders))

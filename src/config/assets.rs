@@ -14,38 +14,66 @@ struct BuiltIn;
 #[derive(Debug, Clone)]
 pub struct Assets {
     dir: Option<PathBuf>,
+    samples: bool,
 }
+
+/// Where the files of the demo's sample screens are, in folders like those beside it.
+const SAMPLES: &str = "samples/";
 
 impl Assets {
     /// The files of `dir` over the built-in ones.
     pub fn new(dir: Option<PathBuf>) -> Self {
-        Self { dir }
+        Self { dir, samples: false }
+    }
+
+    /// The same files and those of the sample screens, unless the folder has profiles of its own: then it has its own
+    /// screens too.
+    pub fn with_samples(&self) -> Self {
+        let built_in: BTreeSet<String> = built_in_in("profiles").collect();
+        let is_own = self.list("profiles", ".toml").iter().any(|path| !built_in.contains(path));
+        Self { samples: !is_own, ..self.clone() }
     }
 
     /// The text of the file at `path`; `None` when there is none or it cannot be read. The built-in file never stands in
     /// for one of the folder that cannot be read.
     pub fn text(&self, path: &str) -> Option<String> {
-        let Some(dir) = &self.dir else { return built_in(path) };
-        match std::fs::read_to_string(dir.join(path)) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == ErrorKind::NotFound => built_in(path),
-            Err(_) => None,
+        let found = match self.dir.as_ref().map(|dir| std::fs::read_to_string(dir.join(path))) {
+            Some(Ok(text)) => return Some(text),
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound => return None,
+            Some(Err(_)) | None => built_in(path),
+        };
+        match self.samples && !path.starts_with(SAMPLES) {
+            true => found.or_else(|| self.text(&format!("{SAMPLES}{path}"))),
+            false => found,
         }
     }
 
     /// The paths of the files directly in `folder` that end in `suffix`, sorted.
     pub fn list(&self, folder: &str, suffix: &str) -> Vec<String> {
-        let prefix = format!("{folder}/");
-        let mut paths: BTreeSet<String> = BuiltIn::iter().map(|path| path.to_string()).collect();
-        paths.retain(|path| path.strip_prefix(&prefix).is_some_and(|name| !name.contains('/')));
-        let entries = self.dir.as_ref().and_then(|dir| std::fs::read_dir(dir.join(folder)).ok());
-        for entry in entries.into_iter().flatten().flatten() {
-            if let Some(name) = entry.file_name().to_str() {
-                paths.insert(format!("{prefix}{name}"));
-            }
+        let mut paths = self.in_folder(folder);
+        if self.samples {
+            paths.extend(self.in_folder(&format!("{SAMPLES}{folder}")));
         }
         paths.into_iter().filter(|path| path.ends_with(suffix)).collect()
     }
+
+    fn in_folder(&self, folder: &str) -> BTreeSet<String> {
+        let mut paths: BTreeSet<String> = built_in_in(folder).collect();
+        let entries = self.dir.as_ref().and_then(|dir| std::fs::read_dir(dir.join(folder)).ok());
+        for entry in entries.into_iter().flatten().flatten() {
+            if let Some(name) = entry.file_name().to_str() {
+                paths.insert(format!("{folder}/{name}"));
+            }
+        }
+        paths
+    }
+}
+
+/// The paths of the built-in files directly in `folder`.
+fn built_in_in(folder: &str) -> impl Iterator<Item = String> {
+    let prefix = format!("{folder}/");
+    let is_in = move |path: &String| path.strip_prefix(&prefix).is_some_and(|name| !name.contains('/'));
+    BuiltIn::iter().map(|path| path.to_string()).filter(is_in)
 }
 
 /// The text of a built-in file.

@@ -336,6 +336,7 @@ mod tests {
     fn an_end_is_told_before_the_store_knows_it_and_nothing_else_is_told_as_one() {
         use RunState::{AwaitingApproval, Cancelled, Completed, Failed, Interrupted, Running};
         let finished = || Last::End(AgentEvent::Finished { usage: Usage::default() });
+        let waits = || Last::End(AgentEvent::AwaitingApproval { usage: Usage::default() });
         let internal = || Some(ErrorBody::of(&Failure::internal()));
         let resync = || Some(ErrorBody::resync());
         let rows = [
@@ -348,7 +349,7 @@ mod tests {
                 "the stream knows",
             ),
             (finished(), in_state(Running), (Completed, None), "not recorded yet"),
-            (finished(), in_state(AwaitingApproval), (AwaitingApproval, None), "its stream ends like any other"),
+            (waits(), in_state(Running), (AwaitingApproval, None), "it ended with a call that waits"),
             (finished(), Found::Deleted, (Completed, None), "deleted right after"),
             (Last::Missing, in_state(Running), (Running, resync()), "it goes on elsewhere"),
             (Last::Missing, in_state(Completed), (Completed, resync()), "its words may be incomplete"),

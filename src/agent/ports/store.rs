@@ -247,7 +247,7 @@ pub struct RunEnd<'a> {
     pub state: RunState,
     /// Why it failed.
     pub error: Option<&'a Failure>,
-    /// Its answer as its user saw it.
+    /// Its answer as its user saw it; `None` where that is the text of its one message.
     pub answer: Option<&'a Answer>,
     /// The calls that wait for a decision; only with [`RunState::AwaitingApproval`].
     pub approvals: &'a [Approval],

@@ -19,11 +19,15 @@ use crate::support::upstream::{Answer, Request, Upstream};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A declared tool that writes at once.
-const TOOLS: &str = r#"[
-  {"name": "close_ticket", "description": "Closes a ticket for good.",
-   "input_schema": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
-   "request": {"method": "POST", "path": "/v1/tickets/{id}/close"}}
-]"#;
+const TOOLS: &str = r#"
+[[tool]]
+name = "close_ticket"
+description = "Closes a ticket for good."
+input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
+[tool.request]
+method = "POST"
+path = "/v1/tickets/{id}/close"
+"#;
 
 const PROFILE: &str = r#"
 id = "tickets"
@@ -42,7 +46,7 @@ impl Machine {
     /// A machine whose server asks this model and calls this backend, with a token secret that all machines share.
     pub fn new(model: &Upstream, backend: &Upstream, settings: &[(&'static str, &str)]) -> Self {
         let folder = Folder::new();
-        folder.write("config/tools/tickets.json", TOOLS);
+        folder.write("config/tools/tickets.toml", TOOLS);
         folder.write("config/profiles/tickets.toml", PROFILE);
         let mut all = vec![
             ("AUTH__MODE", "hs256".to_owned()),
