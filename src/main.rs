@@ -291,6 +291,9 @@ fn mcp_tools(config: &Config) -> ExitCode {
         Err(error) => return failed(&format!("the runtime did not start: {error}")),
     };
     let mut code = ExitCode::SUCCESS;
+    if config.mcp.is_empty() {
+        complain("no server is configured: [mcp.NAME] in the settings, see docs/MCP.md");
+    }
     for (name, server) in &config.mcp {
         match runtime.block_on(mcp::ask(name, server)) {
             Ok(tools) => {

@@ -18,6 +18,8 @@ pub struct Profile {
     pub id: String,
     /// What selects it in a request: a `context_type`, or page, tab and subtab joined by slashes.
     pub context_type: String,
+    /// Whether it is of a page, a tab or a tab in a tab, which are found by their names alone.
+    pub is_page: bool,
     /// The application that it belongs to, for protocols that list chats by application.
     pub app: String,
     /// The caller's token must list one of them; empty lets everybody.
@@ -211,7 +213,7 @@ impl Profiles {
                 path.push('/');
             }
             path.push_str(name);
-            let Some(profile) = self.by_type.get(&path) else { break };
+            let Some(profile) = self.by_type.get(&path).filter(|profile| profile.is_page) else { break };
             found = Some(profile.clone());
         }
         found

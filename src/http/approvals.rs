@@ -18,7 +18,7 @@ use super::problem::Problem;
 use super::request_id::RequestId;
 use super::views::time;
 use crate::agent::ports::approvals::ApprovalView;
-use crate::agent::ports::previews::WaitingPreview;
+use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
 use crate::chat::approval::{Consent, Decision};
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ApprovalId, PreviewId};
@@ -191,7 +191,11 @@ pub(super) async fn decide(
                 return Err(Problem::unavailable("draining", "the server is shutting down"));
             }
             let verdict = if approve { Verdict::Accept } else { Verdict::Reject };
-            let decided = services.previews.decide(&caller, id, verdict, comment).await?;
+            let decided =
+                services.previews.decide(&caller, id, verdict, comment).await.map_err(|error| match error {
+                    DecisionError::Claim(ClaimError::NotFound) => no_such_approval(),
+                    error => error.into(),
+                })?;
             return Ok(Json(DecidedBody::of(&decided)).into_response());
         }
     };

@@ -39,6 +39,7 @@ fn profile() -> Profile {
         client_actions: vec![ClientAction { name: "close".to_owned(), description: String::new() }],
         suggestions: true,
         bounds: Bounds::default(),
+        is_page: false,
         diagnostics: Diagnostics::default(),
         reply_language: None,
         background: false,

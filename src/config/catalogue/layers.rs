@@ -19,6 +19,8 @@ const DEFAULT_MOST: usize = 8;
 /// What one table says, or several over each other.
 #[derive(Clone, Default)]
 pub(super) struct Layer {
+    /// Whether it is of a page.
+    pub(super) is_page: bool,
     pub(super) app: Option<String>,
     pub(super) roles: Option<Vec<String>>,
     pub(super) identity: Option<Template>,
@@ -55,6 +57,7 @@ impl Layer {
     /// This layer over the one around it.
     pub(super) fn over(self, outer: &Self) -> Self {
         Self {
+            is_page: self.is_page || outer.is_page,
             app: self.app.or_else(|| outer.app.clone()),
             roles: self.roles.or_else(|| outer.roles.clone()),
             identity: self.identity.or_else(|| outer.identity.clone()),
@@ -102,6 +105,7 @@ impl Layer {
         Ok(Profile {
             id,
             context_type,
+            is_page: self.is_page,
             app: self.app.unwrap_or_else(|| DEFAULT_APP.to_owned()),
             roles: self.roles.unwrap_or_default(),
             prompt: Prompt::new(blocks)?,

@@ -91,6 +91,7 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
                 }
                 every_page = parts.layer(&mut table, &Layer::default(), &id, &mut gathered.loaders);
                 every_page.app = app(&mut table);
+                every_page.is_page = true;
                 any_page = Some(id.clone());
                 gathered.add(parts, every_page.clone(), id.clone(), id, &place);
             }
@@ -99,6 +100,7 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
                 let tabs = table.table("tabs");
                 let mut layer = parts.layer(&mut table, &every_page, &id, &mut gathered.loaders);
                 layer.app = app.or(layer.app);
+                layer.is_page = true;
                 gathered.add(parts, layer.clone(), id.clone(), page.clone(), &place);
                 gathered.tabs(parts, tabs, &layer, (&id, &page), Some("subtabs"));
             }
@@ -167,7 +169,7 @@ impl Gathered {
     fn add(&mut self, parts: &Parts<'_>, layer: Layer, id: String, context_type: String, place: &Place<'_>) {
         let path = place.path();
         if let Some(other) = self.types.insert(context_type.clone(), path.to_owned()) {
-            place.wrong(format_args!("{id:?} has the context_type {context_type:?}, which is already that of {other}"));
+            place.wrong(format_args!("{id:?} is selected by {context_type:?}, as the one in {other} is"));
         }
         match layer.profile(id, context_type, parts.models.default_menu()) {
             Ok(profile) => self.profiles.push(profile),

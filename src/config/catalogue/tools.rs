@@ -129,7 +129,7 @@ pub(super) fn read(assets: &Assets, known: Known<'_>, problems: &Problems) -> To
 fn texts(path: &str, assets: &Assets, tools: &mut Tools, problems: &Problems) {
     let entries: Vec<ToolEntry> = match assets.text(path).map(|text| serde_json::from_str(&text)) {
         Some(Ok(entries)) => entries,
-        Some(Err(error)) => return problems.push(Problem::new(path, error.to_string())),
+        Some(Err(error)) => return problems.push(Problem::new(format!("{path}:{}", error.line()), error.to_string())),
         None => return problems.push(Problem::new(path, "cannot be read")),
     };
     for ToolEntry { name, description, input_schema } in entries {

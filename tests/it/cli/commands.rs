@@ -30,8 +30,9 @@ fn check_config_reports_settings_and_files_at_once() {
             "runs.max_turns",
             "server.bind",
             "llm.provider",
-            "tools/mine.json",
-            "profiles/mine.toml",
+            "tools/mine.json:1",
+            "profiles/mine.toml:1",
+            "profiles/mine.toml:1",
         ];
         assert_eq!(keys, expected, "{command}: {}", ended.stderr);
         assert!(ended.stderr.lines().all(|line| line.starts_with("configuration: ")), "{}", ended.stderr);

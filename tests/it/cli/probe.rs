@@ -154,9 +154,9 @@ async fn every_model_that_may_be_asked_is_asked_once_as_it_would_be() {
     let good = "yes yes yes N ms yes";
     let expected = [
         TITLES.to_owned(),
-        format!("spare of-tables {good}"),
-        format!("spare m {good}"),
         format!("good m {good}"),
+        format!("spare m {good}"),
+        format!("spare of-tables {good}"),
         format!("good m effort=low {good}"),
         format!("spare m effort=low {good}"),
         format!("unused m {good}"),

@@ -85,8 +85,7 @@ async fn a_broken_file_is_reported_by_its_path() {
             with("context_type = \"helper\"", "context_type = \"workflow\""),
             &[
                 "profiles/workflow2.toml:4: instructions prompts/helper.md cannot be read",
-                "profiles/workflow2.toml:2: id \"helper\" has the context_type \"workflow\", which is already that of \
-                 profiles/workflow.toml",
+                "profiles/workflow2.toml:2: id \"helper\" is selected by \"workflow\", as the one in profiles/workflow.toml is",
             ],
             "a context type that is taken",
         ),

@@ -327,13 +327,12 @@ async fn what_profiles_say_of_each_other_has_to_fit() {
         ),
         (
             &[("a", any("a")), ("b", "id = \"b\"\npage = \"a\"".to_owned())],
-            &["profiles/b.toml:1: id \"b\" has the context_type \"a\", which is already that of profiles/a.toml"],
+            &["profiles/b.toml:1: id \"b\" is selected by \"a\", as the one in profiles/a.toml is"],
             "a page with the name of what all pages have",
         ),
         (
             &[("a", "id = \"a\"\npage = \"tables\"".to_owned())],
-            &["profiles/tables.toml:2: id \"tables\" has the context_type \"tables\", which is already that of \
-               profiles/a.toml"],
+            &["profiles/tables.toml:2: id \"tables\" is selected by \"tables\", as the one in profiles/a.toml is"],
             "a page with the name of a kind of screen",
         ),
         (

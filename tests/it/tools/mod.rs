@@ -3,6 +3,7 @@
 
 mod data;
 mod mcp;
+mod one_file;
 mod openapi;
 mod rest;
 mod selection;

@@ -12,6 +12,7 @@ use super::history;
 use super::scene::{Planned, as_json};
 use super::words;
 use crate::agent::ports::llm::{ChatRequest, LAST_REQUEST};
+use crate::agent::ports::store::DECISION_ON_CALL;
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::tool::ToolDef;
 
@@ -49,7 +50,7 @@ pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
         let last = done.last().map(|(call, _)| call.name.as_str());
         return say(with_values(request, told.join("\n\n"), last));
     }
-    if user.text.starts_with("[The user turned down") {
+    if user.text.starts_with(DECISION_ON_CALL) {
         return say("All right, it was not done.".to_owned());
     }
     if user.note.is_some() && user.text.trim().is_empty() {
@@ -103,7 +104,8 @@ fn with_values(request: &ChatRequest<'_>, text: String, after: Option<&str>) -> 
     if !knows(request, VALUES_MARKER) {
         return text;
     }
-    let sample = |tool: &ToolDef| (Some(tool.name.as_str()) != after).then(|| tool.name.replace('_', " "));
+    let sample =
+        |tool: &ToolDef| (Some(tool.name.as_str()) != after && !needs_id(tool)).then(|| tool.name.replace('_', " "));
     let values: Vec<_> = request
         .tools
         .iter()
@@ -115,6 +117,12 @@ fn with_values(request: &ChatRequest<'_>, text: String, after: Option<&str>) -> 
         return text;
     }
     format!("{text}\n\n{VALUES_MARKER}\n{}", serde_json::Value::Array(values))
+}
+
+/// Whether a tool is of no use without an id, which nobody says by pressing a button.
+fn needs_id(tool: &ToolDef) -> bool {
+    let required = tool.input_schema.get("required").and_then(serde_json::Value::as_array);
+    required.into_iter().flatten().filter_map(|name| name.as_str()).any(|name| name.ends_with("id"))
 }
 
 fn small_talk(request: &ChatRequest<'_>, text: &str) -> String {
