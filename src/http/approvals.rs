@@ -18,8 +18,9 @@ use super::problem::Problem;
 use super::request_id::RequestId;
 use super::views::time;
 use crate::agent::ports::approvals::ApprovalView;
+use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
-use crate::chat::approval::{Consent, Decision};
+use crate::chat::approval::{ApprovalState, Consent, Decision};
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ApprovalId, PreviewId};
 use crate::chat::preview::{Preview, Verdict};
@@ -83,7 +84,12 @@ impl ApprovalBody {
         };
         Self {
             approval_id: approval.id.to_string(),
-            state: state.name(),
+            state: match state {
+                ApprovalState::Pending | ApprovalState::Granted if approval.expires_at_ms <= SystemClock.now_ms() => {
+                    "expired"
+                }
+                state => state.name(),
+            },
             conversation_id: approval.conversation.to_string(),
             run_id: approval.run.to_string(),
             user_id: owner.user,

@@ -27,6 +27,8 @@ mod protocol;
 #[cfg(test)]
 mod providers;
 #[cfg(test)]
+mod research_walk;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod settings;

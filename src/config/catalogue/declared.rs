@@ -29,6 +29,8 @@ pub(super) struct Extras<'a> {
     samples: Vec<String>,
     roles: Vec<String>,
     approval: Option<(Place<'a>, Consent)>,
+    /// Who lets a write through where nothing is said.
+    unsaid: Consent,
     invalidates: Option<(Place<'a>, Vec<String>)>,
     inject: Vec<(String, ValueTemplate)>,
     lookups: Vec<(Place<'a>, Lookup)>,
@@ -64,6 +66,7 @@ impl<'a> Extras<'a> {
             samples: table.texts("samples"),
             roles: table.texts("roles"),
             approval,
+            unsaid: Consent::Auto,
             invalidates,
             inject: inject.unwrap_or_default(),
             lookups,
@@ -77,11 +80,17 @@ impl<'a> Extras<'a> {
             samples: Vec::new(),
             roles: Vec::new(),
             approval: None,
+            unsaid: Consent::Auto,
             invalidates: None,
             inject: Vec::new(),
             lookups: Vec::new(),
             reading: Reading::default(),
         }
+    }
+
+    /// The same of a tool that nobody has written by hand: its user is asked before it writes, unless it says otherwise.
+    pub(super) fn careful(self) -> Self {
+        Self { unsaid: Consent::User, ..self }
     }
 
     /// The tool; `path` is where its path stands. What does not fit together is noted.
@@ -116,7 +125,11 @@ impl<'a> Extras<'a> {
         let needed: Vec<&str> = request.path.names().collect();
         let shown = without_required(&input_schema, &self.inject);
         let arguments = Arguments::new(&input_schema, self.inject, &needed, request.verb.has_body())?;
-        let consent = self.approval.map(|(_, consent)| consent).unwrap_or_default();
+        let unsaid = match request.effect {
+            Effect::Read => Consent::Auto,
+            Effect::Write => self.unsaid,
+        };
+        let consent = self.approval.map_or(unsaid, |(_, consent)| consent);
         Ok(Made {
             offered: OfferedTool {
                 def: Arc::new(ToolDef { name, description, input_schema: shown }),

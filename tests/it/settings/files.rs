@@ -110,8 +110,8 @@ async fn a_broken_file_is_reported_by_its_path() {
             &["profiles/workflow.toml:5: instructions prompts/workflow/role.md cannot be read"],
             "a prompt that is no text is not replaced by the built-in one",
         ),
-        ("tools/workflow.json", b"[{]".to_vec(), &["tools/workflow.json: "], "no JSON"),
-        ("tools/workflow.json", b"{}".to_vec(), &["tools/workflow.json: "], "no list"),
+        ("tools/workflow.json", b"[{]".to_vec(), &["tools/workflow.json:1: "], "no JSON"),
+        ("tools/workflow.json", b"{}".to_vec(), &["tools/workflow.json:1: "], "no list"),
         ("tools/workflow.json", b"\xff".to_vec(), &["tools/workflow.json: cannot be read"], "no text"),
         (
             "tools/more.json",

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use switchboard::config::catalogue::openapi::print::{Import, import};
 
 use super::rest::{Setup, answer};
+use crate::support::model::turn;
 use crate::support::process::Folder;
 
 const PETSTORE: &str = include_str!("../../fixtures/openapi/petstore.json");
@@ -16,7 +17,12 @@ operations = ["findPetsByStatus", "findPetsByTags", "GET /pet/{petId}", "addPet"
 [overlay.addPet]
 description = "Adds a pet."
 samples = ["add a cat"]
+approval = "auto"
 inject = { status = "available" }
+[overlay.deletePet]
+approval = "auto"
+[overlay.createUsersWithListInput]
+approval = "auto"
 [overlay.findPetsByStatus]
 name = "pets"
 result = { projection = "[].name" }
@@ -122,9 +128,31 @@ async fn a_turn_calls_operations_of_the_petstore() {
 }
 
 #[tokio::test]
+async fn an_operation_that_writes_waits_for_its_user_where_nothing_else_is_said() {
+    let files = vec![
+        ("openapi/pets.toml", "document = \"petstore.json\"\noperations = [\"deletePet\"]\n"),
+        ("openapi/petstore.json", PETSTORE),
+    ];
+    let setup = Setup { files, tools: vec!["deletePet"], profile: "", settings: Vec::new(), context: json!({}) };
+    let call = turn().call("c1", "deletePet", &json!({"petId": 7})).done();
+    let (s, backend) = setup.start([call], |_| None).await;
+    let body = json!({"message": "Go", "context_type": "mine"});
+    let frames = s.app.chat(&body).await;
+    let names: Vec<&str> = frames.iter().map(|frame| frame.event.as_str()).collect();
+    assert_eq!(names, ["message_start", "tool_call_start", "tool_call_result", "approval_request", "message_complete"]);
+    assert_eq!(backend.requests().len(), 0, "nothing is sent before that");
+}
+
+#[tokio::test]
 async fn parameters_of_every_kind_find_their_place() {
     let setup = Setup {
-        files: vec![("openapi/odd.toml", "document = \"odd.yaml\"\noperations = [\"*\"]\n"), ("openapi/odd.yaml", ODD)],
+        files: vec![
+            (
+                "openapi/odd.toml",
+                "document = \"odd.yaml\"\noperations = [\"*\"]\n[overlay.\"things/replace\"]\napproval = \"auto\"\n",
+            ),
+            ("openapi/odd.yaml", ODD),
+        ],
         tools: vec!["things_replace"],
         profile: "",
         settings: Vec::new(),
@@ -161,7 +189,8 @@ async fn an_import_is_a_file_of_tools_that_does_the_same() {
         |text: &str| text.lines().filter(|line| line.starts_with("name = ")).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!((names(&newer.text), names(&newer.text).len()), (names(&printed.text), 18), "3.1 as YAML");
 
-    let setup = Setup::of(&printed.text);
+    let unasked = printed.text.replace("approval = \"user\"\n", "");
+    let setup = Setup::of(&unasked);
     let calls = [
         ("c1", "pets_findPetsByStatus", json!({"status": ["sold"]})),
         ("c2", "pets_createUsersWithListInput", json!({"body": [{"username": "ada"}]})),

@@ -147,7 +147,7 @@ fn add(
     }
     let made = request_of(&imported, effect, timeout).and_then(|request| {
         let Imported { name, description, input_schema, .. } = imported;
-        extras.make(ToolDef { name, description, input_schema }, request, None)
+        extras.careful().make(ToolDef { name, description, input_schema }, request, None)
     });
     match made {
         Ok(made) => tools.add(made),

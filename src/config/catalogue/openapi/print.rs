@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::document::{ALL, Document};
 use super::names::Names;
 use super::operation::{self, Imported};
+use crate::tools::backend::Verb;
 
 /// What `switchboard import-openapi` was asked for.
 #[derive(Debug, Clone, Default)]
@@ -71,10 +72,15 @@ fn tool(tool: &Imported) -> String {
         format!("name = {}", quoted(name)),
         format!("description = {}", quoted(description)),
         format!("input_schema = {}", block(input_schema)),
+    ];
+    if *verb != Verb::Get {
+        lines.push("approval = \"user\"".to_owned());
+    }
+    lines.extend([
         "[tool.request]".to_owned(),
         format!("method = {}", quoted(verb.name())),
         format!("path = {}", quoted(path)),
-    ];
+    ]);
     // Without them every argument that is not in the path would go there.
     let fields = |fields: &[(String, String)]| {
         let fields = fields.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)));
