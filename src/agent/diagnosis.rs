@@ -11,6 +11,7 @@
 //! system_prompt  the whole text
 //! messages       [{role: "user" | "assistant", content}]: what was said before this run, texts only
 //! context        the state of the screen as the request brought it, or null
+//! question       what the user said
 //! raw_text       the model's text of all turns, markers and all
 //! notes          [text]: what was wrong with markers, and what was cut here
 //! outcome        "complete", "max_turns", "cancelled", "error" or "awaiting_approval"
@@ -87,6 +88,7 @@ impl Diagnosis {
         }
         let context = cx.context.map_or(Value::Null, |context| room.value(Value::Object(context.clone())));
         object.insert("context".to_owned(), context);
+        object.insert("question".to_owned(), json!(""));
         let bearer = cx.caller.bearer.expose().to_owned();
         Some(Self { shape, object, turns: Vec::new(), limit_reached: false, room, bearer })
     }
@@ -176,6 +178,8 @@ impl Diagnosis {
         }
         let Raw { text, notes } = transcript.speech.take_raw();
         let raw_text = self.room.text(&text);
+        let question = self.room.text(&transcript.question());
+        self.object.insert("question".to_owned(), json!(question));
         let messages = self.messages(transcript.history());
         self.object.insert("messages".to_owned(), Value::Array(messages));
         self.object.insert("raw_text".to_owned(), json!(raw_text));
