@@ -96,7 +96,8 @@ pub struct ChatRun {
     pub error: Option<Failure>,
     /// Its messages as the model saw them; the first is the user's.
     pub messages: Vec<Message>,
-    /// Its answer as the user saw it; `None` of a run that did not come to its end here.
+    /// Its answer as the user saw it; `None` where its messages tell it, and of a run that did not come to its
+    /// end here.
     pub answer: Option<Answer>,
     /// Its payloads, in order.
     pub payloads: Vec<Payload>,

@@ -143,6 +143,8 @@ pub async fn a_chat_has_all_that_was_said_and_shown(database: &impl Database) {
     store.finish_run(new.id, Commit { payloads: &payloads, ..said(1, &messages) }, end).await.unwrap();
     let second = exchange(&*store, &room, "Thanks", &[]).await;
 
+    let details = "SELECT CAST(COUNT(*) AS TEXT) FROM run_details";
+    assert_eq!(database.ask(details).await, ["1"], "of the run that has something that its messages do not tell");
     let store = database.open(ManualClock::new()).await;
     let chat = store.chat(own(&room), number).await.unwrap().unwrap();
     assert_eq!((chat.head.number, chat.head.message_count, chat.runs.len()), (number, 5, 2));
@@ -207,10 +209,14 @@ pub async fn a_deleted_conversation_takes_its_number_and_payloads_along(database
     let number = store.number(&room.owner, &room.conversation, "kh").await.unwrap();
     let kept = payload("a", PayloadSource::Tool);
     exchange(&*store, &room, "one", std::slice::from_ref(&kept)).await;
+    let (run, _) = room.say(&*store, "two").await;
+    let shown = Answer { said: vec![Said::Text("Shown".into())], ..Answer::default() };
+    let end = RunEnd { answer: Some(&shown), ..ended(RunState::Completed) };
+    store.finish_run(run, said(1, &[answer("Said")]), end).await.unwrap();
     store.delete(&room.owner, &room.conversation).await.unwrap().unwrap();
     assert_eq!(store.numbered(&room.owner, number).await.unwrap(), None);
     assert_eq!(store.payloads(&room.owner, &room.conversation, 10).await.unwrap(), []);
-    for table in ["chats", "payloads", "approvals"] {
+    for table in ["chats", "payloads", "approvals", "run_details"] {
         assert_eq!(database.ask(&format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table}")).await, ["0"], "{table}");
     }
     let again = store.number(&room.owner, &room.conversation, "kh").await.unwrap();

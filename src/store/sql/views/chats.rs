@@ -239,8 +239,9 @@ async fn runs(connection: &mut Connection, scope: &Scope, id: &str) -> Result<Ve
         with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)"),
         "SELECT ",
         run_columns!(),
-        ", r.run_seq, p.upto, r.answer, r.diagnostics, r.context FROM path p
+        ", r.run_seq, p.upto, d.answer, d.diagnostics, d.context FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         LEFT JOIN run_details d ON d.run_id = r.id
          ORDER BY r.run_seq",
     ))
     .bind(&scope.tenant)
