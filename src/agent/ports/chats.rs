@@ -94,8 +94,11 @@ pub struct ChatRun {
     pub state: RunState,
     /// Why it failed.
     pub error: Option<Failure>,
-    /// Its messages as the model saw them; the first is the user's.
+    /// Its messages as the model saw them; the first is the user's, or the server's in their place.
     pub messages: Vec<Message>,
+    /// Whether the server wrote the first message, to go on with another run or to tell of a decision: users do not see
+    /// it.
+    pub by_server: bool,
     /// Its answer as the user saw it; `None` where its messages tell it, and of a run that did not come to its
     /// end here.
     pub answer: Option<Answer>,

@@ -67,6 +67,9 @@ async fn a_call_that_waits_is_made_once_its_button_is_pressed() {
     let expected = ["status", "tool_start", "text_delta", "tool_complete", "text_delta", "complete"];
     assert_eq!(kinds(&events), expected);
     assert_eq!(complete(&events)["conversation_id"], chat);
+    let kept = kh.get(&format!("/api/chats/{chat}")).await;
+    let roles: Vec<_> = kept["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant", "assistant"], "what tells the model of the decision is nobody's words");
     let requests = backend.requests();
     let sent: Vec<_> = requests.iter().map(|request| format!("{} {}", request.method, request.path)).collect();
     assert_eq!(sent, ["DELETE /v1/articles/7"]);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::heads::count;
 use super::{Connection, SqlStore, all_payloads};
 use crate::agent::ports::chats::{ChatHead, ChatRun, ChatView, Chats};
+use crate::agent::ports::store::{CONTINUE_REQUEST, DECISION_ON_CALL};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::Message;
@@ -217,6 +218,7 @@ async fn head(connection: &mut Connection, row: HeadRow) -> Result<(ChatHead, Sc
 fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Result<ChatRun, Fault> {
     let ChatRow { run, run_seq, upto, answer, diagnostics, context } = row;
     let run = run.into_record()?;
+    let by_server = run.continues.is_some() && messages.first().is_some_and(is_by_server);
     // Of a run that counts only in part, nobody knows which part of its answer does.
     let answer = answer.filter(|_| upto.is_none());
     let answer = answer.map(|body| decode_answer(&body, diagnostics.as_deref())).transpose()?;
@@ -225,12 +227,21 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
         state: run.state,
         error: run.error,
         messages,
+        by_server,
         answer,
         payloads,
         context: context.map(|text| serde_json::from_str(&text)).transpose().map_err(RecordError::json("context"))?,
         started_at_ms: run.created_at_ms,
         finished_at_ms: run.finished_at_ms,
     })
+}
+
+/// Whether the message that begins a run which goes on with another one is ours; see [`super::is_seen`].
+fn is_by_server(message: &Message) -> bool {
+    match message {
+        Message::User(user) => user.text == CONTINUE_REQUEST || user.text.starts_with(DECISION_ON_CALL),
+        Message::Assistant(_) | Message::ToolResults(_) => false,
+    }
 }
 
 /// The runs of the newest branch, oldest first.
