@@ -29,6 +29,9 @@ use crate::chat::input::{RunInput, Screen};
 use crate::dialect::chat_stream::{self, Asked, What, Wrong};
 use crate::runs::{Attached, Decided, StartError};
 
+/// What somebody is told whose token lists none of the roles of the page's profile.
+const NOT_FOR_YOU: &str = "You are not allowed to use the assistant on this page.";
+
 /// What somebody is told who decides another user's call.
 const KEPT: &str = "Your decision is kept; whoever asked can go on now.";
 
@@ -72,6 +75,8 @@ pub(super) async fn post(
     };
     match started {
         Ok(attached) => Ok(stream(&services, &owner, &screen, attached).await),
+        // 403 would sign these clients' users out.
+        Err(StartError::Forbidden) => Ok(whole(chat_stream::refusal(NOT_FOR_YOU))),
         Err(StartError::UnknownContextType(_)) => {
             let at = ["body", "context", "current_page"];
             Ok(refusal::invalid(vec![Wrong::new(at, "value_error", "No assistant is configured for this page")]))
