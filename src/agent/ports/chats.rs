@@ -33,7 +33,7 @@ pub trait ChatStore: Send + Sync {
     /// When they could not be read.
     async fn chats(&self, of: Chats<'_>, limit: u32, offset: u32) -> Result<(Vec<ChatHead>, u64), StoreError>;
 
-    /// One chat with everything said in it.
+    /// One chat with the newest of what was said in it, as much as can be read at once.
     ///
     /// # Errors
     /// When it could not be read.
@@ -81,7 +81,7 @@ pub struct ChatHead {
 pub struct ChatView {
     /// Its head.
     pub head: ChatHead,
-    /// The runs of its newest branch.
+    /// The newest runs of its newest branch.
     pub runs: Vec<ChatRun>,
 }
 

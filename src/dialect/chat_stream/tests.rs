@@ -92,7 +92,7 @@ fn the_payload_that_is_shown_is_what_waits_then_the_models_then_a_tools() {
     let preview = AgentEvent::Artifact(Artifact { kind: "preview".into(), payload: json!({"a": 1}) });
     let of_preview = json!({"payload_id": null, "type": "preview", "data": {"a": 1}, "summary": "preview"});
     let waits = json!({
-        "payload_id": null, "type": "approval_request", "data": {"approval_id": "x", "tool": "drop"},
+        "payload_id": null, "type": "approval_request", "data": {"approval_id": "x", "tool": "drop", "digest": "d"},
         "summary": "Waiting for approval: drop",
     });
     let (model, tool) = (payload("0000000a", "m", Model), payload("0000000b", "t", Tool));

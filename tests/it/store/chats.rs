@@ -171,6 +171,37 @@ pub async fn a_chat_has_all_that_was_said_and_shown(database: &impl Database) {
     assert_eq!(seen.messages[3].id.run, second);
 }
 
+pub async fn a_long_chat_is_read_from_its_newest_runs(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let number = store.number(&room.owner, &room.conversation, "kh").await.unwrap();
+    let long = "ü".repeat(700 << 10);
+    let diagnosed = |words: &str| Answer { diagnostics: Some(json!(words)), ..Answer::default() };
+    let kept = payload("a", PayloadSource::Tool);
+    for (answered, shown) in [
+        (&*long, diagnosed("no room")),
+        (&*long, diagnosed("no room")),
+        (&*long, diagnosed(&long)),
+        ("short", diagnosed("room")),
+    ] {
+        let (run, _) = room.say(&*store, "Go on").await;
+        let payloads = std::slice::from_ref(&kept).get(..usize::from(answered == "short")).unwrap();
+        let messages = [answer(answered)];
+        let commit = Commit { payloads, ..said(1, &messages) };
+        let end = RunEnd { answer: Some(&shown), ..ended(RunState::Completed) };
+        store.finish_run(run, commit, end).await.unwrap();
+    }
+    let chat = store.chat(own(&room), number).await.unwrap().unwrap();
+    let diagnostics = |answer: &Answer| answer.diagnostics.as_ref().map(|words| words.to_string().len());
+    let read: Vec<_> = chat
+        .runs
+        .iter()
+        .map(|run| (run.run_seq, run.payloads.len(), run.answer.as_ref().and_then(diagnostics)))
+        .collect();
+    assert_eq!(read, [(1, 0, None), (2, 0, None), (3, 1, Some(6))], "what was said goes before diagnostics");
+    assert_eq!(chat.head.message_count, 8, "the head knows of all of them");
+}
+
 pub async fn payloads_are_their_conversations_own(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");

@@ -64,3 +64,5 @@ CREATE TABLE chats (
     created_at   BIGINT NOT NULL,
     UNIQUE (tenant, user_id, conversation)
 );
+
+CREATE INDEX chats_of_app ON chats (tenant, user_id, app);

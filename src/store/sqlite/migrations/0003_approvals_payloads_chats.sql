@@ -64,3 +64,5 @@ CREATE TABLE chats (
     created_at   INTEGER NOT NULL,
     UNIQUE (tenant, user_id, conversation)
 ) STRICT;
+
+CREATE INDEX chats_of_app ON chats (tenant, user_id, app);
