@@ -33,7 +33,7 @@ pub trait ChatStore: Send + Sync {
     /// When they could not be read.
     async fn chats(&self, of: Chats<'_>, limit: u32, offset: u32) -> Result<(Vec<ChatHead>, u64), StoreError>;
 
-    /// One chat with everything said in it.
+    /// One chat with the newest of what was said in it, as much as can be read at once.
     ///
     /// # Errors
     /// When it could not be read.
@@ -81,7 +81,7 @@ pub struct ChatHead {
 pub struct ChatView {
     /// Its head.
     pub head: ChatHead,
-    /// The runs of its newest branch.
+    /// The newest runs of its newest branch.
     pub runs: Vec<ChatRun>,
 }
 
@@ -94,9 +94,13 @@ pub struct ChatRun {
     pub state: RunState,
     /// Why it failed.
     pub error: Option<Failure>,
-    /// Its messages as the model saw them; the first is the user's.
+    /// Its messages as the model saw them; the first is the user's, or the server's in their place.
     pub messages: Vec<Message>,
-    /// Its answer as the user saw it; `None` of a run that did not come to its end here.
+    /// Whether the server wrote the first message, to go on with another run or to tell of a decision: users do not see
+    /// it.
+    pub by_server: bool,
+    /// Its answer as the user saw it; `None` where its messages tell it, and of a run that did not come to its
+    /// end here.
     pub answer: Option<Answer>,
     /// Its payloads, in order.
     pub payloads: Vec<Payload>,

@@ -37,7 +37,14 @@ pub enum What {
     /// A message is to be answered.
     Answer(Ask),
     /// A call that waits is decided.
-    Decide(ApprovalId, Decision),
+    Decide {
+        /// The call.
+        approval: ApprovalId,
+        /// The digest of what was shown; without one nothing was.
+        digest: Option<String>,
+        /// What is said to it.
+        decision: Decision,
+    },
 }
 
 /// A body that cannot be run.
@@ -150,26 +157,26 @@ fn what(message: String, interaction: Interaction, action: Option<Action>) -> Re
     };
     let approve = action_identifier == APPROVE;
     if interaction == Interaction::ActionExecuted && (approve || action_identifier == REJECT) {
-        let (id, comment) = decided(action_data.as_ref())?;
-        return Ok(What::Decide(id, Decision { approve, comment }));
+        return decided(action_data.as_ref(), approve);
     }
     let note = note::action(&action_identifier, action_data.as_ref().filter(|data| !data.is_null()));
     Ok(What::Answer(Ask::Message { text: message, note: Some(note) }))
 }
 
-/// Which call is decided, and why, from `action_data`.
-fn decided(data: Option<&Value>) -> Result<(ApprovalId, Option<String>), Refused> {
+/// Which call is decided, as it was shown, and why, from `action_data`.
+fn decided(data: Option<&Value>, approve: bool) -> Result<What, Refused> {
     const AT: [&str; 3] = ["body", "action_metadata", "action_data"];
     let text = |name: &str| data.and_then(|data| data.get(name)).and_then(Value::as_str);
     let refuse = |kind, message: String| Err(Refused::Mistakes(vec![Wrong::new(AT, kind, message)]));
-    let Some(id) = text("approval_id").and_then(|id| ApprovalId::parse(id).ok()) else {
+    let Some(approval) = text("approval_id").and_then(|id| ApprovalId::parse(id).ok()) else {
         return refuse("value_error", "approval_id must be the id of a call that waits for approval".to_owned());
     };
     let comment = text("comment").map(str::trim).filter(|comment| !comment.is_empty());
     if comment.is_some_and(|comment| comment.len() > COMMENT_BYTES) {
         return refuse("string_too_long", format!("comment is longer than {COMMENT_BYTES} bytes"));
     }
-    Ok((id, comment.map(str::to_owned)))
+    let decision = Decision { approve, comment: comment.map(str::to_owned) };
+    Ok(What::Decide { approval, digest: text("digest").map(str::to_owned), decision })
 }
 
 fn screen(context: &Map<String, Value>) -> Screen {

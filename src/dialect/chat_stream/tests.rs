@@ -48,7 +48,7 @@ fn shown(id: &str, kind: &str) -> Value {
 }
 
 fn approval(id: &str) -> AgentEvent {
-    let payload = json!({"approval_id": id, "tool": "drop"});
+    let payload = json!({"approval_id": id, "tool": "drop", "digest": "d"});
     AgentEvent::Artifact(Artifact { kind: "approval_request".into(), payload })
 }
 
@@ -92,7 +92,7 @@ fn the_payload_that_is_shown_is_what_waits_then_the_models_then_a_tools() {
     let preview = AgentEvent::Artifact(Artifact { kind: "preview".into(), payload: json!({"a": 1}) });
     let of_preview = json!({"payload_id": null, "type": "preview", "data": {"a": 1}, "summary": "preview"});
     let waits = json!({
-        "payload_id": null, "type": "approval_request", "data": {"approval_id": "x", "tool": "drop"},
+        "payload_id": null, "type": "approval_request", "data": {"approval_id": "x", "tool": "drop", "digest": "d"},
         "summary": "Waiting for approval: drop",
     });
     let (model, tool) = (payload("0000000a", "m", Model), payload("0000000b", "t", Tool));
@@ -124,7 +124,7 @@ fn suggestions_are_told_with_the_last_frame_and_decisions_come_behind_them() {
     };
     let first = json!({"label": "A", "action": "a", "handler": "client", "style": "secondary"});
     let decide = |label: &str, action: &str, style: &str| {
-        let data = json!({"approval_id": "x"});
+        let data = json!({"approval_id": "x", "digest": "d"});
         json!({"label": label, "action": action, "handler": "server", "data": data, "style": style})
     };
     let told = complete(&[AgentEvent::Suggested(suggestions), approval("x"), finished()]);

@@ -157,7 +157,8 @@ impl Told {
         if artifact.kind == APPROVAL_REQUEST {
             let tool = artifact.payload.get("tool").and_then(Value::as_str).unwrap_or_default();
             summary = format!("Waiting for approval: {tool}");
-            let data = json!({ "approval_id": artifact.payload.get("approval_id") });
+            let of = |key: &str| artifact.payload.get(key);
+            let data = json!({ "approval_id": of("approval_id"), "digest": of("digest") });
             let action = |label: &str, action: &str, style| ActionBody {
                 label: format!("{label} {tool}"),
                 action: action.to_owned(),

@@ -60,7 +60,7 @@ pub(in crate::http) async fn list(
     Ok(Json(ListBody::of(chats)).into_response())
 }
 
-/// 200 with the chat and everything said in it; 404 for another's.
+/// 200 with the chat and the newest of what was said in it; 404 for another's.
 pub(in crate::http) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

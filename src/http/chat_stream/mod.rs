@@ -29,6 +29,12 @@ use crate::chat::input::{RunInput, Screen};
 use crate::dialect::chat_stream::{self, Asked, What, Wrong};
 use crate::runs::{Attached, Decided, StartError};
 
+/// What somebody is told whose token lists none of the roles of the page's profile.
+const NOT_FOR_YOU: &str = "You are not allowed to use the assistant on this page.";
+
+/// What somebody is told whose button does not say which call they saw, or shows another one.
+const OTHER_CALL: &str = "This is not what waits for your decision. Please reload the chat and look at it again.";
+
 /// What somebody is told who decides another user's call.
 const KEPT: &str = "Your decision is kept; whoever asked can go on now.";
 
@@ -59,7 +65,11 @@ pub(super) async fn post(
             let input = RunInput { ask, screen: screen.clone(), conversation, parent: None, manner };
             services.runs.start(caller, input, request).await
         }
-        What::Decide(approval, decision) => {
+        What::Decide { approval, digest, decision } => {
+            let found = services.runs.approval(&caller, approval).await?;
+            if found.is_some_and(|found| digest.is_none_or(|digest| digest != found.approval.digest)) {
+                return Ok(whole(chat_stream::refusal(OTHER_CALL)));
+            }
             match services.runs.decide(caller, approval, decision, manner, request).await {
                 Ok(Decided::GoesOn(attached)) => Ok(attached),
                 Ok(Decided::Kept(_)) => return Ok(whole(chat_stream::said(KEPT))),
@@ -72,6 +82,8 @@ pub(super) async fn post(
     };
     match started {
         Ok(attached) => Ok(stream(&services, &owner, &screen, attached).await),
+        // 403 would sign these clients' users out.
+        Err(StartError::Forbidden) => Ok(whole(chat_stream::refusal(NOT_FOR_YOU))),
         Err(StartError::UnknownContextType(_)) => {
             let at = ["body", "context", "current_page"];
             Ok(refusal::invalid(vec![Wrong::new(at, "value_error", "No assistant is configured for this page")]))

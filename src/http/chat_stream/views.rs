@@ -131,7 +131,8 @@ struct MessageBody {
     created_at: String,
 }
 
-/// A run has two messages at most: the user's, and what was said to it. What waits is shown with the newest of those
+/// A run has two messages at most: the user's, and what was said to it. One that began with a decision has the latter
+/// alone. What waits is shown with the newest of those
 /// that ended so.
 fn messages(chat: &ChatView, waiting: &[Approval]) -> Vec<MessageBody> {
     let waits = chat.runs.iter().rposition(|run| run.state == RunState::AwaitingApproval);
@@ -142,8 +143,9 @@ fn messages(chat: &ChatView, waiting: &[Approval]) -> Vec<MessageBody> {
     messages.flatten().collect()
 }
 
+/// What the user said; `None` where they pressed a button instead.
 fn asked(run: &ChatRun) -> Option<MessageBody> {
-    let Some(Message::User(asked)) = run.messages.first() else { return None };
+    let Some(Message::User(asked)) = run.messages.first().filter(|_| !run.by_server) else { return None };
     Some(MessageBody {
         id: run.run_seq.saturating_mul(2),
         role: "user",

@@ -80,9 +80,13 @@ impl SqlStore {
 }
 
 /// A payload as it is kept: its run, id, type, summary, data and source.
-type KeptRow = (String, String, String, String, String, String);
+pub(super) type KeptRow = (String, String, String, String, String, String);
 
-fn kept((run, id, kind, summary, data, source): KeptRow) -> Result<(RunId, Payload), RecordError> {
+/// A payload of its row, with its run.
+///
+/// # Errors
+/// When it is not what we write.
+pub(super) fn kept((run, id, kind, summary, data, source): KeptRow) -> Result<(RunId, Payload), RecordError> {
     let payload = Payload {
         id: PayloadId::parse(&id)?,
         kind: original(&kind).into_owned(),

@@ -50,7 +50,7 @@ async fn a_call_that_waits_is_made_once_its_button_is_pressed() {
     assert!(id.is_string(), "{payload:#}");
     assert_eq!((&custom["type"], &custom["data"]["arguments"]), (&json!("approval_request"), &json!({"id": 7})));
     let button = |label: &str, action: &str, style: &str| {
-        let data = json!({"approval_id": id});
+        let data = json!({"approval_id": id, "digest": custom["data"]["digest"]});
         json!({"label": label, "action": action, "handler": "server", "data": data, "style": style})
     };
     let buttons = json!([
@@ -67,6 +67,9 @@ async fn a_call_that_waits_is_made_once_its_button_is_pressed() {
     let expected = ["status", "tool_start", "text_delta", "tool_complete", "text_delta", "complete"];
     assert_eq!(kinds(&events), expected);
     assert_eq!(complete(&events)["conversation_id"], chat);
+    let kept = kh.get(&format!("/api/chats/{chat}")).await;
+    let roles: Vec<_> = kept["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant", "assistant"], "what tells the model of the decision is nobody's words");
     let requests = backend.requests();
     let sent: Vec<_> = requests.iter().map(|request| format!("{} {}", request.method, request.path)).collect();
     assert_eq!(sent, ["DELETE /v1/articles/7"]);
@@ -99,7 +102,13 @@ async fn words_or_another_user_approve_nothing() {
     let kh = playing(&backend, turns).await;
     let payload = kh.answer(&lab("Delete it")).await;
     let chat = payload["conversation_id"].clone();
-    let press = pressed(&payload["suggested_actions"][0], &chat);
+    let button = &payload["suggested_actions"][0];
+    for (digest, reason) in [(json!(null), "nothing says what was shown"), (json!("0".repeat(64)), "another call")] {
+        let mut other = button.clone();
+        other["data"]["digest"] = digest;
+        assert_eq!(kinds(&kh.hears(&pressed(&other, &chat)).await), ["error"], "{reason}");
+    }
+    let press = pressed(button, &chat);
     let other = kh.s.app.token_of("bob", None, &["ADMIN"]);
     let events = super::heard(kh.post_as(&other, &press).await).await;
     assert_eq!(kinds(&events), ["error"]);

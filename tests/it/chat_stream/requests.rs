@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Kh, STREAM, hi, typed};
-use crate::support::model::says;
+use crate::support::model::{Script, says};
 
 async fn told(response: reqwest::Response) -> (u16, Value) {
     (response.status().as_u16(), response.json().await.unwrap())
@@ -105,6 +105,19 @@ async fn every_error_below_these_paths_has_a_detail() {
     }
     let response = app.http.get(app.url("/v1/agent/nothing")).send().await.unwrap();
     assert_eq!(response.headers()["content-type"], "application/problem+json", "elsewhere errors are as they were");
+}
+
+#[tokio::test]
+async fn a_page_for_other_roles_answers_with_one_error() {
+    let page = "id = \"lab\"\npage = \"lab\"\nroles = [\"analyst\"]\n";
+    let kh = Kh::with(&[("profiles/lab.toml", page)], &[], [says("Hello.")].into_iter().map(Script::answer)).await;
+    let ask = typed("Hi", &json!({"current_page": "lab"}));
+    let expected = json!({"type": "error", "message": "You are not allowed to use the assistant on this page."});
+    assert_eq!(kh.hears(&ask).await, [expected], "a status of its own would sign the user out");
+    assert_eq!(kh.get("/api/chats?app=kh").await, json!({"chats": []}), "no chat has begun");
+    let analyst = kh.s.app.token_of("ann", None, &["analyst"]);
+    let events = super::heard(kh.post_as(&analyst, &ask).await).await;
+    assert_eq!(super::complete(&events)["message"], "Hello.");
 }
 
 #[tokio::test]

@@ -143,6 +143,8 @@ pub async fn a_chat_has_all_that_was_said_and_shown(database: &impl Database) {
     store.finish_run(new.id, Commit { payloads: &payloads, ..said(1, &messages) }, end).await.unwrap();
     let second = exchange(&*store, &room, "Thanks", &[]).await;
 
+    let details = "SELECT CAST(COUNT(*) AS TEXT) FROM run_details";
+    assert_eq!(database.ask(details).await, ["1"], "of the run that has something that its messages do not tell");
     let store = database.open(ManualClock::new()).await;
     let chat = store.chat(own(&room), number).await.unwrap().unwrap();
     assert_eq!((chat.head.number, chat.head.message_count, chat.runs.len()), (number, 5, 2));
@@ -167,6 +169,37 @@ pub async fn a_chat_has_all_that_was_said_and_shown(database: &impl Database) {
     let texts: Vec<_> = seen.messages.iter().map(|message| message.text.as_str()).collect();
     assert_eq!(texts, ["Look it up", "I look it up", "There.", "Thanks", "Yes"], "a view has what was shown");
     assert_eq!(seen.messages[3].id.run, second);
+}
+
+pub async fn a_long_chat_is_read_from_its_newest_runs(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let number = store.number(&room.owner, &room.conversation, "kh").await.unwrap();
+    let long = "ü".repeat(700 << 10);
+    let diagnosed = |words: &str| Answer { diagnostics: Some(json!(words)), ..Answer::default() };
+    let kept = payload("a", PayloadSource::Tool);
+    for (answered, shown) in [
+        (&*long, diagnosed("no room")),
+        (&*long, diagnosed("no room")),
+        (&*long, diagnosed(&long)),
+        ("short", diagnosed("room")),
+    ] {
+        let (run, _) = room.say(&*store, "Go on").await;
+        let payloads = std::slice::from_ref(&kept).get(..usize::from(answered == "short")).unwrap();
+        let messages = [answer(answered)];
+        let commit = Commit { payloads, ..said(1, &messages) };
+        let end = RunEnd { answer: Some(&shown), ..ended(RunState::Completed) };
+        store.finish_run(run, commit, end).await.unwrap();
+    }
+    let chat = store.chat(own(&room), number).await.unwrap().unwrap();
+    let diagnostics = |answer: &Answer| answer.diagnostics.as_ref().map(|words| words.to_string().len());
+    let read: Vec<_> = chat
+        .runs
+        .iter()
+        .map(|run| (run.run_seq, run.payloads.len(), run.answer.as_ref().and_then(diagnostics)))
+        .collect();
+    assert_eq!(read, [(1, 0, None), (2, 0, None), (3, 1, Some(6))], "what was said goes before diagnostics");
+    assert_eq!(chat.head.message_count, 8, "the head knows of all of them");
 }
 
 pub async fn payloads_are_their_conversations_own(database: &impl Database) {
@@ -207,10 +240,14 @@ pub async fn a_deleted_conversation_takes_its_number_and_payloads_along(database
     let number = store.number(&room.owner, &room.conversation, "kh").await.unwrap();
     let kept = payload("a", PayloadSource::Tool);
     exchange(&*store, &room, "one", std::slice::from_ref(&kept)).await;
+    let (run, _) = room.say(&*store, "two").await;
+    let shown = Answer { said: vec![Said::Text("Shown".into())], ..Answer::default() };
+    let end = RunEnd { answer: Some(&shown), ..ended(RunState::Completed) };
+    store.finish_run(run, said(1, &[answer("Said")]), end).await.unwrap();
     store.delete(&room.owner, &room.conversation).await.unwrap().unwrap();
     assert_eq!(store.numbered(&room.owner, number).await.unwrap(), None);
     assert_eq!(store.payloads(&room.owner, &room.conversation, 10).await.unwrap(), []);
-    for table in ["chats", "payloads", "approvals"] {
+    for table in ["chats", "payloads", "approvals", "run_details"] {
         assert_eq!(database.ask(&format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table}")).await, ["0"], "{table}");
     }
     let again = store.number(&room.owner, &room.conversation, "kh").await.unwrap();

@@ -192,6 +192,7 @@ macro_rules! contract {
             a_conversation_has_one_number_of_its_owners
             numbers_asked_for_at_once_are_one
             chats_are_listed_newest_change_first
+            a_long_chat_is_read_from_its_newest_runs
             a_chat_has_all_that_was_said_and_shown
             payloads_are_their_conversations_own
             a_deleted_conversation_takes_its_number_and_payloads_along

@@ -1,9 +1,13 @@
 -- Calls that wait for a person, typed payloads, conversations under whole numbers. Whatever is added to a table has a default, so that
 -- the version before this one goes on writing its rows.
 
-ALTER TABLE runs ADD COLUMN context TEXT;                            -- JSON: the screen state of its request
-ALTER TABLE runs ADD COLUMN answer TEXT;                             -- JSON: its answer as its user saw it
-ALTER TABLE runs ADD COLUMN diagnostics TEXT;                        -- JSON: how it was carried out, where somebody may see that
+-- What is long of a run, apart from its row, which is written anew with each lease. Only of runs that have something here.
+CREATE TABLE run_details (
+    run_id      TEXT COLLATE "C" NOT NULL PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    context     TEXT,  -- JSON: the screen state of its request
+    answer      TEXT,  -- JSON: its answer as its user saw it, where its messages do not tell
+    diagnostics TEXT   -- JSON: how it was carried out, where somebody may see that
+);
 
 CREATE TABLE approvals (
     id           TEXT COLLATE "C"    NOT NULL PRIMARY KEY,
@@ -60,3 +64,5 @@ CREATE TABLE chats (
     created_at   BIGINT NOT NULL,
     UNIQUE (tenant, user_id, conversation)
 );
+
+CREATE INDEX chats_of_app ON chats (tenant, user_id, app);

@@ -7,6 +7,7 @@ use tokio::time::timeout;
 
 use super::append::{insert_happened, insert_message};
 use super::decided::tell_ends;
+use super::details::keep_context;
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
 use super::{Connection, Place, Seat, SqlStore, seen_before};
@@ -73,8 +74,6 @@ impl SqlStore {
         let Asked { parent, mut message, continues, call, context } =
             resolve(&mut transaction, &place, run, now).await?;
         let context = run.context.cloned().or(context);
-        let kept_context =
-            context.as_ref().map(serde_json::to_string).transpose().map_err(RecordError::json("context"))?;
         let state = admit(&mut transaction, &place, run.queue).await?;
 
         let seen_before = match state {
@@ -91,10 +90,10 @@ impl SqlStore {
         let run_seq = sqlx::query_scalar(concat!(
             "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
                  request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
-                 seen_before, context)
+                 seen_before)
              SELECT $1, $2, $3, $4, COALESCE(MAX(run_seq), -1) + 1, $5, $6, $7, $8, $9, $10, ",
             database_now!(),
-            " + $11, $12, $13, $14, $15, $16, $17, $18
+            " + $11, $12, $13, $14, $15, $16, $17
              FROM runs WHERE tenant = $2 AND user_id = $3 AND conversation = $4
              RETURNING run_seq",
         ))
@@ -115,9 +114,9 @@ impl SqlStore {
         .bind(run.key.map(|key| storable(key.key)))
         .bind(run.key.map(|key| key.digest))
         .bind(seen_before)
-        .bind(kept_context)
         .fetch_one(&mut *transaction)
         .await?;
+        keep_context(&mut transaction, run.id, context.as_ref()).await?;
         let seat = Seat { place, run_seq };
         message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
         let ends = tell_ends(&mut transaction, &seat.place, run.id, now).await?;

@@ -6,9 +6,10 @@
 
 use std::fmt::Write;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::begin::NotBegun;
+use super::details::context_of;
 use super::question::{Asked, Earlier, find, newest};
 use super::{Branch, Connection, Place, approvals};
 use crate::agent::ports::store::{BeginError, DECISION_ON_CALL};
@@ -140,24 +141,6 @@ fn add_comment(text: &mut String, whose: &str, comment: Option<&str>) {
         // Writing to a text does not fail.
         let _ = write!(text, " {whose}: {}", Value::String(words));
     }
-}
-
-/// The screen state that a run of the conversation was asked with.
-pub(super) async fn context_of(
-    connection: &mut Connection,
-    place: &Place,
-    run_seq: i64,
-) -> Result<Option<Map<String, Value>>, Fault> {
-    let text: Option<String> = sqlx::query_scalar(
-        "SELECT context FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
-    )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
-    .bind(&place.conversation)
-    .bind(run_seq)
-    .fetch_one(connection)
-    .await?;
-    Ok(text.map(|text| serde_json::from_str(&text)).transpose().map_err(RecordError::json("context"))?)
 }
 
 /// The call that the run `by` has to make, where it began with an approval.

@@ -2,6 +2,7 @@
 
 use super::append::{Rows, forget_pieces, insert_happened, insert_rows};
 use super::decided::insert_approvals;
+use super::details::keep_answer;
 use super::seen::note_seen;
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::{Commit, RunEnd};
@@ -9,7 +10,6 @@ use crate::chat::ids::RunId;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 use crate::chat::trail::{Happened, TrailEntry};
-use crate::store::answer::encode_answer;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, column, outcome, run_columns};
 use crate::store::scope::{Scope, storable};
@@ -20,7 +20,6 @@ impl SqlStore {
     pub(super) async fn try_finish_run(&self, run: RunId, commit: Commit<'_>, end: RunEnd<'_>) -> Result<(), Fault> {
         let outcome = outcome(end.state).ok_or(Fault::NoEnd(end.state))?;
         let rows = Rows::of(commit)?;
-        let answer = end.answer.map(encode_answer).transpose()?;
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;
         // The lease ends now: by the database's own clock, this is when the run ended.
@@ -28,7 +27,7 @@ impl SqlStore {
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
                  reasoning_tokens = $6, calling = NULL, state = $7, outcome = $8, finished_at = $9,
                  failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13,
-                 answer = $14, diagnostics = $15, lease_until = ",
+                 lease_until = ",
             database_now!(),
             " WHERE id = $1 AND state IN ('queued', 'running')
              RETURNING tenant, user_id, conversation, run_seq",
@@ -46,8 +45,6 @@ impl SqlStore {
         .bind(end.error.map(|failure| storable(&failure.message)))
         .bind(i64::from(end.error.is_some_and(|failure| failure.retryable)))
         .bind(column(end.last_event_id))
-        .bind(answer.as_ref().map(|answer| &answer.body))
-        .bind(answer.as_ref().and_then(|answer| answer.diagnostics.as_ref()))
         .fetch_optional(&mut *transaction)
         .await?;
         let Some(seat) = seat.map(Seat::from) else {
@@ -62,6 +59,7 @@ impl SqlStore {
         };
         forget_pieces(&mut transaction, run).await?;
         insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
+        keep_answer(&mut transaction, run, end.answer).await?;
         insert_approvals(&mut transaction, &seat.place, end.approvals).await?;
         note_seen(&mut transaction, run).await?;
         transaction.commit().await?;

@@ -7,6 +7,7 @@
 mod append;
 mod begin;
 mod decided;
+mod details;
 mod ending;
 mod history;
 mod leases;

@@ -1,7 +1,8 @@
 //! How a queued run becomes the running one, when its turn has come.
 
 use super::begin::is_taken;
-use super::decided::{call_of, context_of};
+use super::decided::call_of;
+use super::details::context_of;
 use super::history::{Earlier, earlier, question};
 use super::{Branch, Seat, SqlStore, seen_before};
 use crate::agent::ports::store::RunStart;

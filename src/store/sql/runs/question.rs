@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::begin::NotBegun;
-use super::decided::{context_of, take};
+use super::decided::take;
+use super::details::context_of;
 use super::history::question;
 use super::{Branch, Connection, Place};
 use crate::agent::ports::store::{BeginError, CONTINUE_REQUEST, NewRun, Question};

@@ -71,9 +71,10 @@ async fn answers(
 ) -> Result<Vec<(String, String)>, sqlx::Error> {
     sqlx::query_as(concat!(
         with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)"),
-        "SELECT r.id, r.answer FROM path p
+        "SELECT r.id, d.answer FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
-         WHERE r.answer IS NOT NULL",
+         JOIN run_details d ON d.run_id = r.id
+         WHERE d.answer IS NOT NULL",
     ))
     .bind(&scope.tenant)
     .bind(&scope.user)

@@ -1,17 +1,13 @@
 //! Conversations under whole numbers: given before anything is said, listed and read by them.
 
-use std::collections::HashMap;
-
+use super::chat::chat_runs;
 use super::heads::count;
-use super::{Connection, SqlStore, all_payloads};
-use crate::agent::ports::chats::{ChatHead, ChatRun, ChatView, Chats};
+use super::{Connection, SqlStore};
+use crate::agent::ports::chats::{ChatHead, ChatView, Chats};
 use crate::chat::caller::Owner;
-use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
-use crate::chat::payload::Payload;
-use crate::store::answer::decode_answer;
 use crate::store::fault::Fault;
-use crate::store::record::{RunRow, run_columns};
 use crate::store::scope::{Scope, original, storable};
 use crate::store::transcript::{self, RecordError};
 
@@ -33,32 +29,20 @@ struct HeadRow {
     seen: Option<i64>,
 }
 
-/// A run of a chat.
-#[derive(sqlx::FromRow)]
-struct ChatRow {
-    #[sqlx(flatten)]
-    run: RunRow,
-    run_seq: i64,
-    /// Up to which message it counts, where not all of it does.
-    upto: Option<i64>,
-    answer: Option<String>,
-    diagnostics: Option<String>,
-    context: Option<String>,
-}
-
-/// The chats `h` of the tenant `$1`, of the user `$2` and the application `$3` where they are not `NULL`, each with its
-/// conversation `c`.
+/// The chats `h` of which `$whose` is true, each with its conversation `c`.
 macro_rules! chosen {
-    () => {
-        "FROM chats h JOIN conversations c ON c.tenant = h.tenant AND c.user_id = h.user_id AND c.id = h.conversation
-         WHERE h.tenant = $1 AND (CAST($2 AS TEXT) IS NULL OR h.user_id = $2)
-             AND (CAST($3 AS TEXT) IS NULL OR h.app = $3)"
+    ($whose:literal) => {
+        concat!(
+            "FROM chats h JOIN conversations c
+                 ON c.tenant = h.tenant AND c.user_id = h.user_id AND c.id = h.conversation WHERE ",
+            $whose
+        )
     };
 }
 
 /// The rows of those chats; `$which` goes on with the choice, and orders and cuts it.
 macro_rules! rows {
-    ($which:expr) => {
+    ($whose:literal, $($which:literal),+) => {
         concat!(
             "SELECT l.number, l.tenant, l.user_id, l.id, l.title, l.created_at, l.updated_at,
                  CASE WHEN l.title IS NULL THEN (
@@ -69,26 +53,55 @@ macro_rules! rows {
                  (SELECT r.seen_before + r.seen_own FROM runs r WHERE r.tenant = l.tenant AND r.user_id = l.user_id
                       AND r.conversation = l.id ORDER BY r.run_seq DESC LIMIT 1) AS seen
              FROM (SELECT h.number, h.tenant, h.user_id, c.id, c.title, c.created_at, c.updated_at ",
-            chosen!(),
-            $which,
+            chosen!($whose),
+            $($which,)+
             ") AS l ORDER BY l.updated_at DESC, l.number DESC"
         )
     };
 }
 
-/// Whose chats, as the statements take it: tenant, user, application.
-struct Choice(String, Option<String>, Option<String>);
+/// What is asked of some chats. A statement for each kind of choice, so that each is planned by what it chooses.
+struct Statements {
+    /// How many they are.
+    count: &'static str,
+    /// A part of them: how many at most, after how many.
+    part: &'static str,
+    /// The one of a number.
+    one: &'static str,
+}
+
+/// The statements of the chats of which `$whose` is true; `$next` and `$after` are the parameters behind its own.
+macro_rules! statements {
+    ($whose:literal, $next:literal, $after:literal) => {
+        Statements {
+            count: concat!("SELECT COUNT(*) ", chosen!($whose)),
+            part: rows!($whose, " ORDER BY c.updated_at DESC, h.number DESC LIMIT ", $next, " OFFSET ", $after),
+            one: rows!($whose, " AND h.number = ", $next),
+        }
+    };
+}
+
+const OF_TENANT: Statements = statements!("h.tenant = $1", "$2", "$3");
+const OF_USER: Statements = statements!("h.tenant = $1 AND h.user_id = $2", "$3", "$4");
+const OF_APP: Statements = statements!("h.tenant = $1 AND h.user_id = $2 AND h.app = $3", "$4", "$5");
+
+/// Whose chats: the statements, and their first parameters.
+struct Choice(Statements, Vec<String>);
 
 impl Choice {
     fn of(of: Chats<'_>) -> Self {
         match of {
             Chats::Own { owner, app } => {
                 let Scope { tenant, user } = Scope::from(owner);
-                Self(tenant, Some(user), app.map(|app| storable(app).into_owned()))
+                match app {
+                    Some(app) => Self(OF_APP, vec![tenant, user, storable(app).into_owned()]),
+                    None => Self(OF_USER, vec![tenant, user]),
+                }
             }
-            Chats::Tenant { tenant, user } => {
-                Self(storable(tenant).into_owned(), user.map(|user| storable(user).into_owned()), None)
+            Chats::Tenant { tenant, user: Some(user) } => {
+                Self(OF_USER, vec![storable(tenant).into_owned(), storable(user).into_owned()])
             }
+            Chats::Tenant { tenant, user: None } => Self(OF_TENANT, vec![storable(tenant).into_owned()]),
         }
     }
 }
@@ -100,25 +113,27 @@ impl SqlStore {
         conversation: &ConversationId,
         app: &str,
     ) -> Result<i64, Fault> {
+        // Most have theirs, and to read it holds up nobody.
+        if let Some(number) = number_of(&mut *self.readers().acquire().await?, scope, conversation).await? {
+            return Ok(number);
+        }
         let mut transaction = self.write().await?;
-        sqlx::query(
+        let inserted = sqlx::query_scalar(
             "INSERT INTO chats (tenant, user_id, conversation, app, created_at) VALUES ($1, $2, $3, $4, $5)
-             ON CONFLICT (tenant, user_id, conversation) DO NOTHING",
+             ON CONFLICT (tenant, user_id, conversation) DO NOTHING RETURNING number",
         )
         .bind(&scope.tenant)
         .bind(&scope.user)
         .bind(conversation.as_str())
         .bind(storable(app))
         .bind(self.clock.now_ms())
-        .execute(&mut *transaction)
+        .fetch_optional(&mut *transaction)
         .await?;
-        let number =
-            sqlx::query_scalar("SELECT number FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
-                .bind(&scope.tenant)
-                .bind(&scope.user)
-                .bind(conversation.as_str())
-                .fetch_one(&mut *transaction)
-                .await?;
+        // Somebody else may have given it one meanwhile.
+        let number = match inserted {
+            Some(number) => number,
+            None => number_of(&mut transaction, scope, conversation).await?.ok_or(sqlx::Error::RowNotFound)?,
+        };
         transaction.commit().await?;
         Ok(number)
     }
@@ -140,22 +155,13 @@ impl SqlStore {
         limit: u32,
         offset: u32,
     ) -> Result<(Vec<ChatHead>, u64), Fault> {
-        let Choice(tenant, user, app) = Choice::of(of);
+        let Choice(statements, whose) = Choice::of(of);
         let mut transaction = self.read().await?;
-        let total: i64 = sqlx::query_scalar(concat!("SELECT COUNT(*) ", chosen!()))
-            .bind(&tenant)
-            .bind(&user)
-            .bind(&app)
-            .fetch_one(&mut *transaction)
-            .await?;
-        let rows: Vec<HeadRow> = sqlx::query_as(rows!(" ORDER BY c.updated_at DESC, h.number DESC LIMIT $4 OFFSET $5"))
-            .bind(tenant)
-            .bind(user)
-            .bind(app)
-            .bind(i64::from(limit))
-            .bind(i64::from(offset))
-            .fetch_all(&mut *transaction)
-            .await?;
+        let count = whose.iter().fold(sqlx::query_scalar(statements.count), |count, name| count.bind(name));
+        let total: i64 = count.fetch_one(&mut *transaction).await?;
+        let part = whose.iter().fold(sqlx::query_as(statements.part), |part, name| part.bind(name));
+        let part = part.bind(i64::from(limit)).bind(i64::from(offset));
+        let rows: Vec<HeadRow> = part.fetch_all(&mut *transaction).await?;
         let mut heads = Vec::with_capacity(rows.len());
         for row in rows {
             heads.push(head(&mut transaction, row).await?.0);
@@ -164,30 +170,29 @@ impl SqlStore {
     }
 
     pub(super) async fn try_chat(&self, of: Chats<'_>, number: i64) -> Result<Option<ChatView>, Fault> {
-        let Choice(tenant, user, app) = Choice::of(of);
+        let Choice(statements, whose) = Choice::of(of);
         let mut transaction = self.read().await?;
-        let row: Option<HeadRow> = sqlx::query_as(rows!(" AND h.number = $4"))
-            .bind(tenant)
-            .bind(user)
-            .bind(app)
-            .bind(number)
-            .fetch_optional(&mut *transaction)
-            .await?;
+        let one = whose.iter().fold(sqlx::query_as(statements.one), |one, name| one.bind(name));
+        let row: Option<HeadRow> = one.bind(number).fetch_optional(&mut *transaction).await?;
         let Some(row) = row else { return Ok(None) };
         let (head, scope, id) = head(&mut transaction, row).await?;
-        let mut said = messages(&mut transaction, &scope, &id).await?;
-        let mut payloads: HashMap<RunId, Vec<Payload>> = HashMap::new();
-        for (run, payload) in all_payloads(&mut transaction, &scope, &id).await? {
-            payloads.entry(run).or_default().push(payload);
-        }
-        let mut chat_runs = Vec::new();
-        for row in runs(&mut transaction, &scope, &id).await? {
-            let own = said.remove(&row.run_seq).unwrap_or_default();
-            let of_run = payloads.remove(&row.run.id()?).unwrap_or_default();
-            chat_runs.push(chat_run(row, own, of_run)?);
-        }
-        Ok(Some(ChatView { head, runs: chat_runs }))
+        let runs = chat_runs(&mut transaction, &scope, &id).await?;
+        Ok(Some(ChatView { head, runs }))
     }
+}
+
+/// The number that a conversation has.
+async fn number_of(
+    connection: &mut Connection,
+    scope: &Scope,
+    conversation: &ConversationId,
+) -> Result<Option<i64>, sqlx::Error> {
+    sqlx::query_scalar("SELECT number FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(conversation.as_str())
+        .fetch_optional(connection)
+        .await
 }
 
 /// The head of a row, and where its conversation is.
@@ -212,60 +217,4 @@ async fn head(connection: &mut Connection, row: HeadRow) -> Result<(ChatHead, Sc
         message_count: u64::try_from(seen).unwrap_or_default(),
     };
     Ok((head, scope, row.id))
-}
-
-fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Result<ChatRun, Fault> {
-    let ChatRow { run, run_seq, upto, answer, diagnostics, context } = row;
-    let run = run.into_record()?;
-    // Of a run that counts only in part, nobody knows which part of its answer does.
-    let answer = answer.filter(|_| upto.is_none());
-    let answer = answer.map(|body| decode_answer(&body, diagnostics.as_deref())).transpose()?;
-    Ok(ChatRun {
-        run_seq,
-        state: run.state,
-        error: run.error,
-        messages,
-        answer,
-        payloads,
-        context: context.map(|text| serde_json::from_str(&text)).transpose().map_err(RecordError::json("context"))?,
-        started_at_ms: run.created_at_ms,
-        finished_at_ms: run.finished_at_ms,
-    })
-}
-
-/// The runs of the newest branch, oldest first.
-async fn runs(connection: &mut Connection, scope: &Scope, id: &str) -> Result<Vec<ChatRow>, sqlx::Error> {
-    sqlx::query_as(concat!(
-        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)"),
-        "SELECT ",
-        run_columns!(),
-        ", r.run_seq, p.upto, r.answer, r.diagnostics, r.context FROM path p
-         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
-         ORDER BY r.run_seq",
-    ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
-    .bind(id)
-    .fetch_all(connection)
-    .await
-}
-
-/// The messages of the newest branch by their runs.
-async fn messages(connection: &mut Connection, scope: &Scope, id: &str) -> Result<HashMap<i64, Vec<Message>>, Fault> {
-    let rows: Vec<(i64, String, String)> = sqlx::query_as(concat!(
-        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)"),
-        "SELECT m.run_seq, m.kind, m.body ",
-        from_path!(),
-        "ORDER BY m.run_seq, m.seq",
-    ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
-    .bind(id)
-    .fetch_all(connection)
-    .await?;
-    let mut messages: HashMap<i64, Vec<Message>> = HashMap::new();
-    for (run_seq, kind, body) in rows {
-        messages.entry(run_seq).or_default().push(transcript::decode(&kind, &body)?);
-    }
-    Ok(messages)
 }

@@ -53,7 +53,7 @@ async fn runs(connection: &mut Connection, scope: &Scope, id: &ConversationId) -
         run_columns!(),
         ", r.run_seq, ",
         run_parent!(),
-        " AS parent, r.parent_seq, r.context FROM runs r
+        " AS parent, r.parent_seq, d.context FROM runs r LEFT JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 ORDER BY r.run_seq",
     ))
     .bind(&scope.tenant)

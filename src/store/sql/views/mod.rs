@@ -39,6 +39,7 @@ macro_rules! from_path {
 }
 
 mod branch;
+mod chat;
 mod chats;
 mod delete;
 mod export;
@@ -49,7 +50,7 @@ mod trail;
 use async_trait::async_trait;
 
 use super::approvals::all_approvals;
-use super::payloads::all_payloads;
+use super::payloads::{KeptRow, all_payloads, kept};
 use super::seen::{asked_by_server, count_seen, is_seen};
 use super::{Connection, SqlStore};
 use crate::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};

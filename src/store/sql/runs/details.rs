@@ -1,0 +1,71 @@
+//! What is long of a run and kept apart from its row, which is written anew with each lease: the screen state of its
+//! request, and its answer.
+
+use serde_json::{Map, Value};
+
+use super::{Connection, Place};
+use crate::chat::answer::Answer;
+use crate::chat::ids::RunId;
+use crate::store::answer::{AnswerRecord, encode_answer};
+use crate::store::fault::Fault;
+use crate::store::transcript::RecordError;
+
+/// Keeps the screen state of a run that begins.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) async fn keep_context(
+    connection: &mut Connection,
+    run: RunId,
+    context: Option<&Map<String, Value>>,
+) -> Result<(), Fault> {
+    let Some(context) = context else { return Ok(()) };
+    sqlx::query("INSERT INTO run_details (run_id, context) VALUES ($1, $2)")
+        .bind(run.to_string())
+        .bind(serde_json::to_string(context).map_err(RecordError::json("context"))?)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Keeps the answer of a run that ends.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) async fn keep_answer(connection: &mut Connection, run: RunId, answer: Option<&Answer>) -> Result<(), Fault> {
+    let Some(answer) = answer else { return Ok(()) };
+    let AnswerRecord { body, diagnostics } = encode_answer(answer)?;
+    sqlx::query(
+        "INSERT INTO run_details (run_id, answer, diagnostics) VALUES ($1, $2, $3)
+         ON CONFLICT (run_id) DO UPDATE SET answer = excluded.answer, diagnostics = excluded.diagnostics",
+    )
+    .bind(run.to_string())
+    .bind(body)
+    .bind(diagnostics)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The screen state that a run of the conversation was asked with.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) async fn context_of(
+    connection: &mut Connection,
+    place: &Place,
+    run_seq: i64,
+) -> Result<Option<Map<String, Value>>, Fault> {
+    let text: Option<Option<String>> = sqlx::query_scalar(
+        "SELECT d.context FROM runs r JOIN run_details d ON d.run_id = r.id
+         WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(run_seq)
+    .fetch_optional(connection)
+    .await?;
+    let context = text.flatten().map(|text| serde_json::from_str(&text)).transpose();
+    Ok(context.map_err(RecordError::json("context"))?)
+}

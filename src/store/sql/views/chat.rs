@@ -1,0 +1,259 @@
+//! What was said in one chat: the newest runs of its newest branch, as many as a reader's time and memory allow.
+
+use std::collections::HashMap;
+
+use super::{Connection, KeptRow, kept};
+use crate::agent::ports::chats::ChatRun;
+use crate::agent::ports::store::{CONTINUE_REQUEST, DECISION_ON_CALL};
+use crate::chat::ids::RunId;
+use crate::chat::message::Message;
+use crate::chat::payload::Payload;
+use crate::store::answer::decode_answer;
+use crate::store::fault::Fault;
+use crate::store::record::{RunRow, run_columns};
+use crate::store::scope::Scope;
+use crate::store::transcript::{self, RecordError};
+
+/// Stored bytes of a chat that are read at most, but for those of its newest run: 4 MiB.
+const MAX_BYTES: i64 = 4 << 20;
+
+/// Runs of a chat that are read at most.
+const MAX_RUNS: i64 = 1000;
+
+/// The newest branch of the conversation `$3` of the user `$2` of the tenant `$1`.
+macro_rules! newest_path {
+    () => {
+        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)")
+    };
+}
+
+/// A run of a chat.
+#[derive(sqlx::FromRow)]
+struct ChatRow {
+    #[sqlx(flatten)]
+    run: RunRow,
+    run_seq: i64,
+    /// Up to which message it counts, where not all of it does.
+    upto: Option<i64>,
+    answer: Option<String>,
+    diagnostics: Option<String>,
+    context: Option<String>,
+}
+
+/// How large a run is.
+#[derive(sqlx::FromRow)]
+struct Size {
+    run_seq: i64,
+    /// Bytes of what was said, shown and kept.
+    said: i64,
+    /// Bytes of its diagnostics.
+    diagnosed: i64,
+}
+
+/// From which run on a chat is read.
+#[derive(Debug, PartialEq, Eq)]
+struct Window {
+    from: i64,
+    /// From which one on with its diagnostics.
+    diagnosed_from: i64,
+}
+
+impl Window {
+    /// What fits of runs of these sizes, the newest first, which is there whatever its size. Diagnostics get the room
+    /// that the rest leaves.
+    fn of(newest_first: &[Size]) -> Self {
+        let mut window = Self { from: i64::MAX, diagnosed_from: i64::MAX };
+        let mut room = MAX_BYTES;
+        for (at, size) in newest_first.iter().enumerate() {
+            if at > 0 && size.said > room {
+                break;
+            }
+            room = room.saturating_sub(size.said).max(0);
+            window.from = size.run_seq;
+        }
+        for size in newest_first.iter().take_while(|size| size.run_seq >= window.from) {
+            if size.diagnosed > room {
+                break;
+            }
+            room -= size.diagnosed;
+            window.diagnosed_from = size.run_seq;
+        }
+        window
+    }
+}
+
+/// The newest runs of the conversation's newest branch, oldest first.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) async fn chat_runs(connection: &mut Connection, scope: &Scope, id: &str) -> Result<Vec<ChatRun>, Fault> {
+    let window = Window::of(&sizes(connection, scope, id).await?);
+    let mut said = messages(connection, scope, id, &window).await?;
+    let mut payloads = payloads(connection, scope, id, &window).await?;
+    let mut chat_runs = Vec::new();
+    for row in runs(connection, scope, id, &window).await? {
+        let own = said.remove(&row.run_seq).unwrap_or_default();
+        let of_run = payloads.remove(&row.run.id()?).unwrap_or_default();
+        chat_runs.push(chat_run(row, own, of_run)?);
+    }
+    Ok(chat_runs)
+}
+
+fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Result<ChatRun, Fault> {
+    let ChatRow { run, run_seq, upto, answer, diagnostics, context } = row;
+    let run = run.into_record()?;
+    let by_server = run.continues.is_some() && messages.first().is_some_and(is_by_server);
+    // Of a run that counts only in part, nobody knows which part of its answer does.
+    let answer = answer.filter(|_| upto.is_none());
+    let answer = answer.map(|body| decode_answer(&body, diagnostics.as_deref())).transpose()?;
+    Ok(ChatRun {
+        run_seq,
+        state: run.state,
+        error: run.error,
+        messages,
+        by_server,
+        answer,
+        payloads,
+        context: context.map(|text| serde_json::from_str(&text)).transpose().map_err(RecordError::json("context"))?,
+        started_at_ms: run.created_at_ms,
+        finished_at_ms: run.finished_at_ms,
+    })
+}
+
+/// Whether the message that begins a run which goes on with another one is ours; see [`super::is_seen`].
+fn is_by_server(message: &Message) -> bool {
+    match message {
+        Message::User(user) => user.text == CONTINUE_REQUEST || user.text.starts_with(DECISION_ON_CALL),
+        Message::Assistant(_) | Message::ToolResults(_) => false,
+    }
+}
+
+/// The sizes of the newest runs, the newest first.
+async fn sizes(connection: &mut Connection, scope: &Scope, id: &str) -> Result<Vec<Size>, sqlx::Error> {
+    sqlx::query_as(concat!(
+        newest_path!(),
+        "SELECT p.run_seq,
+             CAST(COALESCE((SELECT SUM(octet_length(m.body)) FROM messages m
+                  WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = p.run_seq), 0)
+             + COALESCE((SELECT SUM(octet_length(y.data) + octet_length(y.summary)) FROM payloads y
+                  WHERE y.run_id = r.id), 0)
+             + COALESCE(octet_length(d.answer), 0) + COALESCE(octet_length(d.context), 0) AS BIGINT) AS said,
+             CAST(COALESCE(octet_length(d.diagnostics), 0) AS BIGINT) AS diagnosed
+         FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         LEFT JOIN run_details d ON d.run_id = r.id
+         ORDER BY p.run_seq DESC LIMIT $4",
+    ))
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(id)
+    .bind(MAX_RUNS)
+    .fetch_all(connection)
+    .await
+}
+
+/// The runs, oldest first.
+async fn runs(
+    connection: &mut Connection,
+    scope: &Scope,
+    id: &str,
+    window: &Window,
+) -> Result<Vec<ChatRow>, sqlx::Error> {
+    sqlx::query_as(concat!(
+        newest_path!(),
+        "SELECT ",
+        run_columns!(),
+        ", r.run_seq, p.upto, d.answer, CASE WHEN p.run_seq >= $5 THEN d.diagnostics END AS diagnostics, d.context
+         FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         LEFT JOIN run_details d ON d.run_id = r.id
+         WHERE p.run_seq >= $4 ORDER BY r.run_seq",
+    ))
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(id)
+    .bind(window.from)
+    .bind(window.diagnosed_from)
+    .fetch_all(connection)
+    .await
+}
+
+/// The messages by their runs.
+async fn messages(
+    connection: &mut Connection,
+    scope: &Scope,
+    id: &str,
+    window: &Window,
+) -> Result<HashMap<i64, Vec<Message>>, Fault> {
+    let rows: Vec<(i64, String, String)> = sqlx::query_as(concat!(
+        newest_path!(),
+        "SELECT m.run_seq, m.kind, m.body ",
+        from_path!(),
+        "AND p.run_seq >= $4 ORDER BY m.run_seq, m.seq",
+    ))
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(id)
+    .bind(window.from)
+    .fetch_all(connection)
+    .await?;
+    let mut messages: HashMap<i64, Vec<Message>> = HashMap::new();
+    for (run_seq, kind, body) in rows {
+        messages.entry(run_seq).or_default().push(transcript::decode(&kind, &body)?);
+    }
+    Ok(messages)
+}
+
+/// The payloads by their runs, in the order in which they were kept.
+async fn payloads(
+    connection: &mut Connection,
+    scope: &Scope,
+    id: &str,
+    window: &Window,
+) -> Result<HashMap<RunId, Vec<Payload>>, Fault> {
+    let rows: Vec<KeptRow> = sqlx::query_as(concat!(
+        newest_path!(),
+        "SELECT y.run_id, y.id, y.kind, y.summary, y.data, y.source FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         JOIN payloads y ON y.run_id = r.id
+         WHERE p.run_seq >= $4 ORDER BY y.seq",
+    ))
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(id)
+    .bind(window.from)
+    .fetch_all(connection)
+    .await?;
+    let mut payloads: HashMap<RunId, Vec<Payload>> = HashMap::new();
+    for row in rows {
+        let (run, payload) = kept(row)?;
+        payloads.entry(run).or_default().push(payload);
+    }
+    Ok(payloads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_BYTES, Size, Window};
+
+    #[test]
+    fn the_newest_runs_are_read_and_diagnostics_where_there_is_room_left() {
+        const HALF: i64 = MAX_BYTES / 2;
+        let rows: [(&[(i64, i64)], _, _); 6] = [
+            (&[], (i64::MAX, i64::MAX), "nothing"),
+            (&[(1, 1), (1, 1), (1, 1)], (7, 7), "all fit"),
+            (&[(HALF, 0), (HALF, 0), (1, 0)], (8, 8), "the third one does not"),
+            (&[(HALF, HALF), (HALF, 0)], (8, i64::MAX), "what was said goes before diagnostics"),
+            (&[(HALF, HALF), (0, 1), (0, 0)], (7, 9), "diagnostics of the newest"),
+            (&[(MAX_BYTES + 1, 1), (1, 0)], (9, i64::MAX), "the newest is there whatever its size"),
+        ];
+        for (sizes, (from, diagnosed_from), reason) in rows {
+            let sizes: Vec<Size> = (0..=9)
+                .rev()
+                .zip(sizes)
+                .map(|(run_seq, &(said, diagnosed))| Size { run_seq, said, diagnosed })
+                .collect();
+            assert_eq!(Window::of(&sizes), Window { from, diagnosed_from }, "{reason}");
+        }
+    }
+}
