@@ -22,7 +22,7 @@ use super::ports::embeddings::Embedder;
 use super::ports::events::EventSink;
 use super::ports::llm::{LAST_REQUEST, LlmProvider, SystemPrompt};
 use super::ports::payloads::PayloadStore;
-use super::ports::store::{RunEnd, RunStart, RunStore, StoreError};
+use super::ports::store::{ApprovedCall, RunEnd, RunStart, RunStore, StoreError};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
 use super::profile::{OnLimit, Profile};
 use super::selection::Wanted;
@@ -37,7 +37,7 @@ use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin
 use crate::chat::model::ModelChoice;
 use crate::chat::payload::{NewPayload, PayloadSource};
 use crate::chat::run::RunState;
-use crate::chat::tool::{ToolCall, ToolDef};
+use crate::chat::tool::ToolDef;
 use crate::chat::unfinished::Unfinished;
 
 /// What a run works with; one for the whole process.
@@ -130,6 +130,7 @@ impl Agent {
                 run: run.id,
                 call: None,
                 context: context.as_ref(),
+                approved: None,
                 progress: Reporter::default(),
             };
             let wall = self.limits.wall;
@@ -264,7 +265,12 @@ pub(super) struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    async fn until_ended(&self, transcript: &mut Transcript, call: Option<ToolCall>, stop: &Stop) -> Result<(), Ended> {
+    async fn until_ended(
+        &self,
+        transcript: &mut Transcript,
+        call: Option<ApprovedCall>,
+        stop: &Stop,
+    ) -> Result<(), Ended> {
         let out_of_time = async {
             match self.deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -281,7 +287,7 @@ impl Turns<'_> {
         }
     }
 
-    async fn all(&self, transcript: &mut Transcript, approved: Option<ToolCall>) -> Result<(), Ended> {
+    async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<(), Ended> {
         let (executor, embedder) = (&*self.agent.tools, self.agent.embedder.as_deref());
         let wanted = Wanted { question: &transcript.question(), recent: &transcript.recent_tools() };
         let mut offer = Offer::of(self.profile, self.cx.caller, executor, embedder, wanted).await;
@@ -348,7 +354,13 @@ impl Turns<'_> {
     }
 
     /// Makes a call that was approved, as a turn of its own that no model has spoken.
-    async fn make_approved(&self, call: ToolCall, transcript: &mut Transcript, offer: &mut Offer) -> Result<(), Ended> {
+    async fn make_approved(
+        &self,
+        approved: ApprovedCall,
+        transcript: &mut Transcript,
+        offer: &mut Offer,
+    ) -> Result<(), Ended> {
+        let call = approved.call.clone();
         self.emit(AgentEvent::TurnStarted { turn: transcript.turn() });
         self.emit(AgentEvent::ToolCallStarted { id: call.id.as_str().to_owned(), name: call.name.clone() });
         // Of nobody that is asked again: what a vendor wants back with its own calls is not there.
@@ -356,7 +368,7 @@ impl Turns<'_> {
         let parts = vec![AssistantPart::ToolCall { call, replay: None }];
         let turn = Unfinished { message: AssistantMessage { origin, parts }, results: Vec::new(), dispatched: None };
         transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
-        self.run_calls(transcript, offer, Leave::Given).await?;
+        self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
         transcript.settle("stop", self.now_ms());
         self.agent.commit(self.cx.run, transcript).await
     }

@@ -28,9 +28,11 @@ pub struct Approval {
     pub conversation: ConversationId,
     /// The tool.
     pub tool: String,
-    /// The exact arguments.
+    /// The arguments as they are shown and sent: with all that is filled in.
     pub arguments: Map<String, Value>,
-    /// SHA-256 of tool and arguments, in hex: what is decided is what was shown.
+    /// The arguments as the model gave them.
+    pub input: Map<String, Value>,
+    /// SHA-256 of tool and `arguments`, in hex: what is decided is what was shown.
     pub digest: String,
     /// Who has to let it through.
     pub consent: Consent,

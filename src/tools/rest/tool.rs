@@ -57,12 +57,12 @@ pub fn tools(
 #[async_trait]
 impl Tool for RestTool {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let Declared { arguments, lookups, request, .. } = &self.declared;
+        let Declared { request, .. } = &self.declared;
+        let args = match cx.approved {
+            Some(args) => args.clone(),
+            None => self.complete(args, cx).await?,
+        };
         let mut values = values::of(cx);
-        let mut args = arguments.complete(arguments.said(args)?, &values)?;
-        for lookup in lookups {
-            self.lists.resolve(lookup, &mut args, cx.caller).await?;
-        }
         values.insert("args".to_owned(), Value::Object(args.clone()));
         let filled = request.fill(&args, &values)?;
         let key = match (request.effect, cx.call) {
@@ -83,6 +83,15 @@ impl Tool for RestTool {
 
     fn check(&self, args: &Map<String, Value>) -> Result<(), ToolError> {
         self.declared.arguments.said(args).map(drop)
+    }
+
+    async fn complete(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<Map<String, Value>, ToolError> {
+        let Declared { arguments, lookups, .. } = &self.declared;
+        let mut args = arguments.complete(arguments.said(args)?, &values::of(cx))?;
+        for lookup in lookups {
+            self.lists.resolve(lookup, &mut args, cx.caller).await?;
+        }
+        Ok(args)
     }
 
     fn effect(&self) -> Effect {

@@ -149,8 +149,27 @@ async fn the_decision_goes_on_with_the_screen_of_the_question() {
     asked["context"] = json!({"why": "sold"});
     let frames = w.s.app.chat(&asked).await;
     let shown = data(&frames, "approval_request").clone();
-    assert_made(&w.decide(&shown, &approve()).await, true);
+    assert_eq!(shown["arguments"], json!({"id": 7, "reason": "sold"}), "what is filled in is shown");
+    let elsewhere = json!({"decision": "approve", "context": {"why": "stolen"}});
+    assert_made(&w.decide(&shown, &elsewhere).await, true);
     assert_eq!(w.writes(), [r#"POST /v1/tickets/7/close {"reason":"sold"}"#]);
+}
+
+#[tokio::test]
+async fn what_would_be_sent_otherwise_than_it_was_shown_is_not_sent() {
+    let inject = |reason: &str| {
+        let keys = format!("approval = \"user\"\ninject = {{ reason = \"{reason}\" }}");
+        super::TOOLS.replacen("approval = \"user\"", &keys, 1)
+    };
+    let w = World::playing([calls("c1", "close_ticket", &json!({"id": 7})), says("I ask again.")]).await;
+    let w = w.restarted(async |data| write(data, "tools/tickets.toml", &inject("sold"))).await;
+    let shown = w.held("Close 7").await;
+    assert_eq!(shown["arguments"], json!({"id": 7, "reason": "sold"}));
+    let w = w.restarted(async |data| write(data, "tools/tickets.toml", &inject("stolen"))).await;
+    assert_made(&w.decide(&shown, &approve()).await, false);
+    assert_eq!(w.writes(), [""; 0]);
+    let expected = json!({"error": "what was approved is not what would be sent now; ask again"}).to_string();
+    assert_eq!(w.s.last_asked().last().unwrap()["content"], json!(expected));
 }
 
 #[tokio::test]

@@ -34,6 +34,11 @@ fn arguments() -> Map<String, Value> {
     arguments
 }
 
+/// What the model had said of them.
+fn input() -> Map<String, Value> {
+    Map::from_iter([("z".to_owned(), json!(1.10))])
+}
+
 /// A call that waits for an hour.
 fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
     Approval {
@@ -42,6 +47,7 @@ fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
         conversation: room.conversation.clone(),
         tool: "close_ticket".into(),
         arguments: arguments(),
+        input: input(),
         digest: call_digest("close_ticket", &arguments()),
         consent,
         created_at_ms: BEGIN_MS,
@@ -110,9 +116,12 @@ pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Databa
     let room = Room::at("acme/ann/c1");
     let (run, approvals) = asked(&*store, &room, &[Consent::User]).await;
     let (next, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
-    let ToolCall { id, name, input } = start.call.unwrap();
+    let approved = start.call.unwrap();
+    let shown = call_digest("close_ticket", &arguments());
+    assert_eq!((approved.digest, approved.context), (shown, json!({ "report": 7 }).as_object().cloned()));
+    let ToolCall { id, name, input: given } = approved.call;
     assert!(id.is_minted());
-    assert_eq!((name.as_str(), input), ("close_ticket", ToolInput::Object(arguments())));
+    assert_eq!((name.as_str(), given), ("close_ticket", ToolInput::Object(input())));
     assert_eq!(start.context.map(Value::Object), Some(json!({ "report": 7 })));
     let [calls, results] = tool_turn();
     assert_eq!(start.history.len(), 3);
@@ -207,7 +216,9 @@ pub async fn a_decision_that_waits_for_its_turn_has_its_call_then(database: &imp
     }
     complete(&*store, other).await;
     let start = store.promote(queued[0], 0).await.unwrap().unwrap();
-    assert_eq!(start.call.map(|call| call.input), Some(ToolInput::Object(arguments())));
+    let approved = start.call.unwrap();
+    assert_eq!(approved.call.input, ToolInput::Object(input()));
+    assert_eq!(approved.context, json!({ "report": 7 }).as_object().cloned(), "the screen of the run that asked");
     assert_eq!(start.context.map(Value::Object), Some(json!({ "report": 7 })));
     complete(&*store, queued[0]).await;
     let start = store.promote(queued[1], 0).await.unwrap().unwrap();
