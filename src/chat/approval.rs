@@ -42,6 +42,9 @@ pub struct Approval {
     pub expires_at_ms: i64,
 }
 
+/// The names under which wires offer a decision. No model writes an action of these names.
+pub const DECIDING_ACTIONS: [&str; 2] = ["approve_call", "reject_call"];
+
 /// The artifact that shows a call to approve.
 pub const APPROVAL_REQUEST: &str = "approval_request";
 
