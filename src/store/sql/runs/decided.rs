@@ -184,6 +184,28 @@ pub(super) async fn call_of(
     Ok(Some(approved_call(approval, context)?))
 }
 
+/// Lets the call wait again with which the run `by` began, where that ends without having made or answered it: what was
+/// said of it so far still counts. Before anything is written that the end of the run makes of it.
+pub(super) async fn give_back(connection: &mut Connection, by: RunId) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE approvals SET
+             state = CASE WHEN decided_by IS NULL THEN 'pending' ELSE 'granted' END,
+             decided_at = CASE WHEN decided_by IS NULL THEN NULL ELSE decided_at END,
+             comment = CASE WHEN decided_by IS NULL THEN NULL ELSE comment END,
+             decided_in = NULL
+         WHERE decided_in = $1 AND state = 'approved'
+             AND NOT EXISTS (SELECT 1 FROM dispatches WHERE run_id = $1)
+             AND NOT EXISTS (
+                 SELECT 1 FROM runs r JOIN messages m ON m.tenant = r.tenant AND m.user_id = r.user_id
+                     AND m.conversation = r.conversation AND m.run_seq = r.run_seq
+                 WHERE r.id = $1 AND m.seq > 0)",
+    )
+    .bind(by.to_string())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// The ends of waiting calls that the model has not been told, marked as told: those that somebody with a role turned
 /// down, and those that nobody decided in time. One bracketed line each.
 pub(super) async fn tell_ends(
