@@ -70,6 +70,9 @@ impl Tool for RestTool {
             (Effect::Write, Some(call)) => Some(idempotency::key(cx.run, call)),
             (Effect::Write, None) => return Err(ToolError::Refused("a write needs the id of its call".to_owned())),
         };
+        // Whoever loads while the write is under way may still get what was there before it. A call that is dropped may
+        // have been done too.
+        let _stale = Stale::now(&self.loaders, &self.declared.invalidates);
         let sent = filled.request(request, key.as_deref());
         let answer = match request.progress {
             Some(framing) => self.backend.follow(cx.caller, sent, framing, cx.progress).await,
@@ -99,6 +102,25 @@ impl Tool for RestTool {
     }
 }
 
+/// Makes loaded data stale, and once more when it is dropped.
+struct Stale<'a> {
+    loaders: &'a Loaders,
+    tags: &'a [String],
+}
+
+impl<'a> Stale<'a> {
+    fn now(loaders: &'a Loaders, tags: &'a [String]) -> Self {
+        loaders.stale(tags);
+        Self { loaders, tags }
+    }
+}
+
+impl Drop for Stale<'_> {
+    fn drop(&mut self) {
+        self.loaders.stale(self.tags);
+    }
+}
+
 impl RestTool {
     fn read(&self, answer: Value, values: Map<String, Value>) -> Result<ToolOutput, ToolError> {
         let output = self.declared.reading.of(answer, Effect::Read, values);
@@ -110,9 +132,9 @@ impl RestTool {
         answer: Result<Value, BackendError>,
         values: Map<String, Value>,
     ) -> Result<ToolOutput, ToolError> {
-        let Declared { request, reading, invalidates, .. } = &self.declared;
+        let Declared { request, reading, .. } = &self.declared;
         let done = |note: String| ToolOutput::ok(json!({"done": true, "note": note}).to_string());
-        let output = match answer {
+        match answer {
             Ok(answer) => Ok(reading
                 .of(answer, Effect::Write, values)
                 .unwrap_or_else(|reason| done(BackendError::Shape(reason).to_string()))),
@@ -122,9 +144,7 @@ impl RestTool {
                 Ok(done(error.to_string()))
             }
             Err(error) if !error.proves_nothing_was_done() => Err(ToolError::Unconfirmed(error)),
-            Err(error) => return Err(error.into()),
-        };
-        self.loaders.stale(invalidates);
-        output
+            Err(error) => Err(error.into()),
+        }
     }
 }
