@@ -56,8 +56,7 @@ impl Turns<'_> {
         let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
         for call in calls {
             let since_ms = self.now_ms();
-            let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-            self.emit(AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: call.input.clone() });
+            self.emit_ready(&call);
             let found = offer.find(&call, self.agent.embedder.as_deref()).await;
             let output = match found.map_or_else(|| self.step(&call, offer, leave), Step::Answer) {
                 Step::Answer(output) => output,
@@ -73,27 +72,55 @@ impl Turns<'_> {
                     Err(output) => *output,
                 },
             };
-            let times = Times { since_ms, now_ms: self.now_ms() };
-            let ToolOutput { content, artifacts, payload, is_error } = output;
-            let told: Arc<str> = Arc::from(content.as_str());
-            let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
-            transcript.speech.call(call.id.clone());
-            transcript.note_call(call, &result, times);
-            if let Open::Calling { turn, .. } = &mut transcript.open {
-                turn.results.push(result);
-                turn.dispatched = None;
-            }
-            self.emit(AgentEvent::ToolCallFinished { id, name, is_error, result: told });
-            for artifact in artifacts {
-                self.emit(AgentEvent::Artifact(artifact));
-            }
-            if let Some(payload) = payload {
-                self.keep(transcript, payload, PayloadSource::Tool);
-            }
+            self.answered(call, output, since_ms, transcript);
         }
+        self.end_round(transcript);
+        Ok(())
+    }
+
+    /// Answers the open turn's calls in the place of making them, since there were too many.
+    pub(super) fn refuse_calls(&self, transcript: &mut Transcript) {
+        let Open::Calling { turn, .. } = &transcript.open else { return };
+        let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
+        for call in calls {
+            let since_ms = self.now_ms();
+            self.emit_ready(&call);
+            let output = ToolOutput::error("the limit of tool calls is reached; answer with what you have");
+            self.answered(call, output, since_ms, transcript);
+        }
+        self.end_round(transcript);
+    }
+
+    fn emit_ready(&self, call: &ToolCall) {
+        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
+        self.emit(AgentEvent::ToolCallReady { id, name, input: call.input.clone() });
+    }
+
+    /// Notes and tells what came of a call.
+    fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
+        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
+        let times = Times { since_ms, now_ms: self.now_ms() };
+        let ToolOutput { content, artifacts, payload, is_error } = output;
+        let told: Arc<str> = Arc::from(content.as_str());
+        let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
+        transcript.speech.call(call.id.clone());
+        transcript.note_call(call, &result, times);
+        if let Open::Calling { turn, .. } = &mut transcript.open {
+            turn.results.push(result);
+            turn.dispatched = None;
+        }
+        self.emit(AgentEvent::ToolCallFinished { id, name, is_error, result: told });
+        for artifact in artifacts {
+            self.emit(AgentEvent::Artifact(artifact));
+        }
+        if let Some(payload) = payload {
+            self.keep(transcript, payload, PayloadSource::Tool);
+        }
+    }
+
+    fn end_round(&self, transcript: &mut Transcript) {
         transcript.speech.round_end();
         self.emit(AgentEvent::RoundEnded);
-        Ok(())
     }
 
     /// What is done with `call`.
@@ -135,6 +162,7 @@ impl Turns<'_> {
         let approval = consent::ask(of, (&call.name, input, arguments), consent, self.now_ms(), life_ms);
         let output = consent::waits(&approval);
         transcript.approvals.push(approval);
+        transcript.held.push(call.id.clone());
         output
     }
 

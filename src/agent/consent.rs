@@ -40,8 +40,13 @@ pub(super) fn waits(approval: &Approval) -> ToolOutput {
         "this call has not been made: it waits until {who} approves it. You cannot approve it. What was decided is told in the \
          user's next message"
     );
-    ToolOutput::ok(
-        json!({"status": "awaiting_approval", "approval_id": approval.id.to_string(), "note": note}).to_string(),
+    ToolOutput::ok(json!({"status": "awaiting_approval", "note": note}).to_string())
+}
+
+/// What the model reads in place of [`waits`] when the run ended in another way than by waiting.
+pub(super) fn withdrawn() -> ToolOutput {
+    ToolOutput::error(
+        "this call was not made and does not wait for anybody, because the run ended; make it again if it is still wanted",
     )
 }
 

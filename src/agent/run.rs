@@ -174,11 +174,11 @@ impl Agent {
             Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
             Err(Ended::Stopped(StopReason::Interrupted)) => (RunState::Interrupted, AgentEvent::Interrupted),
         };
-        transcript.settle(code_of(&event), self.clock.now_ms());
         if state != RunState::AwaitingApproval {
             // Nobody can decide what nobody is asked.
-            transcript.approvals.clear();
+            transcript.withdraw();
         }
+        transcript.settle(code_of(&event), self.clock.now_ms());
         if let Some(suggestions) = transcript.speech.suggestions() {
             events.emit(AgentEvent::Suggested(suggestions));
         }
@@ -208,7 +208,7 @@ impl Agent {
             Err(failed @ (StoreError::Unavailable(_) | StoreError::Damaged(_))) => {
                 tracing::error!(error = %Causes(failed), "run outcome not recorded");
                 if matches!(state, RunState::Completed | RunState::AwaitingApproval) {
-                    transcript.approvals.clear();
+                    transcript.withdraw();
                     let failure = store_failure();
                     transcript.note_end_instead(self.clock.now_ms(), RunState::Failed, Some(&failure));
                     error = Some(failure.clone());
@@ -302,7 +302,9 @@ impl Turns<'_> {
         if let Some(call) = approved {
             self.make_approved(call, transcript, &mut offer).await?;
         }
-        while max_turns == 0 || transcript.turn() < max_turns {
+        // A call that was approved is a turn that no model has had.
+        let first = transcript.turn();
+        while max_turns == 0 || transcript.turn() - first < max_turns {
             let turn = transcript.turn();
             self.emit(AgentEvent::TurnStarted { turn });
             let span = tracing::info_span!("agent.turn", turn);
@@ -318,11 +320,14 @@ impl Turns<'_> {
                     return match self.profile.bounds.on_limit {
                         OnLimit::Fail => Err(failed("tool_call_limit", "Maximum number of tool calls exceeded", false)),
                         OnLimit::Answer => {
+                            self.refuse_calls(transcript);
                             transcript.settle("stop", self.now_ms());
                             self.last_words(transcript, &system, &offer).await
                         }
                     };
                 }
+                // Also what stood behind the first call.
+                self.end_speech(transcript);
                 self.run_tools(transcript, &mut offer).instrument(span).await?;
                 transcript.settle("stop", self.now_ms());
                 if !transcript.approvals.is_empty() {
@@ -335,13 +340,16 @@ impl Turns<'_> {
                     Verdict::Shown(rest) => {
                         transcript.push(message);
                         self.say(transcript, rest);
+                        self.end_speech(transcript);
                         return Ok(());
                     }
                     Verdict::Rejected => {
                         may_retry_language = false;
                         transcript.push(message);
                         transcript.push(Message::User(UserMessage::new(RETRY_REQUEST)));
+                        transcript.speech.discard();
                         self.say(transcript, RETRY_NOTICE.to_owned());
+                        self.end_speech(transcript);
                     }
                 }
             }

@@ -11,6 +11,7 @@ use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{Message, UserMessage};
 use switchboard::chat::run::RunState;
 use switchboard::chat::tool::{ToolCall, ToolInput};
+use switchboard::chat::unfinished::Unfinished;
 use switchboard::store::Store;
 
 use super::contract::{
@@ -199,6 +200,52 @@ pub async fn a_decision_that_does_not_begin_a_run_is_not_taken(database: &impl D
     let (_, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
     assert!(start.call.is_some());
     assert_eq!(start.history.len(), 4, "what was said meanwhile is before it");
+}
+
+pub async fn an_approved_call_that_was_not_made_waits_again(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let [message, results] = tool_turn();
+    let Message::Assistant(asking) = message.clone() else { unreachable!() };
+    let call = asking.calls().next().unwrap().id.clone();
+    let open = Unfinished { message: asking, results: Vec::new(), dispatched: Some(call.clone()) };
+    let unmade = Unfinished { dispatched: None, ..open.clone() }.settle();
+
+    for ended_as in [RunState::Failed, RunState::Cancelled, RunState::Interrupted] {
+        let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
+        let (run, _) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+        store.finish_run(run, said(1, &unmade), ended(ended_as)).await.unwrap();
+        assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Pending, "{ended_as:?}");
+        let (run, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+        assert!(start.call.is_some(), "it is decided again");
+        store.finish_run(run, said(1, &[message.clone(), results.clone()]), ended(ended_as)).await.unwrap();
+        assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Approved, "it was answered");
+    }
+
+    let (_, approvals) = asked(&*store, &room, &[Consent::Role("chief".into()), Consent::User]).await;
+    store.grant(&caller("acme/zoe/c1", &["chief"]), approvals[0].id, &yes()).await.unwrap();
+    let (run, _) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+    let agreed = yes();
+    let waits =
+        NewRun { queue: Some(9), ..room.new_run(Question::Decided { approval: approvals[1].id, decision: &agreed }) };
+    assert!(matches!(store.begin_run(waits).await.unwrap(), Begun::Queued));
+    store.request_cancel(&room.owner, waits.id).await.unwrap();
+    assert_eq!(state(&*store, &room, &approvals[1]).await, ApprovalState::Pending, "it never had its turn");
+    store.finish_run(run, said(1, &[]), ended(RunState::Cancelled)).await.unwrap();
+    assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Granted, "what somebody said still counts");
+
+    for (is_sent, expected) in [(false, ApprovalState::Pending), (true, ApprovalState::Approved)] {
+        let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
+        let yes = yes();
+        let new = room.new_run(Question::Decided { approval: approvals[0].id, decision: &yes });
+        let new = NewRun { lease_ms: -60_000, ..new };
+        running(store.begin_run(new).await.unwrap());
+        if is_sent {
+            store.dispatch(new.id, &call, &open).await.unwrap();
+        }
+        assert_eq!(store.reap().await.unwrap(), [new.id]);
+        assert_eq!(state(&*store, &room, &approvals[0]).await, expected, "its process died; sent: {is_sent}");
+    }
 }
 
 pub async fn a_decision_that_waits_for_its_turn_has_its_call_then(database: &impl Database) {
