@@ -4,10 +4,13 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use tracing::Instrument;
 
 use super::consent;
 use super::offer::{Look, Offer};
+use super::ports::approvals::call_digest;
+use super::ports::store::ApprovedCall;
 use super::ports::tools::{Reporter, ToolContext};
 use super::run::{Ended, Turns, store_failed};
 use super::state::{Open, Times, Transcript};
@@ -18,10 +21,10 @@ use crate::chat::tool::{Effect, Progress, ToolCall, ToolInput, ToolOutput, ToolR
 use crate::chat::unfinished::Unfinished;
 
 /// Whether the calls of a turn were let through before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leave {
-    /// A person has let them through.
-    Given,
+#[derive(Clone, Copy)]
+pub(super) enum Leave<'a> {
+    /// A person has let this one through.
+    Given(&'a ApprovedCall),
     /// Whoever has to is asked.
     Asked,
 }
@@ -47,50 +50,81 @@ impl Turns<'_> {
         &self,
         transcript: &mut Transcript,
         offer: &mut Offer,
-        leave: Leave,
+        leave: Leave<'_>,
     ) -> Result<(), Ended> {
         let Open::Calling { turn, .. } = &transcript.open else { return Ok(()) };
         let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
         for call in calls {
             let since_ms = self.now_ms();
-            let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-            self.emit(AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: call.input.clone() });
+            self.emit_ready(&call);
             let found = offer.find(&call, self.agent.embedder.as_deref()).await;
             let output = match found.map_or_else(|| self.step(&call, offer, leave), Step::Answer) {
                 Step::Answer(output) => output,
-                Step::Hold(consent) => self.hold(&call, consent, transcript),
+                Step::Hold(consent) => self.hold(&call, consent, transcript).await,
                 // Whatever comes after a call that waits may build on it.
                 Step::Make(_) if !transcript.approvals.is_empty() => consent::comes_after(),
-                Step::Make(effect) => {
-                    self.note_dispatch(&call, effect, transcript).await?;
-                    self.make(&call).await
-                }
+                Step::Make(effect) => match self.as_shown(&call, leave).await {
+                    Ok(approved) => {
+                        self.note_dispatch(&call, effect, transcript).await?;
+                        let cx = ToolContext { approved: approved.as_ref(), ..self.cx_of(leave) };
+                        self.make(&call, cx).await
+                    }
+                    Err(output) => *output,
+                },
             };
-            let times = Times { since_ms, now_ms: self.now_ms() };
-            let ToolOutput { content, artifacts, payload, is_error } = output;
-            let told: Arc<str> = Arc::from(content.as_str());
-            let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
-            transcript.speech.call(call.id.clone());
-            transcript.note_call(call, &result, times);
-            if let Open::Calling { turn, .. } = &mut transcript.open {
-                turn.results.push(result);
-                turn.dispatched = None;
-            }
-            self.emit(AgentEvent::ToolCallFinished { id, name, is_error, result: told });
-            for artifact in artifacts {
-                self.emit(AgentEvent::Artifact(artifact));
-            }
-            if let Some(payload) = payload {
-                self.keep(transcript, payload, PayloadSource::Tool);
-            }
+            self.answered(call, output, since_ms, transcript);
         }
-        transcript.speech.round_end();
-        self.emit(AgentEvent::RoundEnded);
+        self.end_round(transcript);
         Ok(())
     }
 
+    /// Answers the open turn's calls in the place of making them, since there were too many.
+    pub(super) fn refuse_calls(&self, transcript: &mut Transcript) {
+        let Open::Calling { turn, .. } = &transcript.open else { return };
+        let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
+        for call in calls {
+            let since_ms = self.now_ms();
+            self.emit_ready(&call);
+            let output = ToolOutput::error("the limit of tool calls is reached; answer with what you have");
+            self.answered(call, output, since_ms, transcript);
+        }
+        self.end_round(transcript);
+    }
+
+    fn emit_ready(&self, call: &ToolCall) {
+        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
+        self.emit(AgentEvent::ToolCallReady { id, name, input: call.input.clone() });
+    }
+
+    /// Notes and tells what came of a call.
+    fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
+        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
+        let times = Times { since_ms, now_ms: self.now_ms() };
+        let ToolOutput { content, artifacts, payload, is_error } = output;
+        let told: Arc<str> = Arc::from(content.as_str());
+        let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
+        transcript.speech.call(call.id.clone());
+        transcript.note_call(call, &result, times);
+        if let Open::Calling { turn, .. } = &mut transcript.open {
+            turn.results.push(result);
+            turn.dispatched = None;
+        }
+        self.emit(AgentEvent::ToolCallFinished { id, name, is_error, result: told });
+        for artifact in artifacts {
+            self.emit(AgentEvent::Artifact(artifact));
+        }
+        if let Some(payload) = payload {
+            self.keep(transcript, payload, PayloadSource::Tool);
+        }
+    }
+
+    fn end_round(&self, transcript: &mut Transcript) {
+        transcript.speech.round_end();
+        self.emit(AgentEvent::RoundEnded);
+    }
+
     /// What is done with `call`.
-    fn step(&self, call: &ToolCall, offer: &mut Offer, leave: Leave) -> Step {
+    fn step(&self, call: &ToolCall, offer: &mut Offer, leave: Leave<'_>) -> Step {
         let policy = match (offer.look(&call.name), leave) {
             (Look::Unknown, _) => return Step::Answer(ToolOutput::error(&format!("unknown tool: {}", call.name))),
             (Look::Unseen, Leave::Asked) => {
@@ -98,7 +132,7 @@ impl Turns<'_> {
                 let words = format!("{} was not loaded; it is now: read its description and call it again", call.name);
                 return Step::Answer(ToolOutput::error(&words));
             }
-            (Look::Unseen, Leave::Given) => return self.checked(call),
+            (Look::Unseen, Leave::Given(_)) => return self.checked(call),
             (Look::Offered(policy), _) => policy,
         };
         match (self.checked(call), policy.consent, leave) {
@@ -115,15 +149,20 @@ impl Turns<'_> {
     }
 
     /// Keeps a call until somebody has decided.
-    fn hold(&self, call: &ToolCall, consent: Consent, transcript: &mut Transcript) -> ToolOutput {
-        let ToolInput::Object(arguments) = &call.input else {
+    async fn hold(&self, call: &ToolCall, consent: Consent, transcript: &mut Transcript) -> ToolOutput {
+        let ToolInput::Object(input) = &call.input else {
             return ToolOutput::error("bad params: the arguments are not a JSON object");
+        };
+        let arguments = match self.agent.tools.complete(call, &self.cx).await {
+            Ok(arguments) => arguments,
+            Err(output) => return *output,
         };
         let life_ms = i64::try_from(self.agent.limits.approval.as_millis()).unwrap_or(i64::MAX);
         let of = (self.cx.run, self.cx.conversation);
-        let approval = consent::ask(of, (&call.name, arguments), consent, self.now_ms(), life_ms);
+        let approval = consent::ask(of, (&call.name, input, arguments), consent, self.now_ms(), life_ms);
         let output = consent::waits(&approval);
         transcript.approvals.push(approval);
+        transcript.held.push(call.id.clone());
         output
     }
 
@@ -140,14 +179,36 @@ impl Turns<'_> {
         Ok(())
     }
 
-    async fn make(&self, call: &ToolCall) -> ToolOutput {
+    /// The arguments of a call that was let through, which are those that would be sent now; `None` where nobody was
+    /// asked.
+    async fn as_shown(&self, call: &ToolCall, leave: Leave<'_>) -> Result<Option<Map<String, Value>>, Box<ToolOutput>> {
+        let approved = match leave {
+            Leave::Given(approved) => approved,
+            Leave::Asked => return Ok(None),
+        };
+        let arguments = self.agent.tools.complete(call, &self.cx_of(leave)).await?;
+        match call_digest(&call.name, &arguments) == approved.digest {
+            true => Ok(Some(arguments)),
+            false => Err(Box::new(consent::changed())),
+        }
+    }
+
+    /// Where and for whom a call runs: one that was let through, on the screen of the run that asked for it.
+    fn cx_of<'a>(&'a self, leave: Leave<'a>) -> ToolContext<'a> {
+        match leave {
+            Leave::Given(approved) => ToolContext { context: approved.context.as_ref(), ..self.cx },
+            Leave::Asked => self.cx,
+        }
+    }
+
+    async fn make(&self, call: &ToolCall, cx: ToolContext<'_>) -> ToolOutput {
         let span =
             tracing::info_span!("tool.execute", gen_ai.tool.name = call.name, gen_ai.tool.call.id = call.id.as_str());
         let report = |progress: Progress| {
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
             self.emit(AgentEvent::ToolProgress { id, name, progress });
         };
-        let cx = ToolContext { progress: Reporter::to(&report), ..self.cx };
+        let cx = ToolContext { progress: Reporter::to(&report), ..cx };
         self.agent.tools.execute(call, &cx).instrument(span).await
     }
 }

@@ -7,10 +7,11 @@ use crate::chat::approval::{Approval, Consent};
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
 use crate::chat::tool::ToolOutput;
 
-/// The approval of a call of `tool` with these arguments, which waits for `life_ms` from `now_ms` on.
+/// The approval of a call of `tool`, which waits for `life_ms` from `now_ms` on; of the arguments as the model gave them
+/// and as they are sent.
 pub(super) fn ask(
     of: (RunId, &ConversationId),
-    (tool, arguments): (&str, &Map<String, Value>),
+    (tool, input, arguments): (&str, &Map<String, Value>, Map<String, Value>),
     consent: Consent,
     now_ms: i64,
     life_ms: i64,
@@ -20,8 +21,9 @@ pub(super) fn ask(
         run: of.0,
         conversation: of.1.clone(),
         tool: tool.to_owned(),
-        arguments: arguments.clone(),
-        digest: call_digest(tool, arguments),
+        digest: call_digest(tool, &arguments),
+        arguments,
+        input: input.clone(),
         consent,
         created_at_ms: now_ms,
         expires_at_ms: now_ms.saturating_add(life_ms),
@@ -38,9 +40,19 @@ pub(super) fn waits(approval: &Approval) -> ToolOutput {
         "this call has not been made: it waits until {who} approves it. You cannot approve it. What was decided is told in the \
          user's next message"
     );
-    ToolOutput::ok(
-        json!({"status": "awaiting_approval", "approval_id": approval.id.to_string(), "note": note}).to_string(),
+    ToolOutput::ok(json!({"status": "awaiting_approval", "note": note}).to_string())
+}
+
+/// What the model reads in place of [`waits`] when the run ended in another way than by waiting.
+pub(super) fn withdrawn() -> ToolOutput {
+    ToolOutput::error(
+        "this call was not made and does not wait for anybody, because the run ended; make it again if it is still wanted",
     )
+}
+
+/// What the model reads as the result of a call that would not be made as it was shown.
+pub(super) fn changed() -> ToolOutput {
+    ToolOutput::error("what was approved is not what would be sent now; ask again")
 }
 
 /// What the model reads as the result of a call that comes after one that waits.

@@ -17,7 +17,7 @@ mod diagnosis;
 pub mod language;
 pub mod markers;
 pub mod menu;
-mod offer;
+pub mod offer;
 pub mod ports;
 mod prepare;
 pub mod profile;

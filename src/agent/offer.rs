@@ -54,12 +54,11 @@ impl Offer {
         embedder: Option<&dyn Embedder>,
         wanted: Wanted<'_>,
     ) -> Self {
-        let named = profile.sourced.iter().flat_map(|wanted| {
-            executor.sourced(&wanted.source).into_iter().filter(|tool| tool.def.name == wanted.name)
-        });
-        let sourced = named.chain(profile.sources.iter().flat_map(|source| executor.sourced(source)));
         let mut tools: Vec<OfferedTool> = Vec::new();
-        for tool in profile.tools.iter().cloned().chain(sourced) {
+        // Whoever may not use a tool does not reach it by a name that only runs either.
+        let mut accepts = profile.accepts.clone();
+        for tool in of_profile(profile, executor) {
+            accepts.retain(|name| *name != tool.def.name);
             if tool.policy.lets(caller) && !tools.iter().any(|other| other.def.name == tool.def.name) {
                 tools.push(tool);
             }
@@ -73,7 +72,7 @@ impl Offer {
         if finds {
             defs.push(Arc::new(find_tools()));
         }
-        Self { defs, tools, accepts: profile.accepts.clone(), finds }
+        Self { defs, tools, accepts, finds }
     }
 
     /// What the model is told of.
@@ -130,6 +129,16 @@ impl Offer {
         let listed = found.iter().map(|def| json!({"name": def.name, "description": short(&def.description)}));
         Some(ToolOutput::ok(json!({"tools": listed.collect::<Value>(), "note": note}).to_string()))
     }
+}
+
+/// All tools of `profile`, those of servers as they are at the moment. Of several with one name the first counts.
+pub fn of_profile(profile: &Profile, executor: &dyn ToolExecutor) -> impl Iterator<Item = OfferedTool> {
+    let named = profile
+        .sourced
+        .iter()
+        .flat_map(|wanted| executor.sourced(&wanted.source).into_iter().filter(|tool| tool.def.name == wanted.name));
+    let sourced = named.chain(profile.sources.iter().flat_map(|source| executor.sourced(source)));
+    profile.tools.iter().cloned().chain(sourced)
 }
 
 /// The core and as many others as there may be, in the order of the catalogue: first those that fit what is wanted, then

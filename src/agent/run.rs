@@ -22,7 +22,7 @@ use super::ports::embeddings::Embedder;
 use super::ports::events::EventSink;
 use super::ports::llm::{LAST_REQUEST, LlmProvider, SystemPrompt};
 use super::ports::payloads::PayloadStore;
-use super::ports::store::{RunEnd, RunStart, RunStore, StoreError};
+use super::ports::store::{ApprovedCall, RunEnd, RunStart, RunStore, StoreError};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
 use super::profile::{OnLimit, Profile};
 use super::selection::Wanted;
@@ -37,7 +37,7 @@ use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin
 use crate::chat::model::ModelChoice;
 use crate::chat::payload::{NewPayload, PayloadSource};
 use crate::chat::run::RunState;
-use crate::chat::tool::{ToolCall, ToolDef};
+use crate::chat::tool::ToolDef;
 use crate::chat::unfinished::Unfinished;
 
 /// What a run works with; one for the whole process.
@@ -130,6 +130,7 @@ impl Agent {
                 run: run.id,
                 call: None,
                 context: context.as_ref(),
+                approved: None,
                 progress: Reporter::default(),
             };
             let wall = self.limits.wall;
@@ -173,11 +174,11 @@ impl Agent {
             Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
             Err(Ended::Stopped(StopReason::Interrupted)) => (RunState::Interrupted, AgentEvent::Interrupted),
         };
-        transcript.settle(code_of(&event), self.clock.now_ms());
         if state != RunState::AwaitingApproval {
             // Nobody can decide what nobody is asked.
-            transcript.approvals.clear();
+            transcript.withdraw();
         }
+        transcript.settle(code_of(&event), self.clock.now_ms());
         if let Some(suggestions) = transcript.speech.suggestions() {
             events.emit(AgentEvent::Suggested(suggestions));
         }
@@ -207,7 +208,7 @@ impl Agent {
             Err(failed @ (StoreError::Unavailable(_) | StoreError::Damaged(_))) => {
                 tracing::error!(error = %Causes(failed), "run outcome not recorded");
                 if matches!(state, RunState::Completed | RunState::AwaitingApproval) {
-                    transcript.approvals.clear();
+                    transcript.withdraw();
                     let failure = store_failure();
                     transcript.note_end_instead(self.clock.now_ms(), RunState::Failed, Some(&failure));
                     error = Some(failure.clone());
@@ -264,7 +265,12 @@ pub(super) struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    async fn until_ended(&self, transcript: &mut Transcript, call: Option<ToolCall>, stop: &Stop) -> Result<(), Ended> {
+    async fn until_ended(
+        &self,
+        transcript: &mut Transcript,
+        call: Option<ApprovedCall>,
+        stop: &Stop,
+    ) -> Result<(), Ended> {
         let out_of_time = async {
             match self.deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -281,7 +287,7 @@ impl Turns<'_> {
         }
     }
 
-    async fn all(&self, transcript: &mut Transcript, approved: Option<ToolCall>) -> Result<(), Ended> {
+    async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<(), Ended> {
         let (executor, embedder) = (&*self.agent.tools, self.agent.embedder.as_deref());
         let wanted = Wanted { question: &transcript.question(), recent: &transcript.recent_tools() };
         let mut offer = Offer::of(self.profile, self.cx.caller, executor, embedder, wanted).await;
@@ -296,7 +302,9 @@ impl Turns<'_> {
         if let Some(call) = approved {
             self.make_approved(call, transcript, &mut offer).await?;
         }
-        while max_turns == 0 || transcript.turn() < max_turns {
+        // A call that was approved is a turn that no model has had.
+        let first = transcript.turn();
+        while max_turns == 0 || transcript.turn() - first < max_turns {
             let turn = transcript.turn();
             self.emit(AgentEvent::TurnStarted { turn });
             let span = tracing::info_span!("agent.turn", turn);
@@ -312,11 +320,14 @@ impl Turns<'_> {
                     return match self.profile.bounds.on_limit {
                         OnLimit::Fail => Err(failed("tool_call_limit", "Maximum number of tool calls exceeded", false)),
                         OnLimit::Answer => {
+                            self.refuse_calls(transcript);
                             transcript.settle("stop", self.now_ms());
                             self.last_words(transcript, &system, &offer).await
                         }
                     };
                 }
+                // Also what stood behind the first call.
+                self.end_speech(transcript);
                 self.run_tools(transcript, &mut offer).instrument(span).await?;
                 transcript.settle("stop", self.now_ms());
                 if !transcript.approvals.is_empty() {
@@ -329,13 +340,16 @@ impl Turns<'_> {
                     Verdict::Shown(rest) => {
                         transcript.push(message);
                         self.say(transcript, rest);
+                        self.end_speech(transcript);
                         return Ok(());
                     }
                     Verdict::Rejected => {
                         may_retry_language = false;
                         transcript.push(message);
                         transcript.push(Message::User(UserMessage::new(RETRY_REQUEST)));
+                        transcript.speech.discard();
                         self.say(transcript, RETRY_NOTICE.to_owned());
+                        self.end_speech(transcript);
                     }
                 }
             }
@@ -348,7 +362,13 @@ impl Turns<'_> {
     }
 
     /// Makes a call that was approved, as a turn of its own that no model has spoken.
-    async fn make_approved(&self, call: ToolCall, transcript: &mut Transcript, offer: &mut Offer) -> Result<(), Ended> {
+    async fn make_approved(
+        &self,
+        approved: ApprovedCall,
+        transcript: &mut Transcript,
+        offer: &mut Offer,
+    ) -> Result<(), Ended> {
+        let call = approved.call.clone();
         self.emit(AgentEvent::TurnStarted { turn: transcript.turn() });
         self.emit(AgentEvent::ToolCallStarted { id: call.id.as_str().to_owned(), name: call.name.clone() });
         // Of nobody that is asked again: what a vendor wants back with its own calls is not there.
@@ -356,7 +376,7 @@ impl Turns<'_> {
         let parts = vec![AssistantPart::ToolCall { call, replay: None }];
         let turn = Unfinished { message: AssistantMessage { origin, parts }, results: Vec::new(), dispatched: None };
         transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
-        self.run_calls(transcript, offer, Leave::Given).await?;
+        self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
         transcript.settle("stop", self.now_ms());
         self.agent.commit(self.cx.run, transcript).await
     }

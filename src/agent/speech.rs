@@ -58,6 +58,11 @@ impl Speech {
         shown
     }
 
+    /// Drops what was not shown of a turn's text, and what was found in it: the turn does not count.
+    pub(super) fn discard(&mut self) {
+        self.markers.discard();
+    }
+
     /// Ends the text of a turn: what is to be shown of it besides, and the payloads that were in it.
     pub(super) fn close(&mut self) -> (String, Vec<NewPayload>) {
         let Closed { rest, found, notes } = self.markers.close();

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::consent;
 use super::diagnosis::Diagnosis;
 use super::ports::store::{Commit, RunStart};
 use super::profile::Profile;
@@ -12,13 +13,13 @@ use super::turn::TurnFold;
 use crate::chat::answer::{Answer, Said};
 use crate::chat::approval::Approval;
 use crate::chat::event::Failure;
-use crate::chat::ids::RunId;
+use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolResult};
-use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::trail::{CallFate, Happened, TrailEntry};
 use crate::chat::unfinished::{Unfinished, fate};
 
 /// What stands before a summary, for the model.
@@ -48,6 +49,8 @@ pub(super) struct Transcript {
     pub(super) payloads: Vec<Payload>,
     /// Calls that wait for somebody's decision.
     pub(super) approvals: Vec<Approval>,
+    /// Their ids in the transcript.
+    pub(super) held: Vec<ToolCallId>,
     pub(super) open: Open,
 }
 
@@ -89,6 +92,7 @@ impl Transcript {
             diagnosis: None,
             payloads: Vec::new(),
             approvals: Vec::new(),
+            held: Vec::new(),
             open: Open::Nothing,
         }
     }
@@ -228,6 +232,33 @@ impl Transcript {
     pub(super) fn note_end_instead(&mut self, at_ms: i64, state: RunState, error: Option<&Failure>) {
         self.trail.pop();
         self.note_end(at_ms, state, error);
+    }
+
+    /// Takes back what waits for a decision, since the run ends in another way: what the model reads of it says so.
+    pub(super) fn withdraw(&mut self) {
+        self.approvals.clear();
+        let held = std::mem::take(&mut self.held);
+        let output = consent::withdrawn();
+        let answered = match &mut self.open {
+            Open::Calling { turn, .. } => Some(&mut turn.results),
+            Open::Nothing | Open::Asking { .. } | Open::Streaming { .. } => None,
+        };
+        let kept = self.messages.iter_mut().skip(self.committed).filter_map(|message| match message {
+            Message::ToolResults(results) => Some(results),
+            Message::User(_) | Message::Assistant(_) => None,
+        });
+        for result in kept.chain(answered).flatten().filter(|result| held.contains(&result.id)) {
+            result.content.clone_from(&output.content);
+            result.is_error = output.is_error;
+        }
+        for entry in &mut self.trail {
+            if let Happened::ToolCall { id, result, fate, .. } = &mut entry.what
+                && held.contains(id)
+            {
+                result.clone_from(&output.content);
+                *fate = CallFate::NotRun;
+            }
+        }
     }
 
     /// Ends the open turn: the next one has the next number.

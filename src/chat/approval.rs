@@ -28,9 +28,11 @@ pub struct Approval {
     pub conversation: ConversationId,
     /// The tool.
     pub tool: String,
-    /// The exact arguments.
+    /// The arguments as they are shown and sent: with all that is filled in.
     pub arguments: Map<String, Value>,
-    /// SHA-256 of tool and arguments, in hex: what is decided is what was shown.
+    /// The arguments as the model gave them.
+    pub input: Map<String, Value>,
+    /// SHA-256 of tool and `arguments`, in hex: what is decided is what was shown.
     pub digest: String,
     /// Who has to let it through.
     pub consent: Consent,
@@ -39,6 +41,9 @@ pub struct Approval {
     /// From when on it can no longer be decided.
     pub expires_at_ms: i64,
 }
+
+/// The names under which wires offer a decision. No model writes an action of these names.
+pub const DECIDING_ACTIONS: [&str; 2] = ["approve_call", "reject_call"];
 
 /// The artifact that shows a call to approve.
 pub const APPROVAL_REQUEST: &str = "approval_request";

@@ -5,6 +5,7 @@ use super::begin::Request;
 use super::reading::Attached;
 use super::task::{Asked, Asking};
 use super::{Runs, StartError};
+use crate::agent::offer::of_profile;
 use crate::agent::ports::approvals::{ApprovalView, GrantError};
 use crate::agent::ports::store::{BeginError, StoreError};
 use crate::agent::profile::Profile;
@@ -65,7 +66,7 @@ impl Runs {
         let context_type = found.ok_or(BeginError::NoSuchApproval)?.context_type;
         let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &manner)?;
         if decision.approve
-            && let Some(role) = missing_role(&approval, view.state, &profile, &caller)
+            && let Some(role) = self.missing_role(&approval, view.state, &profile, &caller)
         {
             return Err(StartError::RoleRequired(role));
         }
@@ -74,25 +75,31 @@ impl Runs {
         let attached = self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await?;
         Ok(Decided::GoesOn(attached))
     }
-}
 
-/// The role that somebody else has to lend before `caller` can go on with the call. Where the tool asks for another one
-/// today than when the call was held, whoever let it through then did not say anything to that.
-fn missing_role(approval: &Approval, state: ApprovalState, profile: &Profile, caller: &Caller) -> Option<String> {
-    match state {
-        ApprovalState::Pending | ApprovalState::Granted => {}
-        // Its decision is found again, or refused as late, where it is taken.
-        ApprovalState::Approved | ApprovalState::Rejected => return None,
+    /// The role that somebody else has to lend before `caller` can go on with the call. Where the tool asks for another one
+    /// today than when the call was held, whoever let it through then did not say anything to that.
+    fn missing_role(
+        &self,
+        approval: &Approval,
+        state: ApprovalState,
+        profile: &Profile,
+        caller: &Caller,
+    ) -> Option<String> {
+        match state {
+            ApprovalState::Pending | ApprovalState::Granted => {}
+            // Its decision is found again, or refused as late, where it is taken.
+            ApprovalState::Approved | ApprovalState::Rejected => return None,
+        }
+        let was_granted = state == ApprovalState::Granted;
+        let then = Some(&approval.consent).filter(|_| !was_granted);
+        let tool = of_profile(profile, &*self.agent.tools).find(|tool| tool.def.name == approval.tool);
+        let today = tool.map(|tool| tool.policy.consent).filter(|today| *today != approval.consent);
+        let missing = |consent: &Consent| match consent {
+            Consent::Auto | Consent::User => None,
+            Consent::Role(role) => Some(role).filter(|role| !caller.has_role(role)).cloned(),
+        };
+        [then, today.as_ref()].into_iter().flatten().find_map(missing)
     }
-    let was_granted = state == ApprovalState::Granted;
-    let then = Some(&approval.consent).filter(|_| !was_granted);
-    let today = profile.tools.iter().find(|tool| tool.def.name == approval.tool).map(|tool| &tool.policy.consent);
-    let today = today.filter(|today| **today != approval.consent);
-    let missing = |consent: &Consent| match consent {
-        Consent::Auto | Consent::User => None,
-        Consent::Role(role) => Some(role).filter(|role| !caller.has_role(role)).cloned(),
-    };
-    [then, today].into_iter().flatten().find_map(missing)
 }
 
 fn refused(error: GrantError) -> StartError {

@@ -1,8 +1,11 @@
 //! The rows of approvals: calls that wait for a person.
 
+use serde_json::{Map, Value};
+
 use super::scope::original;
 use super::transcript::RecordError;
 use crate::agent::ports::approvals::{ApprovalView, call_digest};
+use crate::agent::ports::store::ApprovedCall;
 use crate::chat::approval::{Approval, ApprovalState, Consent};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
@@ -11,7 +14,7 @@ use crate::chat::tool::{ToolCall, ToolInput};
 /// The columns of an [`ApprovalRow`] of the approval `a`.
 macro_rules! approval_columns {
     () => {
-        "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.tool, a.arguments, a.digest, a.role, a.state,
+        "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.tool, a.arguments, a.input, a.digest, a.role, a.state,
          a.created_at, a.expires_at"
     };
 }
@@ -27,6 +30,7 @@ pub(super) struct ApprovalRow {
     run_id: String,
     tool: String,
     arguments: String,
+    input: String,
     digest: String,
     role: Option<String>,
     state: String,
@@ -46,6 +50,7 @@ impl ApprovalRow {
             conversation: ConversationId::parse(&self.conversation)?,
             tool: original(&self.tool).into_owned(),
             arguments: serde_json::from_str(&self.arguments).map_err(RecordError::json("waiting call"))?,
+            input: serde_json::from_str(&self.input).map_err(RecordError::json("waiting call"))?,
             digest: self.digest,
             consent: self.role.map_or(Consent::User, |role| Consent::Role(original(&role).into_owned())),
             created_at_ms: self.created_at,
@@ -57,13 +62,17 @@ impl ApprovalRow {
     }
 }
 
-/// The call that was let through, under an id of ours.
+/// The call that was let through, under an id of ours, on the screen of the run that asked for it.
 ///
 /// # Errors
 /// When it is not the one that was shown.
-pub(super) fn approved_call(approval: Approval) -> Result<ToolCall, RecordError> {
+pub(super) fn approved_call(
+    approval: Approval,
+    context: Option<Map<String, Value>>,
+) -> Result<ApprovedCall, RecordError> {
     if call_digest(&approval.tool, &approval.arguments) != approval.digest {
         return Err(RecordError::Digest);
     }
-    Ok(ToolCall { id: ToolCallId::mint(), name: approval.tool, input: ToolInput::Object(approval.arguments) })
+    let call = ToolCall { id: ToolCallId::mint(), name: approval.tool, input: ToolInput::Object(approval.input) };
+    Ok(ApprovedCall { call, digest: approval.digest, context })
 }

@@ -126,9 +126,16 @@ pub(super) fn tell_as_shown(messages: &mut [MessageView], run: RunId, answer: &A
         Role::Assistant => message.id.run == run,
         Role::User => false,
     };
+    let mut left = messages.iter_mut().filter(of_run).count();
     for message in messages.iter_mut().filter(of_run) {
+        left -= 1;
         let called: Vec<&str> = message.calls.iter().map(|call| call.id.as_str()).collect();
-        let part = parts.next_if(|part| called.is_empty() || called.starts_with(&part.calls));
+        let part = parts.next_if(|part| match (called.is_empty(), part.calls.is_empty()) {
+            (true, _) => true,
+            (false, false) => called.starts_with(&part.calls),
+            // The run ended before any of them was answered, so nothing comes behind them.
+            (false, true) => left == 0,
+        });
         message.text = part.map(|part| part.text).unwrap_or_default();
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use serde_json::{Map, Value};
 
 use super::{Source, Tool};
 use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
@@ -78,13 +79,7 @@ impl ToolExecutor for Toolbox {
         let cx = &ToolContext { call: Some(&call.id), ..*cx };
         // A handler keeps no state of its own across calls but caches, which are whole at every await.
         let Ok(result) = AssertUnwindSafe(handler.call(args, cx)).catch_unwind().await else {
-            tracing::error!(
-                gen_ai.tool.name = call.name,
-                gen_ai.tool.call.id = call.id.as_str(),
-                run.id = %cx.run,
-                "tool call panicked"
-            );
-            return ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user");
+            return panicked(call, cx);
         };
         match result {
             Ok(output) if handler.is_all_or_nothing() && self.is_too_long(&output.content) => {
@@ -126,9 +121,33 @@ impl ToolExecutor for Toolbox {
         Ok(handler.effect())
     }
 
+    async fn complete(&self, call: &ToolCall, cx: &ToolContext<'_>) -> Result<Map<String, Value>, Box<ToolOutput>> {
+        let Some(handler) = self.handler(&call.name) else {
+            return Err(Box::new(self.failure(format!("unknown tool: {}", call.name))));
+        };
+        let ToolInput::Object(args) = &call.input else {
+            return Err(Box::new(ToolOutput::error("bad params: the arguments are not a JSON object")));
+        };
+        let cx = &ToolContext { call: Some(&call.id), ..*cx };
+        match AssertUnwindSafe(handler.complete(args, cx)).catch_unwind().await {
+            Ok(completed) => completed.map_err(|error| Box::new(self.failure(error.to_string()))),
+            Err(_) => Err(Box::new(panicked(call, cx))),
+        }
+    }
+
     fn sourced(&self, source: &str) -> Vec<OfferedTool> {
         self.source.as_ref().map(|tools| tools.offered(source)).unwrap_or_default()
     }
+}
+
+fn panicked(call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput {
+    tracing::error!(
+        gen_ai.tool.name = call.name,
+        gen_ai.tool.call.id = call.id.as_str(),
+        run.id = %cx.run,
+        "tool call panicked"
+    );
+    ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user")
 }
 
 fn error_kind(error: &super::ToolError) -> &'static str {
@@ -155,8 +174,6 @@ fn cut_content(content: &mut String, max_bytes: usize, advice: &str) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, Value};
-
     use super::*;
     use crate::agent::ports::tools::Reporter;
     use crate::chat::caller::{Bearer, Caller, Owner};
@@ -213,6 +230,7 @@ mod tests {
             run: RunId::fresh(),
             call: None,
             context: None,
+            approved: None,
             progress: Reporter::default(),
         };
         let note = |whole| format!("\n[cut: 9 of {whole} bytes shown; ask for less]");

@@ -64,6 +64,18 @@ pub trait Tool: Send + Sync {
         Ok(())
     }
 
+    /// The arguments as they are sent: with what is filled in, and with ids in the place of names.
+    ///
+    /// # Errors
+    /// Whatever the model should read as `{"error": …}`.
+    async fn complete(
+        &self,
+        args: &Map<String, Value>,
+        _cx: &ToolContext<'_>,
+    ) -> Result<Map<String, Value>, ToolError> {
+        Ok(args.clone())
+    }
+
     /// What a second, equal call could do. The shipped tools fetch, compute, or keep something in our own store: a
     /// draft that is changed again is the conversation's own and expires, and a second preview is a second question to
     /// the user, who alone decides what is saved. So repeating any of them harms nobody, and all of them read.

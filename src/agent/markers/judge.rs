@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::{Found, Markers, SUGGESTIONS};
 use crate::agent::profile::Profile;
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue};
+use crate::chat::approval::DECIDING_ACTIONS;
 use crate::chat::schema::Schema;
 
 /// A marker.
@@ -107,6 +108,9 @@ fn suggested_value(mut entry: Map<String, Value>) -> Result<SuggestedValue, Stri
 
 fn suggested_action(mut entry: Map<String, Value>, client: &[String]) -> Result<SuggestedAction, String> {
     let (label, action) = (text(&mut entry, "label")?, text(&mut entry, "action")?);
+    if DECIDING_ACTIONS.contains(&action.as_str()) {
+        return Err("is for the server alone to offer".to_owned());
+    }
     let handler = match text(&mut entry, "handler")?.as_str() {
         "client" if client.contains(&action) => ActionHandler::Client,
         "client" => return Err("is nothing that the front end can do".to_owned()),

@@ -116,6 +116,21 @@ impl Markers {
         Closed { rest, found: std::mem::take(&mut self.found), notes: std::mem::take(&mut self.notes) }
     }
 
+    /// Ends the turn's text as if it had not been said: what is held is dropped, and what was found.
+    pub fn discard(&mut self) {
+        self.held.clear();
+        self.state = State::Text;
+        (self.gap, self.has_shown, self.last) = (None, false, None);
+        self.notes.clear();
+        for found in self.found.drain(..) {
+            match found {
+                Found::Values(_) => self.suggested[0] = false,
+                Found::Actions(_) => self.suggested[1] = false,
+                Found::Payload { .. } => {}
+            }
+        }
+    }
+
     /// Decides as much of the held text as can be: what is to be shown of it. At the end all is decided.
     fn advance(&mut self, end: bool) -> String {
         let mut held = std::mem::take(&mut self.held);

@@ -208,6 +208,31 @@ fn wrong_entries_of_suggestions_are_left_out_alone() {
 }
 
 #[test]
+fn a_model_offers_no_decision() {
+    let text = r#"SUGGESTED_ACTIONS: [
+        {"label": "Fine", "action": "approve_call", "handler": "server", "data": {"approval_id": "1"}},
+        {"label": "No", "action": "reject_call", "handler": "server"}
+    ]"#;
+    let closed = read([text]);
+    assert_eq!((closed.rest.as_str(), closed.found), ("", Vec::new()));
+    let notes = [0, 1].map(|at| {
+        format!("SUGGESTED_ACTIONS: has an entry that was left out: [{at}] is for the server alone to offer")
+    });
+    assert_eq!(closed.notes, notes);
+}
+
+#[test]
+fn what_a_turn_said_that_does_not_count_is_gone() {
+    let mut markers = Markers::of(&profile());
+    let rejected = r#"Well SUGGESTED_VALUES: [{"label": "A", "value": "a"}] QUERY: {"q": 1} QUERY: {"#;
+    assert_eq!(markers.push(rejected.to_owned()), "Well");
+    markers.discard();
+    assert_eq!(markers.close(), Closed::default());
+    assert_eq!(markers.push(r#"SUGGESTED_VALUES: [{"label": "B", "value": "b"}]"#.to_owned()), "");
+    assert_eq!(markers.close().found, [Found::Values(vec![value("B", "b")])]);
+}
+
+#[test]
 fn text_waits_only_while_it_may_be_the_beginning_of_a_marker() {
     let rows: [(&[&str], &[&str], &str); 8] = [
         (&["Hel", "lo", "!"], &["Hel", "lo", "!"], "plain text flows"),

@@ -175,8 +175,19 @@ pub struct RunStart {
     /// The message that was committed.
     pub message: UserMessage,
     /// A call that was approved: it is made before the model is asked.
-    pub call: Option<ToolCall>,
+    pub call: Option<ApprovedCall>,
     /// The screen state: the request's own, else that of the run which it goes on with.
+    pub context: Option<Map<String, Value>>,
+}
+
+/// A call that was let through.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovedCall {
+    /// The call as the model made it, under an id of ours.
+    pub call: ToolCall,
+    /// What was shown: the digest of its tool and its completed arguments.
+    pub digest: String,
+    /// The screen state of the run that asked for it: what is filled in from it is what was shown.
     pub context: Option<Map<String, Value>>,
 }
 

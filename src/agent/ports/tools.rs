@@ -24,6 +24,13 @@ pub trait ToolExecutor: Send + Sync {
     /// What the model has to read when the call cannot be made: nobody knows the tool, or its arguments are wrong.
     fn check(&self, call: &ToolCall) -> Result<Effect, Box<ToolOutput>>;
 
+    /// The arguments of `call` as they would be sent now: with what is filled in, and with ids in the place of names. This
+    /// is what a person is shown who has to let the call through.
+    ///
+    /// # Errors
+    /// What the model has to read when they cannot be made.
+    async fn complete(&self, call: &ToolCall, cx: &ToolContext<'_>) -> Result<Map<String, Value>, Box<ToolOutput>>;
+
     /// The tools that the source of this name has at the moment; none while it cannot be reached.
     fn sourced(&self, source: &str) -> Vec<OfferedTool>;
 }
@@ -53,6 +60,8 @@ pub struct ToolContext<'a> {
     pub call: Option<&'a ToolCallId>,
     /// The screen state the request brought; untrusted. Tools take ids from it that the model left out.
     pub context: Option<&'a Map<String, Value>>,
+    /// The completed arguments that a person has let through: a tool that completes arguments sends these as they are.
+    pub approved: Option<&'a Map<String, Value>>,
     /// Who is told how far the call has come.
     pub progress: Reporter<'a>,
 }

@@ -51,7 +51,10 @@ impl Parts<'_> {
             }
         }
         for (place, name) in table.names("accepts") {
-            if !(self.has_handler)(&name) && !self.tools.declares(&name) && self.sourced(&name).is_none() {
+            // A name that only runs has no roles and asks for no approval, so it is one of our own tools.
+            if self.tools.declares(&name) || self.sourced(&name).is_some() {
+                place.wrong(format_args!("{name:?} is not built in; list it in tools"));
+            } else if !(self.has_handler)(&name) {
                 place.wrong(format_args!("no tool {name:?} can run"));
             }
             layer.accepts.push(name);

@@ -57,12 +57,12 @@ pub fn tools(
 #[async_trait]
 impl Tool for RestTool {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let Declared { arguments, lookups, request, .. } = &self.declared;
+        let Declared { request, .. } = &self.declared;
+        let args = match cx.approved {
+            Some(args) => args.clone(),
+            None => self.complete(args, cx).await?,
+        };
         let mut values = values::of(cx);
-        let mut args = arguments.complete(arguments.said(args)?, &values)?;
-        for lookup in lookups {
-            self.lists.resolve(lookup, &mut args, cx.caller).await?;
-        }
         values.insert("args".to_owned(), Value::Object(args.clone()));
         let filled = request.fill(&args, &values)?;
         let key = match (request.effect, cx.call) {
@@ -70,6 +70,9 @@ impl Tool for RestTool {
             (Effect::Write, Some(call)) => Some(idempotency::key(cx.run, call)),
             (Effect::Write, None) => return Err(ToolError::Refused("a write needs the id of its call".to_owned())),
         };
+        // Whoever loads while the write is under way may still get what was there before it. A call that is dropped may
+        // have been done too.
+        let _stale = Stale::now(&self.loaders, &self.declared.invalidates);
         let sent = filled.request(request, key.as_deref());
         let answer = match request.progress {
             Some(framing) => self.backend.follow(cx.caller, sent, framing, cx.progress).await,
@@ -85,8 +88,36 @@ impl Tool for RestTool {
         self.declared.arguments.said(args).map(drop)
     }
 
+    async fn complete(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<Map<String, Value>, ToolError> {
+        let Declared { arguments, lookups, .. } = &self.declared;
+        let mut args = arguments.complete(arguments.said(args)?, &values::of(cx))?;
+        for lookup in lookups {
+            self.lists.resolve(lookup, &mut args, cx.caller).await?;
+        }
+        Ok(args)
+    }
+
     fn effect(&self) -> Effect {
         self.declared.request.effect
+    }
+}
+
+/// Makes loaded data stale, and once more when it is dropped.
+struct Stale<'a> {
+    loaders: &'a Loaders,
+    tags: &'a [String],
+}
+
+impl<'a> Stale<'a> {
+    fn now(loaders: &'a Loaders, tags: &'a [String]) -> Self {
+        loaders.stale(tags);
+        Self { loaders, tags }
+    }
+}
+
+impl Drop for Stale<'_> {
+    fn drop(&mut self) {
+        self.loaders.stale(self.tags);
     }
 }
 
@@ -101,9 +132,9 @@ impl RestTool {
         answer: Result<Value, BackendError>,
         values: Map<String, Value>,
     ) -> Result<ToolOutput, ToolError> {
-        let Declared { request, reading, invalidates, .. } = &self.declared;
+        let Declared { request, reading, .. } = &self.declared;
         let done = |note: String| ToolOutput::ok(json!({"done": true, "note": note}).to_string());
-        let output = match answer {
+        match answer {
             Ok(answer) => Ok(reading
                 .of(answer, Effect::Write, values)
                 .unwrap_or_else(|reason| done(BackendError::Shape(reason).to_string()))),
@@ -113,9 +144,7 @@ impl RestTool {
                 Ok(done(error.to_string()))
             }
             Err(error) if !error.proves_nothing_was_done() => Err(ToolError::Unconfirmed(error)),
-            Err(error) => return Err(error.into()),
-        };
-        self.loaders.stale(invalidates);
-        output
+            Err(error) => Err(error.into()),
+        }
     }
 }

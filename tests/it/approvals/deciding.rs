@@ -37,6 +37,7 @@ async fn a_call_waits_is_shown_whole_and_is_made_when_its_user_says_yes() {
     assert!(w.told().starts_with("[Decision on a waiting call: the user approved the call of close_ticket."));
     assert_eq!(w.s.last_asked().last().unwrap()["content"], json!(r#"{"ok":true}"#), "the model reads the answer");
     assert_eq!(w.s.result_of("c1")["status"], json!("awaiting_approval"), "and what it read before stays");
+    assert_eq!(w.s.result_of("c1").get("approval_id"), None, "a model needs no id of it");
 }
 
 #[tokio::test]
@@ -149,8 +150,59 @@ async fn the_decision_goes_on_with_the_screen_of_the_question() {
     asked["context"] = json!({"why": "sold"});
     let frames = w.s.app.chat(&asked).await;
     let shown = data(&frames, "approval_request").clone();
-    assert_made(&w.decide(&shown, &approve()).await, true);
+    assert_eq!(shown["arguments"], json!({"id": 7, "reason": "sold"}), "what is filled in is shown");
+    let elsewhere = json!({"decision": "approve", "context": {"why": "stolen"}});
+    assert_made(&w.decide(&shown, &elsewhere).await, true);
     assert_eq!(w.writes(), [r#"POST /v1/tickets/7/close {"reason":"sold"}"#]);
+}
+
+#[tokio::test]
+async fn what_would_be_sent_otherwise_than_it_was_shown_is_not_sent() {
+    let inject = |reason: &str| {
+        let keys = format!("approval = \"user\"\ninject = {{ reason = \"{reason}\" }}");
+        super::TOOLS.replacen("approval = \"user\"", &keys, 1)
+    };
+    let w = World::playing([calls("c1", "close_ticket", &json!({"id": 7})), says("I ask again.")]).await;
+    let w = w.restarted(async |data| write(data, "tools/tickets.toml", &inject("sold"))).await;
+    let shown = w.held("Close 7").await;
+    assert_eq!(shown["arguments"], json!({"id": 7, "reason": "sold"}));
+    let w = w.restarted(async |data| write(data, "tools/tickets.toml", &inject("stolen"))).await;
+    assert_made(&w.decide(&shown, &approve()).await, false);
+    assert_eq!(w.writes(), [""; 0]);
+    let expected = json!({"error": "what was approved is not what would be sent now; ask again"}).to_string();
+    assert_eq!(w.s.last_asked().last().unwrap()["content"], json!(expected));
+}
+
+#[tokio::test]
+async fn the_approved_call_takes_none_of_the_models_turns() {
+    let profile = format!("{}[bounds]\nmax_turns = 1\n", super::PROFILE);
+    let w = World::playing([closing(), says("Closed.")]).await;
+    let w = w.restarted(async |data| write(data, "profiles/tickets.toml", &profile)).await;
+    let shown = w.held("Close 7").await;
+    assert_made(&w.decide(&shown, &approve()).await, true);
+    assert_eq!(w.writes(), [CLOSED]);
+}
+
+#[tokio::test]
+async fn calls_beyond_the_limit_are_answered_and_have_their_place() {
+    let profile = format!("{}[bounds]\nmax_tool_calls = 1\non_limit = \"answer\"\n", super::PROFILE);
+    let both = turn()
+        .text("I look.")
+        .call("c1", "note", &json!({"text": "a"}))
+        .call("c2", "close_ticket", &json!({"id": 7}))
+        .done();
+    let w = World::playing([both, says("That is all.")]).await;
+    let w = w.restarted(async |data| write(data, "profiles/tickets.toml", &profile)).await;
+    let frames = w.say("Close 7").await;
+    let results: Vec<_> = frames.iter().filter(|frame| frame.event == "tool_call_result").collect();
+    assert!(results.len() == 2 && results.iter().all(|frame| frame.data["is_error"] == json!(true)), "{frames:#?}");
+    assert_eq!(names(&frames).last(), Some(&"message_complete"));
+    let refused = json!({"error": "the limit of tool calls is reached; answer with what you have"});
+    assert_eq!([w.s.result_of("c1"), w.s.result_of("c2")], [refused.clone(), refused]);
+    assert_eq!(w.writes(), [""; 0]);
+    let (_, chat) = w.get_as(&w.s.app.token, "/v1/agent/conversations/c").await;
+    let said: Vec<_> = chat["messages"].as_array().unwrap().iter().map(|message| &message["text"]).collect();
+    assert_eq!(said, ["Close 7", "I look.", "That is all."]);
 }
 
 #[tokio::test]

@@ -71,6 +71,31 @@ async fn a_request_that_is_sent_again_finds_its_run() {
 }
 
 #[tokio::test]
+async fn a_decision_that_is_cancelled_before_its_call_can_be_taken_again() {
+    let gate = Arc::new(Notify::new());
+    let slow = turn().text("Well").answer().gated(&gate, says(".").bytes());
+    let w = World::answering([closing().answer(), slow, says("Closed.").answer()]).await;
+    let shown = w.held("Close 7").await;
+    let mut other = body("Anything else?");
+    other["background"] = json!(true);
+    let mut other = w.s.app.post(&other).await;
+    frames::read_until(&mut other, "Well").await;
+    let queued = w.decide_as(&w.s.app.token, id(&shown), &json!({"decision": "approve", "on_busy": "enqueue"})).await;
+    assert_eq!(w.waiting(&w.s.app.token).await, [""; 0]);
+    let run = queued.headers()["x-run-id"].to_str().unwrap().to_owned();
+    let app = &w.s.app;
+    let cancel = app.http.post(app.url(&format!("/v1/agent/runs/{run}/cancel"))).bearer_auth(&app.token);
+    assert_eq!(cancel.send().await.unwrap().status(), 200);
+    queued.text().await.unwrap();
+    assert_eq!(w.waiting(&w.s.app.token).await, [id(&shown)]);
+    assert_eq!(w.writes(), [""; 0]);
+    gate.notify_one();
+    other.text().await.unwrap();
+    assert_made(&w.decide(&shown, &approve()).await, true);
+    assert_eq!(w.writes(), [CLOSED]);
+}
+
+#[tokio::test]
 async fn a_decision_waits_behind_a_run_or_is_kept_for_later() {
     let gate = Arc::new(Notify::new());
     let slow = turn().text("Well").answer().gated(&gate, says(".").bytes());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::events::EventSink;
@@ -24,7 +24,7 @@ use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, Model
 use switchboard::chat::payload::{Payload, PayloadHead};
 use switchboard::chat::run::RunRecord;
 use switchboard::chat::stream::{CallSlot, FinishReason, StreamEvent, Usage};
-use switchboard::chat::tool::{Effect, ToolCall, ToolOutput};
+use switchboard::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
@@ -61,6 +61,13 @@ impl ToolExecutor for Nothing {
 
     fn check(&self, _call: &ToolCall) -> Result<Effect, Box<ToolOutput>> {
         Ok(Effect::Read)
+    }
+
+    async fn complete(&self, call: &ToolCall, _cx: &ToolContext<'_>) -> Result<Map<String, Value>, Box<ToolOutput>> {
+        match &call.input {
+            ToolInput::Object(arguments) => Ok(arguments.clone()),
+            ToolInput::Invalid(_) => Ok(Map::new()),
+        }
     }
 
     fn sourced(&self, _source: &str) -> Vec<OfferedTool> {

@@ -11,6 +11,7 @@ use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{Message, UserMessage};
 use switchboard::chat::run::RunState;
 use switchboard::chat::tool::{ToolCall, ToolInput};
+use switchboard::chat::unfinished::Unfinished;
 use switchboard::store::Store;
 
 use super::contract::{
@@ -34,6 +35,11 @@ fn arguments() -> Map<String, Value> {
     arguments
 }
 
+/// What the model had said of them.
+fn input() -> Map<String, Value> {
+    Map::from_iter([("z".to_owned(), json!(1.10))])
+}
+
 /// A call that waits for an hour.
 fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
     Approval {
@@ -42,6 +48,7 @@ fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
         conversation: room.conversation.clone(),
         tool: "close_ticket".into(),
         arguments: arguments(),
+        input: input(),
         digest: call_digest("close_ticket", &arguments()),
         consent,
         created_at_ms: BEGIN_MS,
@@ -110,9 +117,12 @@ pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Databa
     let room = Room::at("acme/ann/c1");
     let (run, approvals) = asked(&*store, &room, &[Consent::User]).await;
     let (next, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
-    let ToolCall { id, name, input } = start.call.unwrap();
+    let approved = start.call.unwrap();
+    let shown = call_digest("close_ticket", &arguments());
+    assert_eq!((approved.digest, approved.context), (shown, json!({ "report": 7 }).as_object().cloned()));
+    let ToolCall { id, name, input: given } = approved.call;
     assert!(id.is_minted());
-    assert_eq!((name.as_str(), input), ("close_ticket", ToolInput::Object(arguments())));
+    assert_eq!((name.as_str(), given), ("close_ticket", ToolInput::Object(input())));
     assert_eq!(start.context.map(Value::Object), Some(json!({ "report": 7 })));
     let [calls, results] = tool_turn();
     assert_eq!(start.history.len(), 3);
@@ -192,6 +202,52 @@ pub async fn a_decision_that_does_not_begin_a_run_is_not_taken(database: &impl D
     assert_eq!(start.history.len(), 4, "what was said meanwhile is before it");
 }
 
+pub async fn an_approved_call_that_was_not_made_waits_again(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let [message, results] = tool_turn();
+    let Message::Assistant(asking) = message.clone() else { unreachable!() };
+    let call = asking.calls().next().unwrap().id.clone();
+    let open = Unfinished { message: asking, results: Vec::new(), dispatched: Some(call.clone()) };
+    let unmade = Unfinished { dispatched: None, ..open.clone() }.settle();
+
+    for ended_as in [RunState::Failed, RunState::Cancelled, RunState::Interrupted] {
+        let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
+        let (run, _) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+        store.finish_run(run, said(1, &unmade), ended(ended_as)).await.unwrap();
+        assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Pending, "{ended_as:?}");
+        let (run, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+        assert!(start.call.is_some(), "it is decided again");
+        store.finish_run(run, said(1, &[message.clone(), results.clone()]), ended(ended_as)).await.unwrap();
+        assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Approved, "it was answered");
+    }
+
+    let (_, approvals) = asked(&*store, &room, &[Consent::Role("chief".into()), Consent::User]).await;
+    store.grant(&caller("acme/zoe/c1", &["chief"]), approvals[0].id, &yes()).await.unwrap();
+    let (run, _) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+    let agreed = yes();
+    let waits =
+        NewRun { queue: Some(9), ..room.new_run(Question::Decided { approval: approvals[1].id, decision: &agreed }) };
+    assert!(matches!(store.begin_run(waits).await.unwrap(), Begun::Queued));
+    store.request_cancel(&room.owner, waits.id).await.unwrap();
+    assert_eq!(state(&*store, &room, &approvals[1]).await, ApprovalState::Pending, "it never had its turn");
+    store.finish_run(run, said(1, &[]), ended(RunState::Cancelled)).await.unwrap();
+    assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Granted, "what somebody said still counts");
+
+    for (is_sent, expected) in [(false, ApprovalState::Pending), (true, ApprovalState::Approved)] {
+        let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
+        let yes = yes();
+        let new = room.new_run(Question::Decided { approval: approvals[0].id, decision: &yes });
+        let new = NewRun { lease_ms: -60_000, ..new };
+        running(store.begin_run(new).await.unwrap());
+        if is_sent {
+            store.dispatch(new.id, &call, &open).await.unwrap();
+        }
+        assert_eq!(store.reap().await.unwrap(), [new.id]);
+        assert_eq!(state(&*store, &room, &approvals[0]).await, expected, "its process died; sent: {is_sent}");
+    }
+}
+
 pub async fn a_decision_that_waits_for_its_turn_has_its_call_then(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
@@ -207,7 +263,9 @@ pub async fn a_decision_that_waits_for_its_turn_has_its_call_then(database: &imp
     }
     complete(&*store, other).await;
     let start = store.promote(queued[0], 0).await.unwrap().unwrap();
-    assert_eq!(start.call.map(|call| call.input), Some(ToolInput::Object(arguments())));
+    let approved = start.call.unwrap();
+    assert_eq!(approved.call.input, ToolInput::Object(input()));
+    assert_eq!(approved.context, json!({ "report": 7 }).as_object().cloned(), "the screen of the run that asked");
     assert_eq!(start.context.map(Value::Object), Some(json!({ "report": 7 })));
     complete(&*store, queued[0]).await;
     let start = store.promote(queued[1], 0).await.unwrap().unwrap();

@@ -182,6 +182,7 @@ macro_rules! contract {
             of_many_decisions_at_once_one_is_taken
             a_decision_that_does_not_begin_a_run_is_not_taken
             a_decision_that_waits_for_its_turn_has_its_call_then
+            an_approved_call_that_was_not_made_waits_again
             what_has_expired_is_decided_no_more_and_the_model_is_told
             somebody_with_the_role_grants_or_refuses
             whoever_may_not_decide_an_approval_does_not_see_it

@@ -12,11 +12,10 @@ use super::begin::NotBegun;
 use super::details::context_of;
 use super::question::{Asked, Earlier, find, newest};
 use super::{Branch, Connection, Place, approvals};
-use crate::agent::ports::store::{BeginError, DECISION_ON_CALL};
+use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::ids::{ApprovalId, RunId};
 use crate::chat::message::UserMessage;
-use crate::chat::tool::ToolCall;
 use crate::chat::trail::{ApprovalVerdict, Happened};
 use crate::store::approval::{ApprovalRow, approval_columns, approved_call};
 use crate::store::fault::Fault;
@@ -82,12 +81,13 @@ pub(super) async fn take(
 
     let run = find(connection, place, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
     let parent = Some(Branch { run_seq: place_to_go_on(connection, place, &run).await?, seq: None });
+    let context = context_of(connection, place, run.run_seq).await?;
     Ok(Asked {
         parent,
         message: UserMessage::new(words(&approval.tool, decision)),
         continues: Some(approval.run.to_string()),
-        context: context_of(connection, place, run.run_seq).await?,
-        call: decision.approve.then(|| approved_call(approval)).transpose()?,
+        call: decision.approve.then(|| approved_call(approval, context.clone())).transpose()?,
+        context,
     })
 }
 
@@ -144,17 +144,49 @@ fn add_comment(text: &mut String, whose: &str, comment: Option<&str>) {
 }
 
 /// The call that the run `by` has to make, where it began with an approval.
-pub(super) async fn call_of(connection: &mut Connection, by: RunId) -> Result<Option<ToolCall>, Fault> {
+pub(super) async fn call_of(
+    connection: &mut Connection,
+    place: &Place,
+    by: RunId,
+) -> Result<Option<ApprovedCall>, Fault> {
     let row: Option<ApprovalRow> = sqlx::query_as(concat!(
         "SELECT ",
         approval_columns!(),
         " FROM approvals a WHERE a.decided_in = $1 AND a.state = 'approved'",
     ))
     .bind(by.to_string())
-    .fetch_optional(connection)
+    .fetch_optional(&mut *connection)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    Ok(Some(approved_call(row.into_view()?.approval)?))
+    let approval = row.into_view()?.approval;
+    let run_seq: i64 = sqlx::query_scalar("SELECT run_seq FROM runs WHERE id = $1")
+        .bind(approval.run.to_string())
+        .fetch_one(&mut *connection)
+        .await?;
+    let context = context_of(connection, place, run_seq).await?;
+    Ok(Some(approved_call(approval, context)?))
+}
+
+/// Lets the call wait again with which the run `by` began, where that ends without having made or answered it: what was
+/// said of it so far still counts. Before anything is written that the end of the run makes of it.
+pub(super) async fn give_back(connection: &mut Connection, by: RunId) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE approvals SET
+             state = CASE WHEN decided_by IS NULL THEN 'pending' ELSE 'granted' END,
+             decided_at = CASE WHEN decided_by IS NULL THEN NULL ELSE decided_at END,
+             comment = CASE WHEN decided_by IS NULL THEN NULL ELSE comment END,
+             decided_in = NULL
+         WHERE decided_in = $1 AND state = 'approved'
+             AND NOT EXISTS (SELECT 1 FROM dispatches WHERE run_id = $1)
+             AND NOT EXISTS (
+                 SELECT 1 FROM runs r JOIN messages m ON m.tenant = r.tenant AND m.user_id = r.user_id
+                     AND m.conversation = r.conversation AND m.run_seq = r.run_seq
+                 WHERE r.id = $1 AND m.seq > 0)",
+    )
+    .bind(by.to_string())
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// The ends of waiting calls that the model has not been told, marked as told: those that somebody with a role turned
@@ -212,14 +244,15 @@ pub(super) async fn insert_approvals(
 ) -> Result<(), Fault> {
     for approval in approvals {
         let arguments = serde_json::to_string(&approval.arguments).map_err(RecordError::json("waiting call"))?;
+        let input = serde_json::to_string(&approval.input).map_err(RecordError::json("waiting call"))?;
         let role = match &approval.consent {
             Consent::Auto | Consent::User => None,
             Consent::Role(role) => Some(storable(role)),
         };
         sqlx::query(
             "INSERT INTO approvals (id, tenant, user_id, conversation, run_id, tool, arguments, digest, role, state,
-                 created_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11)",
+                 created_at, expires_at, input)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12)",
         )
         .bind(approval.id.to_string())
         .bind(&place.scope.tenant)
@@ -232,6 +265,7 @@ pub(super) async fn insert_approvals(
         .bind(role)
         .bind(approval.created_at_ms)
         .bind(approval.expires_at_ms)
+        .bind(input)
         .execute(&mut *connection)
         .await?;
     }

@@ -1,15 +1,17 @@
 //! How a run ends by itself or by its user's wish, and how it is found.
 
 use super::append::{Rows, forget_pieces, insert_happened, insert_rows};
-use super::decided::insert_approvals;
+use super::decided::{give_back, insert_approvals};
 use super::details::keep_answer;
 use super::seen::note_seen;
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::{Commit, RunEnd};
 use crate::chat::ids::RunId;
+use crate::chat::message::Message;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
-use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::trail::{CallFate, Happened, TrailEntry};
+use crate::chat::unfinished::fate;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, column, outcome, run_columns};
 use crate::store::scope::{Scope, storable};
@@ -58,6 +60,9 @@ impl SqlStore {
             return if same == 0 { Err(Fault::RunEnded) } else { Ok(()) };
         };
         forget_pieces(&mut transaction, run).await?;
+        if is_given_up(end.state) && has_no_answer(commit) {
+            give_back(&mut transaction, run).await?;
+        }
         insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
         keep_answer(&mut transaction, run, end.answer).await?;
         insert_approvals(&mut transaction, &seat.place, end.approvals).await?;
@@ -100,6 +105,7 @@ impl SqlStore {
         .await?;
         match seat.map(Seat::from) {
             Some(seat) => {
+                give_back(&mut transaction, run).await?;
                 let ended = Happened::RunEnded { state: RunState::Cancelled, error: None, usage: Usage::default() };
                 let entry = TrailEntry { at_ms: now, run: Some(run), what: ended };
                 let seq = next_entry(&mut transaction, run).await?;
@@ -131,6 +137,23 @@ impl SqlStore {
         transaction.commit().await?;
         Ok(record)
     }
+}
+
+/// Whether a run that ends so has left its work undone.
+fn is_given_up(state: RunState) -> bool {
+    match state {
+        RunState::Failed | RunState::Cancelled | RunState::Interrupted => true,
+        RunState::Queued | RunState::Running | RunState::AwaitingApproval | RunState::Completed => false,
+    }
+}
+
+/// Whether the first call in what a run says at its end was left as it was.
+fn has_no_answer(commit: Commit<'_>) -> bool {
+    let results = commit.messages.iter().find_map(|message| match message {
+        Message::ToolResults(results) => Some(results),
+        Message::User(_) | Message::Assistant(_) => None,
+    });
+    results.and_then(|results| results.first()).is_none_or(|result| fate(result) == CallFate::NotRun)
 }
 
 /// The number of a run's next trail entry.

@@ -84,7 +84,7 @@ impl SqlStore {
             return Err(RecordError::Kind.into());
         };
         let context = context_of(&mut transaction, &place, run_seq).await?;
-        let call = call_of(&mut transaction, run).await?;
+        let call = call_of(&mut transaction, &place, run).await?;
         transaction.commit().await?;
         Ok(Some(RunStart { summary, history, message, call, context }))
     }

@@ -7,12 +7,11 @@ use super::decided::take;
 use super::details::context_of;
 use super::history::question;
 use super::{Branch, Connection, Place};
-use crate::agent::ports::store::{BeginError, CONTINUE_REQUEST, NewRun, Question};
+use crate::agent::ports::store::{ApprovedCall, BeginError, CONTINUE_REQUEST, NewRun, Question};
 use crate::chat::ids::{MessageId, RunId};
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::run::RunState;
-use crate::chat::tool::ToolCall;
 use crate::store::record::{parse_state, run_parent, run_state};
 use crate::store::transcript::RecordError;
 
@@ -26,7 +25,7 @@ pub(super) struct Asked {
     /// The run that it continues.
     pub(super) continues: Option<String>,
     /// The call that was approved.
-    pub(super) call: Option<ToolCall>,
+    pub(super) call: Option<ApprovedCall>,
     /// The screen state of the run that it goes on with.
     pub(super) context: Option<Map<String, Value>>,
 }

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::append::{forget_pieces, insert_happened, insert_message};
+use super::decided::give_back;
 use super::ending::next_entry;
 use super::seen::note_seen;
 use super::{Connection, Seat, SqlStore};
@@ -140,6 +141,7 @@ impl SqlStore {
         .execute(&mut *transaction)
         .await?;
         forget_pieces(&mut transaction, run).await?;
+        give_back(&mut transaction, run).await?;
         for (seq, message) in (newest + 1..).zip(&settled.messages) {
             insert_message(&mut transaction, &seat, seq, &transcript::encode(message)?, now).await?;
         }

@@ -16,7 +16,8 @@ CREATE TABLE approvals (
     conversation TEXT    NOT NULL,
     run_id       TEXT    NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     tool         TEXT    NOT NULL,
-    arguments    TEXT    NOT NULL,  -- JSON text
+    arguments    TEXT    NOT NULL,  -- JSON text: as they are shown and sent
+    input        TEXT    NOT NULL,  -- JSON text: the arguments as the model gave them
     digest       TEXT    NOT NULL,  -- of tool and arguments
     role         TEXT,              -- NULL: the run's own user decides
     state        TEXT    NOT NULL CHECK (state IN ('pending', 'granted', 'approved', 'rejected')),

@@ -101,6 +101,14 @@ async fn run(tool: &dyn Tool, args: &Map<String, Value>, progress: Reporter<'_>)
     let caller = Caller { owner, roles: Vec::new(), bearer: Bearer::new("t") };
     let conversation = ConversationId::fresh();
     let run = RunId::fresh();
-    let cx = ToolContext { caller: &caller, conversation: &conversation, run, call: None, context: None, progress };
+    let cx = ToolContext {
+        caller: &caller,
+        conversation: &conversation,
+        run,
+        call: None,
+        context: None,
+        approved: None,
+        progress,
+    };
     tool.call(args, &cx).await.map(|output| output.content).map_err(|error| error.to_string())
 }
