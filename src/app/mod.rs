@@ -305,7 +305,8 @@ fn tools_and_profiles(
     let deps = Deps { backend, drafts: store.clone(), previews: store.clone(), payloads: store };
     let built_in = [tools::workflow::tools(&deps), tools::tables::tools(&deps), tools::payloads::tools(&deps.payloads)];
     let handlers = built_in.into_iter().flatten();
-    let toolbox = Toolbox::new(handlers, config.limits.tool_result_bytes);
+    let limits = &config.limits;
+    let toolbox = Toolbox::new(handlers, limits.tool_result_bytes).payloads_up_to(limits.payload_bytes);
     let sources: BTreeSet<String> = config.mcp.keys().cloned().collect();
     // The sample screens are the demo backend's.
     let assets = match config.backend.mode {

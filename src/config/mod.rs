@@ -86,6 +86,8 @@ pub struct Limits {
     pub history_bytes: usize,
     /// The longest result of one tool call; the rest is cut, with a note.
     pub tool_result_bytes: usize,
+    /// The largest payload of a tool that is kept for the client, as JSON; a larger one is left out, with a note.
+    pub payload_bytes: usize,
     /// The largest answer that is read from the backend.
     pub backend_answer_bytes: usize,
 }

@@ -24,13 +24,21 @@ pub struct Toolbox {
     /// Tools that come and go.
     source: Option<Arc<dyn Source>>,
     max_result_bytes: usize,
+    max_payload_bytes: usize,
 }
 
 impl Toolbox {
     /// A toolbox of `handlers`. Results longer than `max_result_bytes` are cut, with a note for the model, or become an
     /// error where a part is of no use; 0 allows any length.
     pub fn new(handlers: impl IntoIterator<Item = Handler>, max_result_bytes: usize) -> Self {
-        Self { handlers: handlers.into_iter().collect(), source: None, max_result_bytes }
+        Self { handlers: handlers.into_iter().collect(), source: None, max_result_bytes, max_payload_bytes: 0 }
+    }
+
+    /// The same toolbox; a payload of more than `max_payload_bytes` of JSON is left out, with a note for the model. 0
+    /// allows any size.
+    pub fn payloads_up_to(mut self, max_payload_bytes: usize) -> Self {
+        self.max_payload_bytes = max_payload_bytes;
+        self
     }
 
     /// Whether a handler of this name exists.
@@ -57,6 +65,19 @@ impl Toolbox {
 
     fn is_too_long(&self, content: &str) -> bool {
         self.max_result_bytes != 0 && content.len() > self.max_result_bytes
+    }
+
+    /// A payload that is too large is not kept: it would be sent to every client that opens the conversation.
+    fn leave_out_too_large(&self, output: &mut ToolOutput) {
+        let bytes = output.payload.as_ref().map_or(0, |payload| payload.data.to_string().len());
+        if self.max_payload_bytes != 0 && bytes > self.max_payload_bytes {
+            let max = self.max_payload_bytes;
+            output.payload = None;
+            output.content.push_str(&format!(
+                "\n[the data of this result was not kept, and the user does not see it: {bytes} bytes, and at most {max} are \
+                 kept]"
+            ));
+        }
     }
 
     /// The message is cut before it is wrapped, so that the wrapping stays JSON: errors repeat what the model wrote.
@@ -95,6 +116,7 @@ impl ToolExecutor for Toolbox {
                     Effect::Write => "it is done; do not repeat the call",
                 };
                 cut_content(&mut output.content, self.max_result_bytes, advice);
+                self.leave_out_too_large(&mut output);
                 output
             }
             Err(error) => {

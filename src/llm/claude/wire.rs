@@ -37,6 +37,16 @@ pub(super) struct Request<'a> {
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    /// Nothing where there are no tools: a choice among none is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice>,
+}
+
+/// Which tools may be called; without a word about it the model decides.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ToolChoice {
+    None,
 }
 
 #[derive(Debug, Serialize)]
@@ -159,6 +169,7 @@ impl<'a> Request<'a> {
             system: system(chat),
             messages,
             tools: tools(chat),
+            tool_choice: (!chat.may_call && !chat.tools.is_empty()).then_some(ToolChoice::None),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Request<'a> {
     contents: Vec<Content<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tools<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig>,
     generation_config: GenerationConfig,
 }
 
@@ -133,6 +135,24 @@ struct FunctionDeclaration<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+struct ToolConfig {
+    function_calling_config: FunctionCallingConfig,
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionCallingConfig {
+    mode: CallingMode,
+}
+
+/// Which functions may be called; without a word about it the model decides.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum CallingMode {
+    None,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct GenerationConfig {
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,11 +183,13 @@ impl<'a> Request<'a> {
             [] => Vec::new(),
             tools => vec![Tools { function_declarations: tools.iter().map(|tool| declaration(tool)).collect() }],
         };
+        let no_calls = ToolConfig { function_calling_config: FunctionCallingConfig { mode: CallingMode::None } };
         Self {
             system_instruction: (!system.trim().is_empty())
                 .then_some(SystemInstruction { parts: [TextPart { text: system }] }),
             contents,
             tools,
+            tool_config: (!chat.may_call && !chat.tools.is_empty()).then_some(no_calls),
             generation_config: generation_config(chat, generation),
         }
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ProgressNotificationParam,
-    RequestId, ServerResult,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorCode,
+    ProgressNotificationParam, RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RoleClient};
 use rmcp::{Peer, ServiceError};
@@ -48,10 +48,13 @@ pub enum McpError {
     /// It did not take the call; in its words.
     #[error("the server of this tool refused the call: {0}")]
     Refused(String),
+    /// It answered with an error that does not say whether the call was carried out; in its words.
+    #[error("the server of this tool answered with an error: {0}")]
+    Erred(String),
     /// The tool says that it failed; in its words.
     #[error("{0}")]
     Failed(String),
-    /// A write whose answer did not come.
+    /// A write of which nobody knows whether it was done.
     #[error(
         "it is not known whether this was done; do not repeat the call: look whether it was, or tell the user that it may \
          have been ({0})"
@@ -116,7 +119,10 @@ impl McpTool {
                 Some(false) | None => Ok(text_of(&result)),
             },
             Ok(_) | Err(ServiceError::UnexpectedResponse) => Err(McpError::Malformed),
-            Err(ServiceError::McpError(error)) => Err(McpError::Refused(error.message.into_owned())),
+            Err(ServiceError::McpError(error)) => {
+                let words = error.message.into_owned();
+                Err(if proves_nothing_was_done(error.code) { McpError::Refused(words) } else { McpError::Erred(words) })
+            }
             Err(error) if never_left(&error) => Err(self.gone(McpError::Unreachable)),
             Err(_) => Err(self.gone(McpError::Broken)),
         }
@@ -131,12 +137,18 @@ impl McpTool {
     /// An error of a call that may have been carried out says so.
     fn confirmed(&self, error: McpError) -> McpError {
         match (self.listed.effect, &error) {
-            (Effect::Write, McpError::Broken | McpError::TimedOut(_) | McpError::Malformed) => {
+            (Effect::Write, McpError::Broken | McpError::TimedOut(_) | McpError::Malformed | McpError::Erred(_)) => {
                 McpError::Unconfirmed(Box::new(error))
             }
             (Effect::Write | Effect::Read, _) => error,
         }
     }
+}
+
+/// Whether an error is about the request, and so came before anything was done. Any other, an internal one above all, may
+/// have come in the middle of the work.
+fn proves_nothing_was_done(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::INVALID_REQUEST | ErrorCode::METHOD_NOT_FOUND | ErrorCode::INVALID_PARAMS)
 }
 
 /// Tells the server that a call is not waited for any more, when it is dropped before its answer.

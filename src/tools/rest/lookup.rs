@@ -3,6 +3,7 @@
 //! **Invariant:** what one user sees never answers another: lists are fetched with the caller's own token, cached by tenant
 //! and user, one fetch at a time, and no lock is held while it runs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,11 +19,14 @@ use crate::tools::backend::{Backend, BackendError, Request};
 use crate::tools::names::{Found, Named, find, listed, near};
 use crate::tools::resolve::as_uuid;
 
-/// 200,000 names in all lists together, some 20 MB.
+/// 200,000 names in all lists together, some 60 MB.
 const MAX_NAMES: u64 = 200_000;
 
 /// 20,000 names of one list; what is behind them is not found by name.
 const MAX_ROWS: usize = 20_000;
+
+/// 100 names in one argument: far more than a model says, and few enough to be compared with every row of a list.
+const MAX_WANTED: usize = 100;
 
 /// How many candidates an error lists.
 const CANDIDATES: usize = 10;
@@ -54,7 +58,29 @@ pub struct Lists {
 struct Listing {
     /// The ids are JSON texts, since they may be numbers.
     names: Vec<Named>,
+    /// The ids themselves, by their JSON texts and, where they are texts, by these too.
+    ids: HashMap<String, Value>,
     ttl: Duration,
+}
+
+impl Listing {
+    /// The list of these names with their ids.
+    fn new(rows: impl Iterator<Item = (String, Value)>, ttl: Duration) -> Self {
+        let (mut names, mut ids) = (Vec::new(), HashMap::new());
+        for (name, id) in rows {
+            let text = id.to_string();
+            if let Some(plain) = id.as_str() {
+                ids.entry(plain.to_owned()).or_insert_with(|| id.clone());
+            }
+            ids.entry(text.clone()).or_insert(id);
+            names.push(Named { name, id: text });
+        }
+        Self { names, ids, ttl }
+    }
+
+    fn id_of(&self, named: &Named) -> Value {
+        self.ids.get(&named.id).cloned().unwrap_or(Value::Null)
+    }
 }
 
 struct ByTtl;
@@ -80,8 +106,8 @@ impl Lists {
     /// `args` with the argument of `lookup` as an id, or a list of ids. Numbers and UUIDs are ids already.
     ///
     /// # Errors
-    /// [`ToolError::Refused`] with near names when there is none, or with the candidates when there are several; whatever
-    /// the backend said.
+    /// [`ToolError::Refused`] with near names when there is none, or with the candidates when there are several;
+    /// [`ToolError::BadParams`] when there are too many to look up; whatever the backend said.
     pub async fn resolve(
         &self,
         lookup: &Lookup,
@@ -94,6 +120,12 @@ impl Lists {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => vec![said.clone()],
         };
         let is_list = said.is_array();
+        let is_name = |value: &&Value| value.as_str().is_some_and(|text| as_uuid(text.trim()).is_none());
+        let count = wanted.iter().filter(is_name).count();
+        if count > MAX_WANTED {
+            let argument = &lookup.argument;
+            return Err(ToolError::BadParams(format!("{argument}: {count} names, and at most {MAX_WANTED} in a call")));
+        }
         let segments = lookup.path.fill(args)?;
         let mut ids = Vec::with_capacity(wanted.len());
         for value in wanted {
@@ -117,7 +149,9 @@ impl Lists {
         wanted: &str,
         caller: &Caller,
     ) -> Result<Value, ToolError> {
-        let place = serde_json::json!([segments, lookup.id, lookup.name]).to_string();
+        // Whatever decides what is in the list and how long it is kept: two tools may read one answer in two ways.
+        let place = (segments, lookup.items.text(), &lookup.id, &lookup.name, lookup.ttl.as_millis());
+        let place = serde_json::json!(place).to_string();
         let key = (caller.owner.clone(), place);
         let mut is_second = false;
         loop {
@@ -127,12 +161,11 @@ impl Lists {
             let entry = entry.map_err(failed)?;
             let is_fresh = entry.is_fresh() || is_second;
             let listing = entry.into_value();
-            let is_it = |named: &&Named| id_of(named).as_str() == Some(wanted) || named.id == wanted;
-            if let Some(named) = listing.names.iter().find(is_it) {
-                return Ok(id_of(named));
+            if let Some(id) = listing.ids.get(wanted) {
+                return Ok(id.clone());
             }
             match find(&listing.names, wanted) {
-                Found::One(named) => return Ok(id_of(named)),
+                Found::One(named) => return Ok(listing.id_of(named)),
                 Found::Several(several) => return Err(ambiguous(&lookup.argument, wanted, &several)),
                 Found::Nothing if is_fresh => return Err(unknown(&lookup.argument, wanted, &listing)),
                 Found::Nothing => {}
@@ -154,15 +187,10 @@ impl Lists {
         };
         let named = |row: &Value| {
             let id = row.get(&lookup.id).filter(|id| id.is_string() || id.is_number())?;
-            Some(Named { name: row.get(&lookup.name)?.as_str()?.to_owned(), id: id.to_string() })
+            Some((row.get(&lookup.name)?.as_str()?.to_owned(), id.clone()))
         };
-        let names = rows.iter().filter_map(named).take(MAX_ROWS).collect();
-        Ok(Arc::new(Listing { names, ttl: lookup.ttl }))
+        Ok(Arc::new(Listing::new(rows.iter().filter_map(named).take(MAX_ROWS), lookup.ttl)))
     }
-}
-
-fn id_of(named: &Named) -> Value {
-    serde_json::from_str(&named.id).unwrap_or(Value::Null)
 }
 
 fn unknown(argument: &str, wanted: &str, listing: &Listing) -> ToolError {
@@ -175,4 +203,24 @@ fn ambiguous(argument: &str, wanted: &str, several: &[&Named]) -> ToolError {
     let choices = several.iter().take(CANDIDATES).map(|named| format!("{} ({})", named.name, named.id));
     let choices: Vec<String> = choices.collect();
     ToolError::Refused(format!("{argument} {wanted:?} fits several: {}; pass the id", choices.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_known_by_its_json_and_by_its_text() {
+        let rows = [("Ada", json!(7)), ("Bob", json!("7")), ("Cy", json!("c-1"))];
+        let rows = rows.into_iter().map(|(name, id)| (name.to_owned(), id));
+        let listing = Listing::new(rows, Duration::ZERO);
+        let known = [("7", json!(7)), ("\"7\"", json!("7")), ("c-1", json!("c-1"))];
+        for (wanted, expected) in known {
+            assert_eq!(listing.ids.get(wanted), Some(&expected), "{wanted}");
+        }
+        let ids: Vec<Value> = listing.names.iter().map(|named| listing.id_of(named)).collect();
+        assert_eq!(ids, [json!(7), json!("7"), json!("c-1")]);
+    }
 }

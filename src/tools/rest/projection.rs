@@ -39,6 +39,11 @@ impl Projection {
         }
     }
 
+    /// Its words: two projections that take different things have different ones.
+    pub fn text(&self) -> &str {
+        self.0.as_ref().map_or("@", |expression| expression.as_str())
+    }
+
     /// What is taken of `value`.
     ///
     /// # Errors

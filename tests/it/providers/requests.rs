@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use switchboard::agent::ports::llm::ChatRequest;
 use switchboard::agent::turn::TurnFold;
 use switchboard::chat::message::{Message, ModelOrigin};
@@ -124,11 +124,16 @@ impl Sent {
 
     /// The request that the vendor gets for the first `messages` of a scenario.
     async fn request(&self, scenario: &Scenario, messages: &[Message]) -> Request {
+        self.request_that(true, scenario, messages).await
+    }
+
+    /// The same where the model may call tools, or may not.
+    async fn request_that(&self, may_call: bool, scenario: &Scenario, messages: &[Message]) -> Request {
         let provider = llm::connect(&self.origin, &self.config).unwrap();
         let Scenario { system, tools, effort, temperature, .. } = scenario;
         let choice = ModelChoice::of(self.origin.clone(), 1000);
         let model = &ModelChoice { effort: *effort, temperature: *temperature, ..choice };
-        let request = ChatRequest { system, messages, tools, may_call: true, model, deadline: None };
+        let request = ChatRequest { system, messages, tools, may_call, model, deadline: None };
         assert!(provider.stream_chat(request).await.is_err());
         self.upstream.requests().pop().unwrap()
     }
@@ -170,6 +175,34 @@ async fn ollama_gets_what_its_server_takes() {
 #[tokio::test]
 async fn chat_completions_get_what_most_servers_take() {
     check_all("openai/").await;
+}
+
+#[tokio::test]
+async fn a_model_that_may_not_call_is_told_so_and_the_rest_stays_the_same() {
+    let rows: [(Model, &[&str], &[(&str, Value)], &str); 4] = [
+        (CLAUDE, &[], &[("tool_choice", json!({"type": "none"}))], "the tools stay, since the history names them"),
+        (
+            GEMINI,
+            &[],
+            &[("toolConfig", json!({"functionCallingConfig": {"mode": "NONE"}}))],
+            "the tools stay, since the history names them",
+        ),
+        (OPENAI, &["tools"], &[], "no tools"),
+        (OLLAMA, &["tools"], &[], "no tools"),
+    ];
+    for (model, without, with, reason) in rows {
+        let sent = Sent::to(model).await;
+        let scenario = scenarios::one_call(&sent.asked);
+        let mut expected = sent.request(&scenario, &scenario.messages).await.json();
+        let fields = expected.as_object_mut().unwrap();
+        without.iter().for_each(|name| assert!(fields.remove(*name).is_some(), "{name}"));
+        fields.extend(with.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        assert_eq!(sent.request_that(false, &scenario, &scenario.messages).await.json(), expected, "{reason}");
+
+        let no_tools = Scenario { tools: Vec::new(), ..scenario };
+        let [may, may_not] = [true, false].map(|may| sent.request_that(may, &no_tools, &no_tools.messages));
+        assert_eq!(may.await.json(), may_not.await.json(), "without tools there is no choice");
+    }
 }
 
 #[test]

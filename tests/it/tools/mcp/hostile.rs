@@ -50,13 +50,43 @@ async fn whatever_a_server_answers_the_model_reads_a_bounded_result_and_the_run_
     for name in ["garbage", "page", "cut", "other"] {
         assert!(error(name).contains("the server of this tool"), "{name}: {}", error(name));
     }
-    assert_eq!(error("refused"), "the server of this tool refused the call: not today");
+    assert_eq!(error("refused"), "the server of this tool answered with an error: not today");
     assert_eq!(error("failed"), "no such file");
 
     let token = s.app.token.clone();
     for request in fake.http.requests() {
         assert_eq!(request.header("authorization"), None, "the caller's token is not the server's");
         assert!(!String::from_utf8_lossy(&request.body).contains(&token));
+    }
+}
+
+#[tokio::test]
+async fn only_an_error_about_the_request_proves_that_a_write_was_not_done() {
+    let refused = "the server of this tool refused the call: no";
+    let unknown = "it is not known whether this was done; do not repeat the call: look whether it was, or tell the user that \
+                   it may have been (the server of this tool answered with an error: no)";
+    let rows = [
+        (-32600, refused, "it is no request"),
+        (-32601, refused, "there is no such method"),
+        (-32602, refused, "the parameters are wrong"),
+        (-32603, unknown, "something broke inside, maybe after the work"),
+        (-32700, unknown, "what it could not read may be something else"),
+        (-32000, unknown, "a code of its own"),
+        (0, unknown, "no code at all"),
+    ];
+    let names: Vec<String> = rows.iter().map(|(code, ..)| format!("e{}", code + 40_000)).collect();
+    let tools: Vec<Value> = names.iter().map(|name| tool(name, "x", false)).collect();
+    let errs = |id: &Value, params: &Value| {
+        let code = params["name"].as_str().unwrap()[1..].parse::<i64>().unwrap() - 40_000;
+        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "no"}});
+        Answer::ok("application/json", error.to_string())
+    };
+    let fake = Fake::new(json!(tools), errs).await;
+    let asked = names.iter().fold(turn(), |turn, name| turn.call(name, &format!("peer__{name}"), &json!({})));
+    let s = product(&fake.section("approval = \"auto\""), [asked.done(), says("Done.")]).await;
+    s.app.chat(&message("Go")).await;
+    for (name, (code, expected, reason)) in names.iter().zip(rows) {
+        assert_eq!(s.result_of(name)["error"], json!(expected), "{code}: {reason}");
     }
 }
 

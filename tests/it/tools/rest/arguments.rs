@@ -133,6 +133,40 @@ async fn a_name_becomes_an_id_of_the_callers_own_list() {
     assert!(lists.iter().all(|list| list.header("authorization") == Some(&format!("Bearer {}", ran.token))));
 }
 
+/// Two tools that read one answer in two ways.
+const TWO_LISTS: &str = r#"
+[[tool]]
+name = "hire"
+description = "Hires somebody."
+input_schema = { type = "object", properties = { who = {} } }
+request = { method = "POST", path = "/v1/hired" }
+resolve = { who = { path = "/v1/customers", items = "people", id = "id", name = "name" } }
+
+[[tool]]
+name = "rent"
+description = "Rents a room."
+input_schema = { type = "object", properties = { who = {} } }
+request = { method = "POST", path = "/v1/rented" }
+resolve = { who = { path = "/v1/customers", items = "rooms", id = "id", name = "name" } }
+"#;
+
+#[tokio::test]
+async fn lists_that_are_read_differently_are_not_mixed_up_and_few_names_are_looked_up_at_once() {
+    let many: Vec<String> = (0..101).map(|n| format!("n{n}")).collect();
+    let calls = [
+        ("c1", "hire", json!({"who": "Blue"})),
+        ("c2", "rent", json!({"who": "Blue"})),
+        ("c3", "rent", json!({"who": many})),
+    ];
+    let lists = json!({"people": [{"id": 1, "name": "Blue"}], "rooms": [{"id": 2, "name": "Blue"}]});
+    let ran = Setup::of(TWO_LISTS).calling(&calls, move |_| answer(&lists)).await;
+    let sent = ran.requests.iter().filter(|request| request.method == "POST");
+    let sent: Vec<(&str, Value)> = sent.map(|request| (request.path.as_str(), request.json())).collect();
+    let expected = [("/api/v1/hired", json!({"who": 1})), ("/api/v1/rented", json!({"who": 2}))];
+    assert_eq!(sent, expected, "each name is of its own list");
+    assert_eq!(ran.read[2], Err("bad params: who: 101 names, and at most 100 in a call".to_owned()));
+}
+
 #[tokio::test]
 async fn a_body_is_made_of_templates() {
     let args = json!({"customer": 1, "lines": [{"sku": "{{ user }}", "n": 2}], "note": "x\"y"});

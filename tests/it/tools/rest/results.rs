@@ -77,6 +77,37 @@ async fn the_model_reads_what_the_file_says() {
 }
 
 #[tokio::test]
+async fn a_payload_that_is_too_large_is_not_kept_and_the_model_is_told() {
+    let bytes = list().to_string().len();
+    let note = |max: usize| {
+        format!(
+            "\n[the data of this result was not kept, and the user does not see it: {bytes} bytes, and at most {max} are kept]"
+        )
+    };
+    let (exact, one_less) = (bytes.to_string(), (bytes - 1).to_string());
+    let rows = [
+        (exact.as_str(), true, String::new(), "as large as it may be"),
+        (one_less.as_str(), false, note(bytes - 1), "one byte more"),
+        ("0", true, String::new(), "no bound"),
+    ];
+    for (max, is_kept, told, reason) in rows {
+        let mut setup = Setup::of(TOOLS);
+        setup.files.push(("payloads/mine.toml", TYPES));
+        setup.profile = "payload_types = [\"articles\"]";
+        setup.tools = vec!["kept"];
+        setup.settings.push(("LIMITS__PAYLOAD_BYTES", max));
+        let turns = [calls("c1", "kept", &json!({})), says("Done.")];
+        let (s, _backend) = setup.start(turns, |_| answer(&list())).await;
+        let frames = s.app.chat(&json!({"message": "Go", "context_type": "mine"})).await;
+        let is_shown = frames.iter().any(|frame| frame.event == "payload");
+        let read = s.result_of("c1");
+        let read = read.as_str().unwrap();
+        assert_eq!((is_shown, read.ends_with(&note(bytes - 1))), (is_kept, !told.is_empty()), "{reason}: {read}");
+        assert!(read.starts_with("Found 2."), "{reason}: {read}");
+    }
+}
+
+#[tokio::test]
 async fn a_tool_has_its_own_patience() {
     let setup = Setup::of(TOOLS);
     let setup = Setup { files: vec![("tools/more.toml", TOOLS), ("payloads/mine.toml", TYPES)], ..setup };
