@@ -13,6 +13,12 @@ const NOT_RUN: &str = "this call was not completed because the run ended";
 const UNKNOWN: &str = "the state of this call is unknown: it was sent, and the run ended before its answer came. It may or may not \
                        have taken effect. Do not repeat it; check what is there now, or ask the user";
 
+/// How the result of a call begins that waits for somebody's approval.
+pub const WAITS: &str = r#"{"status":"awaiting_approval""#;
+
+/// How the result of a call begins that was not made.
+const NOT_MADE: &str = r#"{"error":"this call was not made"#;
+
 /// A turn that has called tools, some of which may have run.
 #[derive(Debug, Clone)]
 pub struct Unfinished {
@@ -40,7 +46,9 @@ impl Unfinished {
 /// What became of the call that `result` answers.
 pub fn fate(result: &ToolResult) -> CallFate {
     match result.is_error {
+        false if result.content.starts_with(WAITS) => CallFate::NotRun,
         false => CallFate::Done,
+        true if result.content.starts_with(NOT_MADE) => CallFate::NotRun,
         true if result.content == ToolOutput::error(UNKNOWN).content => CallFate::Unknown,
         true if result.content == ToolOutput::error(NOT_RUN).content => CallFate::NotRun,
         true => CallFate::Failed,

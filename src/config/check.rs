@@ -90,6 +90,9 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
         let policies = OnBusy::ALL.map(OnBusy::name).join(", ");
         problems.push(Problem::new("runs.on_busy", format!("must be one of: {policies}")));
     }
+    if runs.approval_s == 0 {
+        problems.push(Problem::new("runs.approval_s", "must be at least 1"));
+    }
     if !LEASE_S.contains(&runs.lease_s) {
         let reason = format!("must be {} to {}", LEASE_S.start(), LEASE_S.end());
         problems.push(Problem::new("runs.lease_s", reason));

@@ -198,6 +198,11 @@ impl Runs {
         runs
     }
 
+    /// Whether some profile lets `caller` see how runs were carried out.
+    pub fn shows_diagnostics(&self, caller: &Caller) -> bool {
+        self.profiles.all().any(|profile| profile.lets(caller) && profile.diagnostics.shape_for(caller).is_some())
+    }
+
     /// The application of whoever answers there; `None` where nobody does.
     pub fn app_at(&self, screen: &Screen) -> Option<String> {
         self.profiles.select(screen).map(|profile| profile.app.clone())

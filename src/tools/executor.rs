@@ -125,6 +125,7 @@ impl ToolExecutor for Toolbox {
                     gen_ai.tool.call.id = call.id.as_str(),
                     run.id = %cx.run,
                     error.kind = error_kind(&error),
+                    error.reason = reason(&error),
                     "tool call failed"
                 );
                 self.failure(error.to_string())
@@ -170,6 +171,19 @@ fn panicked(call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput {
         "tool call panicked"
     );
     ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user")
+}
+
+/// What the log says of a failure: never the backend's words or the model's, which may be anybody's data.
+fn reason(error: &super::ToolError) -> Option<String> {
+    match error {
+        super::ToolError::Backend(error) | super::ToolError::Unconfirmed(error) => Some(error.for_log()),
+        super::ToolError::Lookup { source, .. } => Some(source.for_log()),
+        super::ToolError::Mcp(_)
+        | super::ToolError::BadParams(_)
+        | super::ToolError::Refused(_)
+        | super::ToolError::Draft(_)
+        | super::ToolError::Store(_) => None,
+    }
 }
 
 fn error_kind(error: &super::ToolError) -> &'static str {

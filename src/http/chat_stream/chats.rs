@@ -71,7 +71,13 @@ pub(in crate::http) async fn get(
         Err(wrong) => return Ok(refusal::invalid(wrong)),
     };
     let of = Chats::Own { owner: &caller.owner, app: None };
-    let chat = services.chats.chat(of, number).await?.ok_or_else(no_such_chat)?;
+    let mut chat = services.chats.chat(of, number).await?.ok_or_else(no_such_chat)?;
+    if !services.runs.shows_diagnostics(&caller) {
+        // They were made for a token with a role that this one has not.
+        for answer in chat.runs.iter_mut().filter_map(|run| run.answer.as_mut()) {
+            answer.diagnostics = None;
+        }
+    }
     let waiting = match chat.runs.iter().any(|run| run.state == RunState::AwaitingApproval) {
         true => waiting(&services, &caller, number).await?,
         false => Vec::new(),

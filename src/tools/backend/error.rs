@@ -46,6 +46,16 @@ pub enum BackendError {
 }
 
 impl BackendError {
+    /// What went wrong, without anybody's words: a backend's text may be somebody's data.
+    pub fn for_log(&self) -> String {
+        match self {
+            Self::Status { status, .. } => format!("HTTP {}", status.as_u16()),
+            Self::Shape(_) => "the answer has an unexpected shape".to_owned(),
+            Self::BadSegment(_) => "an argument cannot be part of a path".to_owned(),
+            other => Causes(other).to_string(),
+        }
+    }
+
     /// Whether the backend has no such thing (404).
     pub fn is_not_found(&self) -> bool {
         self.has_status(StatusCode::NOT_FOUND)
