@@ -55,7 +55,7 @@ impl Turns<'_> {
             let since_ms = self.now_ms();
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
             self.emit(AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: call.input.clone() });
-            let found = offer.find(&call, self.agent.embedder.as_deref()).await;
+            let found = offer.find(&call, &self.agent.finder).await;
             let output = match found.map_or_else(|| self.step(&call, offer, leave), Step::Answer) {
                 Step::Answer(output) => output,
                 Step::Hold(consent) => self.hold(&call, consent, transcript),
