@@ -57,7 +57,7 @@ impl Turns<'_> {
         for call in calls {
             let since_ms = self.now_ms();
             self.emit_ready(&call);
-            let found = offer.find(&call, self.agent.embedder.as_deref()).await;
+            let found = offer.find(&call, &self.agent.finder).await;
             let output = match found.map_or_else(|| self.step(&call, offer, leave), Step::Answer) {
                 Step::Answer(output) => output,
                 Step::Hold(consent) => self.hold(&call, consent, transcript).await,

@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::ports::embeddings::Embedder;
 use super::ports::tools::{OfferedTool, ToolExecutor};
 use super::profile::{Profile, Selection};
-use super::selection::{self, Wanted};
+use super::selection::{Finder, Wanted};
 use crate::chat::caller::Caller;
 use crate::chat::tool::{Policy, ToolCall, ToolDef, ToolInput, ToolOutput};
 
@@ -51,7 +50,7 @@ impl Offer {
         profile: &Profile,
         caller: &Caller,
         executor: &dyn ToolExecutor,
-        embedder: Option<&dyn Embedder>,
+        finder: &Finder,
         wanted: Wanted<'_>,
     ) -> Self {
         let mut tools: Vec<OfferedTool> = Vec::new();
@@ -65,7 +64,7 @@ impl Offer {
         }
         let chosen = match &profile.selection {
             None => tools.iter().collect(),
-            Some(selection) => chosen(selection, &tools, embedder, wanted).await,
+            Some(selection) => chosen(selection, &tools, finder, wanted).await,
         };
         let mut defs: Vec<Arc<ToolDef>> = chosen.iter().map(|tool| tool.def.clone()).collect();
         let finds = defs.len() < tools.len() && !tools.iter().any(|tool| tool.def.name == FIND_TOOLS);
@@ -103,7 +102,7 @@ impl Offer {
     }
 
     /// The answer to a call that looks for tools; `None` for every other call. What is found is offered from the next turn on.
-    pub(super) async fn find(&mut self, call: &ToolCall, embedder: Option<&dyn Embedder>) -> Option<ToolOutput> {
+    pub(super) async fn find(&mut self, call: &ToolCall, finder: &Finder) -> Option<ToolOutput> {
         if !self.finds || call.name != FIND_TOOLS {
             return None;
         }
@@ -115,7 +114,7 @@ impl Offer {
             return Some(ToolOutput::error("bad params: query must say in words what the tool should do"));
         }
         let all: Vec<&OfferedTool> = self.tools.iter().collect();
-        let ranked = selection::ranked(Wanted { question: query, recent: &[] }, &all, embedder).await;
+        let ranked = finder.ranked(Wanted { question: query, recent: &[] }, &all).await;
         let found = ranked.into_iter().take(FOUND).filter_map(|at| self.tools.get(at)).map(|tool| tool.def.clone());
         let found: Vec<Arc<ToolDef>> = found.collect();
         let note = match found.is_empty() {
@@ -146,14 +145,14 @@ pub fn of_profile(profile: &Profile, executor: &dyn ToolExecutor) -> impl Iterat
 async fn chosen<'a>(
     selection: &Selection,
     tools: &'a [OfferedTool],
-    embedder: Option<&dyn Embedder>,
+    finder: &Finder,
     wanted: Wanted<'_>,
 ) -> Vec<&'a OfferedTool> {
     let is_core = |tool: &OfferedTool| selection.core.contains(&tool.def.name);
     let others: Vec<&OfferedTool> = tools.iter().filter(|tool| !is_core(tool)).collect();
     let mut places = match others.len() <= selection.most {
         true => Vec::new(),
-        false => selection::ranked(wanted, &others, embedder).await,
+        false => finder.ranked(wanted, &others).await,
     };
     for at in 0..others.len() {
         if !places.contains(&at) {

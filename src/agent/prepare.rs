@@ -1,6 +1,6 @@
 //! What a run knows before its first turn: the values of its prompt, loaded from the backend where the profile says so.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::offer::Offer;
 use super::ports::data::Loaded;
@@ -8,6 +8,7 @@ use super::ports::llm::SystemPrompt;
 use super::run::Turns;
 use crate::chat::causes::Causes;
 use crate::chat::payload::PayloadHead;
+use crate::chat::template::Values;
 
 /// 100 payloads are listed in a prompt: the newest.
 const PAYLOADS_LISTED: u32 = 100;
@@ -16,9 +17,12 @@ impl Turns<'_> {
     /// The system prompt of this run.
     pub(super) async fn system_prompt(&self, offer: &Offer) -> SystemPrompt {
         let prompt = &self.profile.prompt;
-        let mut values = Map::new();
-        let mut set = |name: &str, value: Value| values.insert(name.to_owned(), value);
-        set("context", self.cx.context.map_or(Value::Null, |context| Value::Object(context.clone())));
+        let mut values = Values::default();
+        match self.cx.context {
+            Some(context) => values.lend_fields("context", context),
+            None => values.insert("context", Value::Null),
+        }
+        let mut set = |name: &'static str, value: Value| values.insert(name, value);
         set("user", json!(self.cx.caller.owner.user));
         set("roles", json!(self.cx.caller.roles));
         set("conversation_id", json!(self.cx.conversation.as_str()));

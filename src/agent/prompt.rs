@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use super::ports::llm::SystemPrompt;
-use crate::chat::template::{Template, TemplateError};
+use crate::chat::template::{Template, TemplateError, Values};
 
 /// The names that prompts take values from.
 pub const NAMES: [&str; 11] = [
@@ -41,7 +39,7 @@ impl Prompt {
         let mut blocks = blocks.into_iter().peekable();
         let mut stable = String::new();
         while let Some(block) = blocks.next_if(|block| block.names().next().is_none()) {
-            join(&mut stable, &block.render(&())?);
+            join(&mut stable, &block.render(&Values::default())?);
         }
         Ok(Self { stable: stable.into(), blocks: blocks.collect() })
     }
@@ -57,7 +55,7 @@ impl Prompt {
     }
 
     /// The prompt over `values`. A block that cannot be rendered is left out, which is logged.
-    pub fn render(&self, values: &Map<String, Value>) -> SystemPrompt {
+    pub fn render(&self, values: &Values<'_>) -> SystemPrompt {
         let mut context = String::new();
         for block in &self.blocks {
             match block.render(values) {
@@ -82,13 +80,13 @@ fn join(prompt: &mut String, block: &str) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn prompt(blocks: &[&str], values: Value) -> SystemPrompt {
         let prompt = Prompt::new(blocks.iter().map(|block| Template::parse(block).unwrap())).unwrap();
-        prompt.render(values.as_object().unwrap())
+        prompt.render(&Values::from(values.as_object().unwrap()))
     }
 
     #[test]

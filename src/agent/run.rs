@@ -18,14 +18,13 @@ use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
 use super::offer::Offer;
 use super::ports::clock::Clock;
 use super::ports::data::DataLoader;
-use super::ports::embeddings::Embedder;
 use super::ports::events::EventSink;
 use super::ports::llm::{LAST_REQUEST, LlmProvider, SystemPrompt};
 use super::ports::payloads::PayloadStore;
 use super::ports::store::{ApprovedCall, RunEnd, RunStart, RunStore, StoreError};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
 use super::profile::{OnLimit, Profile};
-use super::selection::Wanted;
+use super::selection::{Finder, Wanted};
 use super::speech::kept;
 use super::state::{Open, Transcript};
 use super::stop::{Stop, StopReason};
@@ -48,8 +47,8 @@ pub struct Agent {
     pub tools: Arc<dyn ToolExecutor>,
     /// What prompts are told of the backend.
     pub data: Arc<dyn DataLoader>,
-    /// Finds tools by meaning, where there is a service for it.
-    pub embedder: Option<Arc<dyn Embedder>>,
+    /// Finds tools among many.
+    pub finder: Finder,
     /// Where the transcript is kept.
     pub store: Arc<dyn RunStore>,
     /// Where payloads are kept.
@@ -288,9 +287,9 @@ impl Turns<'_> {
     }
 
     async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<(), Ended> {
-        let (executor, embedder) = (&*self.agent.tools, self.agent.embedder.as_deref());
+        let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.question(), recent: &transcript.recent_tools() };
-        let mut offer = Offer::of(self.profile, self.cx.caller, executor, embedder, wanted).await;
+        let mut offer = Offer::of(self.profile, self.cx.caller, executor, finder, wanted).await;
         let system = self.system_prompt(&offer).await;
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.asked(&system, offer.defs());

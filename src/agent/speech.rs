@@ -6,6 +6,7 @@ use super::profile::Profile;
 use crate::chat::answer::{Answer, Said, Suggestions};
 use crate::chat::ids::{PayloadId, ToolCallId};
 use crate::chat::payload::{NewPayload, Payload, PayloadSource};
+use crate::chat::template::Values;
 
 /// 200 characters of a summary: one line.
 const SUMMARY_CHARS: usize = 200;
@@ -125,7 +126,8 @@ pub(super) fn kept(new: NewPayload, source: PayloadSource, profile: &Profile) ->
     let NewPayload { kind, data } = new;
     let known = profile.payload_type(&kind);
     let rendered = known.and_then(|known| known.summary.as_ref()).and_then(|summary| {
-        let values = serde_json::json!({ "data": &data });
+        let mut values = Values::default();
+        values.lend("data", &data);
         summary.render(&values).map_err(|error| tracing::warn!(%error, payload.kind = kind, "no summary")).ok()
     });
     let summary = rendered.filter(|summary| !summary.trim().is_empty());

@@ -21,6 +21,7 @@ use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::store::StoreError;
 use crate::agent::profile::Profiles;
 use crate::agent::run::{Agent, Limits};
+use crate::agent::selection::Finder;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
 use crate::config::catalogue::{self, Catalogue};
@@ -132,7 +133,7 @@ impl App {
             llm: Arc::new(router),
             tools: Arc::new(toolbox.sourced_by(mcp.clone())),
             data: loaders,
-            embedder: embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>),
+            finder: Finder::new(embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>)),
             store: store.clone(),
             payloads: store.clone(),
             clock,

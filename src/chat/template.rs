@@ -6,13 +6,13 @@
 //! **Invariant:** pure. A template reads the values it is given and nothing else, values are never read as templates, and
 //! no template works for ever.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde};
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value as Templated};
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// 200,000 steps of a template: a loop over some ten thousand rows.
@@ -45,6 +45,71 @@ pub enum ValueTemplate {
     List(Vec<ValueTemplate>),
     /// An object of such. A field whose expression has no value is left out.
     Object(Vec<(String, ValueTemplate)>),
+}
+
+/// Values by the names that templates use. Each is put into the templates' own form once, when a template first speaks of
+/// it; clones share what was done.
+#[derive(Debug, Clone, Default)]
+pub struct Values<'a>(BTreeMap<Cow<'a, str>, Arc<Given<'a>>>);
+
+#[derive(Debug)]
+struct Given<'a> {
+    source: Source<'a>,
+    ready: OnceLock<Templated>,
+}
+
+#[derive(Debug)]
+enum Source<'a> {
+    Owned(Value),
+    Lent(&'a Value),
+    Fields(&'a Map<String, Value>),
+}
+
+impl<'a> Values<'a> {
+    /// Adds a value.
+    pub fn insert(&mut self, name: impl Into<Cow<'a, str>>, value: Value) {
+        self.put(name.into(), Source::Owned(value));
+    }
+
+    /// Adds a value of somebody else's.
+    pub fn lend(&mut self, name: impl Into<Cow<'a, str>>, value: &'a Value) {
+        self.put(name.into(), Source::Lent(value));
+    }
+
+    /// Adds an object of somebody else's.
+    pub fn lend_fields(&mut self, name: impl Into<Cow<'a, str>>, fields: &'a Map<String, Value>) {
+        self.put(name.into(), Source::Fields(fields));
+    }
+
+    fn put(&mut self, name: Cow<'a, str>, source: Source<'a>) {
+        self.0.insert(name, Arc::new(Given { source, ready: OnceLock::new() }));
+    }
+
+    /// Those whose names are somewhere in `text`: all that a template with this text can use. (The names that a template
+    /// takes from outside are fewer than it reads in `{% set data = data.x %}`.)
+    fn named_in(&self, text: &str) -> Templated {
+        let named = self.0.iter().filter(|(name, _)| text.contains(name.as_ref()));
+        named.map(|(name, given)| (name.to_string(), given.value())).collect::<BTreeMap<_, _>>().into()
+    }
+}
+
+impl<'a> From<&'a Map<String, Value>> for Values<'a> {
+    fn from(fields: &'a Map<String, Value>) -> Self {
+        let mut values = Self::default();
+        fields.iter().for_each(|(name, value)| values.lend(name, value));
+        values
+    }
+}
+
+impl Given<'_> {
+    fn value(&self) -> Templated {
+        let value = self.ready.get_or_init(|| match &self.source {
+            Source::Owned(value) => Templated::from(Serde(value)),
+            Source::Lent(value) => Templated::from(Serde(value)),
+            Source::Fields(fields) => Templated::from(Serde(fields)),
+        });
+        value.clone()
+    }
 }
 
 /// A template that cannot be read or filled.
@@ -86,6 +151,7 @@ impl Template {
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
         environment.add_filter("fenced", fenced);
         environment.add_filter("one_line", one_line);
+        environment.add_filter("flat", flat);
         environment.add_filter("cut", cut);
         environment.add_template_owned(NAME, text.to_owned())?;
         let names = environment.get_template(NAME)?.undeclared_variables(false);
@@ -103,9 +169,9 @@ impl Template {
     ///
     /// # Errors
     /// When it does something that its values do not allow, or too much of it.
-    pub fn render(&self, values: &impl Serialize) -> Result<String, TemplateError> {
-        let values = Templated::from(Serde(values));
-        Ok(self.environment.get_template(NAME)?.render(values)?)
+    pub fn render(&self, values: &Values<'_>) -> Result<String, TemplateError> {
+        let template = self.environment.get_template(NAME)?;
+        Ok(template.render(values.named_in(template.source()))?)
     }
 
     fn expression(text: &str) -> Result<Self, TemplateError> {
@@ -113,9 +179,9 @@ impl Template {
     }
 
     /// The value of an expression; `None` where it has none.
-    fn evaluate(&self, values: &impl Serialize) -> Result<Option<Value>, TemplateError> {
-        let values = Templated::from(Serde(values));
-        let done = self.environment.get_template(NAME)?.render_captured(values)?;
+    fn evaluate(&self, values: &Values<'_>) -> Result<Option<Value>, TemplateError> {
+        let template = self.environment.get_template(NAME)?;
+        let done = template.render_captured(values.named_in(template.source()))?;
         let Some(value) = done.state().lookup(RESULT).filter(|value| !value.is_undefined()) else { return Ok(None) };
         serde_json::to_value(value).map(Some).map_err(|error| TemplateError { line: 0, reason: error.to_string() })
     }
@@ -156,7 +222,7 @@ impl ValueTemplate {
     ///
     /// # Errors
     /// When a template does something that its values do not allow.
-    pub fn fill(&self, values: &impl Serialize) -> Result<Option<Value>, TemplateError> {
+    pub fn fill(&self, values: &Values<'_>) -> Result<Option<Value>, TemplateError> {
         match self {
             Self::Fixed(value) => Ok(Some(value.clone())),
             Self::Text(template) => Ok(Some(Value::String(template.render(values)?))),
@@ -199,6 +265,13 @@ fn one_line(value: &Templated) -> Templated {
     value.as_str().filter(fits).map_or(Templated::UNDEFINED, Templated::from)
 }
 
+/// Any text on one line of Markdown: blanks, line ends and control characters as one space, backticks as quotes.
+fn flat(value: &Templated) -> String {
+    let text = value.as_str().unwrap_or_default().replace('`', "'");
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// The first so many characters, and a sign that there are more.
 fn cut(text: &str, most: usize, kwargs: Kwargs) -> Result<String, Error> {
     kwargs.assert_all_used()?;
@@ -216,7 +289,7 @@ mod tests {
 
     fn rendered(template: &str, values: &Value) -> Result<String, String> {
         let template = Template::parse(template).map_err(|error| format!("{}: {error}", error.line))?;
-        template.render(values).map_err(|error| error.to_string())
+        template.render(&Values::from(values.as_object().unwrap())).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -237,6 +310,14 @@ mod tests {
                 "a fence",
             ),
             ("{{ x|one_line }}", json!({"x": "a\nb"}), Ok(""), "two lines"),
+            ("{{ x|flat }}.", json!({"x": " a\n\n# `b`\u{2028}\u{1b}c "}), Ok("a # 'b' c."), "several lines as one"),
+            ("{{ x|flat }}.", json!({"x": 7}), Ok("."), "no text"),
+            (
+                "{% set data = data.n %}{{ data }}",
+                json!({"data": {"n": 7}}),
+                Ok("7"),
+                "a name that covers the value it is made of",
+            ),
             ("{{ x|cut(3) }}", json!({"x": "grün ist"}), Ok("grü…"), "cut between characters"),
             ("{{ x|cut(3) }}", json!({"x": "abc"}), Ok("abc"), "short enough"),
             ("a\n{{ x", json!({}), Err("2: unexpected end of input, expected end of variable block"), "not closed"),
@@ -259,7 +340,9 @@ mod tests {
             json!({"n": "{{ args.n }}", "t": "n={{ args.n }}", "l": ["{{ args.l }}", true], "x": "{{ args.x }}"});
         let template = ValueTemplate::parse(&template).unwrap();
         assert_eq!(template.names().into_iter().collect::<Vec<_>>(), ["args"]);
-        let filled = template.fill(&json!({"args": {"n": 7, "l": [1.5, null]}})).unwrap();
+        let mut values = Values::default();
+        values.insert("args", json!({"n": 7, "l": [1.5, null]}));
+        let filled = template.fill(&values).unwrap();
         assert_eq!(filled, Some(json!({"n": 7, "t": "n=7", "l": [[1.5, null], true]})));
     }
 
@@ -268,5 +351,18 @@ mod tests {
         let template =
             Template::parse("{% set a = b %}{{ a }}{{ c.d }}{% for e in range(3) %}{{ e }}{% endfor %}").unwrap();
         assert_eq!(template.names().collect::<Vec<_>>(), ["b", "c"]);
+    }
+
+    #[test]
+    fn a_value_is_put_into_form_once_and_only_where_a_template_speaks_of_it() {
+        let (context, other) = (json!({"a": 1}), json!([1]));
+        let mut values = Values::default();
+        values.lend_fields("context", context.as_object().unwrap());
+        values.lend("other", &other);
+        let copy = values.clone();
+        let template = Template::parse("{{ context.a }}").unwrap();
+        assert_eq!(template.render(&copy), Ok("1".to_owned()));
+        let is_ready = |name| values.0[name].ready.get().is_some();
+        assert_eq!((is_ready("context"), is_ready("other")), (true, false));
     }
 }

@@ -2,7 +2,7 @@
 //! (<https://platform.openai.com/docs/api-reference/embeddings>). What was asked once is remembered; a server that fails is
 //! left alone for a while, so that nobody waits for it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 
 use super::http::{ConnectError, Endpoint, Net, Patience, join};
-use crate::agent::ports::embeddings::{EmbedError, Embedder};
+use crate::agent::ports::embeddings::{EmbedError, Embedder, Vector};
 use crate::chat::causes::Causes;
 
 /// 32 MiB of an answer: 256 vectors of 4,096 numbers in long form.
@@ -64,7 +64,7 @@ pub struct Embeddings {
     model: String,
     patience: Duration,
     /// By the digest of the text.
-    known: Cache<Vec<u8>, Vec<f32>>,
+    known: Cache<Vec<u8>, Vector>,
     /// Until when it is not asked.
     alone_until: Mutex<Option<Instant>>,
 }
@@ -95,11 +95,11 @@ struct Request<'a> {
 
 #[derive(Deserialize)]
 struct Answer {
-    data: Vec<Vector>,
+    data: Vec<Said>,
 }
 
 #[derive(Deserialize)]
-struct Vector {
+struct Said {
     index: usize,
     embedding: Vec<f32>,
 }
@@ -139,7 +139,7 @@ impl Embeddings {
     }
 
     /// The vectors of texts that are not known yet.
-    async fn fetch(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Failed> {
+    async fn fetch(&self, texts: &[&str]) -> Result<Vec<Vector>, Failed> {
         self.admit()?;
         let asked = timeout(self.patience, async {
             let mut vectors = Vec::with_capacity(texts.len());
@@ -156,7 +156,7 @@ impl Embeddings {
         vectors
     }
 
-    async fn ask(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Failed> {
+    async fn ask(&self, texts: &[&str]) -> Result<Vec<Vector>, Failed> {
         let request = Request { model: &self.model, input: texts, encoding_format: "float" };
         let mut opened = self.endpoint.post(&request).await?;
         let mut body = Vec::new();
@@ -177,35 +177,38 @@ impl Embeddings {
         if !is_whole {
             return Err(Failed::Shape);
         }
-        Ok(data.into_iter().map(|vector| vector.embedding).collect())
+        Ok(data.into_iter().map(|vector| vector.embedding.into()).collect())
     }
 }
 
 #[async_trait]
 impl Embedder for Embeddings {
-    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let cut = |text: &&str| text.chars().take(TEXT_CHARS).collect::<String>();
-        let texts: Vec<String> = texts.iter().map(cut).collect();
-        let mut vectors: Vec<Option<Vec<f32>>> = Vec::with_capacity(texts.len());
+    async fn embed(&self, question: &str, texts: &[&str]) -> Result<(Vector, Vec<Vector>), EmbedError> {
+        let texts: Vec<&str> = texts.iter().map(|text| cut(text)).collect();
+        let mut vectors: Vec<Option<Vector>> = Vec::with_capacity(texts.len());
         for text in &texts {
             vectors.push(self.known.get(digest(&SHA256, text.as_bytes()).as_ref()).await);
         }
         let missing: Vec<usize> = (0..texts.len()).filter(|at| vectors[*at].is_none()).collect();
-        if !missing.is_empty() {
-            let wanted: Vec<&str> = missing.iter().map(|at| texts[*at].as_str()).collect();
-            let fetched = self.fetch(&wanted).await.map_err(|error| EmbedError(error.into()))?;
-            for ((at, text), vector) in missing.iter().zip(wanted).zip(fetched) {
-                self.known.insert(digest(&SHA256, text.as_bytes()).as_ref().to_vec(), vector.clone()).await;
-                vectors[*at] = Some(vector);
-            }
+        let wanted: Vec<&str> = [cut(question)].into_iter().chain(missing.iter().map(|at| texts[*at])).collect();
+        let mut fetched = self.fetch(&wanted).await.map_err(|error| EmbedError(error.into()))?.into_iter();
+        let asked = fetched.next().ok_or_else(|| EmbedError(Failed::Shape.into()))?;
+        for (at, vector) in missing.into_iter().zip(fetched) {
+            let key = digest(&SHA256, texts[at].as_bytes()).as_ref().to_vec();
+            self.known.insert(key, Arc::clone(&vector)).await;
+            vectors[at] = Some(vector);
         }
-        let vectors: Vec<Vec<f32>> = vectors.into_iter().flatten().collect();
-        let length = vectors.first().map_or(0, Vec::len);
+        let vectors: Vec<Vector> = vectors.into_iter().flatten().collect();
         // Another model behind the same name: what is remembered is of no use beside it.
-        if vectors.len() != texts.len() || vectors.iter().any(|vector| vector.len() != length) {
+        if vectors.len() != texts.len() || vectors.iter().any(|vector| vector.len() != asked.len()) {
             self.known.invalidate_all();
             return Err(EmbedError(Failed::Shape.into()));
         }
-        Ok(vectors)
+        Ok((asked, vectors))
     }
+}
+
+/// As much of a text as its meaning needs.
+fn cut(text: &str) -> &str {
+    text.char_indices().nth(TEXT_CHARS).map_or(text, |(at, _)| &text[..at])
 }

@@ -33,7 +33,7 @@ use crate::agent::ports::store::{BeginError, RunStore, StoreError};
 use crate::agent::profile::Profiles;
 use crate::agent::run::Agent;
 use crate::agent::stop::StopReason;
-use crate::chat::caller::Owner;
+use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::Screen;
 use crate::chat::run::{RunRecord, RunState};

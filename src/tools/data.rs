@@ -22,11 +22,17 @@ use crate::agent::ports::tools::ToolContext;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::template::{TemplateError, ValueTemplate};
 
-/// 64 MB of JSON text in all answers together.
+/// 64 MB of memory for all answers together.
 const MAX_KEPT_BYTES: u64 = 64 << 20;
 
 /// 256 KiB of JSON text: far more than a prompt should show.
 const MAX_LOADED_BYTES: usize = 256 << 10;
+
+/// What the cache needs for an answer besides its value and the text of its key, roughly.
+const PER_ANSWER: usize = 256;
+
+/// What an object needs for a field besides its name and its value, roughly.
+const PER_FIELD: usize = 64;
 
 /// One loader, as a profile's file describes it.
 #[derive(Debug, Clone)]
@@ -63,7 +69,6 @@ type Key = (Owner, String);
 
 struct Kept {
     value: Value,
-    bytes: usize,
     ttl: Duration,
 }
 
@@ -93,10 +98,13 @@ impl Expiry<Key, Arc<Kept>> for ByTtl {
 impl Loaders {
     /// These loaders, with nothing loaded yet.
     pub fn new(backend: Arc<Backend>, loaders: impl IntoIterator<Item = Loader>) -> Self {
-        let weight = |kept: &Kept| u32::try_from(kept.bytes).unwrap_or(u32::MAX).max(64);
+        let weight = |key: &Key, kept: &Kept| {
+            let bytes = PER_ANSWER + key.1.len() + memory(&kept.value);
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
         let kept = Cache::builder()
             .max_capacity(MAX_KEPT_BYTES)
-            .weigher(move |_, kept: &Arc<Kept>| weight(kept))
+            .weigher(move |key, kept: &Arc<Kept>| weight(key, kept))
             .expire_after(ByTtl)
             .build();
         let by_name = loaders.into_iter().map(|loader| (loader.name.clone(), loader)).collect();
@@ -134,7 +142,7 @@ impl Loaders {
         if loader.request.path.names().any(|name| args.get(name).is_none_or(|value| value.as_str() == Some(""))) {
             return Ok(None);
         }
-        values.insert("args".to_owned(), Value::Object(args.clone()));
+        values.insert("args", Value::Object(args.clone()));
         let filled = loader.request.fill(&args, &values)?;
         if loader.ttl.is_zero() {
             return self.fetch(loader, &filled, cx.caller).await.map(|kept| Some(kept.value.clone()));
@@ -152,7 +160,7 @@ impl Loaders {
         if bytes > MAX_LOADED_BYTES {
             return Err(Failure::TooLarge(bytes));
         }
-        Ok(Arc::new(Kept { value, bytes, ttl: loader.ttl }))
+        Ok(Arc::new(Kept { value, ttl: loader.ttl }))
     }
 }
 
@@ -180,5 +188,40 @@ fn is_true(value: &Value) -> bool {
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
+    }
+}
+
+/// The memory that a value takes, roughly. Many small nodes take far more than their text: `[0,0,0]` has two bytes for
+/// each.
+fn memory(value: &Value) -> usize {
+    let own = size_of::<Value>();
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => own,
+        Value::String(text) => own + text.len(),
+        Value::Array(items) => own + items.iter().map(memory).sum::<usize>(),
+        Value::Object(fields) => {
+            own + fields.iter().map(|(name, value)| PER_FIELD + name.len() + memory(value)).sum::<usize>()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn memory_is_counted_by_node_and_not_by_text() {
+        let node = size_of::<Value>();
+        let rows = [
+            (json!(null), node, "nothing"),
+            (json!("abc"), node + 3, "text"),
+            (json!(vec![0; 1000]), 1001 * node, "many small things"),
+            (json!({"ab": {}}), 2 * node + PER_FIELD + 2, "a field"),
+        ];
+        for (value, expected, reason) in rows {
+            assert_eq!(memory(&value), expected, "{reason}");
+        }
     }
 }

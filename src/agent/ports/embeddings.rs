@@ -1,15 +1,21 @@
 //! The embeddings' port: meanings of texts as vectors, by which tools are found among many.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+
+/// A text's meaning.
+pub type Vector = Arc<[f32]>;
 
 /// Embeds texts.
 #[async_trait]
 pub trait Embedder: Send + Sync {
-    /// One vector per text, in order, all of the same length.
+    /// The vector of `question`, and one per text, in order; all of the same length. The texts come again and their vectors
+    /// are remembered; a question does not.
     ///
     /// # Errors
     /// When the service failed; whoever asks does without.
-    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
+    async fn embed(&self, question: &str, texts: &[&str]) -> Result<(Vector, Vec<Vector>), EmbedError>;
 }
 
 /// A service that gave no vectors.

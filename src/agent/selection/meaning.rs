@@ -1,32 +1,22 @@
 //! Tools by meaning: how near their vectors are to the question's.
 
+use std::sync::Arc;
+
+use super::texts::Text;
 use crate::agent::ports::embeddings::{EmbedError, Embedder};
-use crate::agent::ports::tools::OfferedTool;
 
 /// All places, nearest first.
 pub(super) async fn ranked(
     question: &str,
-    tools: &[&OfferedTool],
+    tools: &[Arc<Text>],
     embedder: &dyn Embedder,
 ) -> Result<Vec<usize>, EmbedError> {
-    let texts: Vec<String> = tools.iter().map(|tool| text_of(tool)).collect();
-    let asked: Vec<&str> = std::iter::once(question).chain(texts.iter().map(String::as_str)).collect();
-    let vectors = embedder.embed(&asked).await?;
-    let Some((question, tools)) = vectors.split_first() else { return Ok(Vec::new()) };
-    let near: Vec<f64> = tools.iter().map(|tool| cosine(question, tool)).collect();
+    let texts: Vec<&str> = tools.iter().map(|tool| tool.meant.as_str()).collect();
+    let (question, tools) = embedder.embed(question, &texts).await?;
+    let near: Vec<f64> = tools.iter().map(|tool| cosine(&question, tool)).collect();
     let mut places: Vec<usize> = (0..near.len()).collect();
     places.sort_by(|a, b| near[*b].total_cmp(&near[*a]).then(a.cmp(b)));
     Ok(places)
-}
-
-/// What is embedded of a tool: the same text for the same definition, so that its vector is fetched once.
-fn text_of(tool: &OfferedTool) -> String {
-    let mut text = format!("{}: {}", tool.def.name, tool.def.description);
-    for sample in &tool.samples {
-        text.push('\n');
-        text.push_str(sample);
-    }
-    text
 }
 
 /// The cosine of two vectors; 0 where one of them has no direction.

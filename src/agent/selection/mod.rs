@@ -3,8 +3,12 @@
 //! **Invariant:** a service that fails costs nobody a tool: words alone decide then.
 
 mod meaning;
+mod texts;
 mod words;
 
+use std::sync::Arc;
+
+use self::texts::Texts;
 use super::ports::embeddings::Embedder;
 use super::ports::tools::OfferedTool;
 use crate::chat::causes::Causes;
@@ -25,17 +29,33 @@ pub struct Wanted<'a> {
     pub recent: &'a [&'a str],
 }
 
-/// The places of the tools that fit, best first; those that do not fit at all are left out.
-pub async fn ranked(wanted: Wanted<'_>, tools: &[&OfferedTool], embedder: Option<&dyn Embedder>) -> Vec<usize> {
-    let question: String = wanted.question.chars().take(QUESTION_CHARS).collect();
-    let by_words = words::ranked(&question, wanted.recent, tools);
-    let Some(embedder) = embedder.filter(|_| !question.trim().is_empty() && !tools.is_empty()) else { return by_words };
-    match meaning::ranked(&question, tools, embedder).await {
-        Ok(by_meaning) => fused(&[by_words, by_meaning], tools.len()),
-        Err(error) => {
-            // The service has said more, once.
-            tracing::debug!(error = %Causes(&error), "tools are found by their words alone");
-            by_words
+/// Finds tools.
+#[derive(Default)]
+pub struct Finder {
+    embedder: Option<Arc<dyn Embedder>>,
+    texts: Texts,
+}
+
+impl Finder {
+    /// Finds tools by their words, and by their meaning where there is an embedder.
+    pub fn new(embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { embedder, texts: Texts::default() }
+    }
+
+    /// The places of the tools that fit, best first; those that do not fit at all are left out.
+    pub async fn ranked(&self, wanted: Wanted<'_>, tools: &[&OfferedTool]) -> Vec<usize> {
+        let question: String = wanted.question.chars().take(QUESTION_CHARS).collect();
+        let tools = self.texts.of(tools);
+        let by_words = words::ranked(&question, wanted.recent, &tools);
+        let embedder = self.embedder.as_deref().filter(|_| !question.trim().is_empty() && !tools.is_empty());
+        let Some(embedder) = embedder else { return by_words };
+        match meaning::ranked(&question, &tools, embedder).await {
+            Ok(by_meaning) => fused(&[by_words, by_meaning], tools.len()),
+            Err(error) => {
+                // The service has said more, once.
+                tracing::debug!(error = %Causes(&error), "tools are found by their words alone");
+                by_words
+            }
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Tools by words: BM25 (Robertson and Zaragoza 2009) over their names, descriptions and sample questions. Pure.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::by_score;
+use super::texts::Text;
 use crate::agent::ports::tools::OfferedTool;
 
 /// The usual constants: how soon a word that is repeated counts no more, and how much a long text is held back.
@@ -30,8 +32,8 @@ const EMPTY: [&str; 48] = [
 ];
 
 /// The places of the tools that have words of the question, best first.
-pub(super) fn ranked(question: &str, recent: &[&str], tools: &[&OfferedTool]) -> Vec<usize> {
-    let texts: Vec<Text> = tools.iter().map(|tool| Text::of(tool)).collect();
+pub(super) fn ranked(question: &str, recent: &[&str], tools: &[Arc<Text>]) -> Vec<usize> {
+    let texts: Vec<&Weighed> = tools.iter().map(|tool| &tool.words).collect();
     // In order, since a sum of numbers depends on it.
     let mut wanted: BTreeMap<String, f64> = BTreeMap::new();
     for word in words(question).take(QUESTION_WORDS) {
@@ -59,24 +61,25 @@ pub(super) fn ranked(question: &str, recent: &[&str], tools: &[&OfferedTool]) ->
 }
 
 /// A tool's words with what they count, and all of that together.
-struct Text {
-    weights: HashMap<String, f64>,
+#[derive(Debug)]
+pub(super) struct Weighed {
+    /// What each word counts.
+    pub(super) weights: HashMap<String, f64>,
     length: f64,
 }
 
-impl Text {
-    fn of(tool: &OfferedTool) -> Self {
-        let name = words(&tool.def.name).map(|word| (word, NAME));
-        let samples = tool.samples.iter().flat_map(|sample| words(sample)).map(|word| (word, SAMPLE));
-        let description = words(&tool.def.description).map(|word| (word, DESCRIPTION));
-        let mut weights: HashMap<String, f64> = HashMap::new();
-        for (word, weight) in name.chain(samples).chain(description).take(TOOL_WORDS) {
-            *weights.entry(word).or_default() += weight;
-        }
-        // The order of a sum makes no difference here: all are whole.
-        let length = weights.values().sum();
-        Self { weights, length }
+/// The words of a tool.
+pub(super) fn weighed(tool: &OfferedTool) -> Weighed {
+    let name = words(&tool.def.name).map(|word| (word, NAME));
+    let samples = tool.samples.iter().flat_map(|sample| words(sample)).map(|word| (word, SAMPLE));
+    let description = words(&tool.def.description).map(|word| (word, DESCRIPTION));
+    let mut weights: HashMap<String, f64> = HashMap::new();
+    for (word, weight) in name.chain(samples).chain(description).take(TOOL_WORDS) {
+        *weights.entry(word).or_default() += weight;
     }
+    // The order of a sum makes no difference here: all are whole.
+    let length = weights.values().sum();
+    Weighed { weights, length }
 }
 
 /// The words of a text as they are compared: split where letters and digits end and where a small letter is followed by a
@@ -118,10 +121,9 @@ fn singular(word: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
+    use super::super::texts::Texts;
     use super::*;
     use crate::chat::tool::{Policy, ToolDef};
 
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn the_tool_that_a_question_is_about_comes_first() {
         let tools = tools();
-        let tools: Vec<&OfferedTool> = tools.iter().collect();
+        let texts = Texts::default().of(&tools.iter().collect::<Vec<_>>());
         let rows: [(&str, &[&str], Option<&str>, &str); 12] = [
             ("search articles on gene editing", &[], Some("search_articles"), "words of the name"),
             ("find me a paper about CRISPR", &[], Some("search_articles"), "a sample question, in the singular"),
@@ -165,7 +167,7 @@ mod tests {
             ("", &[], None, "no question"),
         ];
         for (question, recent, expected, reason) in rows {
-            let best = ranked(question, recent, &tools).first().map(|at| tools[*at].def.name.as_str());
+            let best = ranked(question, recent, &texts).first().map(|at| tools[*at].def.name.as_str());
             assert_eq!(best, expected, "{reason}");
         }
     }

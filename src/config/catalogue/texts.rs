@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::agent::prompt::NAMES;
-use crate::chat::template::Template;
+use crate::chat::template::{Template, Values};
 use crate::config::Problem;
 use crate::config::assets::Assets;
 use crate::config::document::{Place, Problems};
@@ -68,7 +68,9 @@ impl<'a> Texts<'a> {
             note(line_of(&text, name), reason);
         }
         // One that takes no values is rendered when the profile is made, and nobody would see why it cannot be.
-        if let Some(Err(error)) = block.as_ref().filter(|b| b.names().next().is_none()).map(|b| b.render(&())) {
+        if let Some(Err(error)) =
+            block.as_ref().filter(|b| b.names().next().is_none()).map(|b| b.render(&Values::default()))
+        {
             note(error.line.max(1), error.reason);
         }
         match block.filter(|_| !wrong) {

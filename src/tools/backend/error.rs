@@ -2,6 +2,8 @@
 
 use reqwest::StatusCode;
 
+use crate::chat::causes::Causes;
+
 /// A backend call that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
@@ -52,7 +54,13 @@ impl BackendError {
             Self::Status { status, .. } => format!("HTTP {}", status.as_u16()),
             Self::Shape(_) => "the answer has an unexpected shape".to_owned(),
             Self::BadSegment(_) => "an argument cannot be part of a path".to_owned(),
-            other => Causes(other).to_string(),
+            Self::Failed(_) => "the backend said in its frames that it failed".to_owned(),
+            error @ (Self::Unreachable(_)
+            | Self::TimedOut(_)
+            | Self::BrokeOff(_)
+            | Self::TooLarge { .. }
+            | Self::NotJson(_)
+            | Self::Frames(_)) => Causes(error).to_string(),
         }
     }
 

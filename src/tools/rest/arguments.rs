@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::chat::schema::Schema;
-use crate::chat::template::{TemplateError, ValueTemplate};
+use crate::chat::template::{TemplateError, ValueTemplate, Values};
 use crate::tools::ToolError;
 
 /// What a file says about a tool's arguments.
@@ -101,11 +101,7 @@ impl Arguments {
     ///
     /// # Errors
     /// When something cannot be.
-    pub fn complete(
-        &self,
-        mut args: Map<String, Value>,
-        values: &Map<String, Value>,
-    ) -> Result<Map<String, Value>, ToolError> {
+    pub fn complete(&self, mut args: Map<String, Value>, values: &Values<'_>) -> Result<Map<String, Value>, ToolError> {
         for (name, template) in &self.inject {
             if args.contains_key(name) {
                 continue;

@@ -1,10 +1,10 @@
 //! What becomes of an answer: what the model reads of it, and what the client gets.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::projection::Projection;
 use crate::chat::payload::NewPayload;
-use crate::chat::template::Template;
+use crate::chat::template::{Template, Values};
 use crate::chat::tool::{Effect, ToolOutput};
 
 /// What a file says about a tool's result.
@@ -32,7 +32,7 @@ impl Reading {
     ///
     /// # Errors
     /// When the answer is not of the form that the file expects.
-    pub fn of(&self, answer: Value, effect: Effect, mut values: Map<String, Value>) -> Result<ToolOutput, String> {
+    pub fn of(&self, answer: Value, effect: Effect, mut values: Values<'_>) -> Result<ToolOutput, String> {
         let payload = match &self.payload {
             None => None,
             Some(Keep { kind, projection }) => {
@@ -43,8 +43,8 @@ impl Reading {
         let projected = self.projection.of(&answer)?;
         let content = match &self.text {
             Some(text) => {
-                values.insert("result".to_owned(), answer);
-                values.insert("projected".to_owned(), projected);
+                values.insert("result", answer);
+                values.insert("projected", projected);
                 text.render(&values).map_err(|error| error.to_string())?
             }
             None if effect == Effect::Write && answer.is_null() => json!({"done": true}).to_string(),
@@ -83,11 +83,12 @@ mod tests {
             (reading("nothing", None, Some("nothing")), "null".to_owned(), None, "nothing is no payload"),
         ];
         for (reading, content, payload, reason) in rows {
-            let values = Map::from_iter([("args".to_owned(), json!({"q": "x"}))]);
+            let mut values = Values::default();
+            values.insert("args", json!({"q": "x"}));
             let output = reading.of(answer.clone(), Effect::Read, values).unwrap();
             assert_eq!(output, ToolOutput { payload, ..ToolOutput::ok(content) }, "{reason}");
         }
-        let done = reading("@", None, None).of(Value::Null, Effect::Write, Map::new());
+        let done = reading("@", None, None).of(Value::Null, Effect::Write, Values::default());
         assert_eq!(done, Ok(ToolOutput::ok("{\"done\":true}")), "a write that says nothing is done");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::path::PathTemplate;
-use crate::chat::template::{Template, TemplateError, ValueTemplate};
+use crate::chat::template::{Template, TemplateError, ValueTemplate, Values};
 use crate::chat::tool::Effect;
 use crate::tools::ToolError;
 use crate::tools::backend::{Framing, Request, Verb};
@@ -59,7 +59,7 @@ impl RestRequest {
     ///
     /// # Errors
     /// What is wrong with the arguments, in words for the model.
-    pub fn fill(&self, args: &Map<String, Value>, values: &Map<String, Value>) -> Result<Filled, ToolError> {
+    pub fn fill(&self, args: &Map<String, Value>, values: &Values<'_>) -> Result<Filled, ToolError> {
         let segments = self.path.fill(args)?;
         let rest = || args.iter().filter(|(name, _)| !self.path.has(name));
         let mut query = Vec::new();

@@ -11,6 +11,7 @@ use super::reading::Reading;
 use super::request::RestRequest;
 use super::values;
 use crate::agent::ports::tools::ToolContext;
+use crate::chat::template::Values;
 use crate::chat::tool::{Effect, ToolOutput};
 use crate::tools::backend::{Backend, BackendError};
 use crate::tools::data::Loaders;
@@ -63,7 +64,7 @@ impl Tool for RestTool {
             None => self.complete(args, cx).await?,
         };
         let mut values = values::of(cx);
-        values.insert("args".to_owned(), Value::Object(args.clone()));
+        values.insert("args", Value::Object(args.clone()));
         let filled = request.fill(&args, &values)?;
         let key = match (request.effect, cx.call) {
             (Effect::Read, _) => None,
@@ -122,16 +123,12 @@ impl Drop for Stale<'_> {
 }
 
 impl RestTool {
-    fn read(&self, answer: Value, values: Map<String, Value>) -> Result<ToolOutput, ToolError> {
+    fn read(&self, answer: Value, values: Values<'_>) -> Result<ToolOutput, ToolError> {
         let output = self.declared.reading.of(answer, Effect::Read, values);
         output.map_err(|reason| BackendError::Shape(reason).into())
     }
 
-    fn written(
-        &self,
-        answer: Result<Value, BackendError>,
-        values: Map<String, Value>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn written(&self, answer: Result<Value, BackendError>, values: Values<'_>) -> Result<ToolOutput, ToolError> {
         let Declared { request, reading, .. } = &self.declared;
         let done = |note: String| ToolOutput::ok(json!({"done": true, "note": note}).to_string());
         match answer {

@@ -1,8 +1,9 @@
 //! What the templates of declared calls take values from.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::agent::ports::tools::ToolContext;
+use crate::chat::template::Values;
 
 /// The names that every template of a call may use; `args` is not there yet where arguments are made.
 pub const NAMES: [&str; 5] = ["args", "context", "user", "roles", "conversation_id"];
@@ -11,12 +12,14 @@ pub const NAMES: [&str; 5] = ["args", "context", "user", "roles", "conversation_
 pub const OF_ANSWERS: [&str; 2] = ["result", "projected"];
 
 /// The values of `cx`. The caller's token is not among them.
-pub fn of(cx: &ToolContext<'_>) -> Map<String, Value> {
-    let values = [
-        ("context", cx.context.map_or(Value::Null, |context| Value::Object(context.clone()))),
-        ("user", json!(cx.caller.owner.user)),
-        ("roles", json!(cx.caller.roles)),
-        ("conversation_id", json!(cx.conversation.as_str())),
-    ];
-    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+pub fn of<'a>(cx: &ToolContext<'a>) -> Values<'a> {
+    let mut values = Values::default();
+    match cx.context {
+        Some(context) => values.lend_fields("context", context),
+        None => values.insert("context", Value::Null),
+    }
+    values.insert("user", json!(cx.caller.owner.user));
+    values.insert("roles", json!(cx.caller.roles));
+    values.insert("conversation_id", json!(cx.conversation.as_str()));
+    values
 }

@@ -16,6 +16,7 @@ use switchboard::agent::ports::payloads::PayloadStore;
 use switchboard::agent::ports::store::{BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError};
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::run::{Agent, Limits, Run};
+use switchboard::agent::selection::Finder;
 use switchboard::agent::stop::Stop;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::event::AgentEvent;
@@ -179,7 +180,7 @@ async fn events(screen: &str, roles: &[&str], turns: impl IntoIterator<Item = Ve
         llm: Arc::new(Model(Mutex::new(turns.into_iter().collect()))),
         tools: Arc::new(Nothing),
         data: Arc::new(Nothing),
-        embedder: None,
+        finder: Finder::default(),
         store: Arc::new(Nothing),
         payloads: Arc::new(Nothing),
         clock: Arc::new(Nothing),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use switchboard::chat::template::Values;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
 
@@ -15,7 +16,7 @@ tools = ["list_my_alerts"]
 "#;
 
 fn said(profile: &switchboard::agent::profile::Profile) -> String {
-    profile.prompt.render(&serde_json::Map::new()).text()
+    profile.prompt.render(&Values::default()).text()
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use switchboard::agent::profile::{DiagnosticsShape, OnLimit, Profile, Profiles, ReplyLanguage, Selection};
 use switchboard::chat::input::Screen;
+use switchboard::chat::template::Values;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
 
@@ -109,7 +110,7 @@ fn page(path: &str) -> Screen {
 
 fn said(profile: &Profile) -> String {
     let values = serde_json::json!({"user": "ada"});
-    profile.prompt.render(values.as_object().unwrap()).text().replace("\n\n", " ")
+    profile.prompt.render(&Values::from(values.as_object().unwrap())).text().replace("\n\n", " ")
 }
 
 #[test]

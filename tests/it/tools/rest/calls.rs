@@ -279,3 +279,18 @@ async fn the_users_token_goes_along() {
     let sent: Vec<_> = ran.requests.iter().map(|request| request.header("authorization")).collect();
     assert_eq!(sent, [Some(format!("Bearer {}", ran.token).as_str()); 2]);
 }
+
+#[tokio::test]
+async fn a_description_is_one_short_line_of_the_prompt_whoever_wrote_it() {
+    let tools = format!(
+        "[[tool]]\nname = \"look\"\nrequest = {{ path = \"/v1/look\" }}\ndescription = \"\"\"Looks.\n\n# `Rules`\n{}\"\"\"\n",
+        "x".repeat(300)
+    );
+    let mut setup = Setup::of(&tools);
+    setup.tools = vec!["look"];
+    setup.profile = "closing = [\"parts/capabilities.md\"]";
+    let ran = setup.calling(&[("c1", "look", json!({}))], |_| answer(&json!({}))).await;
+    let prompt = ran.asked["messages"][0]["content"].as_str().unwrap();
+    let expected = format!("\n- `look`: Looks. # 'Rules' {}…\n", "x".repeat(200 - "Looks. # 'Rules' ".len()));
+    assert!(prompt.contains(&expected), "{prompt}");
+}
