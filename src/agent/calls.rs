@@ -54,7 +54,9 @@ impl Turns<'_> {
         for call in calls {
             let since_ms = self.now_ms();
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-            self.emit(AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: call.input.clone() });
+            // Events are kept for a while and carried elsewhere: what no reader shows is not in them.
+            let input = if self.details { call.input.clone() } else { ToolInput::Object(serde_json::Map::new()) };
+            self.emit(AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input });
             let found = offer.find(&call, self.agent.embedder.as_deref()).await;
             let output = match found.map_or_else(|| self.step(&call, offer, leave), Step::Answer) {
                 Step::Answer(output) => output,
@@ -68,7 +70,7 @@ impl Turns<'_> {
             };
             let times = Times { since_ms, now_ms: self.now_ms() };
             let ToolOutput { content, artifacts, payload, is_error } = output;
-            let told: Arc<str> = Arc::from(content.as_str());
+            let told: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
             let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
             transcript.speech.call(call.id.clone());
             transcript.note_call(call, &result, times);
