@@ -93,7 +93,9 @@ impl Turns<'_> {
 
     fn emit_ready(&self, call: &ToolCall) {
         let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-        self.emit(AgentEvent::ToolCallReady { id, name, input: call.input.clone() });
+        // Events are kept for a while and carried elsewhere: what no reader shows is not in them.
+        let input = if self.details { call.input.clone() } else { ToolInput::Object(Map::new()) };
+        self.emit(AgentEvent::ToolCallReady { id, name, input });
     }
 
     /// Notes and tells what came of a call.
@@ -101,7 +103,7 @@ impl Turns<'_> {
         let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
         let times = Times { since_ms, now_ms: self.now_ms() };
         let ToolOutput { content, artifacts, payload, is_error } = output;
-        let told: Arc<str> = Arc::from(content.as_str());
+        let told: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
         let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
         transcript.speech.call(call.id.clone());
         transcript.note_call(call, &result, times);

@@ -91,6 +91,8 @@ pub struct Run {
     pub profile: Arc<Profile>,
     /// Which model, and how it is asked.
     pub model: ModelChoice,
+    /// Whether events tell what tools are called with and what they say; see [`crate::chat::input::Manner`].
+    pub details: bool,
     /// History, message and screen state, as the store gave them.
     pub start: RunStart,
 }
@@ -140,6 +142,7 @@ impl Agent {
                 // A time that no clock reaches is no limit.
                 deadline: Some(wall).filter(|wall| !wall.is_zero()).and_then(|wall| Instant::now().checked_add(wall)),
                 cx,
+                details: run.details,
                 events,
             };
             let mut transcript = Transcript::new(run.id, start, &run.profile);
@@ -260,6 +263,7 @@ pub(super) struct Turns<'a> {
     pub(super) model: &'a ModelChoice,
     pub(super) deadline: Option<Instant>,
     pub(super) cx: ToolContext<'a>,
+    pub(super) details: bool,
     events: &'a dyn EventSink,
 }
 

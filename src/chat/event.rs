@@ -43,7 +43,7 @@ pub enum AgentEvent {
         id: String,
         /// The tool.
         name: String,
-        /// Its arguments; dialects decide whether clients may see them.
+        /// Its arguments; none where no reader is shown them.
         input: ToolInput,
     },
     /// A tool tells how far it has come.
@@ -63,7 +63,7 @@ pub enum AgentEvent {
         name: String,
         /// Whether the model got an error.
         is_error: bool,
-        /// What the model reads; dialects decide whether clients may see it.
+        /// What the model reads; empty where no reader is shown it.
         result: Arc<str>,
     },
     /// Something for the client's screen; follows its call's result.

@@ -77,6 +77,8 @@ pub struct Manner {
     pub background: Option<bool>,
     /// What happens when the conversation has a run already; the configuration says where the request does not.
     pub on_busy: Option<OnBusy>,
+    /// Whether its reader is shown what tools are called with and what they say.
+    pub details: bool,
 }
 
 /// What happens to a request whose conversation has a run already.

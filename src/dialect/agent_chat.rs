@@ -137,7 +137,7 @@ impl AgentChat {
             let reason = format!("must be one of: {}", OnBusy::ALL.map(OnBusy::name).join(", "));
             errors.push(FieldError { field: "on_busy", reason });
         }
-        Ok(Manner { context, model, background, on_busy: policy })
+        Ok(Manner { context, model, background, on_busy: policy, details: false })
     }
 }
 

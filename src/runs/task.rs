@@ -109,6 +109,7 @@ impl Task {
             conversation: asked.conversation.clone(),
             profile: asked.profile.clone(),
             model: asked.model.clone(),
+            details: asked.manner.details,
             start,
         };
         agent.drive(run, &*live, &live.stop).await;

@@ -146,7 +146,7 @@ pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Asked, Refused>
     }
     let what = what(message, interaction, action)?;
     let screen = screen(&context);
-    let manner = Manner { context: Some(context), ..Manner::default() };
+    let manner = Manner { context: Some(context), details: true, ..Manner::default() };
     Ok(Asked { what, screen, number, manner })
 }
 

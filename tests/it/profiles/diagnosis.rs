@@ -166,6 +166,16 @@ fn calls(name: &str, input: &Value) -> Vec<StreamEvent> {
 
 /// The events of a run on `screen` whose model plays `turns`.
 async fn events(screen: &str, roles: &[&str], turns: impl IntoIterator<Item = Vec<StreamEvent>>) -> Vec<AgentEvent> {
+    told(true, screen, roles, turns).await
+}
+
+/// The same; `details` says whether their reader is shown what tools are called with.
+async fn told(
+    details: bool,
+    screen: &str,
+    roles: &[&str],
+    turns: impl IntoIterator<Item = Vec<StreamEvent>>,
+) -> Vec<AgentEvent> {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in FILES {
         let path = dir.path().join(path);
@@ -202,6 +212,7 @@ async fn events(screen: &str, roles: &[&str], turns: impl IntoIterator<Item = Ve
         conversation: ConversationId::parse("c").unwrap(),
         model: profile.models.choice.clone(),
         profile,
+        details,
         start: RunStart {
             summary: None,
             history,
@@ -292,6 +303,27 @@ async fn only_who_may_see_it_does_and_the_basic_shape_has_no_turns() {
     assert_eq!(keys, expected);
     assert_eq!(found["raw_text"], "QUERY: {\"q\": 1}Two.");
     assert_eq!((&found["shape"], &found["outcome"]), (&json!("basic"), &json!("complete")));
+}
+
+#[tokio::test]
+async fn events_have_what_tools_are_called_with_and_say_where_a_reader_is_shown_it() {
+    let answer = json!({"rules": 2, "sent": TOKEN}).to_string();
+    let rows = [(true, json!({"page": 1}), &*answer), (false, json!({}), "")];
+    for (details, input, result) in rows {
+        let turns = [calls("list_workflow_rules", &json!({"page": 1})), says("Two.")];
+        let events = told(details, "reports/short", &[], turns).await;
+        let of_call: Vec<_> = events
+            .into_iter()
+            .filter(|event| matches!(event, AgentEvent::ToolCallReady { .. } | AgentEvent::ToolCallFinished { .. }))
+            .collect();
+        let (id, name) = ("t1".to_owned(), "list_workflow_rules".to_owned());
+        let Value::Object(input) = input else { unreachable!() };
+        let expected = [
+            AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: ToolInput::Object(input) },
+            AgentEvent::ToolCallFinished { id, name, is_error: false, result: result.into() },
+        ];
+        assert_eq!(of_call, expected, "details: {details}");
+    }
 }
 
 #[tokio::test]
