@@ -17,6 +17,7 @@ struct Diagnosed {
     system_prompt: Value,
     messages: Vec<Value>,
     context: Value,
+    question: String,
     raw_text: String,
     notes: Vec<Value>,
     turns: Vec<Turn>,
@@ -101,7 +102,9 @@ fn trace(of: Diagnosed, run: &str, final_response: Value) -> Value {
     let duration: u64 = of.turns.iter().map(|turn| turn.duration_ms + in_tools(turn)).sum();
     let final_text = of.turns.last().map(|turn| turn.text.clone()).unwrap_or_default();
     // Of each call the page shows what was new for the model: all of it again would grow with the square of the calls.
-    let mut new_for_model = of.messages.clone();
+    let mut first = of.messages;
+    first.push(json!({"role": "user", "content": of.question}));
+    let mut new_for_model = first.clone();
     let mut iterations = Vec::new();
     for (at, turn) in of.turns.into_iter().enumerate() {
         let usage =
@@ -112,7 +115,7 @@ fn trace(of: Diagnosed, run: &str, final_response: Value) -> Value {
             "iteration": at + 1,
             "messages_to_model": std::mem::replace(&mut new_for_model, after),
             "response_content": content(&turn),
-            "stop_reason": turn.finish,
+            "stop_reason": if turn.tool_calls.is_empty() { turn.finish } else { json!("tool_use") },
             "usage": usage,
             "api_call_ms": turn.duration_ms,
             "tool_calls": turn.tool_calls.into_iter().map(call).collect::<Vec<_>>(),
@@ -131,7 +134,7 @@ fn trace(of: Diagnosed, run: &str, final_response: Value) -> Value {
         "system_prompt": of.system_prompt,
         "tools": tools.collect::<Vec<_>>(),
         "context": of.context,
-        "initial_messages": of.messages,
+        "initial_messages": first,
         "total_iterations": iterations.len(),
         "iterations": iterations,
         "final_text": final_text,
@@ -193,7 +196,7 @@ mod tests {
             "shape": shape, "model": "openai:m", "max_tokens": 100, "max_turns": 5, "temperature": 0.0,
             "tools": [{"name": "t", "description": "T.", "input_schema": {"type": "object"}}],
             "system_prompt": "S", "messages": [{"role": "user", "content": "earlier"}], "context": {"a": 1},
-            "raw_text": "R", "notes": [],
+            "question": "now", "raw_text": "R", "notes": [],
             "turns": [
                 {"turn": 0, "text": "", "finish": "stop", "usage": {"input_tokens": 10, "output_tokens": 5},
                  "duration_ms": 7, "tool_calls": [
@@ -226,11 +229,13 @@ mod tests {
         let expected = json!({
             "trace_id": "r", "model": "openai:m", "max_tokens": 100, "max_iterations": 5, "temperature": 0.0,
             "system_prompt": "S", "tools": [{"name": "t", "description": "T.", "input_schema": {"type": "object"}}],
-            "context": {"a": 1}, "initial_messages": [{"role": "user", "content": "earlier"}], "total_iterations": 2,
+            "context": {"a": 1}, "total_iterations": 2,
+            "initial_messages": [{"role": "user", "content": "earlier"}, {"role": "user", "content": "now"}],
             "iterations": [
-                {"iteration": 1, "messages_to_model": [{"role": "user", "content": "earlier"}],
+                {"iteration": 1,
+                 "messages_to_model": [{"role": "user", "content": "earlier"}, {"role": "user", "content": "now"}],
                  "response_content": [{"type": "tool_use", "id": "c", "name": "t", "input": {}}],
-                 "stop_reason": "stop", "usage": {"input_tokens": 10, "output_tokens": 5}, "api_call_ms": 7,
+                 "stop_reason": "tool_use", "usage": {"input_tokens": 10, "output_tokens": 5}, "api_call_ms": 7,
                  "tool_calls": [call]},
                 {"iteration": 2,
                  "messages_to_model": [{"role": "assistant", "content": ""}, {"role": "user", "content": "x"}],

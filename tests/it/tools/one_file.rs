@@ -16,8 +16,8 @@ async fn payload(app: &TestApp, message: &str, page: &str) -> Value {
     let body = json!({"message": message, "context": {"current_page": page}, "interaction_type": "text_input"});
     let request = app.http.post(app.url("/api/chat/stream")).bearer_auth(&app.token).json(&body);
     let text = request.send().await.unwrap().text().await.unwrap();
-    let frames = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    let last: Value = serde_json::from_str(frames.last().unwrap()).unwrap();
+    let mut frames = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let last: Value = serde_json::from_str(frames.next_back().unwrap()).unwrap();
     assert_eq!(last["type"], "complete", "{text}");
     last["payload"].clone()
 }
