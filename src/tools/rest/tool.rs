@@ -29,7 +29,7 @@ pub struct Declared {
     pub request: RestRequest,
     /// What becomes of the answer.
     pub reading: Reading,
-    /// Tags of loaded data that a success makes stale.
+    /// Tags of loaded data that a call makes stale.
     pub invalidates: Vec<String>,
 }
 

@@ -130,10 +130,10 @@ async fn a_write_makes_what_it_changes_stale() {
     let (s, _backend) = setup.start(turns, backend).await;
     s.app.chat(&about(&json!(7), "c1")).await;
     s.app.chat(&about(&json!(7), "c1")).await;
-    assert!(prompt(&s).contains("Report 1"), "a write that was refused changes nothing");
+    assert!(prompt(&s).contains("Report 2"), "a write makes it stale when it is sent, whatever comes of it");
     s.app.chat(&about(&json!(7), "c1")).await;
     s.app.chat(&about(&json!(7), "c1")).await;
-    assert!(prompt(&s).contains("Report 2"), "one that was made does");
+    assert!(prompt(&s).contains("Report 3"), "one that was made does too");
 }
 
 #[tokio::test]
