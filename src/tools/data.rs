@@ -147,7 +147,9 @@ impl Loaders {
         if loader.ttl.is_zero() {
             return self.fetch(loader, &filled, cx.caller).await.map(|kept| Some(kept.value.clone()));
         }
-        let place = format!("{} {} {}", loader.name, self.generation(&loader.tags), filled.identity());
+        // Another token of the same user may be allowed less.
+        let roles = cx.caller.roles.join(",");
+        let place = format!("{} {roles:?} {} {}", loader.name, self.generation(&loader.tags), filled.identity());
         let key = (cx.caller.owner.clone(), place);
         let kept = self.kept.try_get_with(key, self.fetch(loader, &filled, cx.caller)).await?;
         Ok(Some(kept.value.clone()))
