@@ -44,7 +44,8 @@ request = {path = "/v1/export", effect = "write"}
 
 /// The example of the documentation.
 fn example() -> &'static str {
-    EXTENDING.split_once("```toml\n").unwrap().1.split_once("```").unwrap().0
+    let (_, section) = EXTENDING.split_once("## A tool without Rust: one REST call").unwrap();
+    section.split_once("```toml\n").unwrap().1.split_once("```").unwrap().0
 }
 
 /// Makes `calls` (id, tool, arguments) in one turn.
