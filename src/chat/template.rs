@@ -29,6 +29,8 @@ const RESULT: &str = "result__";
 pub struct Template {
     environment: Arc<Environment<'static>>,
     names: BTreeSet<String>,
+    /// The names with the fields that are taken of them, as far as the text tells: `args.query`.
+    paths: BTreeSet<String>,
 }
 
 /// A JSON value with places for values: text that is one whole `{{ expression }}` becomes its value, of whatever type;
@@ -157,7 +159,14 @@ impl Template {
         let names = environment.get_template(NAME)?.undeclared_variables(false);
         let globals: BTreeSet<String> = environment.globals().map(|(name, _)| name.to_owned()).collect();
         let names = names.into_iter().filter(|name| !globals.contains(name)).collect();
-        Ok(Self { environment: Arc::new(environment), names })
+        let paths = environment.get_template(NAME)?.undeclared_variables(true).into_iter().collect();
+        Ok(Self { environment: Arc::new(environment), names, paths })
+    }
+
+    /// The fields of `name` that it takes, as far as its text tells.
+    pub fn fields<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let field = move |path: &'a String| path.strip_prefix(name)?.strip_prefix('.')?.split('.').next();
+        self.paths.iter().filter_map(field)
     }
 
     /// The names that it takes values from.
@@ -205,6 +214,16 @@ impl ValueTemplate {
                 let field = |(name, value): (&String, &Value)| Self::parse(value).map(|value| (name.clone(), value));
                 Ok(Self::Object(fields.iter().map(field).collect::<Result<_, _>>()?))
             }
+        }
+    }
+
+    /// The fields of `name` that it takes, as far as its texts tell.
+    pub fn fields<'a>(&'a self, name: &'a str) -> BTreeSet<&'a str> {
+        match self {
+            Self::Fixed(_) => BTreeSet::new(),
+            Self::Text(template) | Self::Expression(template) => template.fields(name).collect(),
+            Self::List(items) => items.iter().flat_map(|item| item.fields(name)).collect(),
+            Self::Object(fields) => fields.iter().flat_map(|(_, value)| value.fields(name)).collect(),
         }
     }
 
@@ -340,6 +359,7 @@ mod tests {
             json!({"n": "{{ args.n }}", "t": "n={{ args.n }}", "l": ["{{ args.l }}", true], "x": "{{ args.x }}"});
         let template = ValueTemplate::parse(&template).unwrap();
         assert_eq!(template.names().into_iter().collect::<Vec<_>>(), ["args"]);
+        assert_eq!(template.fields("args").into_iter().collect::<Vec<_>>(), ["l", "n", "x"]);
         let mut values = Values::default();
         values.insert("args", json!({"n": 7, "l": [1.5, null]}));
         let filled = template.fill(&values).unwrap();

@@ -109,6 +109,13 @@ impl<'a> Extras<'a> {
                 path.wrong(format_args!("{{{argument}}} is not among the properties of input_schema, nor injected"));
             }
         }
+        let others = input_schema.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
+        for argument in request.arguments().into_iter().filter(|argument| !others && !has(argument)) {
+            if let Some(path) = path {
+                let reason = "is taken by a template, and is not among the properties of input_schema, nor injected";
+                path.wrong(format_args!("stands beside args.{argument}, which {reason}"));
+            }
+        }
         for (place, lookup) in &self.lookups {
             for argument in lookup.path.names().chain([lookup.argument.as_str()]) {
                 if !has(argument) {

@@ -55,6 +55,17 @@ pub struct Filled {
 }
 
 impl RestRequest {
+    /// The arguments that its templates take by name.
+    pub fn arguments(&self) -> std::collections::BTreeSet<&str> {
+        let query = self.query.iter().flatten().flat_map(|(_, value)| value.fields("args"));
+        let headers = self.headers.iter().flat_map(|(_, template)| template.fields("args"));
+        let body = match &self.body {
+            Body::Nothing | Body::Arguments => None,
+            Body::Made(template) => Some(template.fields("args")),
+        };
+        query.chain(headers).chain(body.into_iter().flatten()).collect()
+    }
+
     /// The call for these arguments; `values` are those of the templates, the arguments among them.
     ///
     /// # Errors

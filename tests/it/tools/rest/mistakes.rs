@@ -174,3 +174,20 @@ description = "No."
     ];
     assert_eq!(problems(&swagger).await, expected);
 }
+
+#[tokio::test]
+async fn a_template_takes_only_arguments_that_there_are() {
+    let file = |schema: &str| {
+        format!(
+            "[[tool]]\nname = \"more\"\ndescription = \"More.\"\ninput_schema = {schema}\n[tool.request]\npath = \"/v1/more\"\n\
+             query = {{ q = \"{{{{ args.q }}}}\", r = \"{{{{ args.nothere or args.given }}}}\" }}\n\
+             [tool.inject]\ngiven = \"{{{{ context.given }}}}\"\n"
+        )
+    };
+    let narrow = file(r#"{ type = "object", properties = { q = { type = "string" } } }"#);
+    let expected = "tools/more.toml:6: tool[0].request.path stands beside args.nothere, which is taken by a template, and is \
+                    not among the properties of input_schema, nor injected";
+    assert_eq!(problems(&[("tools/more.toml", &narrow)]).await, [expected]);
+    let wide = file(r#"{ type = "object", properties = { q = { type = "string" } }, additionalProperties = true }"#);
+    assert_eq!(problems(&[("tools/more.toml", &wide)]).await, [""; 0]);
+}
