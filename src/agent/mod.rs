@@ -14,6 +14,7 @@ mod ask;
 mod calls;
 pub mod consent;
 mod diagnosis;
+mod ending;
 pub mod language;
 pub mod markers;
 pub mod menu;

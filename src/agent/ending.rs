@@ -1,0 +1,167 @@
+//! How a run ends: the open turn is settled, the end is recorded with what was said, and then it is told.
+//!
+//! **Invariant:** a run tells exactly one terminal event, its last; and what waits for a person is shown only once it is
+//! there to be decided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::ports::events::EventSink;
+use super::ports::store::{RunEnd, StoreError};
+use super::run::{Agent, Ended, store_failure};
+use super::state::Transcript;
+use super::stop::StopReason;
+use crate::chat::causes::Causes;
+use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::ids::RunId;
+use crate::chat::run::RunState;
+
+/// A try to record how a run ended that takes longer has failed: its client waits for the end meanwhile.
+const RECORD_LIMIT: Duration = Duration::from_secs(5);
+
+/// The pauses between further tries, while the store does not answer, after the client has been told. When they are
+/// over, the run's lease ends it.
+const RECORD_AGAIN: [Duration; 3] = [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
+
+impl Agent {
+    /// Settles the open turn, records the end and tells it. A store that fails turns a success into a failure; it is
+    /// asked again after the client has been told.
+    pub(super) async fn end(
+        &self,
+        run: RunId,
+        transcript: &mut Transcript,
+        ended: Result<(), Ended>,
+        events: &dyn EventSink,
+        started: std::time::Instant,
+    ) {
+        let usage = transcript.usage;
+        let (state, mut event) = match ended {
+            Ok(()) if !transcript.approvals.is_empty() => {
+                (RunState::AwaitingApproval, AgentEvent::AwaitingApproval { usage })
+            }
+            Ok(()) => (RunState::Completed, AgentEvent::Finished { usage }),
+            Err(Ended::Failed(failure)) => (RunState::Failed, AgentEvent::Failed(failure)),
+            Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
+            Err(Ended::Stopped(StopReason::Interrupted)) => (RunState::Interrupted, AgentEvent::Interrupted),
+        };
+        if state != RunState::AwaitingApproval {
+            // Nobody can decide what nobody is asked.
+            transcript.withdraw();
+        }
+        transcript.settle(code_of(&event), self.clock.now_ms());
+        if let Some(suggestions) = transcript.speech.suggestions() {
+            events.emit(AgentEvent::Suggested(suggestions));
+        }
+        if let Some(diagnosis) = transcript.diagnosis.take() {
+            let diagnosis = Arc::new(diagnosis.end(transcript, code_of(&event)));
+            transcript.speech.answer_mut().diagnostics = Some((*diagnosis).clone());
+            events.emit(AgentEvent::Diagnosed(diagnosis));
+        }
+        let mut error = failure_of(&event).cloned();
+        transcript.note_end(self.clock.now_ms(), state, error.as_ref());
+        // What waits is shown when it is there to be decided.
+        let last_event_id = events.next_id() + transcript.approvals.len() as u64;
+        let mut recorded = self.record(run, transcript, state, error.as_ref(), last_event_id).await;
+        if matches!(recorded, Err(StoreError::Unavailable(_))) {
+            // It may have been kept and only its confirmation lost: the same again finds out.
+            recorded = self.record(run, transcript, state, error.as_ref(), last_event_id).await;
+        }
+        match &recorded {
+            Ok(()) => {}
+            // Somebody else ended it, and has told its readers wherever they can see.
+            Err(StoreError::RunEnded) => {
+                if state != RunState::Cancelled {
+                    tracing::warn!("the run was ended by somebody else");
+                    event = AgentEvent::Interrupted;
+                }
+            }
+            Err(failed @ (StoreError::Unavailable(_) | StoreError::Damaged(_))) => {
+                tracing::error!(error = %Causes(failed), "run outcome not recorded");
+                if matches!(state, RunState::Completed | RunState::AwaitingApproval) {
+                    transcript.withdraw();
+                    let failure = store_failure();
+                    transcript.note_end_instead(self.clock.now_ms(), RunState::Failed, Some(&failure));
+                    error = Some(failure.clone());
+                    event = AgentEvent::Failed(failure);
+                }
+            }
+        }
+        log_end(code_of(&event), transcript, started.elapsed());
+        if recorded.is_ok() {
+            for approval in &transcript.approvals {
+                events.emit(AgentEvent::Artifact(approval.artifact()));
+            }
+        }
+        let state = if error.is_some() { RunState::Failed } else { state };
+        events.emit(event);
+        for pause in RECORD_AGAIN {
+            if !matches!(recorded, Err(StoreError::Unavailable(_))) {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            recorded = self.record(run, transcript, state, error.as_ref(), last_event_id).await;
+        }
+    }
+
+    async fn record(
+        &self,
+        run: RunId,
+        transcript: &Transcript,
+        state: RunState,
+        error: Option<&Failure>,
+        last_event_id: u64,
+    ) -> Result<(), StoreError> {
+        let (answer, approvals) = (transcript.told_otherwise(), transcript.approvals.as_slice());
+        let end = RunEnd { state, error, answer, approvals, last_event_id };
+        let recording = self.store.finish_run(run, transcript.uncommitted(), end);
+        timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
+    }
+}
+
+fn failure_of(event: &AgentEvent) -> Option<&Failure> {
+    match event {
+        AgentEvent::Failed(failure) => Some(failure),
+        AgentEvent::TurnStarted { .. }
+        | AgentEvent::TextDelta { .. }
+        | AgentEvent::ThinkingDelta { .. }
+        | AgentEvent::ToolCallStarted { .. }
+        | AgentEvent::ToolCallReady { .. }
+        | AgentEvent::ToolProgress { .. }
+        | AgentEvent::ToolCallFinished { .. }
+        | AgentEvent::Artifact(_)
+        | AgentEvent::Payload(_)
+        | AgentEvent::RoundEnded
+        | AgentEvent::Suggested(_)
+        | AgentEvent::Diagnosed(_)
+        | AgentEvent::Finished { .. }
+        | AgentEvent::AwaitingApproval { .. }
+        | AgentEvent::Cancelled
+        | AgentEvent::Interrupted => None,
+    }
+}
+
+/// How a run ended, in one word for the log and the trail.
+fn code_of(end: &AgentEvent) -> &str {
+    match (end, failure_of(end)) {
+        (_, Some(failure)) => &failure.code,
+        (AgentEvent::Cancelled, None) => RunState::Cancelled.name(),
+        (AgentEvent::Interrupted, None) => RunState::Interrupted.name(),
+        (AgentEvent::AwaitingApproval { .. }, None) => RunState::AwaitingApproval.name(),
+        (_, None) => RunState::Completed.name(),
+    }
+}
+
+fn log_end(outcome: &str, transcript: &Transcript, elapsed: Duration) {
+    let (usage, origin) = (transcript.usage, transcript.answered_by.as_ref().map(|(origin, _)| origin));
+    tracing::info!(
+        outcome,
+        gen_ai.provider.name = origin.map(|origin| &*origin.provider),
+        gen_ai.request.model = origin.map(|origin| &*origin.model),
+        gen_ai.usage.input_tokens = usage.input_tokens,
+        gen_ai.usage.output_tokens = usage.output_tokens,
+        duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        "run ended"
+    );
+}
