@@ -1,5 +1,5 @@
 //! `openapi/*.toml`: operations of somebody's API as tools, made from its OpenAPI document when the server starts. What an
-//! operation becomes is a call as `tools/*.toml` would say it ([`operation::Imported`]), which [`print`] can write down.
+//! operation becomes is a call as `tools/*.toml` would say it ([`operation::Imported`]), which [`mod@print`] can write down.
 
 pub mod document;
 mod names;
