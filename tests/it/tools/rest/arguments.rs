@@ -16,7 +16,7 @@ properties = { q = { type = "string", maxLength = 20 }, rows = { type = "integer
 [tool.request]
 path = "/v1/projects/{project_id}/articles"
 query = { q = "{{ args.q }}", limit = "{{ args.rows }}", tag = "{{ args.tags }}", by = "{{ user }}", kind = "article" }
-headers = { "X-Chat-Session" = "{{ conversation_id }}", "X-Note" = "{{ args.note }}" }
+headers = { "X-Chat-Session" = "{{ conversation_id }}", "X-Note" = "{{ context.note }}" }
 [tool.inject]
 project_id = "{{ context.project_id }}"
 
