@@ -4,6 +4,7 @@ pub mod app;
 pub mod environment;
 pub mod frames;
 pub mod model;
+pub mod node;
 pub mod postgres;
 pub mod process;
 pub mod redis;

@@ -1,0 +1,53 @@
+//! Programs in Node: the official clients of the front-end protocols, and a browser's driver (`tests/peers/front-ends`).
+//! A script prints what its client has seen as JSON, and the test compares that.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::app::TestApp;
+use super::environment;
+
+/// The longest time of one script, a browser's start included.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/frontends")
+}
+
+/// Whether the pinned clients are there; if not, says so.
+pub fn is_installed() -> bool {
+    let lock = std::fs::read(home().join("package-lock.json")).unwrap();
+    let found = std::fs::read(home().join("node_modules/installed.json"));
+    let is_there = found.is_ok_and(|found| found == lock);
+    if !is_there {
+        environment::skip("the front ends' clients are not installed: tests/peers/front-ends install");
+    }
+    is_there
+}
+
+/// Runs a script of `tests/peers/frontends` against `app` as Ada. It finds the server in `SWITCHBOARD_URL`, the token in
+/// `SWITCHBOARD_TOKEN` and `args` as its arguments. The last line that it prints, as JSON; `None` where the clients are
+/// not installed.
+pub async fn run(script: &str, args: &[&str], app: &TestApp) -> Option<Value> {
+    if !is_installed() {
+        return None;
+    }
+    let running = Command::new("node")
+        .arg(home().join(script))
+        .args(args)
+        .env("SWITCHBOARD_URL", app.url(""))
+        .env("SWITCHBOARD_TOKEN", &app.token)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(PATIENCE, running).await.unwrap_or_else(|_| panic!("{script} takes too long"));
+    let output = output.unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{script} {args:?}: {}\n{out}\n{err}", output.status);
+    let last = out.lines().last().unwrap_or_else(|| panic!("{script} {args:?} printed nothing\n{err}"));
+    Some(serde_json::from_str(last).unwrap_or_else(|error| panic!("{script} {args:?}: {error}: {last}")))
+}
