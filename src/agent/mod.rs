@@ -12,6 +12,7 @@
 
 mod ask;
 mod calls;
+mod client;
 pub mod consent;
 mod diagnosis;
 mod ending;

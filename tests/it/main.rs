@@ -8,6 +8,7 @@ mod approvals;
 mod chat_stream;
 #[cfg(test)]
 mod cli;
+mod clients;
 #[cfg(test)]
 mod conversations;
 #[cfg(test)]

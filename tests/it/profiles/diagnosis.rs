@@ -221,13 +221,16 @@ async fn told(
         model: profile.models.choice.clone(),
         profile,
         details,
+        client_tools: Vec::new(),
         start: RunStart {
             summary: None,
             history,
             message: UserMessage::new("How many?"),
+            answered: None,
             call: None,
             turned_down: None,
             context: json!({"page": "reports"}).as_object().cloned(),
+            begins: false,
         },
     };
     change(&mut run.start);

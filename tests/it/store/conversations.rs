@@ -380,8 +380,14 @@ pub async fn a_run_ends_once(database: &impl Database) {
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "go").await;
     let usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
     let failure = Failure { code: "provider_unavailable".into(), message: "nobody\0 answers".into(), retryable: true };
-    let failed =
-        RunEnd { state: RunState::Failed, error: Some(&failure), answer: None, approvals: &[], last_event_id: 3 };
+    let failed = RunEnd {
+        state: RunState::Failed,
+        error: Some(&failure),
+        answer: None,
+        approvals: &[],
+        left: &[],
+        last_event_id: 3,
+    };
     let commit = Commit { usage, turns: 2, ..said(1, &[]) };
     store.finish_run(run, commit, failed).await.unwrap();
     store.finish_run(run, commit, failed).await.expect("the same end, of a commit that was not heard of");

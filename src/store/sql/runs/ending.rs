@@ -2,7 +2,7 @@
 
 use super::append::{Rows, forget_pieces, insert_happened, insert_rows};
 use super::decided::{give_back, insert_approvals};
-use super::details::keep_answer;
+use super::details::{keep_answer, keep_left};
 use super::seen::note_seen;
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::{Commit, RunEnd};
@@ -66,6 +66,7 @@ impl SqlStore {
         }
         insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
         keep_answer(&mut transaction, run, end.answer).await?;
+        keep_left(&mut transaction, run, end.left).await?;
         insert_approvals(&mut transaction, &seat.place, end.approvals).await?;
         note_seen(&mut transaction, run).await?;
         transaction.commit().await?;
