@@ -22,6 +22,7 @@ pub mod menu;
 pub mod offer;
 pub mod ports;
 mod prepare;
+pub mod prices;
 pub mod profile;
 pub mod prompt;
 pub mod run;

@@ -24,6 +24,7 @@ use super::ports::llm::{LAST_REQUEST, LlmProvider, SystemPrompt};
 use super::ports::payloads::PayloadStore;
 use super::ports::store::{ApprovedCall, RunStart, RunStore, StoreError};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
+use super::prices::Prices;
 use super::profile::{OnLimit, Profile};
 use super::selection::{Finder, Wanted};
 use super::speech::kept;
@@ -55,6 +56,8 @@ pub struct Agent {
     pub payloads: Arc<dyn PayloadStore>,
     /// Tells the time for the trail.
     pub clock: Arc<dyn Clock>,
+    /// What models cost.
+    pub prices: Prices,
     /// The bounds.
     pub limits: Limits,
 }

@@ -12,6 +12,7 @@ use super::speech::Speech;
 use super::turn::TurnFold;
 use crate::chat::answer::{Answer, Said};
 use crate::chat::approval::Approval;
+use crate::chat::cost::Cost;
 use crate::chat::event::Failure;
 use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
@@ -37,6 +38,7 @@ pub(super) struct Transcript {
     entries_committed: u32,
     turns: u32,
     pub(super) usage: Usage,
+    pub(super) cost: Sum,
     /// Who gives the newest answer, and what the vendor calls that request.
     pub(super) answered_by: Option<(Arc<ModelOrigin>, Option<String>)>,
     /// The call ids of the whole conversation.
@@ -94,6 +96,7 @@ impl Transcript {
             entries_committed,
             turns: 0,
             usage: Usage::default(),
+            cost: Sum::Nothing,
             answered_by: None,
             used_ids,
             speech: Speech::new(profile),
@@ -162,6 +165,7 @@ impl Transcript {
             payloads: &self.payloads,
             turns: self.turns,
             usage: self.usage,
+            cost: self.cost.known(),
         }
     }
 
@@ -324,6 +328,39 @@ impl Transcript {
         parts.retain(|part| matches!(part, AssistantPart::Text { text, .. } if !text.is_empty()));
         if !parts.is_empty() {
             self.messages.push(Message::Assistant(AssistantMessage { origin, parts }));
+        }
+    }
+}
+
+/// What the turns of a run cost together.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sum {
+    /// There was none.
+    Nothing,
+    /// This much.
+    Known(Cost),
+    /// Nobody knows: one of them has no price.
+    Unknown,
+}
+
+impl Sum {
+    /// Adds what a turn cost, where that is known.
+    pub(super) fn add(&mut self, cost: Option<Cost>) {
+        *self = match (*self, cost) {
+            (Self::Nothing, Some(cost)) => Self::Known(cost),
+            (Self::Known(mut sum), Some(cost)) => {
+                sum += cost;
+                Self::Known(sum)
+            }
+            (Self::Unknown, _) | (_, None) => Self::Unknown,
+        };
+    }
+
+    /// The sum, where all of it is known.
+    fn known(self) -> Option<Cost> {
+        match self {
+            Self::Known(sum) => Some(sum),
+            Self::Nothing | Self::Unknown => None,
         }
     }
 }

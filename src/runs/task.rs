@@ -180,6 +180,7 @@ impl Task {
             payloads: &[],
             turns: 0,
             usage: Usage::default(),
+            cost: None,
         };
         let end = RunEnd { state, error, answer: None, approvals: &[], left: &[], last_event_id: self.live.next_id() };
         match self.store.finish_run(self.live.id, nothing, end).await {

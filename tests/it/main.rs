@@ -8,7 +8,7 @@ mod approvals;
 mod chat_stream;
 #[cfg(test)]
 mod cli;
-mod clients;
+mod client_tools;
 #[cfg(test)]
 mod conversations;
 #[cfg(test)]

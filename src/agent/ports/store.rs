@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::chat::answer::Answer;
 use crate::chat::approval::{Approval, Decision};
 use crate::chat::caller::Owner;
+use crate::chat::cost::Cost;
 use crate::chat::event::Failure;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
 use crate::chat::input::{Ask, Parent};
@@ -282,8 +283,10 @@ pub struct Commit<'a> {
     pub payloads: &'a [Payload],
     /// Model calls that have ended, in all.
     pub turns: u32,
-    /// What they cost, in all.
+    /// Their tokens, in all.
     pub usage: Usage,
+    /// What they cost, where every one of them has a price.
+    pub cost: Option<Cost>,
 }
 
 /// How a run ends.

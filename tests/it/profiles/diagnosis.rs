@@ -17,6 +17,7 @@ use switchboard::agent::ports::store::{
     ApprovedCall, BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError, TurnedDown,
 };
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
+use switchboard::agent::prices::Prices;
 use switchboard::agent::run::{Agent, Limits, Run};
 use switchboard::agent::selection::Finder;
 use switchboard::agent::stop::Stop;
@@ -202,6 +203,7 @@ async fn told(
         store: Arc::new(Nothing),
         payloads: Arc::new(Nothing),
         clock: Arc::new(Nothing),
+        prices: Prices::default(),
         limits,
     };
     let origin = Arc::new(ModelOrigin { provider: "fake".to_owned(), model: "one".to_owned() });

@@ -388,7 +388,7 @@ pub fn running(begun: Begun) -> RunStart {
 
 /// Messages alone, the first of which is the run's `first`.
 pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
-    Commit { first, messages, first_entry: 1, trail: &[], payloads: &[], turns: 0, usage: Usage::default() }
+    Commit { first, messages, first_entry: 1, trail: &[], payloads: &[], turns: 0, usage: Usage::default(), cost: None }
 }
 
 /// An end that is not a failure.

@@ -16,6 +16,7 @@ use switchboard::agent::ports::clock::SystemClock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
+use switchboard::agent::prices::Prices;
 use switchboard::agent::run::{Agent, Limits};
 use switchboard::agent::selection::Finder;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
@@ -142,6 +143,7 @@ impl Desk {
             store: store.clone(),
             payloads: store.clone(),
             clock: Arc::new(SystemClock),
+            prices: Prices::default(),
             limits,
         };
         let settings = Settings {
