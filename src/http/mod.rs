@@ -12,6 +12,7 @@ mod chat_stream;
 mod conversation_views;
 mod conversations;
 mod health;
+mod page;
 mod previews;
 pub mod problem;
 mod request_id;
@@ -56,6 +57,8 @@ pub struct Config {
     pub drain_s: u64,
     /// The largest request body.
     pub body_limit_bytes: usize,
+    /// Whether the chat page is served.
+    pub page: bool,
 }
 
 impl Default for Config {
@@ -66,6 +69,7 @@ impl Default for Config {
             keep_alive_s: 15,
             drain_s: 25,
             body_limit_bytes: 1_048_576,
+            page: true,
         }
     }
 }
@@ -77,6 +81,8 @@ pub struct Services {
     pub runs: Arc<Runs>,
     /// Verifies tokens.
     pub authenticator: Arc<dyn Authenticator>,
+    /// Makes those of the page; `None` where they come from somebody else.
+    pub dev_tokens: Option<auth::DevTokens>,
     /// Decides previews.
     pub previews: Arc<dyn PreviewDesk>,
     /// Shows those that wait.
@@ -134,6 +140,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/api/chats/admin/{chat_id}", get(chat_stream::of_any))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
+        .merge(if config.page { page::routes() } else { Router::new() })
         .fallback(|| async { Problem::not_found("there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(services)
