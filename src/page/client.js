@@ -271,7 +271,7 @@ export class Run {
 
   constructor(server, { path, body, runId = "", conversationId = "", after = "" }, manner) {
     this.#server = server;
-    this.#from = { path, body, key: manner.idempotencyKey ?? globalThis.crypto.randomUUID() };
+    this.#from = { path, body, key: manner.idempotencyKey ?? newKey() };
     this.#manner = manner;
     /** Known once the server has answered. */
     this.runId = runId;
@@ -311,6 +311,7 @@ export class Run {
   async *[Symbol.asyncIterator]() {
     let failures = 0;
     let retryMs;
+    this.#tell("connecting");
     try {
       for (;;) {
         let why;
@@ -342,10 +343,12 @@ export class Run {
             const run = await this.#missed();
             yield { id: this.lastEventId, event: "resync", data: { run } };
             if (!LIVE.includes(run.state)) return;
-            continue;
+            why = error;
+          } else if (!error.isTemporary) {
+            throw error;
+          } else {
+            why = error;
           }
-          if (!error.isTemporary) throw error;
-          why = error;
         }
         if (this.#stop.signal.aborted) return;
         if (this.#wasCancelled && !this.runId) {
@@ -441,6 +444,12 @@ const LONGEST_WAIT_MS = 60_000;
 
 function mannerBody({ context, model, background = true, onBusy }) {
   return { context, model, background, on_busy: onBusy };
+}
+
+/** Not `randomUUID`, which browsers keep from pages that came without TLS. */
+function newKey() {
+  const bytes = globalThis.crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function enc(id) { return encodeURIComponent(id); }
