@@ -15,6 +15,7 @@ mod health;
 mod page;
 mod previews;
 pub mod problem;
+mod profiles;
 mod request_id;
 mod runs;
 pub mod server;
@@ -130,6 +131,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         )
         .route("/v1/agent/conversations/{conversation_id}/export", get(conversations::export))
         .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
+        .route("/v1/agent/profiles", get(profiles::list))
         .route("/v1/agent/approvals", get(approvals::list))
         .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))

@@ -6,8 +6,8 @@
  * @typedef {{event: "content_chunk", data: {chunk: string}}} ContentChunk
  * @typedef {{event: "thinking_chunk", data: {chunk: string}}} ThinkingChunk
  * @typedef {{event: "tool_call_start", data: {tool_use_id: string, name: string}}} ToolCallStart
- * @typedef {{event: "tool_call_progress", data: {tool_use_id: string, name: string, message?: string, progress?: number,
- *   total?: number}}} ToolCallProgress
+ * @typedef {{event: "tool_call_progress", data: {tool_use_id: string, name: string, stage: string, message: string,
+ *   fraction?: number}}} ToolCallProgress
  * @typedef {{event: "tool_call_result", data: {tool_use_id: string, name: string, is_error: boolean}}} ToolCallResult
  * @typedef {{event: "workflow_preview", data: {preview_id: string, description: string, workflow: object,
  *   is_update: boolean, workflow_id?: string}}} WorkflowPreview

@@ -51,18 +51,14 @@ class ToolCall extends HTMLElement {
     this.#show(state in STATES ? state : "unknown");
   }
 
-  /** @param {{message?: string, progress?: number, total?: number}} data */
-  progress({ message, progress, total }) {
+  /** @param {{message?: string, fraction?: number}} data `fraction` is 0 to 1; without it nobody knows how far it is. */
+  progress({ message, fraction }) {
     if (this.dataset.state !== "running") return;
     this.#progress ??= this.#makeProgress();
     const [bar, words] = this.#progress.children;
-    if (Number.isFinite(progress) && Number.isFinite(total) && total > 0) {
-      bar.max = total;
-      bar.value = Math.min(Math.max(progress, 0), total);
-    } else {
-      bar.removeAttribute("value");
-    }
-    words.textContent = message ?? (Number.isFinite(total) ? `${progress} of ${total}` : Number.isFinite(progress) ? String(progress) : "");
+    if (Number.isFinite(fraction)) bar.value = Math.min(Math.max(fraction, 0), 1);
+    else bar.removeAttribute("value");
+    words.textContent = message ?? "";
   }
 
   /** @param {string} state */
