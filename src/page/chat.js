@@ -1,6 +1,7 @@
 // The conversation that is open: what is sent, the run that answers, and what is done with answers. It knows the client and
 // the elements; the elements know nothing of each other.
 
+import { titleOf } from "./composer.js";
 import { announce } from "./dom.js";
 import { toolName } from "./format.js";
 import { Past } from "./past.js";
@@ -39,7 +40,7 @@ export class Chat {
   openNew() {
     this.#leave();
     const { profile } = this.#composer;
-    this.#thread.welcome(profile, profile?.title ?? profile?.context_type);
+    this.#thread.welcome(profile, profile ? titleOf(profile) : "Nobody to ask");
     this.#changed({ title: "" });
     this.#composer.focus();
   }
@@ -52,7 +53,7 @@ export class Chat {
     const isGone = () => opening !== this.#opening;
     const slow = setTimeout(() => { if (!isGone()) this.#thread.loading(); }, 150);
     try {
-      const { view, live } = await this.#past.read(id);
+      const { view, live } = await this.#past.read(id).finally(() => clearTimeout(slow));
       if (isGone()) return;
       this.#composer.pick(view.context_type);
       this.#past.show(view, live?.id);
@@ -68,8 +69,6 @@ export class Chat {
       this.#thread.notice(document.createTextNode(gone ? "There is no such conversation." : `It could not be read: ${error.message}`));
       this.#changed({ title: "" });
       if (!gone) this.#banner.show("The server cannot be reached.", { label: "Try again", action: () => { this.#banner.hide(); this.open(id); }, now: true });
-    } finally {
-      clearTimeout(slow);
     }
   }
 

@@ -310,6 +310,7 @@ export class Run {
 
   async *[Symbol.asyncIterator]() {
     let failures = 0;
+    let isOver = false;
     let retryMs;
     this.#tell("connecting");
     try {
@@ -332,7 +333,10 @@ export class Run {
               this.lastEventId = id;
               this.#seen += 1;
               yield { id, event, data: parsed };
-              if (event === "error" || event === "message_complete") return;
+              if (event === "error" || event === "message_complete") {
+                isOver = true;
+                return;
+              }
             }
             retryMs = parser.retryMs ?? retryMs;
           }
@@ -366,7 +370,8 @@ export class Run {
       throw error;
     } finally {
       this.#begun.reject(new SwitchboardError({ code: "cancelled", message: "closed before it began" }));
-      this.#stop.abort();
+      // The server closes a stream that is over by itself, and the connection can be used again.
+      if (!isOver) this.#stop.abort();
       this.#tell("ended");
     }
   }
@@ -396,17 +401,21 @@ export class Run {
   async *#pieces(response) {
     const reader = response.body.getReader();
     const idleMs = this.#server.retry.idleMs;
+    let isWhole = false;
     try {
       for (;;) {
         let timer;
         const silence = new Promise((_, reject) => { timer = setTimeout(() => reject(lost()), idleMs); });
         const read = reader.read().catch((cause) => { throw lost(cause); });
         const { done, value } = await Promise.race([read, silence]).finally(() => clearTimeout(timer));
-        if (done) return;
+        if (done) {
+          isWhole = true;
+          return;
+        }
         yield value;
       }
     } finally {
-      reader.cancel().catch(() => {});
+      if (!isWhole) finish(reader);
     }
   }
 
@@ -434,6 +443,18 @@ export class Run {
     if (this.state === state && state !== "connecting") return;
     this.state = state;
     this.#manner.onState?.(state, why);
+  }
+}
+
+/** Reads what is still to come of a stream that is over, and leaves one that goes on. */
+async function finish(reader) {
+  const timer = setTimeout(() => reader.cancel().catch(() => {}), 1000);
+  try {
+    for (;;) if ((await reader.read()).done) return;
+  } catch {
+    // Nobody waits for it.
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -2,8 +2,10 @@
 
 import { contextOf, contextWords, editContext } from "./context.js";
 import { announce, h, hasKeyboard, icon } from "./dom.js";
+import { toolName } from "./format.js";
 
 const DRAFT = "switchboard.draft";
+const LAST = "switchboard.profile";
 
 /** The highest that the text grows, in pixels. */
 const HIGHEST = 260;
@@ -28,9 +30,13 @@ class Composer extends HTMLElement {
       h("div", { class: "composer-bar" }, this.#who, this.#screen, this.#model, h("span", { class: "spring" }), this.#send)));
     this.#area.addEventListener("input", () => this.#typed());
     this.#area.addEventListener("keydown", (event) => this.#key(event));
-    this.#who.addEventListener("change", () => { this.#picked(); this.#dispatch("profile"); });
+    this.#who.addEventListener("change", () => {
+      store(LAST, this.#who.value);
+      this.#picked();
+      this.#dispatch("profile");
+    });
     this.#screen.addEventListener("click", async () => { if (await editContext(this.profile)) this.#picked(); });
-    this.text = stored();
+    this.text = stored(DRAFT);
     this.#picked();
     this.running = false;
   }
@@ -39,7 +45,11 @@ class Composer extends HTMLElement {
   set profiles(profiles) {
     this.#profiles = profiles;
     this.#who.replaceChildren(...profiles.map((profile) =>
-      h("option", { value: profile.context_type }, profile.title ?? profile.context_type)));
+      h("option", { value: profile.context_type }, titleOf(profile))));
+    // Whoever can be tried at once makes a better beginning than whoever comes first by name.
+    const first = profiles.find((profile) => profile.context) ?? profiles.find((profile) => profile.description) ?? profiles[0];
+    this.#who.value = first?.context_type ?? "";
+    this.pick(stored(LAST));
     this.#picked();
   }
 
@@ -104,7 +114,7 @@ class Composer extends HTMLElement {
     this.#area.style.height = "auto";
     this.#area.style.height = `${Math.min(this.#area.scrollHeight, HIGHEST)}px`;
     this.#send.disabled = !this.#running && this.#area.value.trim() === "";
-    store(this.#area.value);
+    store(DRAFT, this.#area.value);
   }
 
   #picked() {
@@ -126,13 +136,18 @@ class Composer extends HTMLElement {
   }
 }
 
-/** A text that was not sent yet outlives a reload. */
-function stored() {
-  try { return sessionStorage.getItem(DRAFT) ?? ""; } catch { return ""; }
+/** What people call a profile. @param {any} profile */
+export function titleOf({ title, context_type: type }) {
+  return title && title !== type ? title : toolName(type);
 }
 
-function store(text) {
-  try { sessionStorage.setItem(DRAFT, text); } catch { /* Storage is switched off. */ }
+/** What outlives a reload: a text that was not sent yet, and who was asked last. */
+function stored(key) {
+  try { return sessionStorage.getItem(key) ?? ""; } catch { return ""; }
+}
+
+function store(key, text) {
+  try { sessionStorage.setItem(key, text); } catch { /* Storage is switched off. */ }
 }
 
 customElements.define("sb-composer", Composer);

@@ -52,7 +52,7 @@ function money(dollars) {
   return `$${dollars.toFixed(dollars < 0.01 ? 4 : dollars < 1 ? 3 : 2)}`;
 }
 
-/** `get_workflow_rule` as words. */
+/** `get_workflow_rule` as words; of a tool of a server, `server__tool`, both. */
 export function toolName(name) {
   const words = String(name).replace(/__/g, ": ").replace(/[_-]+/g, " ").trim();
   return words === "" ? String(name) : words[0].toUpperCase() + words.slice(1);

@@ -31,14 +31,14 @@ class Thread extends HTMLElement {
     this.#follow(true);
   }
 
-  /** What a new conversation begins with. @param {any} profile @param {string} name */
-  welcome(profile, name) {
+  /** What a new conversation begins with. @param {any} profile @param {string} title */
+  welcome(profile, title) {
     this.clear();
     const starters = Array.isArray(profile?.starters) ? profile.starters : [];
     const say = (text) => this.dispatchEvent(new CustomEvent("say", { detail: text, bubbles: true }));
     this.#list.append(h("div", { class: "welcome" },
-      h("h2", {}, profile?.title ?? "How can I help?"),
-      h("p", {}, profile?.description ?? (name ? `Ask anything about ${name}.` : "Write a message to begin.")),
+      h("h2", {}, title),
+      h("p", {}, profile?.description ?? "Write a message to begin."),
       starters.length > 0 && h("div", { class: "starters", role: "group", "aria-label": "Ways to begin" },
         ...starters.map((starter) => {
           const text = typeof starter === "string" ? starter : String(starter?.message ?? starter?.text ?? "");
