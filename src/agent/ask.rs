@@ -98,7 +98,9 @@ impl Turns<'_> {
         };
         let mut turn = fold.finish();
         transcript.used_ids = std::mem::take(&mut turn.used_ids);
-        transcript.usage += turn.usage.unwrap_or_default();
+        let usage = turn.usage.unwrap_or_default();
+        transcript.usage += usage;
+        self.emit(AgentEvent::TurnEnded { model: turn.message.origin.clone(), usage, cost: None });
         Ok((turn, gate))
     }
 
@@ -138,6 +140,7 @@ impl Turns<'_> {
                         self.end_speech(transcript);
                         self.emit(event);
                     }
+                    AgentEvent::ThinkingDelta { .. } if !self.profile.shows_thinking => {}
                     other => self.emit(other),
                 }
             }

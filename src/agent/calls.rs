@@ -40,11 +40,6 @@ enum Step {
 }
 
 impl Turns<'_> {
-    /// Runs the open turn's calls.
-    pub(super) async fn run_tools(&self, transcript: &mut Transcript, offer: &mut Offer) -> Result<(), Ended> {
-        self.run_calls(transcript, offer, Leave::Asked).await
-    }
-
     /// Runs the open turn's calls one after the other: later calls of a turn may build on earlier ones (drafts do).
     pub(super) async fn run_calls(
         &self,
@@ -162,6 +157,8 @@ impl Turns<'_> {
         let life_ms = i64::try_from(self.agent.limits.approval.as_millis()).unwrap_or(i64::MAX);
         let of = (self.cx.run, self.cx.conversation);
         let approval = consent::ask(of, (&call.name, input, arguments), consent, self.now_ms(), life_ms);
+        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
+        self.emit(AgentEvent::ToolCallHeld { id, name, approval: approval.id });
         let output = consent::waits(&approval);
         transcript.approvals.push(approval);
         transcript.held.push(call.id.clone());

@@ -121,25 +121,8 @@ impl Agent {
 }
 
 fn failure_of(event: &AgentEvent) -> Option<&Failure> {
-    match event {
-        AgentEvent::Failed(failure) => Some(failure),
-        AgentEvent::TurnStarted { .. }
-        | AgentEvent::TextDelta { .. }
-        | AgentEvent::ThinkingDelta { .. }
-        | AgentEvent::ToolCallStarted { .. }
-        | AgentEvent::ToolCallReady { .. }
-        | AgentEvent::ToolProgress { .. }
-        | AgentEvent::ToolCallFinished { .. }
-        | AgentEvent::Artifact(_)
-        | AgentEvent::Payload(_)
-        | AgentEvent::RoundEnded
-        | AgentEvent::Suggested(_)
-        | AgentEvent::Diagnosed(_)
-        | AgentEvent::Finished { .. }
-        | AgentEvent::AwaitingApproval { .. }
-        | AgentEvent::Cancelled
-        | AgentEvent::Interrupted => None,
-    }
+    let AgentEvent::Failed(failure) = event else { return None };
+    Some(failure)
 }
 
 /// How a run ended, in one word for the log and the trail.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::menu::Menu;
 use super::ports::tools::OfferedTool;
 use super::prompt::Prompt;
@@ -18,6 +20,8 @@ pub struct Profile {
     pub id: String,
     /// What selects it in a request: a `context_type`, or page, tab and subtab joined by slashes.
     pub context_type: String,
+    /// What front ends show of it.
+    pub face: Face,
     /// Whether it is of a page, a tab or a tab in a tab, which are found by their names alone.
     pub is_page: bool,
     /// The application that it belongs to, for protocols that list chats by application.
@@ -52,6 +56,8 @@ pub struct Profile {
     pub reply_language: Option<ReplyLanguage>,
     /// Whether a run goes on when its client goes away, where the request does not say.
     pub background: bool,
+    /// Whether clients are told what the model thinks.
+    pub shows_thinking: bool,
     /// Which models answer, and what of that a request may choose.
     pub models: Menu,
 }
@@ -70,6 +76,19 @@ impl Profile {
 
 fn lists_one(caller: &Caller, roles: &[String]) -> bool {
     roles.is_empty() || roles.iter().any(|role| caller.has_role(role))
+}
+
+/// What front ends show of a profile, for those who choose among several.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Face {
+    /// Its name for people; `None`: its `context_type`.
+    pub title: Option<String>,
+    /// What it is good for, in a sentence.
+    pub description: Option<String>,
+    /// Messages to begin with.
+    pub starters: Vec<String>,
+    /// A screen state to try it with.
+    pub example_context: Option<Map<String, Value>>,
 }
 
 /// A tool of a source, which is known only while the server runs.

@@ -230,7 +230,7 @@ impl Turns<'_> {
                 }
                 // Also what stood behind the first call.
                 self.end_speech(transcript);
-                self.run_tools(transcript, &mut offer).instrument(span).await?;
+                self.run_calls(transcript, &mut offer, Leave::Asked).instrument(span).await?;
                 transcript.settle("stop", self.now_ms());
                 if !transcript.approvals.is_empty() {
                     return Ok(());

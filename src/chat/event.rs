@@ -7,18 +7,30 @@ use serde_json::Value;
 
 use super::answer::Suggestions;
 use super::artifact::Artifact;
+use super::cost::Cost;
+use super::ids::ApprovalId;
+use super::message::ModelOrigin;
 use super::payload::Payload;
 use super::stream::Usage;
-use super::tool::{Progress, ToolInput};
+use super::tool::{Progress, ToolCall, ToolInput};
 
-/// One step of a run. The last of a run is always [`Self::Finished`], [`Self::AwaitingApproval`], [`Self::Failed`],
-/// [`Self::Cancelled`] or [`Self::Interrupted`], and only the last.
+/// One step of a run. The last of a run is always [`Self::Finished`], [`Self::AwaitingApproval`],
+/// [`Self::AwaitingClient`], [`Self::Failed`], [`Self::Cancelled`] or [`Self::Interrupted`], and only the last.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
     /// A model call begins; counted from 0.
     TurnStarted {
         /// The turn's number.
         turn: u32,
+    },
+    /// A model call has come to its end; its tools have not run yet.
+    TurnEnded {
+        /// Who answered.
+        model: Arc<ModelOrigin>,
+        /// Its tokens, as far as the model tells.
+        usage: Usage,
+        /// What it cost, where its model has a price.
+        cost: Option<Cost>,
     },
     /// Text for the user.
     TextDelta {
@@ -55,6 +67,25 @@ pub enum AgentEvent {
         /// How far.
         progress: Progress,
     },
+    /// A call waits for a person: the result that follows says only that.
+    ToolCallHeld {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// What is to be decided.
+        approval: ApprovalId,
+    },
+    /// A call of an earlier run that waited for a person has been decided; comes before everything else of the run that
+    /// goes on with it.
+    CallDecided {
+        /// The call's id in the run that asked for it.
+        asked_as: String,
+        /// The tool.
+        name: String,
+        /// The id under which it is made now; `None` when it was turned down.
+        runs_as: Option<String>,
+    },
     /// A tool has run, or was refused.
     ToolCallFinished {
         /// The call's id.
@@ -86,6 +117,13 @@ pub enum AgentEvent {
         /// All turns together.
         usage: Usage,
     },
+    /// The run ended with calls of tools that its client runs; their results come with another request.
+    AwaitingClient {
+        /// All turns together.
+        usage: Usage,
+        /// The calls, in order.
+        calls: Vec<ToolCall>,
+    },
     /// The run ended early.
     Failed(Failure),
     /// Whoever asked went away or asked to stop.
@@ -100,15 +138,19 @@ impl AgentEvent {
         match self {
             Self::Finished { .. }
             | Self::AwaitingApproval { .. }
+            | Self::AwaitingClient { .. }
             | Self::Failed(_)
             | Self::Cancelled
             | Self::Interrupted => true,
             Self::TurnStarted { .. }
+            | Self::TurnEnded { .. }
             | Self::TextDelta { .. }
             | Self::ThinkingDelta { .. }
             | Self::ToolCallStarted { .. }
             | Self::ToolCallReady { .. }
             | Self::ToolProgress { .. }
+            | Self::ToolCallHeld { .. }
+            | Self::CallDecided { .. }
             | Self::ToolCallFinished { .. }
             | Self::Artifact(_)
             | Self::Payload(_)

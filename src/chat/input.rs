@@ -1,9 +1,12 @@
 //! What a request asks for, after a dialect has read it and before anything has happened.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::ids::{ConversationId, MessageId};
 use super::model::ModelWish;
+use super::tool::ToolDef;
 
 /// One chat turn as the client asked for it, already validated.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +19,11 @@ pub struct RunInput {
     pub conversation: Option<ConversationId>,
     /// The message to go on from, where that is not the newest one.
     pub parent: Option<Parent>,
+    /// What was said before, as the client tells it, for clients that keep their conversations to themselves. Only of a
+    /// conversation that begins: the server's own history is never replaced by it.
+    pub earlier: Vec<Told>,
+    /// Whether a conversation that begins is left out of its user's list: its client has a list of its own.
+    pub unlisted: bool,
     /// How to run it.
     pub manner: Manner,
 }
@@ -48,6 +56,8 @@ pub enum Ask {
     },
     /// The last user message, or the one that is named as parent, again.
     Again,
+    /// What came of the calls that the newest run left to its client.
+    Results(Vec<ClientResult>),
 }
 
 impl Ask {
@@ -55,6 +65,26 @@ impl Ask {
     pub fn message(text: impl Into<String>) -> Self {
         Self::Message { text: text.into(), note: None }
     }
+}
+
+/// What a client says came of a call that it was left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientResult {
+    /// The call's id.
+    pub call: String,
+    /// What the model reads.
+    pub content: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+/// A message of a conversation that the client keeps; untrusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// What the user said.
+    User(String),
+    /// What the model is said to have answered.
+    Assistant(String),
 }
 
 /// Where a branch begins.
@@ -79,6 +109,9 @@ pub struct Manner {
     pub on_busy: Option<OnBusy>,
     /// Whether its reader is shown what tools are called with and what they say.
     pub details: bool,
+    /// Tools that the client runs itself, offered beside the profile's. One with the name of a profile's tool does not
+    /// count.
+    pub client_tools: Vec<Arc<ToolDef>>,
 }
 
 /// What happens to a request whose conversation has a run already.

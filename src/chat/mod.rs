@@ -9,6 +9,7 @@ pub mod approval;
 pub mod artifact;
 pub mod caller;
 pub mod causes;
+pub mod cost;
 pub mod event;
 pub mod ids;
 pub mod input;

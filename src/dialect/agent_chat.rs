@@ -1,7 +1,8 @@
 //! The native dialect: `POST /v1/agent/chat`, sections 1 and 2 of the Agent Chat Protocol
 //! (`docs/protocol/agent-chat.md`).
 //!
-//! Thinking, tool inputs and tool results never reach these clients. Only `error` has keys beyond the documented ones.
+//! Tool inputs and tool results never reach these clients, thinking only where its profile shows it. Only `error` has keys
+//! beyond the documented ones.
 
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, MessageId};
 use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput, Screen};
 use crate::chat::model::{Effort, ModelWish};
+use crate::chat::tool::Progress;
 
 /// The native protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +107,8 @@ impl Dialect for AgentChat {
             Some(text) => Ask::Message { text, note: None },
             None => Ask::Again,
         };
-        Ok(RunInput { ask, screen: Screen::Type(context_type), conversation, parent, manner })
+        let screen = Screen::Type(context_type);
+        Ok(RunInput { ask, screen, conversation, parent, earlier: Vec::new(), unlisted: false, manner })
     }
 
     fn decode_manner(&self, body: &[u8]) -> Result<Manner, DecodeError> {
@@ -137,7 +140,7 @@ impl AgentChat {
             let reason = format!("must be one of: {}", OnBusy::ALL.map(OnBusy::name).join(", "));
             errors.push(FieldError { field: "on_busy", reason });
         }
-        Ok(Manner { context, model, background, on_busy: policy, details: false })
+        Ok(Manner { context, model, background, on_busy: policy, details: false, client_tools: Vec::new() })
     }
 }
 
@@ -225,6 +228,16 @@ struct ToolCallStart<'a> {
 }
 
 #[derive(Serialize)]
+struct ToolCallProgress<'a> {
+    tool_use_id: &'a str,
+    name: &'a str,
+    stage: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fraction: Option<f64>,
+}
+
+#[derive(Serialize)]
 struct ToolCallResult<'a> {
     tool_use_id: &'a str,
     name: &'a str,
@@ -256,11 +269,18 @@ impl Encoder for AgentChatEncoder {
         match event {
             AgentEvent::TurnStarted { turn } => frame::write(out, id, "message_start", &MessageStart { turn: *turn }),
             AgentEvent::TextDelta { text } => frame::write(out, id, "content_chunk", &ContentChunk { chunk: text }),
-            AgentEvent::ThinkingDelta { .. }
+            AgentEvent::ThinkingDelta { text } => frame::write(out, id, "thinking_chunk", &ContentChunk { chunk: text }),
+            AgentEvent::TurnEnded { .. }
             | AgentEvent::ToolCallReady { .. }
-            | AgentEvent::ToolProgress { .. }
+            | AgentEvent::ToolCallHeld { .. }
+            | AgentEvent::CallDecided { .. }
             | AgentEvent::RoundEnded
             | AgentEvent::Diagnosed(_) => {}
+            AgentEvent::ToolProgress { id: call, name, progress } => {
+                let Progress { stage, message, fraction, data: _ } = progress;
+                let data = ToolCallProgress { tool_use_id: call, name, stage, message, fraction: *fraction };
+                frame::write(out, id, "tool_call_progress", &data);
+            }
             AgentEvent::Payload(payload) => frame::write(out, id, "payload", &PayloadBody::of(payload)),
             AgentEvent::Suggested(suggestions) => {
                 frame::write(out, id, "suggestions", &SuggestionsBody::of(suggestions));
@@ -276,7 +296,7 @@ impl Encoder for AgentChatEncoder {
                 Some(event) => frame::write(out, id, event, &artifact.payload),
                 None => tracing::debug!(artifact.kind = &*artifact.kind, "artifact without an event in this dialect"),
             },
-            AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => {
+            AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } | AgentEvent::AwaitingClient { .. } => {
                 frame::write(out, id, "message_complete", &MessageComplete {});
             }
             AgentEvent::Failed(Failure { code, message, retryable }) => {

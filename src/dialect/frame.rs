@@ -6,15 +6,27 @@ use serde::Serialize;
 
 /// Appends one frame. JSON text has no raw line breaks, so `data` is always one line.
 pub(super) fn write(out: &mut BytesMut, id: Option<u64>, event: &'static str, data: &impl Serialize) {
+    block(out, id, Some(event), data);
+}
+
+/// Appends one frame without a name, for protocols that name their events in the data.
+pub(super) fn write_data(out: &mut BytesMut, id: Option<u64>, data: &impl Serialize) {
+    block(out, id, None, data);
+}
+
+fn block(out: &mut BytesMut, id: Option<u64>, event: Option<&'static str>, data: &impl Serialize) {
     let start = out.len();
     if let Some(id) = id {
         out.put_slice(b"id: ");
         out.put_slice(itoa::Buffer::new().format(id).as_bytes());
         out.put_slice(b"\n");
     }
-    out.put_slice(b"event: ");
-    out.put_slice(event.as_bytes());
-    out.put_slice(b"\ndata: ");
+    if let Some(event) = event {
+        out.put_slice(b"event: ");
+        out.put_slice(event.as_bytes());
+        out.put_slice(b"\n");
+    }
+    out.put_slice(b"data: ");
     if let Err(error) = serde_json::to_writer((&mut *out).writer(), data) {
         // Our frames are structs of strings, numbers and JSON values, which always serialise; a half frame must not go
         // out.

@@ -207,7 +207,14 @@ impl Waiting {
         };
         let (state, error) = outcome(last, &found);
         let usage = match (last, found) {
-            (Last::End(AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage }), _) => *usage,
+            (
+                Last::End(
+                    AgentEvent::Finished { usage }
+                    | AgentEvent::AwaitingApproval { usage }
+                    | AgentEvent::AwaitingClient { usage, .. },
+                ),
+                _,
+            ) => *usage,
             (Last::End(_) | Last::Missing, Found::Run(record)) => record.usage,
             (Last::End(_) | Last::Missing, Found::Deleted | Found::Unknown) => Usage::default(),
         };
@@ -249,12 +256,16 @@ fn outcome(last: &Last, found: &Found) -> (RunState, Option<ErrorBody>) {
         // The other events are no ends.
         Last::End(
             AgentEvent::Finished { .. }
+            | AgentEvent::AwaitingClient { .. }
             | AgentEvent::TurnStarted { .. }
             | AgentEvent::TextDelta { .. }
+            | AgentEvent::TurnEnded { .. }
             | AgentEvent::ThinkingDelta { .. }
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolProgress { .. }
+            | AgentEvent::ToolCallHeld { .. }
+            | AgentEvent::CallDecided { .. }
             | AgentEvent::ToolCallFinished { .. }
             | AgentEvent::Artifact(_)
             | AgentEvent::Payload(_)
@@ -284,10 +295,13 @@ impl Said {
                 AgentEvent::Artifact(artifact) => self
                     .artifacts
                     .push(ArtifactBody { kind: artifact.kind.to_string(), payload: artifact.payload.clone() }),
-                AgentEvent::ThinkingDelta { .. }
+                AgentEvent::TurnEnded { .. }
+                | AgentEvent::ThinkingDelta { .. }
                 | AgentEvent::ToolCallStarted { .. }
                 | AgentEvent::ToolCallReady { .. }
                 | AgentEvent::ToolProgress { .. }
+                | AgentEvent::ToolCallHeld { .. }
+                | AgentEvent::CallDecided { .. }
                 | AgentEvent::ToolCallFinished { .. }
                 | AgentEvent::RoundEnded
                 | AgentEvent::Diagnosed(_) => {}
@@ -295,6 +309,7 @@ impl Said {
                 AgentEvent::Suggested(suggestions) => self.suggestions = Some(SuggestionsBody::of(suggestions)),
                 AgentEvent::Finished { .. }
                 | AgentEvent::AwaitingApproval { .. }
+                | AgentEvent::AwaitingClient { .. }
                 | AgentEvent::Failed(_)
                 | AgentEvent::Cancelled
                 | AgentEvent::Interrupted => {

@@ -254,6 +254,7 @@ impl From<BeginError> for Problem {
                 DecodeError::Fields(vec![FieldError { field: "parent_message_id", reason }]).into()
             }
             BeginError::NoSuchRun => Self::no_such_run(),
+            BeginError::NoSuchCall => Self::conflict("no_such_call", detail),
             BeginError::NothingToRepeat => {
                 DecodeError::Fields(vec![FieldError { field: "regenerate", reason: detail }]).into()
             }

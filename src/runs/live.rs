@@ -124,27 +124,10 @@ impl EventSink for Live {
     /// Passes the event on to the log. A process that was paused finds its lease over, and that somebody else may have
     /// ended the run: it says nothing more, but that.
     fn emit(&self, event: AgentEvent) {
-        match &event {
-            AgentEvent::TurnStarted { turn } => *self.said() = Said { turn: *turn, ..Said::default() },
-            AgentEvent::TextDelta { text } => {
-                let mut said = self.said();
-                said.rest.push_str(text);
-            }
-            AgentEvent::ThinkingDelta { .. }
-            | AgentEvent::ToolCallStarted { .. }
-            | AgentEvent::ToolCallReady { .. }
-            | AgentEvent::ToolProgress { .. }
-            | AgentEvent::ToolCallFinished { .. }
-            | AgentEvent::Artifact(_)
-            | AgentEvent::Payload(_)
-            | AgentEvent::RoundEnded
-            | AgentEvent::Suggested(_)
-            | AgentEvent::Diagnosed(_)
-            | AgentEvent::Finished { .. }
-            | AgentEvent::AwaitingApproval { .. }
-            | AgentEvent::Failed(_)
-            | AgentEvent::Cancelled
-            | AgentEvent::Interrupted => {}
+        if let AgentEvent::TurnStarted { turn } = &event {
+            *self.said() = Said { turn: *turn, ..Said::default() };
+        } else if let AgentEvent::TextDelta { text } = &event {
+            self.said().rest.push_str(text);
         }
         if !event.is_terminal() && self.lease_is_over() {
             self.stop.stop(StopReason::Interrupted);

@@ -30,7 +30,7 @@ use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::conversations::SummaryStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::store::{BeginError, RunStore, StoreError};
-use crate::agent::profile::Profiles;
+use crate::agent::profile::{Profile, Profiles};
 use crate::agent::run::Agent;
 use crate::agent::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
@@ -201,6 +201,13 @@ impl Runs {
     /// Whether some profile lets `caller` see how runs were carried out.
     pub fn shows_diagnostics(&self, caller: &Caller) -> bool {
         self.profiles.all().any(|profile| profile.lets(caller) && profile.diagnostics.shape_for(caller).is_some())
+    }
+
+    /// The profiles that `caller` may use, by their `context_type`.
+    pub fn profiles_for(&self, caller: &Caller) -> Vec<&Profile> {
+        let mut profiles: Vec<&Profile> = self.profiles.all().filter(|profile| profile.lets(caller)).collect();
+        profiles.sort_unstable_by(|a, b| a.context_type.cmp(&b.context_type));
+        profiles
     }
 
     /// The application of whoever answers there; `None` where nobody does.

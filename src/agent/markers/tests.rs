@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::agent::menu::Menu;
-use crate::agent::profile::{Bounds, ClientAction, Diagnostics, PayloadType};
+use crate::agent::profile::{Bounds, ClientAction, Diagnostics, Face, PayloadType};
 use crate::agent::prompt::Prompt;
 use crate::chat::answer::{ActionHandler, ActionStyle};
 use crate::chat::model::ModelChoice;
@@ -39,9 +39,11 @@ fn profile() -> Profile {
         client_actions: vec![ClientAction { name: "close".to_owned(), description: String::new() }],
         suggestions: true,
         bounds: Bounds::default(),
+        face: Face::default(),
         is_page: false,
         diagnostics: Diagnostics::default(),
         reply_language: None,
+        shows_thinking: false,
         background: false,
         models: Menu::only(ModelChoice { models: Vec::new(), max_tokens: 1, temperature: None, effort: None }),
     }

@@ -212,6 +212,9 @@ pub enum BeginError {
     /// The run to continue is not in this conversation any more.
     #[error("there is no such run")]
     NoSuchRun,
+    /// The newest run has left no such call to its client, or its result was told before.
+    #[error("no call of that id waits for its result")]
+    NoSuchCall,
     /// There is nothing to answer again.
     #[error("the conversation has no user message to answer again")]
     NothingToRepeat,

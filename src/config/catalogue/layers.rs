@@ -4,7 +4,7 @@
 use crate::agent::menu::Menu;
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::profile::{
-    Bounds, ClientAction, DataSlot, Diagnostics, DiagnosticsShape, OnLimit, PayloadType, Profile, ReplyLanguage,
+    Bounds, ClientAction, DataSlot, Diagnostics, DiagnosticsShape, Face, OnLimit, PayloadType, Profile, ReplyLanguage,
     Selection, SourcedTool,
 };
 use crate::agent::prompt::Prompt;
@@ -22,6 +22,7 @@ pub(super) struct Layer {
     /// Whether it is of a page.
     pub(super) is_page: bool,
     pub(super) app: Option<String>,
+    pub(super) face: Face,
     pub(super) roles: Option<Vec<String>>,
     pub(super) identity: Option<Template>,
     pub(super) instructions: Vec<Template>,
@@ -35,6 +36,7 @@ pub(super) struct Layer {
     pub(super) suggestions: Option<bool>,
     pub(super) reply_language: Option<ReplyLanguage>,
     pub(super) background: Option<bool>,
+    pub(super) shows_thinking: Option<bool>,
     pub(super) select: Option<Select>,
     pub(super) max_turns: Option<u32>,
     pub(super) max_tool_calls: Option<u32>,
@@ -59,6 +61,8 @@ impl Layer {
         Self {
             is_page: self.is_page || outer.is_page,
             app: self.app.or_else(|| outer.app.clone()),
+            // What a page is called says nothing about its tabs.
+            face: self.face,
             roles: self.roles.or_else(|| outer.roles.clone()),
             identity: self.identity.or_else(|| outer.identity.clone()),
             instructions: behind(&outer.instructions, self.instructions),
@@ -72,6 +76,7 @@ impl Layer {
             suggestions: self.suggestions.or(outer.suggestions),
             reply_language: self.reply_language.or(outer.reply_language),
             background: self.background.or(outer.background),
+            shows_thinking: self.shows_thinking.or(outer.shows_thinking),
             select: match (&outer.select, self.select) {
                 (Some(outer), Some(inner)) => {
                     Some(Select { core: joined(&outer.core, inner.core, |name| name), most: inner.most.or(outer.most) })
@@ -105,6 +110,7 @@ impl Layer {
         Ok(Profile {
             id,
             context_type,
+            face: self.face,
             is_page: self.is_page,
             app: self.app.unwrap_or_else(|| DEFAULT_APP.to_owned()),
             roles: self.roles.unwrap_or_default(),
@@ -126,6 +132,7 @@ impl Layer {
             diagnostics: Diagnostics { shape: self.shape.flatten(), roles: self.diagnostics_roles.unwrap_or_default() },
             reply_language: self.reply_language,
             background: self.background.unwrap_or_default(),
+            shows_thinking: self.shows_thinking.unwrap_or_default(),
             models: self.menu.unwrap_or(menu),
         })
     }

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::layers::{Layer, Select};
 use super::model::Models;
 use super::texts::Texts;
 use super::tools::Tools;
 use crate::agent::ports::tools::OfferedTool;
-use crate::agent::profile::{ClientAction, DiagnosticsShape, OnLimit, PayloadType, ReplyLanguage, SourcedTool};
+use crate::agent::profile::{ClientAction, DiagnosticsShape, Face, OnLimit, PayloadType, ReplyLanguage, SourcedTool};
 use crate::chat::template::Template;
-use crate::config::document::{Place, Table};
+use crate::config::document::{Entry, Place, Table};
 use crate::tools::data::Loader;
 
 /// What profiles are made of.
@@ -75,6 +77,8 @@ impl Parts<'_> {
         layer.suggestions = table.flag("suggestions");
         layer.reply_language = table.one_of("reply_language", &[("en", ReplyLanguage::English)]);
         layer.background = table.flag("background");
+        layer.shows_thinking = table.flag("show_thinking");
+        layer.face = face(table);
         bounds(table, &mut layer);
         diagnostics(table, &mut layer);
         layer.menu = table.table("model").map(|table| self.models.menu(table));
@@ -142,6 +146,25 @@ fn client_actions(table: &mut Table<'_>) -> Vec<ClientAction> {
         table.finish();
     }
     actions
+}
+
+fn face(table: &mut Table<'_>) -> Face {
+    let object = |entry: Entry<'_>| {
+        let place = entry.place();
+        match entry.json()? {
+            Value::Object(fields) => Some(fields),
+            _ => {
+                place.wrong("must be a table");
+                None
+            }
+        }
+    };
+    Face {
+        title: table.text("title"),
+        description: table.text("description"),
+        starters: table.texts("starters"),
+        example_context: table.take("example_context").and_then(object),
+    }
 }
 
 fn bounds(table: &mut Table<'_>, layer: &mut Layer) {

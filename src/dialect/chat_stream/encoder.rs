@@ -80,7 +80,11 @@ impl Encoder for ChatStreamEncoder {
                 self.told.text(text);
                 write(out, id, &Frame::TextDelta { text });
             }
-            AgentEvent::ThinkingDelta { .. } | AgentEvent::ToolCallStarted { .. } => {}
+            AgentEvent::TurnEnded { .. }
+            | AgentEvent::ThinkingDelta { .. }
+            | AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallHeld { .. }
+            | AgentEvent::CallDecided { .. } => {}
             AgentEvent::ToolCallReady { id: call, name, input } => {
                 let input = told::input(input);
                 write(out, id, &Frame::ToolStart { tool: name, input: &input, tool_use_id: call });
@@ -121,7 +125,7 @@ impl Encoder for ChatStreamEncoder {
             AgentEvent::Payload(payload) => self.told.payload(payload),
             AgentEvent::Suggested(suggestions) => self.told.suggested(suggestions),
             AgentEvent::Diagnosed(diagnosed) => self.told.diagnosed(Value::clone(diagnosed)),
-            AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => {
+            AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } | AgentEvent::AwaitingClient { .. } => {
                 write(out, id, &Frame::Complete { payload: self.told.complete(&self.run, self.number) });
             }
             AgentEvent::Failed(failure) => write(out, id, &Frame::Error { message: &words::friendly(failure) }),

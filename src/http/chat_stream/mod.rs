@@ -62,7 +62,15 @@ pub(super) async fn post(
                 Some(number) => services.chats.numbered(&owner, number).await?,
                 None => None,
             };
-            let input = RunInput { ask, screen: screen.clone(), conversation, parent: None, manner };
+            let input = RunInput {
+                ask,
+                screen: screen.clone(),
+                conversation,
+                parent: None,
+                earlier: Vec::new(),
+                unlisted: false,
+                manner,
+            };
             services.runs.start(caller, input, request).await
         }
         What::Decide { approval, digest, decision } => {
@@ -132,6 +140,7 @@ fn undecided(error: &StartError) -> Option<&'static str> {
             | BeginError::KeyMismatch
             | BeginError::NoSuchMessage
             | BeginError::NoSuchRun
+            | BeginError::NoSuchCall
             | BeginError::NothingToRepeat
             | BeginError::NotContinuable(_)
             | BeginError::Store(_),

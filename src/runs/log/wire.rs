@@ -10,10 +10,12 @@ use serde_json::{Map, Value};
 use super::suggested::SuggestionsLine;
 use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Failure};
-use crate::chat::ids::PayloadId;
+use crate::chat::cost::Cost;
+use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
+use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
-use crate::chat::tool::{Progress, ToolInput};
+use crate::chat::tool::{Progress, ToolCall, ToolInput};
 
 /// One event per line, without a last line break.
 pub fn write<'a>(events: impl IntoIterator<Item = &'a AgentEvent>) -> Result<String, serde_json::Error> {
@@ -59,6 +61,30 @@ enum Line<'a> {
         #[serde(borrow, default)]
         result: Cow<'a, str>,
     },
+    TurnEnded {
+        #[serde(borrow)]
+        provider: Cow<'a, str>,
+        #[serde(borrow)]
+        model: Cow<'a, str>,
+        usage: UsageLine,
+        nano_usd: Option<u64>,
+    },
+    Held {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        approval: Cow<'a, str>,
+    },
+    Decided {
+        #[serde(borrow)]
+        asked_as: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        runs_as: Option<Cow<'a, str>>,
+    },
     Ready {
         #[serde(borrow)]
         id: Cow<'a, str>,
@@ -99,6 +125,11 @@ enum Line<'a> {
     Diagnosed(Cow<'a, Value>),
     Finished(UsageLine),
     AwaitingApproval(UsageLine),
+    AwaitingClient {
+        usage: UsageLine,
+        #[serde(borrow)]
+        calls: Vec<CallLine<'a>>,
+    },
     Failed {
         #[serde(borrow)]
         code: Cow<'a, str>,
@@ -128,6 +159,27 @@ impl UsageLine {
     fn into_usage(self) -> Usage {
         let Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = self;
         Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallLine<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    input: InputLine<'a>,
+}
+
+impl<'a> CallLine<'a> {
+    fn of(call: &'a ToolCall) -> Self {
+        Self { id: call.id.as_str().into(), name: (&call.name).into(), input: InputLine::of(&call.input) }
+    }
+
+    fn into_call(self) -> ToolCall {
+        let Self { id, name, input } = self;
+        ToolCall { id: ToolCallId::from_model(id), name: name.into_owned(), input: input.into_input() }
     }
 }
 
@@ -162,6 +214,20 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::TextDelta { text } => Self::Text(text.into()),
             AgentEvent::ThinkingDelta { text } => Self::Thinking(text.into()),
             AgentEvent::ToolCallStarted { id, name } => Self::Call { id: id.into(), name: name.into() },
+            AgentEvent::TurnEnded { model, usage, cost } => Self::TurnEnded {
+                provider: Cow::Borrowed(&model.provider),
+                model: Cow::Borrowed(&model.model),
+                usage: UsageLine::of(*usage),
+                nano_usd: cost.map(|cost| cost.nano_usd),
+            },
+            AgentEvent::ToolCallHeld { id, name, approval } => {
+                Self::Held { id: id.into(), name: name.into(), approval: approval.to_string().into() }
+            }
+            AgentEvent::CallDecided { asked_as, name, runs_as } => Self::Decided {
+                asked_as: asked_as.into(),
+                name: name.into(),
+                runs_as: runs_as.as_deref().map(Cow::Borrowed),
+            },
             AgentEvent::ToolCallReady { id, name, input } => {
                 Self::Ready { id: id.into(), name: name.into(), input: InputLine::of(input) }
             }
@@ -197,6 +263,9 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::Diagnosed(diagnostics) => Self::Diagnosed(Cow::Borrowed(diagnostics)),
             AgentEvent::Finished { usage } => Self::Finished(UsageLine::of(*usage)),
             AgentEvent::AwaitingApproval { usage } => Self::AwaitingApproval(UsageLine::of(*usage)),
+            AgentEvent::AwaitingClient { usage, calls } => {
+                Self::AwaitingClient { usage: UsageLine::of(*usage), calls: calls.iter().map(CallLine::of).collect() }
+            }
             AgentEvent::Failed(Failure { code, message, retryable }) => {
                 Self::Failed { code: Cow::Borrowed(code), message: message.into(), retryable: *retryable }
             }
@@ -213,6 +282,22 @@ impl From<Line<'_>> for AgentEvent {
             Line::Text(text) => Self::TextDelta { text: text.into_owned() },
             Line::Thinking(text) => Self::ThinkingDelta { text: text.into_owned() },
             Line::Call { id, name } => Self::ToolCallStarted { id: id.into_owned(), name: name.into_owned() },
+            Line::TurnEnded { provider, model, usage, nano_usd } => Self::TurnEnded {
+                model: Arc::new(ModelOrigin { provider: provider.into_owned(), model: model.into_owned() }),
+                usage: usage.into_usage(),
+                cost: nano_usd.map(|nano_usd| Cost { nano_usd }),
+            },
+            Line::Held { id, name, approval } => Self::ToolCallHeld {
+                id: id.into_owned(),
+                name: name.into_owned(),
+                // As with a payload's id below.
+                approval: ApprovalId::parse(&approval).unwrap_or_else(|_| ApprovalId::fresh()),
+            },
+            Line::Decided { asked_as, name, runs_as } => Self::CallDecided {
+                asked_as: asked_as.into_owned(),
+                name: name.into_owned(),
+                runs_as: runs_as.map(Cow::into_owned),
+            },
             Line::Ready { id, name, input } => {
                 Self::ToolCallReady { id: id.into_owned(), name: name.into_owned(), input: input.into_input() }
             }
@@ -248,6 +333,10 @@ impl From<Line<'_>> for AgentEvent {
             Line::Diagnosed(diagnostics) => Self::Diagnosed(Arc::new(diagnostics.into_owned())),
             Line::Finished(usage) => Self::Finished { usage: usage.into_usage() },
             Line::AwaitingApproval(usage) => Self::AwaitingApproval { usage: usage.into_usage() },
+            Line::AwaitingClient { usage, calls } => Self::AwaitingClient {
+                usage: usage.into_usage(),
+                calls: calls.into_iter().map(CallLine::into_call).collect(),
+            },
             Line::Failed { code, message, retryable } => {
                 Self::Failed(Failure { code: code.into_owned().into(), message: message.into_owned(), retryable })
             }
@@ -291,6 +380,26 @@ mod tests {
             (text(), text()).prop_map(|(id, name)| AgentEvent::ToolCallStarted { id, name }),
             (text(), text(), any::<bool>(), text()).prop_map(|(id, name, is_error, result)| {
                 AgentEvent::ToolCallFinished { id, name, is_error, result: result.into() }
+            }),
+            (text(), text(), any::<u64>(), any::<Option<u64>>()).prop_map(|(provider, model, output_tokens, nano_usd)| {
+                AgentEvent::TurnEnded {
+                    model: Arc::new(ModelOrigin { provider, model }),
+                    usage: Usage { output_tokens, ..Usage::default() },
+                    cost: nano_usd.map(|nano_usd| Cost { nano_usd }),
+                }
+            }),
+            (text(), text(), any::<u128>()).prop_map(|(id, name, bits)| {
+                let approval = ApprovalId::parse(&uuid::Uuid::from_u128(bits).to_string()).unwrap();
+                AgentEvent::ToolCallHeld { id, name, approval }
+            }),
+            (text(), text(), any::<Option<String>>()).prop_map(|(asked_as, name, runs_as)| AgentEvent::CallDecided {
+                asked_as,
+                name,
+                runs_as,
+            }),
+            (text(), text(), text(), any::<u64>()).prop_map(|(id, name, invalid, input_tokens)| {
+                let call = ToolCall { id: ToolCallId::from_model(id), name, input: ToolInput::Invalid(invalid) };
+                AgentEvent::AwaitingClient { usage: Usage { input_tokens, ..Usage::default() }, calls: vec![call] }
             }),
             (text(), json()).prop_map(|(kind, payload)| AgentEvent::Artifact(Artifact { kind: kind.into(), payload })),
             any::<[u64; 4]>().prop_map(|[input_tokens, output_tokens, cached_input_tokens, reasoning_tokens]| {

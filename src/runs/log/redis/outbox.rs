@@ -196,9 +196,12 @@ fn is_text(event: &AgentEvent) -> bool {
     match event {
         AgentEvent::TextDelta { .. } | AgentEvent::ThinkingDelta { .. } => true,
         AgentEvent::TurnStarted { .. }
+        | AgentEvent::TurnEnded { .. }
         | AgentEvent::ToolCallStarted { .. }
         | AgentEvent::ToolCallReady { .. }
         | AgentEvent::ToolProgress { .. }
+        | AgentEvent::ToolCallHeld { .. }
+        | AgentEvent::CallDecided { .. }
         | AgentEvent::ToolCallFinished { .. }
         | AgentEvent::Artifact(_)
         | AgentEvent::Payload(_)
@@ -207,6 +210,7 @@ fn is_text(event: &AgentEvent) -> bool {
         | AgentEvent::Diagnosed(_)
         | AgentEvent::Finished { .. }
         | AgentEvent::AwaitingApproval { .. }
+        | AgentEvent::AwaitingClient { .. }
         | AgentEvent::Failed(_)
         | AgentEvent::Cancelled
         | AgentEvent::Interrupted => false,

@@ -289,6 +289,13 @@ pub(super) fn size(event: &AgentEvent) -> usize {
             let Progress { stage, message, fraction: _, data } = progress;
             id.len() + name.len() + stage.len() + message.len() + data.as_ref().map_or(0, json_size)
         }
+        AgentEvent::ToolCallHeld { id, name, approval: _ } => id.len() + name.len(),
+        AgentEvent::CallDecided { asked_as, name, runs_as } => {
+            asked_as.len() + name.len() + runs_as.as_ref().map_or(0, String::len)
+        }
+        AgentEvent::AwaitingClient { usage: _, calls } => {
+            calls.iter().map(|call| call.id.as_str().len() + call.name.len() + input_size(&call.input)).sum()
+        }
         AgentEvent::ToolCallFinished { id, name, is_error: _, result } => id.len() + name.len() + result.len(),
         AgentEvent::Artifact(artifact) => artifact.kind.len() + json_size(&artifact.payload),
         AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
@@ -296,6 +303,7 @@ pub(super) fn size(event: &AgentEvent) -> usize {
         AgentEvent::Diagnosed(diagnostics) => json_size(diagnostics),
         AgentEvent::Failed(failure) => failure.code.len() + failure.message.len(),
         AgentEvent::TurnStarted { .. }
+        | AgentEvent::TurnEnded { .. }
         | AgentEvent::RoundEnded
         | AgentEvent::Finished { .. }
         | AgentEvent::AwaitingApproval { .. }

@@ -71,6 +71,7 @@ pub(super) async fn resolve(
             let run = run.ok_or(NotBegun::Refused(BeginError::NothingToRepeat))?;
             again(connection, place, run).await
         }
+        Question::Ask { ask: Ask::Results(_), parent: _ } => Err(NotBegun::Refused(BeginError::NoSuchCall)),
         Question::Continue(run) => go_on(connection, place, run).await,
         Question::Decided { approval, decision } => take(connection, place, asked.id, (approval, decision), now).await,
     }

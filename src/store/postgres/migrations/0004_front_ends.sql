@@ -1,0 +1,8 @@
+-- What front ends need: what a preview is compared with, the call that an approval is about, what a run cost, conversations that
+-- their user's list leaves out, calls that a run left to its client. Whatever is added has a default, so that the version before this
+-- one goes on writing its rows.
+ALTER TABLE previews ADD COLUMN current TEXT;                           -- JSON: what the change is made to, as it was then
+ALTER TABLE approvals ADD COLUMN call_id TEXT COLLATE "C";                          -- the call in the run that asked
+ALTER TABLE runs ADD COLUMN nano_usd BIGINT;                           -- what it cost; NULL where its models have no price
+ALTER TABLE conversations ADD COLUMN unlisted BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE run_details ADD COLUMN client_calls TEXT;                   -- JSON: the calls that it left to its client
