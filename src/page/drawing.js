@@ -12,13 +12,20 @@ export function s(tag, props, ...children) {
   return filled(document.createElementNS(SVG, tag), props, children);
 }
 
+/** Puts these children into `element`, and nothing else; what is missing is left out. */
+export function fill(element, ...children) {
+  element.replaceChildren(...present(children));
+}
+
+const present = (children) => children.flat(2).filter((child) => child !== null && child !== undefined && child !== false);
+
 function filled(element, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === 'function') element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? '' : String(value));
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...present(children));
   return element;
 }
 

@@ -1,6 +1,6 @@
 // <sb-graph>: a workflow as a drawing, with what was added, changed or removed, and the same in words.
 
-import { brief, changeMark, count, cut, freshId, h, pretty, s, seen, sentenceList } from './drawing.js';
+import { brief, changeMark, count, cut, fill, freshId, h, pretty, s, seen, sentenceList } from './drawing.js';
 import { changeText, workflowDifference } from './difference.js';
 import { NODE, place } from './layout.js';
 
@@ -54,7 +54,7 @@ class SbGraph extends HTMLElement {
     }, this.#svg);
     this.#details = h('div', { class: 'sb-node-details', role: 'status' });
     const button = (label, sign, act) => h('button', { type: 'button', 'aria-label': label, title: label, onclick: act }, sign);
-    this.replaceChildren(
+    fill(this,
       h('div', { class: 'sb-bar' },
         isUpdate ? legend() : null,
         h('span', { class: 'sb-zoom' }, button('Smaller', '−', () => this.#zoomTo(this.#zoom / ZOOM.step)),
@@ -206,7 +206,7 @@ class SbGraph extends HTMLElement {
     if (!node) return this.#details.replaceChildren();
     chosen.setAttribute('aria-pressed', 'true');
     const row = (name, ...value) => [h('dt', null, name), h('dd', null, value)];
-    this.#details.replaceChildren(
+    fill(this.#details,
       h('h4', null, brief(node.name, 200)),
       h('dl', null, row('Type', brief(node.type || 'unknown', 80)), node.description ? row('For', seen(cut(node.description, 1000))) : null,
         row('State', STATES[node.state], node.isActive ? '' : ', switched off')),

@@ -22,14 +22,16 @@ const MAX_DEPTH = 40;
 const MAX_ROWS = 500;
 const MAX_CELLS = 10_000;
 
+/** What of HTML that is written in Markdown may stay; the rest is shown as the text it is. */
 const TAGS = [
   'a', 'b', 'blockquote', 'br', 'code', 'del', 'dd', 'details', 'div', 'dl', 'dt', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'ins',
   'kbd', 'li', 'mark', 'ol', 'p', 'pre', 'q', 's', 'samp', 'small', 'span', 'strong', 'sub', 'summary', 'sup', 'table', 'tbody', 'td', 'tfoot',
   'th', 'thead', 'tr', 'u', 'ul', 'var', '#text',
 ];
+const ATTRIBUTES = ['href', 'title', 'align', 'start', 'colspan', 'rowspan', 'open', 'data-language'];
 const RULES = {
   ALLOWED_TAGS: TAGS,
-  ALLOWED_ATTR: ['href', 'title', 'align', 'start', 'colspan', 'rowspan', 'open', 'data-language'],
+  ALLOWED_ATTR: ATTRIBUTES,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   ALLOW_UNKNOWN_PROTOCOLS: false,
@@ -54,22 +56,36 @@ const marked = new Marked({
     image({ href, text }) {
       return `<a href="${escaped(href)}">${escaped(text || 'Image')}</a>`;
     },
+    html({ text }) {
+      return plainHtml(text);
+    },
     checkbox({ checked }) {
       return checked ? '☑ ' : '☐ ';
     },
   },
 });
 
-// An image that is written as HTML becomes a link as well. The link stands before it, where the walk has been already,
-// and has nothing but an address that was checked.
-purify.addHook('uponSanitizeElement', (node, data) => {
-  if (data.tagName !== 'img' || !node.parentNode) return;
-  const link = node.ownerDocument.createElement('a');
-  link.textContent = node.getAttribute('alt') || 'Image';
-  const address = safeAddress(node.getAttribute('src') ?? '');
-  if (address) link.setAttribute('href', address.href);
-  node.parentNode.insertBefore(link, node);
-});
+const TAG = /<(\/?)([a-z][a-z0-9]{0,10})((?:\s+[a-z-]{1,20}(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*)\s*\/?>|<!--[^]*?-->|[<>]/gi;
+const ATTRIBUTE = /([a-z-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?/gi;
+
+/**
+ * HTML with simple tags alone, written anew; any other is text that everybody sees. An image is a link. This is no guard, which
+ * DOMPurify is: but what would be thrown away should be seen, and nothing that the page's policy forbids should be tried at all.
+ */
+function plainHtml(text) {
+  return text.replace(TAG, (tag, end, name = '', rest = '') => {
+    if (tag.startsWith('<!--')) return '';
+    const kept = name.toLowerCase();
+    const given = new Map([...rest.matchAll(ATTRIBUTE)].map(([, key, ...values]) => [key.toLowerCase(), values.find((value) => value !== undefined) ?? '']));
+    if (kept === 'img' && !end) return `<a href="${quoted(given.get('src') ?? '')}">${quoted(given.get('alt') || 'Image')}</a>`;
+    if (!TAGS.includes(kept)) return escaped(tag);
+    const attributes = [...given].filter(([key]) => ATTRIBUTES.includes(key)).map(([key, value]) => ` ${key}="${quoted(value)}"`);
+    return `<${end}${kept}${end ? '' : attributes.join('')}>`;
+  });
+}
+
+/** An attribute's text, whose entities stay as they are. */
+const quoted = (text) => text.replace(/[<>"]/g, (char) => escapes[char]);
 
 /** Where a link leads, if it may: an absolute address of the web, or a mail address. */
 function safeAddress(href) {
@@ -327,6 +343,8 @@ function drawn(block, links) {
   } catch {
     return [plainNode(block.raw)];
   }
+  // A frameset takes the place of a document's body: there is nothing then.
+  if (!fragment) return [plainNode(block.raw)];
   decorate(fragment);
   const nodes = [...fragment.childNodes].filter((node) => node.nodeType === 1 || node.data.trim() !== '');
   const held = nodes.map((node) => (node.nodeType === 1 ? node : wrapped(node)));
