@@ -53,10 +53,10 @@ export class Chat {
     const isGone = () => opening !== this.#opening;
     const slow = setTimeout(() => { if (!isGone()) this.#thread.loading(); }, 150);
     try {
-      const { view, live } = await this.#past.read(id).finally(() => clearTimeout(slow));
+      const { view, live, last } = await this.#past.read(id).finally(() => clearTimeout(slow));
       if (isGone()) return;
       this.#composer.pick(view.context_type);
-      this.#past.show(view, live?.id);
+      this.#past.show({ view, live, last });
       this.#changed({ title: view.title });
       await this.#past.showWaiting(id).catch(() => {});
       if (isGone()) return;
@@ -176,7 +176,7 @@ export class Chat {
       if (isGone() || this.#run) return;
       this.#past.note(view);
       if (isIncomplete) {
-        this.#past.show(view);
+        this.#past.show({ view, live: null, last: account });
         await this.#past.showWaiting(run.conversationId).catch(() => {});
       } else {
         answer.account(account);
