@@ -87,6 +87,7 @@ class Answer extends HTMLElement {
         this.addPreview({ ...data, kind: event }, "waiting");
         break;
       case "approval_request":
+        [...this.#calls.values()].findLast((call) => call.tool === data.tool)?.hold();
         this.addApproval(data);
         break;
       case "payload": {

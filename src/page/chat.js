@@ -173,9 +173,9 @@ export class Chat {
       const [account, view] = await Promise.all([
         this.#client.run(run.runId), this.#client.conversation(run.conversationId),
       ]);
-      if (isGone() || this.#run) return;
+      if (isGone()) return;
       this.#past.note(view);
-      if (isIncomplete) {
+      if (isIncomplete && !this.#run) {
         this.#past.show({ view, live: null, last: account });
         await this.#past.showWaiting(run.conversationId).catch(() => {});
       } else {
@@ -254,6 +254,7 @@ export class Chat {
       }
       target.state = decision === "reject" ? "rejected" : "accepted";
       announce(decision === "reject" ? "Rejected." : "Accepted.");
+      this.#changed({ isNew: true });
     } catch (error) {
       const isOver = [404, 409, 410].includes(error.status) && error.code !== "conversation_busy";
       target.state = isOver ? "failed" : "waiting";
