@@ -28,6 +28,7 @@ use crate::config::catalogue::{self, Catalogue};
 use crate::config::{BackendMode, Config, Problem};
 use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
+use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::chat_stream::ChatStream;
 use crate::http::auth::{self, AuthSetupError, DevTokens, Jwt, Mode};
@@ -176,6 +177,10 @@ impl App {
                 max_context_bytes: config.limits.context_bytes,
             },
             chats: store.clone(),
+            ag_ui: AgUi {
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            },
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
         let (listener, address) = listen(&config.server.bind).await?;

@@ -4,6 +4,7 @@
 //! error body but for the routes of `chat-stream`, whose clients know another.
 
 mod accept;
+mod ag_ui;
 mod answer;
 mod approvals;
 pub mod auth;
@@ -11,6 +12,7 @@ mod chat;
 mod chat_stream;
 mod conversation_views;
 mod conversations;
+mod copilotkit;
 mod health;
 mod page;
 mod previews;
@@ -40,6 +42,7 @@ use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::previews::{PreviewDesk, PreviewStore};
 use crate::agent::ports::store::StoreError;
 use crate::dialect::Dialect;
+use crate::dialect::ag_ui::AgUi;
 use crate::dialect::chat_stream::ChatStream;
 use crate::runs::Runs;
 use problem::Problem;
@@ -98,6 +101,8 @@ pub struct Services {
     pub chat_stream: ChatStream,
     /// Numbers their conversations and shows them.
     pub chats: Arc<dyn ChatStore>,
+    /// AG-UI and CopilotKit.
+    pub ag_ui: AgUi,
     /// Silence on a stream before a comment is sent.
     pub keep_alive: Option<Duration>,
 }
@@ -140,6 +145,11 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/api/chats/{chat_id}", get(chat_stream::get))
         .route("/api/chats/admin/all", get(chat_stream::all))
         .route("/api/chats/admin/{chat_id}", get(chat_stream::of_any))
+        .route("/v1/ag-ui/{agent}", post(ag_ui::post))
+        .route("/v1/copilotkit/info", get(copilotkit::info))
+        .route("/v1/copilotkit/agent/{agent}/run", post(ag_ui::post))
+        .route("/v1/copilotkit/agent/{agent}/connect", post(copilotkit::connect))
+        .route("/v1/copilotkit/agent/{agent}/stop/{thread}", post(copilotkit::stop))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .merge(if config.page { page::routes() } else { Router::new() })
