@@ -29,6 +29,7 @@ use crate::config::{BackendMode, Config, Problem};
 use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_stream::ChatStream;
 use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
@@ -169,6 +170,11 @@ impl App {
                 max_context_bytes: config.limits.context_bytes,
             }),
             chat_stream: ChatStream {
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            },
+            ai_sdk: AiSdk {
+                version: config.server.ai_sdk_version,
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
             },

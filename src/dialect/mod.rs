@@ -4,6 +4,7 @@
 //! **Invariant:** no I/O, no async, no status codes. Only files of this folder know event names.
 
 pub mod agent_chat;
+pub mod ai_sdk;
 pub mod chat_stream;
 mod frame;
 mod json;
