@@ -13,8 +13,10 @@ mod chat_stream;
 mod conversation_views;
 mod conversations;
 mod health;
+mod page;
 mod previews;
 pub mod problem;
+mod profiles;
 mod request_id;
 mod runs;
 pub mod server;
@@ -60,6 +62,8 @@ pub struct Config {
     pub body_limit_bytes: usize,
     /// The major version of the `ai` package whose chunks are sent to clients that do not say: 5, 6 or 7.
     pub ai_sdk_version: Version,
+    /// Whether the chat page is served.
+    pub page: bool,
 }
 
 impl Default for Config {
@@ -71,6 +75,7 @@ impl Default for Config {
             drain_s: 25,
             body_limit_bytes: 1_048_576,
             ai_sdk_version: Version::V5,
+            page: true,
         }
     }
 }
@@ -82,6 +87,8 @@ pub struct Services {
     pub runs: Arc<Runs>,
     /// Verifies tokens.
     pub authenticator: Arc<dyn Authenticator>,
+    /// Makes those of the page; `None` where they come from somebody else.
+    pub dev_tokens: Option<auth::DevTokens>,
     /// Decides previews.
     pub previews: Arc<dyn PreviewDesk>,
     /// Shows those that wait.
@@ -131,6 +138,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         )
         .route("/v1/agent/conversations/{conversation_id}/export", get(conversations::export))
         .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
+        .route("/v1/agent/profiles", get(profiles::list))
         .route("/v1/agent/approvals", get(approvals::list))
         .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
@@ -144,6 +152,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/api/chats/admin/{chat_id}", get(chat_stream::of_any))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
+        .merge(if config.page { page::routes() } else { Router::new() })
         .fallback(|| async { Problem::not_found("there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(services)

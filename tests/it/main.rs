@@ -23,6 +23,8 @@ mod events;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
+mod page;
+#[cfg(test)]
 mod profiles;
 #[cfg(test)]
 mod protocol;
