@@ -149,7 +149,8 @@ impl AiSdkEncoder {
         self.part(&part_name(kind), None, &data, out);
     }
 
-    fn progress(&self, id: &str, name: &str, progress: &Progress, out: &mut BytesMut) {
+    fn progress(&mut self, id: &str, name: &str, progress: &Progress, out: &mut BytesMut) {
+        self.calls.reveal(id, out);
         let Progress { stage, message, fraction, data } = progress;
         let body = ProgressBody {
             tool_call_id: self.calls.shown_as(id),
@@ -260,7 +261,7 @@ impl Encoder for AiSdkEncoder {
                 self.calls.ready(id, name, input, out);
             }
             AgentEvent::ToolProgress { id, name, progress } => self.progress(id, name, progress, out),
-            AgentEvent::ToolCallHeld { id, name, approval } => self.calls.held_back(id, name, *approval),
+            AgentEvent::ToolCallHeld { id, name, approval } => self.calls.held_back(id, name, *approval, out),
             AgentEvent::ToolCallFinished { id, name: _, is_error, result } => {
                 self.calls.finished(id, *is_error, result, out);
             }

@@ -18,6 +18,9 @@ const UNREADABLE: &str = "The arguments of this call cannot be read";
 /// What is said of a call that the run's end prevented, or whose answer it did not wait for.
 const CUT_OFF: &str = "The run ended before there was an answer to this call";
 
+/// What is said of a call of which nothing is told.
+const NOT_MADE: &str = "This call was not made";
+
 /// What is said of a call that its user turned down, to clients that have no word for it.
 const TURNED_DOWN: &str = "This call was turned down";
 
@@ -40,8 +43,8 @@ struct Open {
 
 /// What the client knows of a call.
 enum Stage {
-    /// Nothing: it may be one for the client itself.
-    Unknown,
+    /// Nothing: it may be one for the client itself. With its arguments, once they are complete.
+    Unknown(Option<ToolInput>),
     /// That there is one.
     Named,
     /// All but what comes of it.
@@ -104,7 +107,7 @@ impl Calls {
     pub(super) fn started(&mut self, id: &str, name: &str, out: &mut BytesMut) {
         let stage = match &self.decided {
             Some((runs_as, asked_as)) if runs_as == id => Stage::CalledAs(asked_as.clone()),
-            Some(_) | None if self.may_be_the_clients(name) => Stage::Unknown,
+            Some(_) | None if self.may_be_the_clients(name) => Stage::Unknown(None),
             Some(_) | None => {
                 write(out, &Chunk::ToolInputStart { tool_call_id: id, tool_name: name, dynamic: true });
                 Stage::Named
@@ -117,19 +120,38 @@ impl Calls {
         self.client_tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name))
     }
 
-    /// The server makes a call, or answers in its place.
+    /// A call's arguments are complete.
     pub(super) fn ready(&mut self, id: &str, name: &str, input: &ToolInput, out: &mut BytesMut) {
         if self.position(id).is_none() {
-            self.open.push(Open { id: id.to_owned(), name: name.to_owned(), stage: Stage::Unknown });
+            self.started(id, name, out);
         }
         let Some(at) = self.position(id) else { return };
         let Some(call) = self.open.get_mut(at) else { return };
         match call.stage {
-            Stage::Unknown => write(out, &Chunk::ToolInputStart { tool_call_id: id, tool_name: name, dynamic: true }),
-            Stage::Named => {}
-            Stage::Called | Stage::CalledAs(_) | Stage::Held => return,
+            Stage::Unknown(_) => call.stage = Stage::Unknown(Some(input.clone())),
+            Stage::Named if Self::tell_input(id, name, input, true, out) => call.stage = Stage::Called,
+            Stage::Named => {
+                self.open.remove(at);
+            }
+            Stage::Called | Stage::CalledAs(_) | Stage::Held => {}
         }
-        if Self::tell_input(id, name, input, true, out) {
+    }
+
+    /// A call turns out to be one that the server makes, or answers in its place.
+    pub(super) fn reveal(&mut self, id: &str, out: &mut BytesMut) {
+        let Some(at) = self.position(id) else { return };
+        let Some(call) = self.open.get_mut(at) else { return };
+        let input = match &mut call.stage {
+            Stage::Unknown(input) => {
+                write(out, &Chunk::ToolInputStart { tool_call_id: id, tool_name: &call.name, dynamic: true });
+                input.take()
+            }
+            // The loop tells the arguments first; where it did not, an output without them must not go out.
+            Stage::Named => None,
+            Stage::Called | Stage::CalledAs(_) | Stage::Held => return,
+        };
+        let input = input.unwrap_or_else(|| ToolInput::Object(serde_json::Map::new()));
+        if Self::tell_input(id, &call.name, &input, true, out) {
             call.stage = Stage::Called;
         } else {
             self.open.remove(at);
@@ -159,7 +181,8 @@ impl Calls {
     }
 
     /// A call waits for a person.
-    pub(super) fn held_back(&mut self, id: &str, name: &str, approval: ApprovalId) {
+    pub(super) fn held_back(&mut self, id: &str, name: &str, approval: ApprovalId, out: &mut BytesMut) {
+        self.reveal(id, out);
         self.held.push(Held { approval, id: id.to_owned(), name: name.to_owned() });
         // To version 5 the result that follows says it.
         if self.version >= Version::V6
@@ -171,23 +194,18 @@ impl Calls {
 
     /// What came of a call.
     pub(super) fn finished(&mut self, id: &str, is_error: bool, result: &str, out: &mut BytesMut) {
+        self.reveal(id, out);
         let Some(at) = self.position(id) else { return };
-        let Some(call) = self.open.get(at) else { return };
-        let tool_call_id = match &call.stage {
-            Stage::Held => return,
-            Stage::CalledAs(id) => id.clone(),
-            Stage::Called => id.to_owned(),
-            Stage::Unknown | Stage::Named => {
-                // The loop tells the arguments first; where it did not, an output without them must not go out.
-                let name = call.name.clone();
-                self.ready(id, &name, &ToolInput::Object(serde_json::Map::new()), out);
-                id.to_owned()
-            }
+        let tool_call_id = match self.open.get(at).map(|call| &call.stage) {
+            Some(Stage::CalledAs(asked_as)) => asked_as.clone(),
+            Some(Stage::Called) => id.to_owned(),
+            Some(Stage::Unknown(_) | Stage::Named | Stage::Held) | None => return,
         };
         let tool_call_id = tool_call_id.as_str();
         match is_error {
             true => {
-                let error_text = &*error_words(result);
+                let words = error_words(result);
+                let error_text = if words.is_empty() { NOT_MADE } else { &*words };
                 write(out, &Chunk::ToolOutputError { tool_call_id, error_text, dynamic: true });
             }
             false => {
@@ -204,7 +222,7 @@ impl Calls {
             let id = call.id.as_str();
             let open = self.position(id).map(|at| self.open.remove(at));
             match open.map(|open| open.stage) {
-                None | Some(Stage::Unknown) => {
+                None | Some(Stage::Unknown(_)) => {
                     Self::tell_input(id, &call.name, &call.input, false, out);
                 }
                 // It was shown as one of the server's, whose page then cannot run it.
@@ -229,7 +247,7 @@ impl Calls {
     pub(super) fn cut_off(&mut self, out: &mut BytesMut) {
         for call in self.open.drain(..) {
             let tool_call_id = match &call.stage {
-                Stage::Unknown => continue,
+                Stage::Unknown(_) => continue,
                 Stage::Named => {
                     let (tool_call_id, tool_name) = (&*call.id, &*call.name);
                     let chunk = Chunk::ToolInputError {
