@@ -30,6 +30,7 @@ use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
 use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_stream::ChatStream;
 use crate::http::auth::{self, AuthSetupError, DevTokens, Jwt, Mode};
 use crate::http::{self, Readiness, Services, server};
@@ -173,6 +174,11 @@ impl App {
                 max_context_bytes: config.limits.context_bytes,
             }),
             chat_stream: ChatStream {
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            },
+            ai_sdk: AiSdk {
+                version: config.server.ai_sdk_version,
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
             },

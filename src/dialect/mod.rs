@@ -5,6 +5,7 @@
 
 pub mod ag_ui;
 pub mod agent_chat;
+pub mod ai_sdk;
 pub mod chat_stream;
 mod frame;
 mod json;

@@ -5,6 +5,7 @@
 
 mod accept;
 mod ag_ui;
+mod ai_sdk;
 mod answer;
 mod approvals;
 pub mod auth;
@@ -43,6 +44,7 @@ use crate::agent::ports::previews::{PreviewDesk, PreviewStore};
 use crate::agent::ports::store::StoreError;
 use crate::dialect::Dialect;
 use crate::dialect::ag_ui::AgUi;
+use crate::dialect::ai_sdk::{AiSdk, Version};
 use crate::dialect::chat_stream::ChatStream;
 use crate::runs::Runs;
 use problem::Problem;
@@ -61,6 +63,8 @@ pub struct Config {
     pub drain_s: u64,
     /// The largest request body.
     pub body_limit_bytes: usize,
+    /// The major version of the `ai` package whose chunks are sent to clients that do not say: 5, 6 or 7.
+    pub ai_sdk_version: Version,
     /// Whether the chat page is served.
     pub page: bool,
 }
@@ -73,6 +77,7 @@ impl Default for Config {
             keep_alive_s: 15,
             drain_s: 25,
             body_limit_bytes: 1_048_576,
+            ai_sdk_version: Version::V5,
             page: true,
         }
     }
@@ -99,6 +104,8 @@ pub struct Services {
     pub agent_chat: Arc<dyn Dialect>,
     /// The protocol of page assistants.
     pub chat_stream: ChatStream,
+    /// The protocol of the AI SDK.
+    pub ai_sdk: AiSdk,
     /// Numbers their conversations and shows them.
     pub chats: Arc<dyn ChatStore>,
     /// AG-UI and CopilotKit.
@@ -140,6 +147,9 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/agent/approvals", get(approvals::list))
         .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
+        .route("/v1/ai-sdk/chat", post(ai_sdk::post))
+        .route("/v1/ai-sdk/chat/{chat_id}/stream", get(ai_sdk::resume))
+        .route("/v1/ai-sdk/chat/{chat_id}/stop", post(ai_sdk::stop))
         .route("/api/chat/stream", post(chat_stream::post))
         .route("/api/chats", get(chat_stream::list))
         .route("/api/chats/{chat_id}", get(chat_stream::get))
@@ -190,6 +200,8 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             request_id,
             HeaderName::from_static("x-run-id"),
             HeaderName::from_static("x-conversation-id"),
+            HeaderName::from_static("x-resumable-stream-id"),
+            HeaderName::from_static("x-vercel-ai-ui-message-stream"),
             header::LOCATION,
             header::RETRY_AFTER,
             header::WWW_AUTHENTICATE,
