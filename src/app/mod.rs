@@ -30,6 +30,7 @@ use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::chat_stream::ChatStream;
+use crate::dialect::openai_chat::OpenAiChat;
 use crate::http::auth::{self, AuthSetupError, Jwt};
 use crate::http::{self, Readiness, Services, server};
 use crate::llm::embeddings::Embeddings;
@@ -171,6 +172,10 @@ impl App {
             chat_stream: ChatStream {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
+            },
+            openai_chat: OpenAiChat {
+                max_message_bytes: config.limits.message_bytes,
+                max_history_bytes: config.limits.history_bytes,
             },
             chats: store.clone(),
             keep_alive: none_if_zero(config.server.keep_alive_s),

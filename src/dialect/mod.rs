@@ -7,6 +7,7 @@ pub mod agent_chat;
 pub mod chat_stream;
 mod frame;
 mod json;
+pub mod openai_chat;
 pub mod shown;
 
 use bytes::BytesMut;

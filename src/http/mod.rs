@@ -1,7 +1,7 @@
 //! The product's HTTP surface: every route on this page, each in its own file.
 //!
 //! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one
-//! error body but for the routes of `chat-stream`, whose clients know another.
+//! error body but for the routes of `chat-stream` and of OpenAI's protocol, whose clients know others.
 
 mod accept;
 mod answer;
@@ -12,6 +12,7 @@ mod chat_stream;
 mod conversation_views;
 mod conversations;
 mod health;
+mod openai_chat;
 mod previews;
 pub mod problem;
 mod request_id;
@@ -30,7 +31,7 @@ use axum::{Router, middleware};
 use serde::Deserialize;
 use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::ConversationStore;
@@ -39,6 +40,7 @@ use crate::agent::ports::previews::{PreviewDesk, PreviewStore};
 use crate::agent::ports::store::StoreError;
 use crate::dialect::Dialect;
 use crate::dialect::chat_stream::ChatStream;
+use crate::dialect::openai_chat::OpenAiChat;
 use crate::runs::Runs;
 use problem::Problem;
 
@@ -89,6 +91,8 @@ pub struct Services {
     pub agent_chat: Arc<dyn Dialect>,
     /// The protocol of page assistants.
     pub chat_stream: ChatStream,
+    /// OpenAI's protocol.
+    pub openai_chat: OpenAiChat,
     /// Numbers their conversations and shows them.
     pub chats: Arc<dyn ChatStore>,
     /// Silence on a stream before a comment is sent.
@@ -132,6 +136,9 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/api/chats/{chat_id}", get(chat_stream::get))
         .route("/api/chats/admin/all", get(chat_stream::all))
         .route("/api/chats/admin/{chat_id}", get(chat_stream::of_any))
+        .route("/v1/models", get(openai_chat::models::list))
+        .route("/v1/models/{*model}", get(openai_chat::models::get))
+        .route("/v1/chat/completions", post(openai_chat::post))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .fallback(|| async { Problem::not_found("there is nothing at this path") })
@@ -159,14 +166,8 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     let layer = CorsLayer::new()
         .allow_origin(allowed)
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::OPTIONS])
-        .allow_headers([
-            header::ACCEPT,
-            header::AUTHORIZATION,
-            header::CONTENT_TYPE,
-            HeaderName::from_static("idempotency-key"),
-            HeaderName::from_static("last-event-id"),
-            request_id.clone(),
-        ])
+        // Clients of many kinds send headers of their own, and none of them says who somebody is but the token.
+        .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([
             request_id,
             HeaderName::from_static("x-run-id"),
