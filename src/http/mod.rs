@@ -13,8 +13,10 @@ mod conversation_views;
 mod conversations;
 mod health;
 mod openai_chat;
+mod page;
 mod previews;
 pub mod problem;
+mod profiles;
 mod request_id;
 mod runs;
 pub mod server;
@@ -58,6 +60,8 @@ pub struct Config {
     pub drain_s: u64,
     /// The largest request body.
     pub body_limit_bytes: usize,
+    /// Whether the chat page is served.
+    pub page: bool,
 }
 
 impl Default for Config {
@@ -68,6 +72,7 @@ impl Default for Config {
             keep_alive_s: 15,
             drain_s: 25,
             body_limit_bytes: 1_048_576,
+            page: true,
         }
     }
 }
@@ -79,6 +84,8 @@ pub struct Services {
     pub runs: Arc<Runs>,
     /// Verifies tokens.
     pub authenticator: Arc<dyn Authenticator>,
+    /// Makes those of the page; `None` where they come from somebody else.
+    pub dev_tokens: Option<auth::DevTokens>,
     /// Decides previews.
     pub previews: Arc<dyn PreviewDesk>,
     /// Shows those that wait.
@@ -128,6 +135,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         )
         .route("/v1/agent/conversations/{conversation_id}/export", get(conversations::export))
         .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
+        .route("/v1/agent/profiles", get(profiles::list))
         .route("/v1/agent/approvals", get(approvals::list))
         .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
@@ -141,6 +149,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/chat/completions", post(openai_chat::post))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
+        .merge(if config.page { page::routes() } else { Router::new() })
         .fallback(|| async { Problem::not_found("there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(services)

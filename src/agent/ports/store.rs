@@ -80,6 +80,12 @@ pub trait RunStore: Send + Sync {
     /// When the store failed.
     async fn find_run(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
 
+    /// The newest run of the owner's conversation that is queued or running.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn live_run(&self, owner: &Owner, conversation: &ConversationId) -> Result<Option<RunId>, StoreError>;
+
     /// Asks whoever runs it to cancel a run, and ends one that nobody has begun. Returns the run as it is then; one
     /// that has ended stays as it is.
     ///

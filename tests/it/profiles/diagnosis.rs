@@ -131,6 +131,10 @@ impl RunStore for Nothing {
         Ok(None)
     }
 
+    async fn live_run(&self, _owner: &Owner, _conversation: &ConversationId) -> Result<Option<RunId>, StoreError> {
+        Ok(None)
+    }
+
     async fn request_cancel(&self, _owner: &Owner, _run: RunId) -> Result<Option<RunRecord>, StoreError> {
         Ok(None)
     }
