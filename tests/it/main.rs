@@ -21,6 +21,8 @@ mod events;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
+mod openai;
+#[cfg(test)]
 mod profiles;
 #[cfg(test)]
 mod protocol;
