@@ -9,6 +9,7 @@ pub mod ai_sdk;
 pub mod chat_stream;
 mod frame;
 mod json;
+pub mod openai_chat;
 pub mod shown;
 
 use bytes::BytesMut;

@@ -22,6 +22,7 @@ mod demo_walk;
 mod events;
 #[cfg(test)]
 mod identity;
+mod openai;
 #[cfg(test)]
 mod page;
 #[cfg(test)]
