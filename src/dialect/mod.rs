@@ -5,9 +5,11 @@
 
 pub mod ag_ui;
 pub mod agent_chat;
+pub mod ai_sdk;
 pub mod chat_stream;
 mod frame;
 mod json;
+pub mod openai_chat;
 pub mod shown;
 
 use bytes::BytesMut;

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod ag_ui;
 #[cfg(test)]
+mod ai_sdk;
+#[cfg(test)]
 mod approvals;
 #[cfg(test)]
 mod chat_stream;
@@ -22,6 +24,7 @@ mod demo_walk;
 mod events;
 #[cfg(test)]
 mod identity;
+mod openai;
 #[cfg(test)]
 mod page;
 #[cfg(test)]
