@@ -20,8 +20,6 @@ use super::problem::Problem;
 use super::sse;
 use super::views::{header_of_conversation, header_of_run};
 use crate::agent::ports::conversations::{MessageView, Role};
-use crate::agent::ports::store::StoreError;
-use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect::ag_ui::{Earlier, Stream};
@@ -77,7 +75,7 @@ pub(super) async fn connect(
     let mut asker = services.ag_ui.decode_asker(&body)?;
     let owner = &caller.owner;
     // Looked at before the messages: a run that ends in between has all of its there.
-    let live = live_run(&services, owner, &asker.thread).await?;
+    let live = services.runs.live_run(owner, &asker.thread).await?;
     let attached = match live {
         None => None,
         Some(run) => match services.runs.attach(owner, run, None).await {
@@ -131,7 +129,7 @@ pub(super) async fn stop(
     is_for(&services, &caller, &agent)?;
     let owner = &caller.owner;
     let live = match ConversationId::parse(&thread) {
-        Ok(thread) => live_run(&services, owner, &thread).await?,
+        Ok(thread) => services.runs.live_run(owner, &thread).await?,
         // No thread has such a name.
         Err(_) => None,
     };
@@ -140,10 +138,4 @@ pub(super) async fn stop(
         None => false,
     };
     Ok(Json(StoppedBody { stopped }))
-}
-
-async fn live_run(services: &Services, owner: &Owner, thread: &ConversationId) -> Result<Option<RunId>, StoreError> {
-    let found = services.conversations.export(owner, thread).await?;
-    let runs = found.into_iter().flat_map(|export| export.runs);
-    Ok(runs.map(|export| export.run).find(|run| run.state.is_live()).map(|run| run.id))
 }

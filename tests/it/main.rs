@@ -3,6 +3,8 @@
 
 // `cfg(test)` tells clippy that helpers between the tests are test code too, where `unwrap` is the way to fail.
 #[cfg(test)]
+mod ag_ui;
+#[cfg(test)]
 mod ai_sdk;
 #[cfg(test)]
 mod approvals;

@@ -208,7 +208,7 @@ pub fn usage(turns: u64) -> Value {
 }
 
 /// The scripted model's name.
-const MODEL: &str = "gpt-5-mini";
+const MODEL: &str = "gpt-5.5-mini";
 
 /// The last event of a run in the thread `t`.
 pub fn finished(turns: u64) -> Value {
