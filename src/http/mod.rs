@@ -126,6 +126,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
         .route("/v1/agent/approvals", get(approvals::list))
         .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
+        .route("/v1/agent/previews/{preview_id}", get(previews::get))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
         .route("/api/chat/stream", post(chat_stream::post))
         .route("/api/chats", get(chat_stream::list))
