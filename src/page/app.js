@@ -177,6 +177,8 @@ async function start() {
   try {
     composer.profiles = (await client.profiles()).items;
   } catch (error) {
+    // The token that was pasted last is none either.
+    if (error.status === 401) return start();
     banner.show(`The server cannot be reached: ${error.message}`, { label: "Try again", action: () => { banner.hide(); start(); }, now: true });
     return;
   }

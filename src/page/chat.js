@@ -53,10 +53,10 @@ export class Chat {
     const isGone = () => opening !== this.#opening;
     const slow = setTimeout(() => { if (!isGone()) this.#thread.loading(); }, 150);
     try {
-      const { view, live } = await this.#past.read(id).finally(() => clearTimeout(slow));
+      const { view, live, last } = await this.#past.read(id).finally(() => clearTimeout(slow));
       if (isGone()) return;
       this.#composer.pick(view.context_type);
-      this.#past.show(view, live?.id);
+      this.#past.show({ view, live, last });
       this.#changed({ title: view.title });
       await this.#past.showWaiting(id).catch(() => {});
       if (isGone()) return;
@@ -173,10 +173,10 @@ export class Chat {
       const [account, view] = await Promise.all([
         this.#client.run(run.runId), this.#client.conversation(run.conversationId),
       ]);
-      if (isGone() || this.#run) return;
+      if (isGone()) return;
       this.#past.note(view);
-      if (isIncomplete) {
-        this.#past.show(view);
+      if (isIncomplete && !this.#run) {
+        this.#past.show({ view, live: null, last: account });
         await this.#past.showWaiting(run.conversationId).catch(() => {});
       } else {
         answer.account(account);
@@ -254,6 +254,7 @@ export class Chat {
       }
       target.state = decision === "reject" ? "rejected" : "accepted";
       announce(decision === "reject" ? "Rejected." : "Accepted.");
+      this.#changed({ isNew: true });
     } catch (error) {
       const isOver = [404, 409, 410].includes(error.status) && error.code !== "conversation_busy";
       target.state = isOver ? "failed" : "waiting";

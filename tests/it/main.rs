@@ -3,6 +3,8 @@
 
 // `cfg(test)` tells clippy that helpers between the tests are test code too, where `unwrap` is the way to fail.
 #[cfg(test)]
+mod ai_sdk;
+#[cfg(test)]
 mod approvals;
 #[cfg(test)]
 mod chat_stream;
@@ -22,8 +24,9 @@ mod demo_walk;
 mod events;
 #[cfg(test)]
 mod identity;
-#[cfg(test)]
 mod openai;
+#[cfg(test)]
+mod page;
 #[cfg(test)]
 mod profiles;
 #[cfg(test)]

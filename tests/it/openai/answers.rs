@@ -57,7 +57,8 @@ async fn a_run_that_fails_is_an_error_that_is_not_to_be_sent_again() {
 #[tokio::test]
 async fn a_long_silence_is_filled_and_the_answer_still_comes() {
     let gate = std::sync::Arc::new(tokio::sync::Notify::new());
-    let rows = [(says("B").bytes(), false), (turn().text("B").finish("nonsense").bytes(), false), (String::new(), true)];
+    let rows =
+        [(says("B").bytes(), false), (turn().text("B").finish("nonsense").bytes(), false), (String::new(), true)];
     for (rest, fails) in rows {
         let answer = turn().text("A").answer().gated(&gate, rest);
         let s = with(&[], &[("SERVER__KEEP_ALIVE_S", "1")], [answer]).await;

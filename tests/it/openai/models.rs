@@ -36,7 +36,11 @@ async fn each_profile_is_a_model_for_those_who_may_use_it() {
     assert_eq!(one("open").await.json::<Value>().await.unwrap(), open);
     for id in ["chief", "nope", "open/x", "open%2Fx"] {
         let (status, error) = refused(one(id).await).await;
-        assert_eq!((status, &error["code"], &error["param"]), (404, &json!("model_not_found"), &json!("model")), "{id}");
+        assert_eq!(
+            (status, &error["code"], &error["param"]),
+            (404, &json!("model_not_found"), &json!("model")),
+            "{id}"
+        );
     }
 }
 

@@ -51,8 +51,7 @@ async fn a_tool_of_the_server_is_never_shown_and_turns_are_paragraphs() {
     assert!(s.last_asked().iter().any(|message| message["tool_call_id"] == "t1"), "it was run all the same");
 }
 
-const THINKS: &str =
-    "data: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"Hm.\"}}]}\n\n";
+const THINKS: &str = "data: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"Hm.\"}}]}\n\n";
 
 #[tokio::test]
 async fn reasoning_is_told_beside_the_text_where_the_profile_shows_it() {
@@ -71,7 +70,10 @@ async fn an_answer_that_is_cut_off_or_filtered_ends_with_that_reason() {
     for (reason, expected) in [("length", "length"), ("content_filter", "content_filter")] {
         let s = playing([turn().text("Half").finish(reason)]).await;
         let told = frames(post(&s, &[], &streamed("Hi")).await).await;
-        assert_eq!(told[told.len() - 3..], [finished(expected), json!({"choices": [], "usage": usage(1)}), json!("[DONE]")]);
+        assert_eq!(
+            told[told.len() - 3..],
+            [finished(expected), json!({"choices": [], "usage": usage(1)}), json!("[DONE]")]
+        );
         assert_eq!(content(&told), "Half");
     }
 }
