@@ -57,9 +57,7 @@ async fn the_streams_own_helper_puts_the_answer_together() {
 #[tokio::test]
 async fn errors_before_the_answer_are_the_clients_own_kinds() {
     let Some((seen, _s)) = step("refused", "workflow", []).await else { return };
-    let error = |kind: &str, status: u16, code: &str, param: Value| {
-        json!({"kind": kind, "status": status, "code": code, "type": "invalid_request_error", "param": param})
-    };
+    let error = |kind: &str, status: u16, code: &str, param: Value| json!({"kind": kind, "status": status, "code": code, "type": "invalid_request_error", "param": param});
     let expected = json!([
         error("AuthenticationError", 401, "invalid_api_key", json!(null)),
         error("NotFoundError", 404, "model_not_found", json!("model")),

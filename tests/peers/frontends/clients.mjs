@@ -19,6 +19,8 @@ if (question !== undefined) {
   const { window } = new JSDOM('<!doctype html><main id="chat"></main>', { url: process.env.SWITCHBOARD_URL });
   globalThis.window = window;
   globalThis.document = window.document;
+  // Newer versions of Node have one of their own.
+  globalThis.navigator ??= window.navigator;
   const find = (selector) => window.document.querySelector(`#chat ${selector}`);
   let wasAsked = false;
   new window.MutationObserver(() => {
