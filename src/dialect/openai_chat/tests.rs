@@ -114,6 +114,11 @@ fn reasoning_is_beside_the_text_and_turns_are_paragraphs_of_both() {
     let events =
         [turn(0), thinks("hm"), thinks("m"), text(""), turn(1), thinks("so"), text("Yes."), turn(2), text("Bye.")];
     let reasoning = |text: &str| json!({"reasoning_content": text});
+    let more =
+        [text("Look:\n"), turn(1), text("a\n\n"), turn(2), text("b"), text("\n\n"), text("\n"), turn(3), text("c")];
+    let joined: String =
+        told(true, &more).iter().filter_map(|delta| delta["content"].as_str()).map(str::to_owned).collect();
+    assert_eq!(joined, "Look:\n\na\n\nb\n\n\nc", "what a turn brings of the line between is not said again");
     let content = |text: &str| json!({"content": text});
     let expected = [
         reasoning("hm"),
