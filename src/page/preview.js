@@ -1,0 +1,149 @@
+// <sb-preview>: a change that a tool proposes, drawn, with Accept and Reject. It decides nothing: it tells with "decide".
+
+import './graph.js';
+import './table.js';
+import { brief, field, freshId, h, isObject, pretty, seen, text } from './drawing.js';
+import { decision } from './decision.js';
+
+const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.' };
+const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed'];
+
+class SbPreview extends HTMLElement {
+  #given = null;
+  #preview = null;
+  #state = 'waiting';
+  #message = '';
+  #form = null;
+  #drawing = null;
+  #note = null;
+  #load = null;
+  #wanted = 0;
+
+  /** What the event had, or what `GET /v1/agent/previews/{id}` answers, with `preview_id` and `kind`. */
+  set preview(preview) {
+    this.#given = preview;
+    this.#preview = understood(preview);
+    this.#wanted += 1;
+    if (this.isConnected) this.#draw();
+  }
+
+  get preview() {
+    return this.#given;
+  }
+
+  /** `async (preview_id) => body`: how the state before the change is got, for updates. */
+  set load(load) {
+    this.#load = load;
+    if (this.#drawing) this.#compare();
+  }
+
+  set state(state) {
+    this.#state = STATES.includes(state) ? state : 'waiting';
+    this.#form?.show(this.#state, this.#message);
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  set message(message) {
+    this.#message = String(message ?? '');
+    this.#form?.show(this.#state, this.#message);
+  }
+
+  get message() {
+    return this.#message;
+  }
+
+  connectedCallback() {
+    if (this.#preview && !this.#form) this.#draw();
+  }
+
+  #draw() {
+    const { isTable, isUpdate, name, description, after } = this.#preview;
+    const thing = isTable ? 'table' : 'workflow';
+    const id = freshId('preview');
+    this.#form = decision(this, { yes: 'accept', no: 'reject', yesLabel: 'Accept', noLabel: 'Reject' }, ENDED);
+    this.#form.show(this.#state, this.#message);
+    this.#drawing = document.createElement(isTable ? 'sb-table' : 'sb-graph');
+    this.#note = h('p', { class: 'sb-note', role: 'status' });
+    this.replaceChildren(h('section', { class: 'sb-card', 'aria-labelledby': id },
+      h('h3', { id }, `${isUpdate ? `Change to the ${thing}` : `New ${thing}`}${name ? `: ${brief(name, 120)}` : ''}`),
+      description ? h('p', { class: 'sb-words' }, seen(description.slice(0, 4_000))) : null,
+      this.#note, this.#drawing, raw('As JSON', () => after), this.#form.element));
+    this.#show(this.#preview.before);
+    this.#compare();
+  }
+
+  #show(before) {
+    const { isTable, after } = this.#preview;
+    if (!isTable) this.#drawing.graph = { after, before };
+    else if (before === undefined) this.#drawing.table = { after: configOf(after) };
+    else this.#drawing.table = { after: labelled(after), before: labelled(before) };
+  }
+
+  /** Gets what is there now, and draws the change against it. */
+  async #compare() {
+    const { isUpdate, id, before } = this.#preview;
+    if (!isUpdate || before !== undefined) return;
+    const lost = 'What it is now cannot be shown, so changes are not marked.';
+    if (!this.#load) {
+      this.#note.textContent = lost;
+      return;
+    }
+    const wanted = (this.#wanted += 1);
+    this.#note.textContent = 'Comparing with what it is now …';
+    let current;
+    try {
+      current = (await this.#load(id))?.current;
+    } catch {
+      current = undefined;
+    }
+    if (wanted !== this.#wanted) return;
+    this.#note.textContent = isObject(current) ? '' : lost;
+    if (isObject(current)) {
+      this.#preview.before = current;
+      this.#show(current);
+    }
+  }
+}
+
+/** The event's data and the stored preview in one form. */
+function understood(preview) {
+  const kind = text(preview, 'kind');
+  const isStored = isObject(field(preview, 'body'));
+  const isTable = kind === 'table_config_preview' || (kind !== 'workflow_preview' && (/table/.test(text(preview, 'what')) || isObject(field(preview, 'config'))));
+  const after = isStored ? preview.body : isTable ? { name: preview?.name, config: preview?.config } : (preview?.workflow ?? {});
+  const current = field(preview, 'current');
+  return {
+    id: text(preview, 'preview_id'),
+    isTable,
+    isUpdate: preview?.is_update === true || text(preview, 'existing_id') !== '',
+    name: text(preview, 'name') || text(after, 'name'),
+    description: text(preview, 'description'),
+    after,
+    before: isObject(current) ? current : undefined,
+  };
+}
+
+const configOf = (stored) => (isObject(field(stored, 'config')) ? stored.config : stored);
+
+/** A configuration with its label, so that a new name is a change too. */
+function labelled(stored) {
+  const config = configOf(stored);
+  if (config === stored) return config;
+  const label = typeof stored.name === 'string' ? { 'saved as': stored.name } : {};
+  if (typeof stored.description === 'string' && stored.description !== '') label['saved description'] = stored.description;
+  return { ...config, ...label };
+}
+
+/** JSON behind a fold, made when it is opened. */
+function raw(title, value) {
+  const folded = h('details', { class: 'sb-raw' }, h('summary', null, title));
+  folded.addEventListener('toggle', () => {
+    if (folded.open && folded.children.length === 1) folded.append(h('pre', { tabindex: '0' }, seen(pretty(value()))));
+  });
+  return folded;
+}
+
+customElements.define('sb-preview', SbPreview);
