@@ -182,7 +182,9 @@ impl App {
                 version: config.server.ai_sdk_version,
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
+            },
             openai_chat: OpenAiChat {
+                max_message_bytes: config.limits.message_bytes,
                 max_history_bytes: config.limits.history_bytes,
             },
             chats: store.clone(),

@@ -150,6 +150,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/agent/profiles", get(profiles::list))
         .route("/v1/agent/approvals", get(approvals::list))
         .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
+        .route("/v1/agent/previews/{preview_id}", get(previews::get))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
         .route("/v1/ai-sdk/chat", post(ai_sdk::post))
         .route("/v1/ai-sdk/chat/{chat_id}/stream", get(ai_sdk::resume))

@@ -34,7 +34,7 @@ class Answer extends HTMLElement {
 
   connectedCallback() {
     if (this.#body.isConnected) return;
-    this.append(h("h3", { class: "visually-hidden" }, "Assistant"), this.#body, this.#foot);
+    this.append(h("h2", { class: "visually-hidden" }, "Assistant"), this.#body, this.#foot);
   }
 
   /** @param {(id: string) => Promise<any>} load Reads what a preview is compared with. */

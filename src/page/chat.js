@@ -2,8 +2,8 @@
 // the elements; the elements know nothing of each other.
 
 import { titleOf } from "./composer.js";
-import { announce } from "./dom.js";
-import { toolName } from "./format.js";
+import { announce, h } from "./dom.js";
+import { short, toolName } from "./format.js";
 import { Past } from "./past.js";
 
 /** Drives a thread and a composer with a client. */
@@ -40,7 +40,8 @@ export class Chat {
   openNew() {
     this.#leave();
     const { profile } = this.#composer;
-    this.#thread.welcome(profile, profile ? titleOf(profile) : "Nobody to ask");
+    if (profile) this.#thread.welcome(profile, titleOf(profile));
+    else this.#thread.notice(h("h2", {}, "Nobody to ask"), h("p", {}, "None of the assistants here is for the roles of your token."));
     this.#changed({ title: "" });
     this.#composer.focus();
   }
@@ -66,7 +67,7 @@ export class Chat {
     } catch (error) {
       if (isGone()) return;
       const gone = error.status === 404;
-      this.#thread.notice(document.createTextNode(gone ? "There is no such conversation." : `It could not be read: ${error.message}`));
+      this.#thread.notice(h("h2", {}, gone ? "There is no such conversation" : "It could not be read"), h("p", {}, error.message));
       this.#changed({ title: "" });
       if (!gone) this.#banner.show("The server cannot be reached.", { label: "Try again", action: () => { this.#banner.hide(); this.open(id); }, now: true });
     }
@@ -76,6 +77,7 @@ export class Chat {
   send(text, { parent } = {}) {
     if (this.#run || !this.#composer.profile) return;
     this.#thread.question(text);
+    if (this.conversation === "") this.#changed({ title: short(text) });
     this.#ask({ message: text, parentMessageId: parent });
   }
 

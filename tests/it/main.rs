@@ -13,6 +13,8 @@ mod chat_stream;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
 mod conversations;
 #[cfg(test)]
 mod death;

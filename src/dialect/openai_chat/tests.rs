@@ -111,8 +111,14 @@ fn what_waits_for_a_person_is_told_in_a_sentence_of_its_own() {
 fn reasoning_is_beside_the_text_and_turns_are_paragraphs_of_both() {
     let thinks = |text: &str| AgentEvent::ThinkingDelta { text: text.to_owned() };
     let turn = |turn| AgentEvent::TurnStarted { turn };
-    let events = [turn(0), thinks("hm"), thinks("m"), text(""), turn(1), thinks("so"), text("Yes."), turn(2), text("Bye.")];
+    let events =
+        [turn(0), thinks("hm"), thinks("m"), text(""), turn(1), thinks("so"), text("Yes."), turn(2), text("Bye.")];
     let reasoning = |text: &str| json!({"reasoning_content": text});
+    let more =
+        [text("Look:\n"), turn(1), text("a\n\n"), turn(2), text("b"), text("\n\n"), text("\n"), turn(3), text("c")];
+    let joined: String =
+        told(true, &more).iter().filter_map(|delta| delta["content"].as_str()).map(str::to_owned).collect();
+    assert_eq!(joined, "Look:\n\na\n\nb\n\n\nc", "what a turn brings of the line between is not said again");
     let content = |text: &str| json!({"content": text});
     let expected = [
         reasoning("hm"),
@@ -225,8 +231,11 @@ fn results_find_the_conversation_that_has_their_calls() {
         messages.extend(results.iter().cloned());
         json!(messages)
     };
-    let result =
-        |call: &str, content: &str| ClientResult { call: call.to_owned(), content: content.to_owned(), is_error: false };
+    let result = |call: &str, content: &str| ClientResult {
+        call: call.to_owned(),
+        content: content.to_owned(),
+        is_error: false,
+    };
     let both = history(&[tool("call_c_a_1", "sun"), tool("call_c_b", "rain")]);
     let asked = decode(&both, Key::None).unwrap();
     assert_eq!(asked.input.ask, Ask::Results(vec![result("a_1", "sun"), result("b", "rain")]));
@@ -240,7 +249,10 @@ fn results_find_the_conversation_that_has_their_calls() {
         (vec![tool("call_c_a", "1"), tool("call_d_b", "2")], "messages must answer calls of one answer"),
         (vec![tool("call_c_a", "1"), tool("call_c_a", "2")], "messages must answer call_c_a once"),
         (vec![json!({"role": "tool", "content": "1"})], "messages must have a tool_call_id in message 2"),
-        (vec![json!({"role": "tool", "tool_call_id": "call_c_a", "content": 7})], "messages must have text as the content of message 2"),
+        (
+            vec![json!({"role": "tool", "tool_call_id": "call_c_a", "content": 7})],
+            "messages must have text as the content of message 2",
+        ),
     ];
     for (results, expected) in refused {
         let Err(DecodeError::Fields(errors)) = decode(&history(&results), Key::None) else { panic!("{results:?}") };

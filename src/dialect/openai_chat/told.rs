@@ -7,7 +7,7 @@ use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::stream::Usage;
 use crate::chat::tool::ToolCall;
 
-/// Between what two turns said.
+/// Between what two turns said; a turn may bring some of it itself.
 const PARAGRAPH: &str = "\n\n";
 
 /// Something to tell. An answer has pieces, and then one end.
@@ -37,14 +37,21 @@ pub(super) struct Told {
 struct Paragraphs {
     has_begun: bool,
     is_next_new: bool,
+    /// Line breaks at its end.
+    breaks: usize,
 }
 
 impl Paragraphs {
-    /// Whether a line between paragraphs comes before the next words.
-    fn breaks(&mut self) -> bool {
-        let breaks = self.has_begun && self.is_next_new;
-        *self = Self { has_begun: true, is_next_new: false };
-        breaks
+    /// What comes before `words`, possibly nothing.
+    fn before(&mut self, words: &str) -> &'static str {
+        let missing = match self.has_begun && self.is_next_new {
+            true => PARAGRAPH.get(self.breaks..).unwrap_or_default(),
+            false => "",
+        };
+        let at_end = words.len() - words.trim_end_matches('\n').len();
+        let breaks = if at_end == words.len() { self.breaks + missing.len() + at_end } else { at_end };
+        *self = Self { has_begun: true, is_next_new: false, breaks };
+        missing
     }
 }
 
@@ -62,10 +69,11 @@ impl Told {
             AgentEvent::TextDelta { text } => self.text(text, tell),
             AgentEvent::ThinkingDelta { text } => {
                 if !text.is_empty() {
-                    if self.reasoning.breaks() {
-                        tell(Piece::Reasoning(PARAGRAPH));
-                    }
-                    tell(Piece::Reasoning(text));
+                    let pieces = [self.reasoning.before(text), text];
+                    pieces
+                        .into_iter()
+                        .filter(|piece| !piece.is_empty())
+                        .for_each(|piece| tell(Piece::Reasoning(piece)));
                 }
             }
             AgentEvent::Artifact(artifact) => {
@@ -111,10 +119,8 @@ impl Told {
 
     fn text(&mut self, text: &str, tell: &mut dyn FnMut(Piece<'_>)) {
         if !text.is_empty() {
-            if self.text.breaks() {
-                tell(Piece::Text(PARAGRAPH));
-            }
-            tell(Piece::Text(text));
+            let pieces = [self.text.before(text), text];
+            pieces.into_iter().filter(|piece| !piece.is_empty()).for_each(|piece| tell(Piece::Text(piece)));
         }
     }
 }

@@ -11,10 +11,7 @@ use crate::http::Services;
 use crate::http::auth::Authenticated;
 
 /// 200 with all of them, by their ids.
-pub(in crate::http) async fn list(
-    State(services): State<Services>,
-    Authenticated(caller): Authenticated,
-) -> Response {
+pub(in crate::http) async fn list(State(services): State<Services>, Authenticated(caller): Authenticated) -> Response {
     let profiles = services.runs.profiles_for(&caller);
     let models = profiles.iter().map(|profile| {
         let face = &profile.face;

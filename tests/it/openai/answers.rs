@@ -42,7 +42,7 @@ async fn an_answer_that_is_cut_off_says_so() {
 async fn a_run_that_fails_is_an_error_that_is_not_to_be_sent_again() {
     let rows = [
         (turn().text("Half").breaks(), 502, "provider_truncated", "server_error"),
-        (turn().finish("stop"), 500, "empty_answer", "server_error"),
+        (turn().finish("stop"), 502, "provider_unavailable", "server_error"),
     ];
     for (script, status, code, kind) in rows {
         let s = with(&[], &[("LLM__RETRY__ATTEMPTS", "1")], [Script::answer(script)]).await;
