@@ -9,6 +9,13 @@ import "./tools.js";
 import { copyButton, h, icon, iconButton } from "./dom.js";
 import { duration, usage } from "./format.js";
 
+/** How runs end that did not end well. */
+const ENDINGS = {
+  failed: "This answer could not be completed.",
+  cancelled: "Stopped.",
+  interrupted: "The server stopped while it was writing this.",
+};
+
 const PREVIEWS = ["workflow_preview", "table_config_preview"];
 
 /** Dispatches `retry`, `continue`, `say` (detail: text) and `client-action` (detail: the action); decisions pass through
@@ -27,7 +34,7 @@ class Answer extends HTMLElement {
 
   connectedCallback() {
     if (this.#body.isConnected) return;
-    this.append(h("h3", { class: "visually-hidden" }, "Assistant"), this.#body, this.#foot);
+    this.append(h("h2", { class: "visually-hidden" }, "Assistant"), this.#body, this.#foot);
   }
 
   /** @param {(id: string) => Promise<any>} load Reads what a preview is compared with. */
@@ -80,6 +87,7 @@ class Answer extends HTMLElement {
         this.addPreview({ ...data, kind: event }, "waiting");
         break;
       case "approval_request":
+        [...this.#calls.values()].findLast((call) => call.tool === data.tool)?.hold();
         this.addApproval(data);
         break;
       case "payload": {
@@ -92,7 +100,10 @@ class Answer extends HTMLElement {
         this.#suggest(data);
         break;
       case "resync":
-        this.#add(h("p", { class: "note" }, "A part of this answer was missed; it is shown when the answer is complete."));
+        this.#closeText();
+        if (!this.#body.querySelector(".note")) {
+          this.#add(h("p", { class: "note" }, "A part of this answer was missed; it is shown when the answer is over."));
+        }
         break;
       case "error":
         this.fail(data);
@@ -142,7 +153,8 @@ class Answer extends HTMLElement {
     const line = h("div", { class: stopped ? "ending" : "ending failed" },
       h("span", {}, stopped ? "Stopped." : message));
     if (retryable || stopped) {
-      line.append(this.#button("Continue", "continue"), this.#button("Retry", "retry"));
+      if (this.runId) line.append(this.#button("Continue", "continue"));
+      line.append(this.#button("Retry", "retry"));
     }
     this.#add(line);
   }
@@ -161,6 +173,10 @@ class Answer extends HTMLElement {
 
   /** What the run took. @param {any} run */
   account(run) {
+    // Of an answer that was read again, its end has to be told too.
+    if (!this.#body.querySelector(".ending") && run.state in ENDINGS) {
+      this.fail({ code: run.state, message: run.error?.message ?? ENDINGS[run.state], retryable: true });
+    }
     const line = this.#foot.querySelector(".usage");
     if (line) line.textContent = usage(run);
   }

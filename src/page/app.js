@@ -161,6 +161,8 @@ function wire() {
     go();
   });
   element("skip").addEventListener("click", (event) => { event.preventDefault(); element("message").focus(); });
+  // The conversation that is open may be chosen again.
+  list.addEventListener("click", (event) => { if (event.target.closest("a")) drawer.shut(); });
   addEventListener("hashchange", go);
   addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
@@ -177,6 +179,8 @@ async function start() {
   try {
     composer.profiles = (await client.profiles()).items;
   } catch (error) {
+    // The token that was pasted last is none either.
+    if (error.status === 401 && session.canSignOut) return start();
     banner.show(`The server cannot be reached: ${error.message}`, { label: "Try again", action: () => { banner.hide(); start(); }, now: true });
     return;
   }

@@ -2,8 +2,8 @@
 // the elements; the elements know nothing of each other.
 
 import { titleOf } from "./composer.js";
-import { announce } from "./dom.js";
-import { toolName } from "./format.js";
+import { announce, h } from "./dom.js";
+import { short, toolName } from "./format.js";
 import { Past } from "./past.js";
 
 /** Drives a thread and a composer with a client. */
@@ -40,7 +40,8 @@ export class Chat {
   openNew() {
     this.#leave();
     const { profile } = this.#composer;
-    this.#thread.welcome(profile, profile ? titleOf(profile) : "Nobody to ask");
+    if (profile) this.#thread.welcome(profile, titleOf(profile));
+    else this.#thread.notice(h("h2", {}, "Nobody to ask"), h("p", {}, "None of the assistants here is for the roles of your token."));
     this.#changed({ title: "" });
     this.#composer.focus();
   }
@@ -53,10 +54,10 @@ export class Chat {
     const isGone = () => opening !== this.#opening;
     const slow = setTimeout(() => { if (!isGone()) this.#thread.loading(); }, 150);
     try {
-      const { view, live } = await this.#past.read(id).finally(() => clearTimeout(slow));
+      const { view, live, last } = await this.#past.read(id).finally(() => clearTimeout(slow));
       if (isGone()) return;
       this.#composer.pick(view.context_type);
-      this.#past.show(view, live?.id);
+      this.#past.show({ view, live, last });
       this.#changed({ title: view.title });
       await this.#past.showWaiting(id).catch(() => {});
       if (isGone()) return;
@@ -66,7 +67,7 @@ export class Chat {
     } catch (error) {
       if (isGone()) return;
       const gone = error.status === 404;
-      this.#thread.notice(document.createTextNode(gone ? "There is no such conversation." : `It could not be read: ${error.message}`));
+      this.#thread.notice(h("h2", {}, gone ? "There is no such conversation" : "It could not be read"), h("p", {}, error.message));
       this.#changed({ title: "" });
       if (!gone) this.#banner.show("The server cannot be reached.", { label: "Try again", action: () => { this.#banner.hide(); this.open(id); }, now: true });
     }
@@ -76,6 +77,7 @@ export class Chat {
   send(text, { parent } = {}) {
     if (this.#run || !this.#composer.profile) return;
     this.#thread.question(text);
+    if (this.conversation === "") this.#changed({ title: short(text) });
     this.#ask({ message: text, parentMessageId: parent });
   }
 
@@ -173,10 +175,10 @@ export class Chat {
       const [account, view] = await Promise.all([
         this.#client.run(run.runId), this.#client.conversation(run.conversationId),
       ]);
-      if (isGone() || this.#run) return;
+      if (isGone()) return;
       this.#past.note(view);
-      if (isIncomplete) {
-        this.#past.show(view);
+      if (isIncomplete && !this.#run) {
+        this.#past.show({ view, live: null, last: account });
         await this.#past.showWaiting(run.conversationId).catch(() => {});
       } else {
         answer.account(account);
@@ -254,6 +256,7 @@ export class Chat {
       }
       target.state = decision === "reject" ? "rejected" : "accepted";
       announce(decision === "reject" ? "Rejected." : "Accepted.");
+      this.#changed({ isNew: true });
     } catch (error) {
       const isOver = [404, 409, 410].includes(error.status) && error.code !== "conversation_busy";
       target.state = isOver ? "failed" : "waiting";

@@ -141,9 +141,9 @@ function lineEnd(text, from) {
 
 /** A server, as one user. */
 export class Switchboard {
-  /** @param {{baseUrl: string|URL, token?: string, getToken?: (why: {refused?: SwitchboardError}) => string|Promise<string>,
-   *   retry?: RetryOptions, fetch?: typeof fetch}} options `getToken` is asked before each request, and with `refused`
-   *   when the server did not take its token: another one is then tried once. */
+  /** @param {{baseUrl: string|URL, token?: string, getToken?: (why: {refused?: SwitchboardError, token?: string}) => string|Promise<string>,
+   *   retry?: RetryOptions, fetch?: typeof fetch}} options `getToken` is asked before each request, and with the
+   *   error and the token when the server did not take that: another one is then tried once. */
   constructor({ baseUrl, token, getToken, retry = {}, fetch = globalThis.fetch }) {
     const base = String(baseUrl);
     this.baseUrl = base.endsWith("/") ? base : `${base}/`;
@@ -241,8 +241,9 @@ export class Switchboard {
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined && value !== "") url.searchParams.set(name, String(value));
     }
+    let token;
     const send = async (why) => {
-      const token = await this.getToken(why);
+      token = await this.getToken(why);
       const sent = { ...headers };
       if (token) sent.authorization = `Bearer ${token}`;
       if (body !== undefined) sent["content-type"] = "application/json";
@@ -258,7 +259,7 @@ export class Switchboard {
       return await send({});
     } catch (refused) {
       if (!(refused instanceof SwitchboardError) || refused.status !== 401 || !this.hasOtherTokens) throw refused;
-      return send({ refused });
+      return send({ refused, token });
     }
   }
 }

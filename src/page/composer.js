@@ -46,8 +46,9 @@ class Composer extends HTMLElement {
     this.#profiles = profiles;
     this.#who.replaceChildren(...profiles.map((profile) =>
       h("option", { value: profile.context_type }, titleOf(profile))));
-    // Whoever can be tried at once makes a better beginning than whoever comes first by name.
-    const first = profiles.find((profile) => profile.context) ?? profiles.find((profile) => profile.description) ?? profiles[0];
+    // Whoever is easiest to try makes a better beginning than whoever comes first by name.
+    const easy = ({ starters, context }) => (starters?.length ?? 0) + (context ? 1 : 0);
+    const [first] = [...profiles].sort((a, b) => easy(b) - easy(a));
     this.#who.value = first?.context_type ?? "";
     this.pick(stored(LAST));
     this.#picked();

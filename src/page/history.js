@@ -71,7 +71,7 @@ class History extends HTMLElement {
       const name = period(item.updated_at);
       groups.set(name, [...(groups.get(name) ?? []), item]);
     }
-    this.#list.replaceChildren(...[...groups].map(([name, items]) => h("section", { "aria-label": name }, h("h3", {}, name),
+    this.#list.replaceChildren(...[...groups].map(([name, items]) => h("section", { "aria-label": name }, h("h2", {}, name),
       h("ul", {}, ...items.map((item) => h("li", {}, this.#link(item)))))));
     if (focused !== undefined) this.#list.querySelector(`a[data-id="${CSS.escape(focused)}"]`)?.focus();
   }

@@ -13,45 +13,48 @@ export class Past {
     this.#thread = thread;
   }
 
-  /** A conversation, and its run where one goes on. @param {string} id */
+  /** A conversation, its run where one goes on, and else the last one. @param {string} id */
   async read(id) {
     const view = await this.#client.conversation(id);
     const runId = view.live_run_id ?? remembered(id);
     const run = runId ? await this.#client.run(runId).catch(() => null) : null;
-    if (run && !LIVE.includes(run.state)) this.forget(id);
-    return { view, live: run && LIVE.includes(run.state) ? run : null };
+    if (run && LIVE.includes(run.state)) return { view, live: run, last: null };
+    this.forget(id);
+    const newest = runOf(view.messages.at(-1));
+    const last = newest && (newest === run?.id ? run : await this.#client.run(newest).catch(() => null));
+    return { view, live: null, last };
   }
 
-  /** Puts all messages into the thread; those of the run that goes on come with its events. */
-  show(view, liveRun) {
+  /** Puts all messages into the thread; those of the run that goes on come with its events. What the last one took, and how
+   *  it ended, stands below its answer. */
+  show({ view, live, last }) {
     this.#thread.clear();
     this.#messages = view.messages;
+    let answer = null;
     let said = [];
-    let last = null;
     const close = () => {
-      if (said.length > 0) {
-        last = this.#newAnswer();
-        last.runId = said.at(-1).id.split(".")[0];
-        last.load(said);
-      }
+      if (said.length === 0) return;
+      answer = this.#newAnswer(runOf(said.at(-1)));
+      answer.load(said);
       said = [];
     };
     for (const message of view.messages) {
       if (message.role === "assistant") {
-        if (!liveRun || !message.id.startsWith(`${liveRun}.`)) said.push(message);
+        if (!live || runOf(message) !== live.id) said.push(message);
         continue;
       }
       close();
+      answer = null;
       this.#thread.question(message.text ?? "", message.id);
-      last = null;
     }
     close();
-    if (last === null && !liveRun && view.messages.length > 0) {
-      const answer = this.#newAnswer();
-      answer.runId = view.messages.at(-1).id.split(".")[0];
-      answer.fail({ code: "no_answer", message: "This message was not answered.", retryable: true });
+    if (live || view.messages.length === 0) return;
+    if (answer === null) {
+      answer = this.#newAnswer(runOf(view.messages.at(-1)));
       answer.finish();
+      if (!last) answer.fail({ code: "failed", message: "This message was not answered.", retryable: true });
     }
+    if (last) answer.account(last);
   }
 
   /** Puts what waits for a decision behind the messages. @param {string} id */
@@ -59,7 +62,7 @@ export class Past {
     const { items } = await this.#client.approvals();
     const own = items.filter((item) => item.conversation_id === id).reverse();
     if (own.length === 0) return;
-    const answer = this.#thread.lastAnswer ?? this.#newAnswer();
+    const answer = this.#thread.lastAnswer ?? this.#newAnswer("");
     for (const item of own) {
       if (item.kind === "preview") answer.addPreview(asPreview(item), "waiting");
       else answer.addApproval({ ...item, expires_at_ms: Date.parse(item.expires_at) });
@@ -90,12 +93,18 @@ export class Past {
     try { sessionStorage.removeItem(KEY + conversation); } catch { /* There is nothing to forget. */ }
   }
 
-  #newAnswer() {
+  #newAnswer(run) {
     const answer = this.#thread.answer();
+    answer.runId = run;
     answer.seen = false;
     answer.loadPreview = (id) => this.#client.preview(id);
     return answer;
   }
+}
+
+/** A message's id begins with that of its run. */
+function runOf(message) {
+  return message?.id.split(".")[0] ?? "";
 }
 
 function remembered(conversation) {

@@ -38,7 +38,7 @@ class Question extends HTMLElement {
       if (event.key === "Escape") { event.stopPropagation(); leave(); }
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
     });
-    this.replaceChildren(h("h3", { class: "visually-hidden" }, "You"), h("div", { class: "question-editor" }, area,
+    this.replaceChildren(h("h2", { class: "visually-hidden" }, "You"), h("div", { class: "question-editor" }, area,
       h("div", { class: "dialog-actions" },
         h("button", { type: "button", class: "button small", onclick: leave }, "Cancel"),
         h("button", { type: "button", class: "button small primary", onclick: send }, "Send"))));
@@ -49,7 +49,7 @@ class Question extends HTMLElement {
   }
 
   #read() {
-    this.replaceChildren(h("h3", { class: "visually-hidden" }, "You"), this.#words,
+    this.replaceChildren(h("h2", { class: "visually-hidden" }, "You"), this.#words,
       h("div", { class: "question-foot" },
         iconButton("edit", "Edit message", () => this.edit(), { class: "icon-button edit" }),
         copyButton("Copy message", () => this.#text)));

@@ -30,9 +30,10 @@ export class Session {
   }
 
   /** A token, asked for where there is none. Many requests may wait for one answer.
-   *  @param {{refused?: import("./client.js").SwitchboardError}} why */
-  async token({ refused } = {}) {
-    if (this.#token && !refused) return this.#token;
+   *  @param {{refused?: import("./client.js").SwitchboardError, token?: string}} why */
+  async token({ refused, token } = {}) {
+    // A refusal of the token before this one is old news.
+    if (this.#token && (!refused || token !== this.#token)) return this.#token;
     this.#asking ??= this.#fetchOrAsk(refused).finally(() => { this.#asking = null; });
     return this.#asking;
   }

@@ -71,6 +71,15 @@ class ToolCall extends HTMLElement {
     this.#began = null;
   }
 
+  /** Its answer was only that somebody has to approve it. */
+  hold() {
+    this.#show("waiting");
+    this.#time.textContent = "";
+  }
+
+  /** The tool as the model calls it. */
+  get tool() { return this.#name.title; }
+
   /** Shows the time so far, once it is worth showing. */
   tick() {
     const ms = performance.now() - (this.#began ?? performance.now());

@@ -81,7 +81,7 @@ async fn a_server_that_says_when_to_come_back_is_believed() {
         ["POST", "/v1/agent/chat", null],
         ["GET", "/v1/agent/runs/r/events", "0"],
     ]);
-    let expected = json!({"waits": [3000, 1234], "events": ["message_start", "message_complete"], "asked": asked});
+    let expected = json!({"waits": [7000, 1234], "events": ["message_start", "message_complete"], "asked": asked});
     assert_eq!(seen, expected);
 }
 

@@ -46,7 +46,7 @@ async fn the_shipped_profiles_have_faces_and_an_example() {
 #[tokio::test]
 async fn a_profile_shows_what_its_file_says_and_only_to_those_it_lets() {
     let plain = "id = \"plain\"\ncontext_type = \"plain\"\ninstructions = [\"workflow/role.md\"]\n";
-    let secret = "id = \"secret\"\ncontext_type = \"secret\"\nroles = [\"AUDITOR\"]\nthinking = true\n\
+    let secret = "id = \"secret\"\ncontext_type = \"secret\"\nroles = [\"AUDITOR\"]\nshow_thinking = true\n\
                   instructions = [\"workflow/role.md\"]\n[model.request]\nmodels = { fast = \"demo\", best = \"demo\" }\n";
     let app = with(&[("plain.toml", plain), ("secret.toml", secret)]).await;
     let all = profiles(&app, &app.token).await;
