@@ -142,6 +142,7 @@ impl App {
             store: store.clone(),
             payloads: store.clone(),
             clock,
+            prices: config.prices.clone(),
             limits: Limits {
                 max_turns: config.runs.max_turns,
                 max_tool_calls: config.runs.max_tool_calls,

@@ -12,6 +12,7 @@ mod approvals;
 mod chat_stream;
 #[cfg(test)]
 mod cli;
+mod client_tools;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
