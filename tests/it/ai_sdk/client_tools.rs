@@ -26,11 +26,18 @@ async fn a_call_of_the_pages_own_tool_is_left_to_it_and_its_result_goes_on() {
     let w = World::playing([first, says("In Rome.")]).await;
     let stream = w.ask("", &with_tools(said("Where am I?"))).await;
     let types = [
-        "start", "start-step", "tool-input-start", "tool-input-available", "tool-output-available", "tool-input-available",
-        "finish-step", "finish",
+        "start",
+        "start-step",
+        "tool-input-start",
+        "tool-input-available",
+        "tool-output-available",
+        "tool-input-available",
+        "finish-step",
+        "finish",
     ];
     assert_eq!(stream.types(), types);
-    let call = json!({"type": "tool-input-available", "toolCallId": "c2", "toolName": "locate", "input": {"exact": true}});
+    let call =
+        json!({"type": "tool-input-available", "toolCallId": "c2", "toolName": "locate", "input": {"exact": true}});
     assert_eq!(stream.chunks[5], call, "it is no dynamic one, since the page knows it");
 
     let stream = w.ask("", &ran("c2", json!({"state": "output-available", "output": {"city": "Rome"}}))).await;

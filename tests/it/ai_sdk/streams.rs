@@ -115,7 +115,10 @@ async fn a_failure_behind_calls_is_no_turn_that_a_page_goes_on_with() {
         vec![start()],
         step(concat([called("c1", "get_ticket", &json!({"id": 7})), vec![output]])),
         step([]),
-        vec![json!({"type": "message-metadata", "messageMetadata": metadata(1)}), stream.chunks.last().unwrap().clone()],
+        vec![
+            json!({"type": "message-metadata", "messageMetadata": metadata(1)}),
+            stream.chunks.last().unwrap().clone(),
+        ],
     ]);
     assert_eq!(stream.chunks, expected);
     assert_eq!(stream.types().last(), Some(&"error"));
