@@ -186,6 +186,7 @@ impl App {
             },
             openai_chat: OpenAiChat {
                 max_message_bytes: config.limits.message_bytes,
+                max_result_bytes: config.limits.context_bytes,
                 max_history_bytes: config.limits.history_bytes,
             },
             chats: store.clone(),
