@@ -177,16 +177,11 @@ fn greet(app: &App, config: &Config) -> Result<(), String> {
         "switchboard listening on http://{address} ({model}, {fallbacks}backend: {backend}, store: {})",
         config.store.url
     ));
-    if config.auth.mode != Mode::Dev {
-        return Ok(());
+    let Some(dev_tokens) = app.dev_tokens() else { return Ok(()) };
+    let token = dev_tokens.token().map_err(|error| error.to_string())?.token;
+    if config.server.page {
+        say(&format!("\nThe chat page: http://{address}/"));
     }
-    let claims = Claims {
-        user: DEV_USER.to_owned(),
-        tenant: None,
-        roles: vec!["USER".to_owned(), "ADMIN".to_owned()],
-        ttl: Duration::from_secs(12 * 3600),
-    };
-    let token = app.tokens().sign(&claims, now_s()).map_err(|error| error.to_string())?;
     say(&format!(
         r#"
 Try it (the token is for development and good for 12 hours):
@@ -200,8 +195,7 @@ curl -N http://{address}/v1/agent/chat \
     Ok(())
 }
 
-/// A user and a workflow that the demo backend is seeded with.
-const DEV_USER: &str = "11111111-1111-4111-8111-111111111111";
+/// A workflow that the demo backend is seeded with.
 const DEV_WORKFLOW: &str = "550e8400-e29b-41d4-a716-446655440000";
 
 fn check_config(config: &Config, sources: &Sources, args: &CheckArgs) -> ExitCode {

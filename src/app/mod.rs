@@ -28,9 +28,12 @@ use crate::config::catalogue::{self, Catalogue};
 use crate::config::{BackendMode, Config, Problem};
 use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
+use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_stream::ChatStream;
-use crate::http::auth::{self, AuthSetupError, Jwt};
+use crate::dialect::openai_chat::OpenAiChat;
+use crate::http::auth::{self, AuthSetupError, DevTokens, Jwt, Mode};
 use crate::http::{self, Readiness, Services, server};
 use crate::llm::embeddings::Embeddings;
 use crate::llm::{self, Router};
@@ -57,6 +60,7 @@ pub struct App {
     mcp: Arc<mcp::Servers>,
     store: Arc<dyn Store>,
     auth: Arc<Jwt>,
+    dev_tokens: Option<DevTokens>,
     models: Vec<ModelOrigin>,
     drain: Duration,
     demo_backend: TaskTracker,
@@ -106,6 +110,7 @@ impl App {
     pub async fn build(config: &Config, assets: &Assets) -> Result<Self, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let auth = auth::build(&config.auth)?;
+        let dev_tokens = (config.auth.mode == Mode::Dev).then(|| DevTokens::new(auth.clone(), clock.clone()));
         let store = store::open(&config.store, clock.clone()).await?;
 
         let demo_backend = TaskTracker::new();
@@ -160,6 +165,7 @@ impl App {
         let services = Services {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
+            dev_tokens: dev_tokens.clone(),
             previews: desk.clone(),
             waiting_previews: store.clone(),
             conversations: store.clone(),
@@ -172,7 +178,20 @@ impl App {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
             },
+            ai_sdk: AiSdk {
+                version: config.server.ai_sdk_version,
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            },
+            openai_chat: OpenAiChat {
+                max_message_bytes: config.limits.message_bytes,
+                max_history_bytes: config.limits.history_bytes,
+            },
             chats: store.clone(),
+            ag_ui: AgUi {
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            },
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
         let (listener, address) = listen(&config.server.bind).await?;
@@ -186,6 +205,7 @@ impl App {
             mcp,
             store,
             auth,
+            dev_tokens,
             models,
             drain: Duration::from_secs(config.server.drain_s),
             demo_backend,
@@ -206,6 +226,11 @@ impl App {
     /// The verifier, which signs tokens too in the modes that can.
     pub fn tokens(&self) -> Arc<Jwt> {
         self.auth.clone()
+    }
+
+    /// Makes tokens of the development user; `None` in all modes but `dev`.
+    pub fn dev_tokens(&self) -> Option<&DevTokens> {
+        self.dev_tokens.as_ref()
     }
 
     /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is

@@ -269,7 +269,9 @@ impl Encoder for AgentChatEncoder {
         match event {
             AgentEvent::TurnStarted { turn } => frame::write(out, id, "message_start", &MessageStart { turn: *turn }),
             AgentEvent::TextDelta { text } => frame::write(out, id, "content_chunk", &ContentChunk { chunk: text }),
-            AgentEvent::ThinkingDelta { text } => frame::write(out, id, "thinking_chunk", &ContentChunk { chunk: text }),
+            AgentEvent::ThinkingDelta { text } => {
+                frame::write(out, id, "thinking_chunk", &ContentChunk { chunk: text })
+            }
             AgentEvent::TurnEnded { .. }
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolCallHeld { .. }

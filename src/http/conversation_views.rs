@@ -60,13 +60,16 @@ impl HeadBody {
 pub(super) struct ConversationBody {
     #[serde(flatten)]
     head: HeadBody,
+    /// The run that still answers, to be read by whoever comes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live_run_id: Option<String>,
     messages: Vec<MessageBody>,
 }
 
 impl ConversationBody {
-    pub(super) fn of(view: ConversationView) -> Self {
+    pub(super) fn of(view: ConversationView, live: Option<RunId>) -> Self {
         let messages = view.messages.into_iter().map(MessageBody::of).collect();
-        Self { head: HeadBody::of(view.head), messages }
+        Self { head: HeadBody::of(view.head), live_run_id: live.map(|run| run.to_string()), messages }
     }
 }
 

@@ -52,8 +52,12 @@ pub(super) async fn get(
     Authenticated(caller): Authenticated,
     id: ConversationPath,
 ) -> Result<Json<ConversationBody>, Problem> {
-    let found = services.conversations.conversation(&caller.owner, &parse(id)?).await.map_err(failed)?;
-    Ok(Json(ConversationBody::of(found.ok_or_else(no_such_conversation)?)))
+    let id = parse(id)?;
+    // Before its messages: a run that ends in between is named though its answer is there already, which does no harm;
+    // the other way round its answer would be in neither.
+    let live = services.runs.live_run(&caller.owner, &id).await.map_err(failed)?;
+    let found = services.conversations.conversation(&caller.owner, &id).await.map_err(failed)?;
+    Ok(Json(ConversationBody::of(found.ok_or_else(no_such_conversation)?, live)))
 }
 
 #[derive(Deserialize)]

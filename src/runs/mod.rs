@@ -234,6 +234,14 @@ impl Runs {
         Ok(Some(record))
     }
 
+    /// The newest run of the owner's conversation that is queued or running.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn live_run(&self, owner: &Owner, conversation: &ConversationId) -> Result<Option<RunId>, StoreError> {
+        self.store.live_run(owner, conversation).await
+    }
+
     /// Reads a run after the event with the id `after`, or from its first event.
     ///
     /// # Errors

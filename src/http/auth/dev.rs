@@ -1,15 +1,65 @@
-//! The secret of `dev` mode: made at the first start, kept in a file that only its owner reads, so that `switchboard token`
-//! in another terminal signs with the same one.
+//! What `dev` mode has of its own. The secret: made at the first start, kept in a file that only its owner reads, so that
+//! `switchboard token` in another terminal signs with the same one. And the token of the user that the demo knows, for
+//! the greeting in the terminal and for the page.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use secrecy::SecretString;
 use uuid::Uuid;
 
-use super::{AuthSetupError, MIN_SECRET_BYTES};
+use super::{AuthSetupError, Claims, Jwt, MIN_SECRET_BYTES};
+use crate::agent::ports::clock::Clock;
+
+/// A user that the demo backend is seeded with.
+const DEV_USER: &str = "11111111-1111-4111-8111-111111111111";
+
+/// A working day.
+const DEV_TTL: Duration = Duration::from_secs(12 * 3600);
+
+/// Makes tokens of the development user. Whoever gets one is that user: only for the machine's own browser and terminal.
+#[derive(Clone)]
+pub struct DevTokens {
+    jwt: Arc<Jwt>,
+    clock: Arc<dyn Clock>,
+}
+
+/// A token of the development user.
+#[derive(Debug, Clone)]
+pub struct DevToken {
+    /// What goes behind `Bearer`.
+    pub token: String,
+    /// Its `sub`.
+    pub user: &'static str,
+    /// How long it is good for.
+    pub ttl: Duration,
+}
+
+impl DevTokens {
+    /// Tokens that `jwt` accepts.
+    pub fn new(jwt: Arc<Jwt>, clock: Arc<dyn Clock>) -> Self {
+        Self { jwt, clock }
+    }
+
+    /// A token that begins now.
+    ///
+    /// # Errors
+    /// When it cannot be signed.
+    pub fn token(&self) -> Result<DevToken, AuthSetupError> {
+        let claims = Claims {
+            user: DEV_USER.to_owned(),
+            tenant: None,
+            roles: vec!["USER".to_owned(), "ADMIN".to_owned()],
+            ttl: DEV_TTL,
+        };
+        let now_s = u64::try_from(self.clock.now_ms()).map_or(0, |ms| ms / 1000);
+        Ok(DevToken { token: self.jwt.sign(&claims, now_s)?, user: DEV_USER, ttl: DEV_TTL })
+    }
+}
 
 /// The secret in the file at `path`, made when there is none.
 pub(super) fn secret(path: &str) -> Result<SecretString, AuthSetupError> {

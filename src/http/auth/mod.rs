@@ -15,6 +15,7 @@ use super::Services;
 use super::problem::Problem;
 use crate::chat::caller::Caller;
 
+pub use dev::{DevToken, DevTokens};
 pub use jwt::{AuthSetupError, Claims, Jwt};
 
 /// The longest token that is looked at, in bytes.

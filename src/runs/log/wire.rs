@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::suggested::SuggestionsLine;
 use crate::chat::artifact::Artifact;
-use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::cost::Cost;
+use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
@@ -381,13 +381,15 @@ mod tests {
             (text(), text(), any::<bool>(), text()).prop_map(|(id, name, is_error, result)| {
                 AgentEvent::ToolCallFinished { id, name, is_error, result: result.into() }
             }),
-            (text(), text(), any::<u64>(), any::<Option<u64>>()).prop_map(|(provider, model, output_tokens, nano_usd)| {
-                AgentEvent::TurnEnded {
-                    model: Arc::new(ModelOrigin { provider, model }),
-                    usage: Usage { output_tokens, ..Usage::default() },
-                    cost: nano_usd.map(|nano_usd| Cost { nano_usd }),
+            (text(), text(), any::<u64>(), any::<Option<u64>>()).prop_map(
+                |(provider, model, output_tokens, nano_usd)| {
+                    AgentEvent::TurnEnded {
+                        model: Arc::new(ModelOrigin { provider, model }),
+                        usage: Usage { output_tokens, ..Usage::default() },
+                        cost: nano_usd.map(|nano_usd| Cost { nano_usd }),
+                    }
                 }
-            }),
+            ),
             (text(), text(), any::<u128>()).prop_map(|(id, name, bits)| {
                 let approval = ApprovalId::parse(&uuid::Uuid::from_u128(bits).to_string()).unwrap();
                 AgentEvent::ToolCallHeld { id, name, approval }

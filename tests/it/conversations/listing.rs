@@ -1,11 +1,14 @@
 //! `GET /v1/agent/conversations` and `GET …/{id}`.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use reqwest::Method;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use super::{get, is_time, refusal, said};
+use crate::runs::{background, gated, header, read_until, scripted};
 use crate::support::app::TestApp;
 use crate::support::model::{Scripted, says, turn};
 
@@ -49,6 +52,19 @@ async fn a_conversation_shows_who_said_what_and_what_became_of_calls() {
             ],
         })
     );
+}
+
+#[tokio::test]
+async fn a_conversation_names_its_run_while_that_lives() {
+    let gate = Arc::new(Notify::new());
+    let s = scripted([gated(&gate, "Once ", "more.")]).await;
+    let mut response = s.app.post(&background("Tell")).await;
+    let run = header(&response, "x-run-id");
+    let conversation = get(&s.app, "/c").await;
+    assert_eq!((&conversation["live_run_id"], &conversation["message_count"]), (&json!(run), &json!(1)));
+    gate.notify_one();
+    read_until(&mut response, "message_complete").await;
+    assert_eq!(get(&s.app, "/c").await.get("live_run_id"), None, "it has ended");
 }
 
 #[tokio::test]

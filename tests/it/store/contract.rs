@@ -111,6 +111,7 @@ macro_rules! contract {
             requests_with_one_key_at_once_begin_one_run
             a_key_is_free_after_a_day
             cancelling_is_asked_of_whoever_runs_it
+            the_newest_run_that_lives_is_found
         );
         crate::store::contract::contract!(@ $database, leases:
             a_beat_tells_how_every_run_stands

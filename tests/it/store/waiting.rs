@@ -215,3 +215,22 @@ pub async fn cancelling_is_asked_of_whoever_runs_it(database: &impl Database) {
     let busy = NewRun { queue: None, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
     assert!(matches!(store.begin_run(busy).await.unwrap(), Begun::Running(_)), "the place is free again");
 }
+
+pub async fn the_newest_run_that_lives_is_found(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let live = async || store.live_run(&room.owner, &room.conversation).await.unwrap();
+    assert_eq!(live().await, None, "nothing was said");
+    let (first, _) = room.say(&*store, "one").await;
+    assert_eq!(live().await, Some(first), "it runs");
+    let (second, _) = room.queue(&*store, "two", 2).await.unwrap();
+    assert_eq!(live().await, Some(second), "it waits, and was asked for later");
+    for stranger in Room::strangers() {
+        assert_eq!(store.live_run(&stranger.owner, &stranger.conversation).await.unwrap(), None);
+    }
+    complete(&*store, first).await;
+    assert_eq!(live().await, Some(second), "it waits for its turn");
+    store.promote(second, 0).await.unwrap().unwrap();
+    complete(&*store, second).await;
+    assert_eq!(live().await, None, "all have ended");
+}

@@ -6,7 +6,7 @@ use super::details::keep_answer;
 use super::seen::note_seen;
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::{Commit, RunEnd};
-use crate::chat::ids::RunId;
+use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::Message;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
@@ -15,6 +15,7 @@ use crate::chat::unfinished::fate;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, column, outcome, run_columns};
 use crate::store::scope::{Scope, storable};
+use crate::store::transcript::RecordError;
 
 impl SqlStore {
     /// An end is recorded once. The same one may be recorded again, by an owner who did not hear of the first time, or
@@ -83,6 +84,29 @@ impl SqlStore {
         .fetch_optional(self.readers())
         .await?;
         Ok(row.map(RunRow::into_record).transpose()?)
+    }
+
+    pub(super) async fn try_live_run(
+        &self,
+        scope: &Scope,
+        conversation: &ConversationId,
+    ) -> Result<Option<RunId>, Fault> {
+        // Each half has an index that holds nothing but such runs.
+        let id: Option<String> = sqlx::query_scalar(
+            "SELECT id FROM (
+                 SELECT id, run_seq FROM runs
+                 WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'running'
+                 UNION ALL
+                 SELECT id, run_seq FROM runs
+                 WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'queued') AS live
+             ORDER BY run_seq DESC LIMIT 1",
+        )
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(conversation.as_str())
+        .fetch_optional(self.readers())
+        .await?;
+        Ok(id.map(|id| RunId::parse(&id)).transpose().map_err(RecordError::from)?)
     }
 
     pub(super) async fn try_request_cancel(&self, scope: &Scope, run: RunId) -> Result<Option<RunRecord>, Fault> {

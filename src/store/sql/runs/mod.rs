@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use super::{Connection, SqlStore, approvals, payloads, seen};
 use crate::agent::ports::store::{BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError};
 use crate::chat::caller::Owner;
-use crate::chat::ids::{RunId, ToolCallId};
+use crate::chat::ids::{ConversationId, RunId, ToolCallId};
 use crate::chat::run::RunRecord;
 use crate::chat::unfinished::Unfinished;
 use crate::store::fault::{Fault, attempt};
@@ -50,6 +50,10 @@ impl RunStore for SqlStore {
 
     async fn find_run(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         attempt("find a run", self.try_find_run(&owner.into(), run)).await
+    }
+
+    async fn live_run(&self, owner: &Owner, conversation: &ConversationId) -> Result<Option<RunId>, StoreError> {
+        attempt("find a live run", self.try_live_run(&owner.into(), conversation)).await
     }
 
     async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {

@@ -1,0 +1,270 @@
+// One answer of the assistant: text, thoughts, tool calls, previews, approvals and data in the order in which they came.
+// Events go in one by one while it is written; messages of the past go in whole.
+
+import { MarkdownView } from "./markdown.js";
+import "./approval.js";
+import "./payload.js";
+import "./preview.js";
+import "./tools.js";
+import { copyButton, h, icon, iconButton } from "./dom.js";
+import { duration, usage } from "./format.js";
+
+/** How runs end that did not end well. */
+const ENDINGS = {
+  failed: "This answer could not be completed.",
+  cancelled: "Stopped.",
+  interrupted: "The server stopped while it was writing this.",
+};
+
+const PREVIEWS = ["workflow_preview", "table_config_preview"];
+
+/** Dispatches `retry`, `continue`, `say` (detail: text) and `client-action` (detail: the action); decisions pass through
+ *  it as `decide`. */
+class Answer extends HTMLElement {
+  #body = h("div", { class: "answer-body" });
+  #foot = h("div", { class: "answer-foot" });
+  #text = null;
+  #thought = null;
+  #calls = new Map();
+  #sources = [];
+  #loadPreview = null;
+  /** Whether events happen now, or are read again. */
+  seen = true;
+  runId = "";
+
+  connectedCallback() {
+    if (this.#body.isConnected) return;
+    this.append(h("h2", { class: "visually-hidden" }, "Assistant"), this.#body, this.#foot);
+  }
+
+  /** @param {(id: string) => Promise<any>} load Reads what a preview is compared with. */
+  set loadPreview(load) { this.#loadPreview = load; }
+
+  /** The words of the answer, as the model wrote them. */
+  get source() { return this.#sources.map((source) => source.text).join("\n\n").trim(); }
+
+  get isEmpty() { return this.#body.childElementCount === 0; }
+
+  /** Shows that something is about to come. @param {string} words */
+  wait(words) {
+    this.dataset.state = "live";
+    const line = this.#foot.querySelector(".waiting") ?? h("span", { class: "waiting" },
+      h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), h("span", { class: "waiting-words" }));
+    line.lastChild.textContent = words;
+    if (!line.isConnected) this.#foot.replaceChildren(line);
+  }
+
+  /** @param {import("./client.js").ChatEvent} event What is said about it to those who listen, if anything. */
+  take({ event, data }) {
+    switch (event) {
+      case "message_start":
+        this.#closeText();
+        this.#closeThought();
+        this.wait("Thinking");
+        break;
+      case "content_chunk":
+        this.#closeThought();
+        this.#append(data.chunk);
+        this.wait("Writing");
+        break;
+      case "thinking_chunk":
+        this.#closeText();
+        this.#think(data.chunk);
+        break;
+      case "tool_call_start":
+        this.#begin(data);
+        this.wait("Working");
+        break;
+      case "tool_call_progress":
+        this.#calls.get(data.tool_use_id)?.progress(data);
+        break;
+      case "tool_call_result":
+        if (!this.#calls.has(data.tool_use_id)) this.#begin(data);
+        this.#calls.get(data.tool_use_id).end(data.is_error ? "failed" : "done");
+        break;
+      case "workflow_preview":
+      case "table_config_preview":
+        this.addPreview({ ...data, kind: event }, "waiting");
+        break;
+      case "approval_request":
+        [...this.#calls.values()].findLast((call) => call.tool === data.tool)?.hold();
+        this.addApproval(data);
+        break;
+      case "payload": {
+        const element = document.createElement("sb-payload");
+        this.#add(element);
+        element.payload = data;
+        break;
+      }
+      case "suggestions":
+        this.#suggest(data);
+        break;
+      case "resync":
+        this.#closeText();
+        if (!this.#body.querySelector(".note")) {
+          this.#add(h("p", { class: "note" }, "A part of this answer was missed; it is shown when the answer is over."));
+        }
+        break;
+      case "error":
+        this.fail(data);
+        break;
+      default:
+        // `message_complete`, and what later servers say.
+        break;
+    }
+  }
+
+  /** Messages of the past, all of one answer. @param {any[]} messages */
+  load(messages) {
+    for (const { text, tool_calls: calls = [] } of messages) {
+      this.#closeText();
+      if (text) this.#append(text);
+      this.#closeText();
+      for (const { id, name, state } of calls) {
+        const call = this.#row(id);
+        call.load(name, state);
+      }
+    }
+    this.finish();
+  }
+
+  addPreview(preview, state) {
+    if (!PREVIEWS.includes(preview.kind)) return;
+    this.#closeText();
+    const element = document.createElement("sb-preview");
+    element.load = this.#loadPreview;
+    this.#add(element);
+    element.preview = preview;
+    element.state = state;
+  }
+
+  addApproval(approval) {
+    this.#closeText();
+    const element = document.createElement("sb-approval");
+    this.#add(element);
+    element.approval = approval;
+    element.state = "waiting";
+  }
+
+  /** The end of an answer that did not end well. */
+  fail({ code, message, retryable }) {
+    this.#settle();
+    const stopped = code === "cancelled";
+    const line = h("div", { class: stopped ? "ending" : "ending failed" },
+      h("span", {}, stopped ? "Stopped." : message));
+    if (retryable || stopped) {
+      if (this.runId) line.append(this.#button("Continue", "continue"));
+      line.append(this.#button("Retry", "retry"));
+    }
+    this.#add(line);
+  }
+
+  /** Nothing more comes: what can be done with the answer takes the place of the dots. */
+  finish() {
+    this.#settle();
+    this.dataset.state = "over";
+    const source = this.source;
+    this.#foot.replaceChildren(...[
+      source && copyButton("Copy answer", () => source),
+      iconButton("retry", "Answer again", () => this.#dispatch("retry"), { class: "icon-button only-last" }),
+      h("span", { class: "usage" }),
+    ].filter(Boolean));
+  }
+
+  /** What the run took. @param {any} run */
+  account(run) {
+    // Of an answer that was read again, its end has to be told too.
+    if (!this.#body.querySelector(".ending") && run.state in ENDINGS) {
+      this.fail({ code: run.state, message: run.error?.message ?? ENDINGS[run.state], retryable: true });
+    }
+    const line = this.#foot.querySelector(".usage");
+    if (line) line.textContent = usage(run);
+  }
+
+  #settle() {
+    this.#closeText();
+    this.#closeThought();
+    for (const call of this.#calls.values()) call.end("not_run");
+  }
+
+  #add(element) {
+    this.#body.append(element);
+    return element;
+  }
+
+  #append(chunk) {
+    if (this.#text === null) {
+      const place = this.#add(h("div", { class: "prose" }));
+      const source = { text: "" };
+      this.#sources.push(source);
+      this.#text = { view: new MarkdownView(place), source };
+    }
+    this.#text.source.text += chunk;
+    this.#text.view.append(chunk);
+  }
+
+  #closeText() {
+    this.#text?.view.finish();
+    this.#text = null;
+  }
+
+  #think(chunk) {
+    if (this.#thought === null) {
+      const title = h("span", {}, "Thinking…");
+      const words = h("div", { class: "thought-words" });
+      this.#add(h("details", { class: "thought" }, h("summary", {}, icon("thought"), title), words));
+      this.#thought = { title, words, began: performance.now() };
+    }
+    this.#thought.words.append(chunk);
+  }
+
+  #closeThought() {
+    if (this.#thought === null) return;
+    const { title, began } = this.#thought;
+    title.textContent = this.seen ? `Thought for ${duration(performance.now() - began)}` : "Thoughts";
+    this.#thought = null;
+  }
+
+  #begin({ tool_use_id: id, name }) {
+    this.#closeText();
+    this.#closeThought();
+    this.#row(id).begin(name, this.seen);
+  }
+
+  /** Calls that follow each other stand in one list. */
+  #row(id) {
+    const last = this.#body.lastElementChild;
+    const list = last?.matches("ul.tools") ? last : this.#add(h("ul", { class: "tools", "aria-label": "Tool calls" }));
+    const call = document.createElement("sb-tool-call");
+    this.#calls.set(id, call);
+    list.append(h("li", {}, call));
+    return call;
+  }
+
+  #suggest({ suggested_values: values = [], suggested_actions: actions = [] }) {
+    this.#closeText();
+    const said = values.map(({ label, value }) => h("button", {
+      type: "button", class: "chip", onclick: () => this.#dispatch("say", typeof value === "string" ? value : label),
+    }, label));
+    const done = actions.map((action) => h("button", {
+      type: "button", class: `button ${STYLES[action.style] ?? ""}`,
+      onclick: () => (action.handler === "client" ? this.#dispatch("client-action", action) : this.#dispatch("say", action.label)),
+    }, action.label));
+    if (said.length + done.length > 0) {
+      this.#add(h("div", { class: "suggestions", role: "group", "aria-label": "Suggestions" }, ...said, ...done));
+    }
+  }
+
+  #button(label, event) {
+    return h("button", { type: "button", class: "button small", onclick: () => this.#dispatch(event) }, label);
+  }
+
+  #dispatch(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true }));
+  }
+}
+
+/** A model's word never becomes a class. */
+const STYLES = { primary: "primary", warning: "danger", danger: "danger" };
+
+customElements.define("sb-answer", Answer);

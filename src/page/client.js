@@ -1,0 +1,508 @@
+// A client of Switchboard's native protocol, for browsers and Node 20. No dependencies, one file: copy it, or import it
+// from `/page/client.js`. `docs/PAGE.md` explains it, `docs/protocol/agent-chat.md` the protocol.
+
+/**
+ * @typedef {{event: "message_start", data: {turn: number}}} MessageStart
+ * @typedef {{event: "content_chunk", data: {chunk: string}}} ContentChunk
+ * @typedef {{event: "thinking_chunk", data: {chunk: string}}} ThinkingChunk
+ * @typedef {{event: "tool_call_start", data: {tool_use_id: string, name: string}}} ToolCallStart
+ * @typedef {{event: "tool_call_progress", data: {tool_use_id: string, name: string, stage: string, message: string,
+ *   fraction?: number}}} ToolCallProgress
+ * @typedef {{event: "tool_call_result", data: {tool_use_id: string, name: string, is_error: boolean}}} ToolCallResult
+ * @typedef {{event: "workflow_preview", data: {preview_id: string, description: string, workflow: object,
+ *   is_update: boolean, workflow_id?: string}}} WorkflowPreview
+ * @typedef {{event: "table_config_preview", data: {preview_id: string, description: string, config: object,
+ *   is_update: boolean, config_id?: string, name?: string}}} TablePreview
+ * @typedef {{event: "approval_request", data: {approval_id: string, tool: string, arguments: object, digest: string,
+ *   needs: "user"|"role", role?: string, expires_at_ms: number}}} ApprovalRequest
+ * @typedef {{event: "payload", data: {payload_id: string, type: string, data: any, summary: string}}} PayloadEvent
+ * @typedef {{event: "suggestions", data: {suggested_values?: {label: string, value: any}[],
+ *   suggested_actions?: {label: string, action: string, handler: "client"|"server", data?: any, style?: string}[]}}
+ *   } Suggestions
+ * @typedef {{event: "error", data: {message: string, code: string, retryable: boolean, request_id: string}}} Failed
+ * @typedef {{event: "message_complete", data: {}}} Complete
+ * @typedef {{event: "resync", data: {run: RunInfo}}} Resync Made here: events are missing before this one; read the
+ *   conversation again when the run is over.
+ * @typedef {{id: string} & (MessageStart|ContentChunk|ThinkingChunk|ToolCallStart|ToolCallProgress|ToolCallResult|
+ *   WorkflowPreview|TablePreview|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
+ *   other names may come and are to be ignored. `id` is "" where the stream has no numbers.
+ *
+ * @typedef {"connecting"|"streaming"|"reconnecting"|"ended"} ConnectionState
+ * @typedef {{id: string, conversation_id: string, state: string, last_event_id: number|null, usage?: {input_tokens: number,
+ *   output_tokens: number, cost_usd?: number}, error?: {code: string, message: string}}} RunInfo
+ * @typedef {{name?: string, temperature?: number, max_tokens?: number, effort?: string}} ModelWish
+ * @typedef {{context?: object, model?: ModelWish, background?: boolean, onBusy?: "reject"|"enqueue"|"interrupt",
+ *   signal?: AbortSignal, idempotencyKey?: string, onState?: (state: ConnectionState, why?: Error) => void}} Manner
+ * @typedef {Manner & {message?: string, contextType: string, conversationId?: string, regenerate?: boolean,
+ *   parentMessageId?: string}} ChatOptions
+ */
+
+/** What went wrong, as the server tells it, or as far as the connection tells. */
+export class SwitchboardError extends Error {
+  /** @param {{message: string, code: string, status?: number, requestId?: string, runId?: string, retryAfterMs?: number,
+   *   errors?: {field: string, reason: string}[], cause?: unknown}} what */
+  constructor({ message, code, status = 0, requestId = "", runId = "", retryAfterMs = 0, errors = [], cause }) {
+    super(message, { cause });
+    this.name = "SwitchboardError";
+    /** The server's word, or `connection_lost`, `malformed_event`, `cancelled`. */
+    this.code = code;
+    /** The HTTP status; 0 where there was no answer. */
+    this.status = status;
+    this.requestId = requestId;
+    this.runId = runId;
+    this.retryAfterMs = retryAfterMs;
+    this.errors = errors;
+  }
+
+  /** Whether the same request may do better in a moment. */
+  get isTemporary() {
+    return this.code === "connection_lost" || [429, 502, 503, 504].includes(this.status) && this.code !== "backend_refused"
+      && this.code !== "save_unconfirmed";
+  }
+}
+
+/** The longest event that is read, in characters. */
+const LONGEST_EVENT = 32 * 1024 * 1024;
+
+/** Server-Sent Events as the HTML standard reads them: bytes go in, cut anywhere; whole events come out. */
+export class SseParser {
+  constructor() {
+    this.decoder = new TextDecoder("utf-8");
+    this.rest = "";
+    this.scanned = 0;
+    this.afterCr = false;
+    this.event = "";
+    this.data = null;
+    this.size = 0;
+    this.lastEventId = "";
+    /** What the server last asked to wait before coming back, in milliseconds. */
+    this.retryMs = undefined;
+  }
+
+  /** @param {Uint8Array} bytes @returns {{id: string, event: string, data: string}[]} */
+  push(bytes) {
+    this.rest += this.decoder.decode(bytes, { stream: true });
+    const events = [];
+    for (;;) {
+      if (this.afterCr && this.rest !== "") {
+        if (this.rest[0] === "\n") this.rest = this.rest.slice(1);
+        this.afterCr = false;
+      }
+      const at = lineEnd(this.rest, this.scanned);
+      if (at < 0) break;
+      const line = this.rest.slice(0, at);
+      this.afterCr = this.rest[at] === "\r";
+      this.rest = this.rest.slice(at + 1);
+      this.scanned = 0;
+      this.line(line, events);
+    }
+    this.scanned = this.rest.length;
+    if (this.size + this.rest.length > LONGEST_EVENT) {
+      throw new SwitchboardError({ code: "malformed_event", message: "an event is too long" });
+    }
+    return events;
+  }
+
+  line(line, events) {
+    if (line === "") {
+      if (this.data !== null) {
+        events.push({ id: this.lastEventId, event: this.event || "message", data: this.data.join("\n") });
+      }
+      this.event = "";
+      this.data = null;
+      this.size = 0;
+      return;
+    }
+    const colon = line.indexOf(":");
+    if (colon === 0) return;
+    const field = colon < 0 ? line : line.slice(0, colon);
+    let value = colon < 0 ? "" : line.slice(colon + 1);
+    if (value.startsWith(" ")) value = value.slice(1);
+    if (field === "event") this.event = value;
+    else if (field === "data") {
+      (this.data ??= []).push(value);
+      this.size += value.length;
+    } else if (field === "id" && !value.includes("\0")) this.lastEventId = value;
+    else if (field === "retry" && /^[0-9]+$/.test(value)) this.retryMs = Number(value);
+  }
+}
+
+function lineEnd(text, from) {
+  for (let at = from; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 10 || code === 13) return at;
+  }
+  return -1;
+}
+
+/** @typedef {{attempts?: number, baseMs?: number, maxMs?: number, idleMs?: number}} RetryOptions How often a lost connection
+ *  is tried again without hearing anything (10); the first wait (500), which doubles, and the longest one (15000), of
+ *  each of which a random part is waited; and how long a silent connection counts as alive (60000). */
+
+/** A server, as one user. */
+export class Switchboard {
+  /** @param {{baseUrl: string|URL, token?: string, getToken?: (why: {refused?: SwitchboardError, token?: string}) => string|Promise<string>,
+   *   retry?: RetryOptions, fetch?: typeof fetch}} options `getToken` is asked before each request, and with the
+   *   error and the token when the server did not take that: another one is then tried once. */
+  constructor({ baseUrl, token, getToken, retry = {}, fetch = globalThis.fetch }) {
+    const base = String(baseUrl);
+    this.baseUrl = base.endsWith("/") ? base : `${base}/`;
+    this.getToken = getToken ?? (() => token ?? "");
+    this.hasOtherTokens = getToken !== undefined;
+    this.retry = { attempts: 10, baseMs: 500, maxMs: 15_000, idleMs: 60_000, ...retry };
+    this.fetch = (...args) => fetch(...args);
+  }
+
+  /** Begins a run. The result is read with `for await`. By itself the run goes on when nobody reads it.
+   *  @param {ChatOptions} options */
+  chat({ message, contextType, conversationId, regenerate, parentMessageId, ...manner }) {
+    const body = { message, context_type: contextType, conversation_id: conversationId, regenerate,
+      parent_message_id: parentMessageId, ...mannerBody(manner) };
+    return new Run(this, { path: "v1/agent/chat", body }, manner);
+  }
+
+  /** Reads a run that has begun, from its first event or after one. @param {string} runId
+   *  @param {{after?: string|number, conversationId?: string} & Manner} [options] */
+  attach(runId, { after, conversationId, ...manner } = {}) {
+    return new Run(this, { runId, conversationId, after: after === undefined ? "" : String(after) }, manner);
+  }
+
+  /** Goes on with a run that did not end well. @param {string} runId @param {Manner} [manner] */
+  continue(runId, manner = {}) {
+    return new Run(this, { path: `v1/agent/runs/${enc(runId)}/continue`, body: mannerBody(manner) }, manner);
+  }
+
+  /** Decides a call that waits. The caller's own goes on as a run; of somebody else's, `document` has what it is then.
+   *  @param {string} id @param {{decision: "approve"|"reject", digest?: string, comment?: string} & Manner} options */
+  decideApproval(id, { decision, digest, comment, ...manner }) {
+    const body = { decision, digest, comment: comment || undefined, ...mannerBody(manner) };
+    return new Run(this, { path: `v1/agent/approvals/${enc(id)}`, body }, manner);
+  }
+
+  /** @param {string} id @param {{decision: "accept"|"reject", comment?: string}} options */
+  decidePreview(id, { decision, comment }) {
+    const body = { decision, comment: comment || undefined };
+    return this.json("POST", `v1/agent/previews/${enc(id)}/decision`, { body });
+  }
+
+  /** @param {string} id */
+  preview(id) { return this.json("GET", `v1/agent/previews/${enc(id)}`); }
+
+  approvals() { return this.json("GET", "v1/agent/approvals"); }
+
+  /** @param {string} id */
+  approval(id) { return this.json("GET", `v1/agent/approvals/${enc(id)}`); }
+
+  profiles() { return this.json("GET", "v1/agent/profiles"); }
+
+  /** @param {string} runId @returns {Promise<RunInfo>} */
+  run(runId) { return this.json("GET", `v1/agent/runs/${enc(runId)}`); }
+
+  /** @param {string} runId @returns {Promise<RunInfo>} */
+  cancel(runId) { return this.json("POST", `v1/agent/runs/${enc(runId)}/cancel`); }
+
+  /** @param {{limit?: number, cursor?: string}} [part] */
+  conversations({ limit, cursor } = {}) { return this.json("GET", "v1/agent/conversations", { query: { limit, cursor } }); }
+
+  /** @param {string} id */
+  conversation(id) { return this.json("GET", `v1/agent/conversations/${enc(id)}`); }
+
+  /** @param {string} id @param {string} title */
+  renameConversation(id, title) { return this.json("PATCH", `v1/agent/conversations/${enc(id)}`, { body: { title } }); }
+
+  /** @param {string} id */
+  deleteConversation(id) { return this.json("DELETE", `v1/agent/conversations/${enc(id)}`); }
+
+  /** @param {string} id */
+  exportConversation(id) { return this.json("GET", `v1/agent/conversations/${enc(id)}/export`); }
+
+  /** @param {string} id @param {{limit?: number, cursor?: string}} [part] */
+  trail(id, { limit, cursor } = {}) {
+    return this.json("GET", `v1/agent/conversations/${enc(id)}/trail`, { query: { limit, cursor } });
+  }
+
+  /** One request and its answer as JSON; `null` for none. Throws [SwitchboardError]. */
+  async json(method, path, { body, query, signal } = {}) {
+    const timeout = AbortSignal.timeout(30_000);
+    const response = await this.request(method, path, {
+      body, query, headers: { accept: "application/json" }, signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+    if (response.status === 204) return null;
+    try {
+      return await response.json();
+    } catch (cause) {
+      throw lost(cause);
+    }
+  }
+
+  /** A response that is good; everything else is a [SwitchboardError]. */
+  async request(method, path, { body, query = {}, headers = {}, signal } = {}) {
+    const url = new URL(path, this.baseUrl);
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined && value !== "") url.searchParams.set(name, String(value));
+    }
+    let token;
+    const send = async (why) => {
+      token = await this.getToken(why);
+      const sent = { ...headers };
+      if (token) sent.authorization = `Bearer ${token}`;
+      if (body !== undefined) sent["content-type"] = "application/json";
+      const response = await this.fetch(url, {
+        method, headers: sent, signal, cache: "no-store", credentials: "omit",
+        // A token is for this server alone.
+        redirect: "error",
+        body: body === undefined ? undefined : JSON.stringify(body),
+      }).catch((cause) => { throw signal?.aborted && signal.reason?.name !== "TimeoutError" ? cause : lost(cause); });
+      return response.ok ? response : Promise.reject(await problem(response));
+    };
+    try {
+      return await send({});
+    } catch (refused) {
+      if (!(refused instanceof SwitchboardError) || refused.status !== 401 || !this.hasOtherTokens) throw refused;
+      return send({ refused, token });
+    }
+  }
+}
+
+/** A run as it is read: `for await (const {event, data} of run)`. It connects again by itself, and ends after the run's
+ *  last event. It can be read once.
+ *  @implements {AsyncIterable<ChatEvent>} */
+export class Run {
+  #server; #from; #manner; #wake = () => {}; #stop = new AbortController(); #begun; #wasCancelled = false; #seen = 0;
+
+  constructor(server, { path, body, runId = "", conversationId = "", after = "" }, manner) {
+    this.#server = server;
+    this.#from = { path, body, key: manner.idempotencyKey ?? newKey() };
+    this.#manner = manner;
+    /** Known once the server has answered. */
+    this.runId = runId;
+    this.conversationId = conversationId || (body?.conversation_id ?? "");
+    /** The number of the last event that was read. */
+    this.lastEventId = after;
+    /** @type {ConnectionState} */
+    this.state = "connecting";
+    /** What the server said where it did not begin a run. */
+    this.document = undefined;
+    /** Done when the server has named the run. @type {Promise<void>} */
+    this.started = new Promise((resolve, reject) => { this.#begun = { resolve, reject }; });
+    // Nobody has to look at it.
+    this.started.catch(() => {});
+    if (runId) this.#begun.resolve();
+    manner.signal?.addEventListener("abort", () => this.close(), { once: true });
+    if (manner.signal?.aborted) this.close();
+  }
+
+  /** Stops the run. Its stream then ends with `error`, code `cancelled`. */
+  async cancel() {
+    this.#wasCancelled = true;
+    this.wake();
+    await this.started;
+    if (this.runId) await this.#server.cancel(this.runId);
+  }
+
+  /** Stops reading; a run in the background goes on. */
+  close() {
+    this.#stop.abort();
+    this.wake();
+  }
+
+  /** Ends a wait before the next try, where there is one: call it when the network is back. */
+  wake() { this.#wake(); }
+
+  async *[Symbol.asyncIterator]() {
+    let failures = 0;
+    let isOver = false;
+    let retryMs;
+    this.#tell("connecting");
+    try {
+      for (;;) {
+        let why;
+        try {
+          const response = await this.#open();
+          if (response === null) return;
+          this.#tell("streaming");
+          const parser = new SseParser();
+          // Of a stream without numbers, what was seen before is counted instead.
+          let skip = this.lastEventId === "" ? this.#seen : 0;
+          parser.lastEventId = this.lastEventId;
+          for await (const bytes of this.#pieces(response)) {
+            for (const { id, event, data } of parser.push(bytes)) {
+              failures = 0;
+              if (skip > 0) { skip -= 1; continue; }
+              const parsed = parse(data);
+              if (event === "error" && parsed.code === "resync") throw resync();
+              this.lastEventId = id;
+              this.#seen += 1;
+              yield { id, event, data: parsed };
+              if (event === "error" || event === "message_complete") {
+                isOver = true;
+                return;
+              }
+            }
+            retryMs = parser.retryMs ?? retryMs;
+          }
+          why = lost();
+        } catch (error) {
+          if (this.#stop.signal.aborted) return;
+          if (error.code === "cursor_evicted" || error.code === "resync") {
+            const run = await this.#missed();
+            yield { id: this.lastEventId, event: "resync", data: { run } };
+            if (!LIVE.includes(run.state)) return;
+            why = error;
+          } else if (!error.isTemporary) {
+            throw error;
+          } else {
+            why = error;
+          }
+        }
+        if (this.#stop.signal.aborted) return;
+        if (this.#wasCancelled && !this.runId) {
+          throw new SwitchboardError({ code: "cancelled", message: "stopped before it began" });
+        }
+        if (failures >= this.#server.retry.attempts) throw why;
+        this.#tell("reconnecting", why);
+        await this.#wait(Math.max(this.#backOff(failures), retryMs ?? 0, why.retryAfterMs));
+        if (this.#stop.signal.aborted) return;
+        retryMs = undefined;
+        failures += 1;
+      }
+    } catch (error) {
+      this.#begun.reject(error);
+      throw error;
+    } finally {
+      this.#begun.reject(new SwitchboardError({ code: "cancelled", message: "closed before it began" }));
+      // The server closes a stream that is over by itself, and the connection can be used again.
+      if (!isOver) this.#stop.abort();
+      this.#tell("ended");
+    }
+  }
+
+  /** The stream from where we are; `null` when there is nothing more to read. A request whose answer was lost is repeated with
+   *  the key of the first time, and so begins nothing new. */
+  async #open() {
+    const { path, body, key } = this.#from;
+    const signal = this.#stop.signal;
+    const headers = { accept: "text/event-stream" };
+    if (this.runId) {
+      if (this.lastEventId !== "") headers["last-event-id"] = this.lastEventId;
+      const response = await this.#server.request("GET", `v1/agent/runs/${enc(this.runId)}/events`, { headers, signal });
+      return response.status === 204 ? null : response;
+    }
+    headers["idempotency-key"] = key;
+    const response = await this.#server.request("POST", path, { body, headers, signal });
+    this.runId = response.headers.get("x-run-id") ?? "";
+    this.conversationId = response.headers.get("x-conversation-id") ?? this.conversationId;
+    this.#begun.resolve();
+    if (response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+    this.document = await response.json();
+    return null;
+  }
+
+  /** The body's pieces. A connection that says nothing for long, not even a comment, is given up. */
+  async *#pieces(response) {
+    const reader = response.body.getReader();
+    const idleMs = this.#server.retry.idleMs;
+    let isWhole = false;
+    try {
+      for (;;) {
+        let timer;
+        const silence = new Promise((_, reject) => { timer = setTimeout(() => reject(lost()), idleMs); });
+        const read = reader.read().catch((cause) => { throw lost(cause); });
+        const { done, value } = await Promise.race([read, silence]).finally(() => clearTimeout(timer));
+        if (done) {
+          isWhole = true;
+          return;
+        }
+        yield value;
+      }
+    } finally {
+      if (!isWhole) finish(reader);
+    }
+  }
+
+  /** Where to go on when events are gone: behind the newest one. */
+  async #missed() {
+    const run = await this.#server.run(this.runId);
+    if (run.last_event_id !== null && run.last_event_id !== undefined) this.lastEventId = String(run.last_event_id);
+    return run;
+  }
+
+  /** A random part of a wait that doubles, so that many clients do not come back at once. */
+  #backOff(failures) {
+    const { baseMs, maxMs } = this.#server.retry;
+    return Math.random() * Math.min(maxMs, baseMs * 2 ** failures);
+  }
+
+  #wait(ms) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => { clearTimeout(timer); resolve(); };
+    });
+  }
+
+  #tell(state, why) {
+    if (this.state === state && state !== "connecting") return;
+    this.state = state;
+    this.#manner.onState?.(state, why);
+  }
+}
+
+/** Reads what is still to come of a stream that is over, and leaves one that goes on. */
+async function finish(reader) {
+  const timer = setTimeout(() => reader.cancel().catch(() => {}), 1000);
+  try {
+    for (;;) if ((await reader.read()).done) return;
+  } catch {
+    // Nobody waits for it.
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const LIVE = ["queued", "running"];
+
+/** The longest wait that a server may ask for. */
+const LONGEST_WAIT_MS = 60_000;
+
+function mannerBody({ context, model, background = true, onBusy }) {
+  return { context, model, background, on_busy: onBusy };
+}
+
+/** Not `randomUUID`, which browsers keep from pages that came without TLS. */
+function newKey() {
+  const bytes = globalThis.crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function enc(id) { return encodeURIComponent(id); }
+
+function lost(cause) {
+  return new SwitchboardError({ code: "connection_lost", message: "The connection to the server was lost.", cause });
+}
+
+function resync() {
+  return new SwitchboardError({ code: "resync", message: "events are missing" });
+}
+
+function parse(data) {
+  try {
+    return JSON.parse(data);
+  } catch (cause) {
+    throw new SwitchboardError({ code: "malformed_event", message: "an event is not JSON", cause });
+  }
+}
+
+/** A problem document, or whatever a proxy says instead. */
+async function problem(response) {
+  const body = await response.json().catch(() => ({}));
+  const seconds = Number(response.headers.get("retry-after"));
+  return new SwitchboardError({
+    message: body?.detail ?? `The server answered ${response.status}.`,
+    code: body?.code ?? `http_${response.status}`,
+    status: response.status,
+    requestId: body?.request_id ?? response.headers.get("x-request-id") ?? "",
+    runId: response.headers.get("x-run-id") ?? "",
+    retryAfterMs: Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1000, LONGEST_WAIT_MS) : 0,
+    errors: Array.isArray(body?.errors) ? body.errors : [],
+  });
+}

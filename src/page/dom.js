@@ -1,0 +1,109 @@
+// Elements without markup: everything that a model, a backend or a user says becomes text, never HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Drawn on a 24 by 24 grid with a pen of 1.75. */
+const ICONS = {
+  menu: "M4 7h16M4 12h16M4 17h10",
+  plus: "M12 5v14M5 12h14",
+  send: "M12 19V5M6 11l6-6 6 6",
+  stop: "M7 7h10v10H7z",
+  copy: "M9 9h10v10H9zM5 15V5h10",
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  cross: "M6 6l12 12M18 6L6 18",
+  retry: "M4 12a8 8 0 1 0 2.6-5.9M4 4.5V9h4.5",
+  edit: "M4 20h4L19 9l-4-4L4 16zM13.5 6.5l4 4",
+  down: "M12 5v14M6 13l6 6 6-6",
+  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+  save: "M12 4v11M7 10.5l5 5 5-5M5 20h14",
+  screen: "M4 5h16v11H4zM9 20h6M12 16v4",
+  sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4",
+  moon: "M20 14.5A8 8 0 1 1 9.5 4a6.5 6.5 0 0 0 10.5 10.5z",
+  half: "M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17zM12 3.5v17M12 7.5h6.9M12 12h8.5M12 16.5h6.9",
+  inbox: "M4 13l3-8h10l3 8v6H4zM4 13h5l1.5 3h3L15 13h5",
+  dash: "M6 12h12",
+  unknown: "M9 9.5a3 3 0 1 1 4.2 2.7c-.8.4-1.2.9-1.2 1.8M12 17.5v.1",
+  thought: "M9 18h6M10 21h4M12 3a6 6 0 0 0-3.6 10.8c.7.6 1.1 1.3 1.1 2.2h5c0-.9.4-1.6 1.1-2.2A6 6 0 0 0 12 3z",
+  out: "M14 4h5v16h-5M4 12h11M11 8l4 4-4 4",
+};
+
+/** An element. `props` are attributes, but for `on…` (listeners), `class`, and properties that only scripts have.
+ *  @param {string} tag @param {Record<string, any>} [props] @param {...(Node|string|number|null|undefined|false)} children */
+export function h(tag, props = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (PROPERTIES.has(name)) element[name] = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map(node));
+  return element;
+}
+
+const PROPERTIES = new Set(["value", "checked", "textContent"]);
+
+function node(child) {
+  return child instanceof Node ? child : document.createTextNode(String(child));
+}
+
+/** A drawing that says nothing by itself: its button has the words. @param {keyof typeof ICONS} name */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(SVG, "path");
+  path.setAttribute("d", ICONS[name]);
+  svg.append(path);
+  return svg;
+}
+
+/** A button with a drawing; `label` is what it is called. */
+export function iconButton(name, label, onclick, props = {}) {
+  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...props }, icon(name));
+}
+
+/** Says something to those who listen instead of looking; once, and not while something is being said. */
+export function announce(text) {
+  const line = document.getElementById("status");
+  if (!line) return;
+  clearTimeout(announce.timer);
+  // Empty first: the same words said again are news, too.
+  line.textContent = "";
+  announce.timer = setTimeout(() => { line.textContent = text; }, 120);
+}
+
+/** Whether there is a keyboard to be expected: on a phone a focus would cover half the screen. */
+export function hasKeyboard() {
+  return matchMedia("(pointer: fine)").matches;
+}
+
+/** Puts text into the clipboard; `false` where the browser does not let us. */
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Pages without TLS have no clipboard of their own.
+    const area = h("textarea", { class: "visually-hidden", value: text, "aria-hidden": "true" });
+    const before = document.activeElement;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    before?.focus?.();
+    return done;
+  }
+}
+
+/** A button that copies what `text` gives and says that it did. */
+export function copyButton(label, text) {
+  const button = iconButton("copy", label, async () => {
+    const done = await copy(text());
+    button.replaceChildren(icon(done ? "check" : "cross"));
+    announce(done ? "Copied." : "The browser does not allow copying.");
+    setTimeout(() => button.replaceChildren(icon("copy")), 1500);
+  });
+  return button;
+}

@@ -1,0 +1,59 @@
+// One message of the user, with copy and edit. An edited message begins a branch: what came after it is kept on the server.
+
+import { announce, copyButton, h, iconButton } from "./dom.js";
+
+/** Dispatches `edit` (detail: the new text). `messageId` is known once the server has told it. */
+class Question extends HTMLElement {
+  #text = "";
+  #words = h("div", { class: "question-words" });
+  messageId = "";
+
+  connectedCallback() {
+    if (this.#words.isConnected) return;
+    this.#read();
+  }
+
+  set text(text) {
+    this.#text = text;
+    this.#words.textContent = text;
+  }
+
+  get text() { return this.#text; }
+
+  /** Opens the text for changes. */
+  edit() {
+    if (this.querySelector("textarea")) return;
+    const area = h("textarea", { class: "question-edit", "aria-label": "Edit message", value: this.#text, rows: 3 });
+    const send = () => {
+      const text = area.value.trim();
+      if (text === "") return;
+      this.#read();
+      this.dispatchEvent(new CustomEvent("edit", { detail: text, bubbles: true }));
+    };
+    const leave = () => {
+      this.#read();
+      this.querySelector("button.edit")?.focus();
+    };
+    area.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") { event.stopPropagation(); leave(); }
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
+    });
+    this.replaceChildren(h("h2", { class: "visually-hidden" }, "You"), h("div", { class: "question-editor" }, area,
+      h("div", { class: "dialog-actions" },
+        h("button", { type: "button", class: "button small", onclick: leave }, "Cancel"),
+        h("button", { type: "button", class: "button small primary", onclick: send }, "Send"))));
+    area.style.height = `${Math.min(area.scrollHeight + 2, 320)}px`;
+    area.focus();
+    area.setSelectionRange(area.value.length, area.value.length);
+    announce("Editing your message. Enter sends it, Escape leaves it as it was.");
+  }
+
+  #read() {
+    this.replaceChildren(h("h2", { class: "visually-hidden" }, "You"), this.#words,
+      h("div", { class: "question-foot" },
+        iconButton("edit", "Edit message", () => this.edit(), { class: "icon-button edit" }),
+        copyButton("Copy message", () => this.#text)));
+  }
+}
+
+customElements.define("sb-question", Question);

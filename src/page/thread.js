@@ -1,0 +1,123 @@
+// The messages of a conversation, and where the reader is in them: the newest words stay in view until the reader scrolls
+// up, and from then on nothing moves by itself.
+
+import "./answer.js";
+import "./question.js";
+import { h, icon } from "./dom.js";
+
+/** So near the end counts as at the end, in pixels. */
+const NEAR = 48;
+
+/** Dispatches `say` for a starter; what its messages dispatch passes through it. */
+class Thread extends HTMLElement {
+  #list = h("div", { class: "messages" });
+  #scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Conversation" });
+  #jump = h("button", { type: "button", class: "jump", hidden: true, onclick: () => this.toEnd(true) },
+    icon("down"), "Jump to newest");
+  #follows = true;
+  #lastTop = 0;
+
+  connectedCallback() {
+    if (this.#list.isConnected) return;
+    this.#scroller.append(this.#list);
+    this.append(this.#scroller, this.#jump);
+    this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    new ResizeObserver(() => this.#grew()).observe(this.#list);
+    new ResizeObserver(() => this.#grew()).observe(this.#scroller);
+  }
+
+  clear() {
+    this.#list.replaceChildren();
+    this.#follow(true);
+  }
+
+  /** What a new conversation begins with. @param {any} profile @param {string} title */
+  welcome(profile, title) {
+    this.clear();
+    const starters = Array.isArray(profile?.starters) ? profile.starters : [];
+    const say = (text) => this.dispatchEvent(new CustomEvent("say", { detail: text, bubbles: true }));
+    this.#list.append(h("div", { class: "welcome" },
+      h("h2", {}, title),
+      h("p", {}, profile?.description ?? "Write a message to begin."),
+      starters.length > 0 && h("div", { class: "starters", role: "group", "aria-label": "Ways to begin" },
+        ...starters.map((starter) => {
+          const text = typeof starter === "string" ? starter : String(starter?.message ?? starter?.text ?? "");
+          const label = typeof starter === "string" ? starter : String(starter?.label ?? text);
+          return h("button", { type: "button", class: "starter", onclick: () => say(text) }, label);
+        }))));
+  }
+
+  /** Shown while a conversation is read. */
+  loading() {
+    this.clear();
+    this.#list.append(h("div", { class: "skeleton", "aria-hidden": "true" }, h("i"), h("i"), h("i")));
+  }
+
+  /** Instead of messages: why there are none. @param {...Node} content */
+  notice(...content) {
+    this.clear();
+    this.#list.append(h("div", { class: "welcome" }, ...content));
+  }
+
+  /** @param {string} text @param {string} [id] */
+  question(text, id = "") {
+    this.#list.querySelector(".welcome, .skeleton")?.remove();
+    const element = document.createElement("sb-question");
+    element.text = text;
+    element.messageId = id;
+    this.#list.append(h("article", { class: "message user" }, element));
+    return element;
+  }
+
+  answer() {
+    this.#list.querySelector(".welcome, .skeleton")?.remove();
+    const element = document.createElement("sb-answer");
+    this.#list.append(h("article", { class: "message assistant" }, element));
+    return element;
+  }
+
+  /** All questions, oldest first. */
+  get questions() { return [...this.#list.querySelectorAll("sb-question")]; }
+
+  get lastAnswer() { return [...this.#list.querySelectorAll("sb-answer")].at(-1) ?? null; }
+
+  /** Takes away everything behind this message, and it too unless `keep`. */
+  cut(element, { keep }) {
+    const article = element.closest("article");
+    while (article.nextElementSibling) article.nextElementSibling.remove();
+    if (!keep) article.remove();
+  }
+
+  /** Goes to the newest words and stays there. */
+  toEnd(focus = false) {
+    this.#follow(true);
+    const smooth = focus && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.#scroller.scrollTo({ top: this.#scroller.scrollHeight, behavior: smooth ? "smooth" : "instant" });
+    // The button is gone, and its focus must not be lost with it.
+    if (focus) this.#scroller.focus({ preventScroll: true });
+  }
+
+  #scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
+    const isAtEnd = scrollHeight - scrollTop - clientHeight < NEAR;
+    if (isAtEnd) this.#follow(true);
+    else if (scrollTop < this.#lastTop - 1) this.#follow(false);
+    this.#lastTop = scrollTop;
+  }
+
+  #grew() {
+    if (this.#follows) {
+      this.#scroller.scrollTop = this.#scroller.scrollHeight;
+      this.#lastTop = this.#scroller.scrollTop;
+    } else {
+      this.#scrolled();
+    }
+  }
+
+  #follow(follows) {
+    this.#follows = follows;
+    this.#jump.hidden = follows;
+  }
+}
+
+customElements.define("sb-thread", Thread);

@@ -1,0 +1,260 @@
+//! The page's files: what is sent, with which headers, and that nothing is missing or from elsewhere.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::app::TestApp;
+
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify";
+
+/// What everything that a browser loads for the page may be together, compressed.
+const MOST_BYTES: usize = 150_000;
+
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page")
+}
+
+/// The paths of all files below `src/page`.
+fn files() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![home()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    found.insert(path.strip_prefix(home()).unwrap().to_str().unwrap().to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+async fn get(app: &TestApp, path: &str, headers: &[(&str, &str)]) -> reqwest::Response {
+    let mut request = app.http.get(app.url(path));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.send().await.unwrap()
+}
+
+fn header<'a>(response: &'a reqwest::Response, name: &str) -> Option<&'a str> {
+    response.headers().get(name).map(|value| value.to_str().unwrap())
+}
+
+#[tokio::test]
+async fn the_page_and_its_files_are_served_with_a_strict_policy() {
+    let app = TestApp::demo().await;
+    let rows = [
+        ("/", 200, "text/html; charset=utf-8"),
+        ("/page/index.html", 200, "text/html; charset=utf-8"),
+        ("/page/app.js", 200, "text/javascript; charset=utf-8"),
+        ("/page/style.css", 200, "text/css; charset=utf-8"),
+        ("/page/icon.svg", 200, "image/svg+xml"),
+        ("/page/session", 200, "application/json"),
+        ("/page/nothing.js", 404, "application/problem+json"),
+    ];
+    for (path, status, content_type) in rows {
+        let response = get(&app, path, &[]).await;
+        assert_eq!(
+            (response.status().as_u16(), header(&response, "content-type")),
+            (status, Some(content_type)),
+            "{path}"
+        );
+        let expected = [
+            ("content-security-policy", CONTENT_SECURITY_POLICY),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(header(&response, name), Some(value), "{path}: {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_file_is_served_as_it_is() {
+    let app = TestApp::demo().await;
+    for file in files() {
+        let response = get(&app, &format!("/page/{file}"), &[]).await;
+        assert_eq!((response.status().as_u16(), header(&response, "content-encoding")), (200, None), "{file}");
+        assert!(response.bytes().await.unwrap() == fs::read(home().join(&file)).unwrap(), "{file} is another file");
+    }
+}
+
+#[tokio::test]
+async fn nothing_outside_of_the_folder_is_served() {
+    let app = TestApp::demo().await;
+    for path in [
+        "/page/",
+        "/page",
+        "/page/vendor",
+        "/page/vendor/",
+        "/page/..%2f..%2fCargo.toml",
+        "/page/%2e%2e/%2e%2e/Cargo.toml",
+        "/page//app.js",
+        "/page/App.js",
+    ] {
+        let response = get(&app, path, &[]).await;
+        let status = response.status().as_u16();
+        let problem: Value = response.json().await.unwrap();
+        assert_eq!((status, &problem["code"]), (404, &Value::from("not_found")), "{path}");
+    }
+    let posted = app.http.post(app.url("/page/app.js")).send().await.unwrap();
+    assert_eq!((posted.status().as_u16(), header(&posted, "allow")), (405, Some("GET,HEAD")));
+}
+
+#[tokio::test]
+async fn a_file_that_the_browser_has_is_not_sent_again() {
+    let app = TestApp::demo().await;
+    for path in ["/", "/page/app.js"] {
+        let first = get(&app, path, &[]).await;
+        let etag = header(&first, "etag").unwrap().to_owned();
+        assert_eq!(header(&first, "cache-control"), Some("no-cache"), "{path}");
+        let strong = etag.trim_start_matches("W/").to_owned();
+        let listed = format!("\"other\", {etag}");
+        for (tag, status) in [(&*etag, 304), (&strong, 304), (&listed, 304), ("*", 304), ("\"other\"", 200), ("", 200)]
+        {
+            let again = get(&app, path, &[("if-none-match", tag)]).await;
+            assert_eq!(again.status(), status, "{path}: {tag}");
+            assert_eq!(header(&again, "etag"), Some(&*etag), "{path}: {tag}");
+            assert_eq!(header(&again, "content-security-policy"), Some(CONTENT_SECURITY_POLICY), "{path}: {tag}");
+            assert_eq!(again.bytes().await.unwrap().is_empty(), status == 304, "{path}: {tag}");
+        }
+    }
+    let [one, other] = [get(&app, "/", &[]).await, get(&app, "/page/app.js", &[]).await];
+    assert_ne!(header(&one, "etag"), header(&other, "etag"));
+}
+
+#[tokio::test]
+async fn files_are_compressed_for_who_takes_that() {
+    let app = TestApp::demo().await;
+    let plain = get(&app, "/page/app.js", &[]).await.bytes().await.unwrap();
+    let rows = [
+        ("gzip", true),
+        ("br, GZip;q=0.5", true),
+        ("deflate,gzip", true),
+        ("gzip;q=0", false),
+        ("gzip; q=0.0, br", false),
+        ("*", false),
+        ("br", false),
+        ("gzipped", false),
+    ];
+    for (accepted, is_compressed) in rows {
+        let response = get(&app, "/page/app.js", &[("accept-encoding", accepted)]).await;
+        let encoding = header(&response, "content-encoding").map(str::to_owned);
+        assert_eq!(encoding.as_deref(), is_compressed.then_some("gzip"), "{accepted}");
+        assert_eq!(header(&response, "vary"), Some("accept-encoding"), "{accepted}");
+        let body = response.bytes().await.unwrap();
+        assert_eq!(body.len() < plain.len(), is_compressed, "{accepted}");
+        assert_eq!(body.starts_with(&[0x1f, 0x8b]), is_compressed, "{accepted}: gzip begins so");
+    }
+}
+
+#[tokio::test]
+async fn streams_are_never_compressed() {
+    let app = TestApp::demo().await;
+    let body = serde_json::json!({"message": "hello", "context_type": "workflow"});
+    let request = app.http.post(app.url("/v1/agent/chat")).bearer_auth(&app.token).header("accept-encoding", "gzip");
+    let response = request.json(&body).send().await.unwrap();
+    assert_eq!(
+        (header(&response, "content-type"), header(&response, "content-encoding")),
+        (Some("text/event-stream"), None)
+    );
+}
+
+/// What a text names between a mark and the quotation mark behind it.
+fn named<'a>(text: &'a str, mark: &str) -> Vec<&'a str> {
+    text.split(mark).skip(1).filter_map(|rest| rest.split(['"', '\'']).next()).collect()
+}
+
+/// A path relative to a file of `folder`.
+fn joined(folder: &Path, relative: &str) -> String {
+    let mut path = PathBuf::new();
+    for part in folder.join(relative).components() {
+        match part {
+            std::path::Component::ParentDir => assert!(path.pop(), "{relative} leaves the folder"),
+            std::path::Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    path.to_str().unwrap().to_owned()
+}
+
+/// What a browser loads for the page: `index.html` and all that it and its modules name.
+fn loaded() -> BTreeSet<String> {
+    let index = fs::read_to_string(home().join("index.html")).unwrap();
+    let mut wanted: Vec<String> =
+        ["href=\"./page/", "src=\"./page/"].iter().flat_map(|mark| named(&index, mark)).map(str::to_owned).collect();
+    let mut loaded = BTreeSet::from(["index.html".to_owned()]);
+    while let Some(file) = wanted.pop() {
+        if !loaded.insert(file.clone()) || !file.ends_with("js") {
+            continue;
+        }
+        let text = fs::read_to_string(home().join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let folder = Path::new(&file).parent().unwrap();
+        for mark in ["from \"./", "from '../", "from './", "from \"../", "import \"./", "import './"] {
+            let up = if mark.ends_with("../") { "../" } else { "" };
+            wanted.extend(named(&text, mark).into_iter().map(|name| joined(folder, &format!("{up}{name}"))));
+        }
+    }
+    loaded
+}
+
+#[tokio::test]
+async fn every_file_that_is_named_is_there_and_all_of_them_are_small_together() {
+    let app = TestApp::demo().await;
+    let loaded = loaded();
+    assert!(loaded.len() > 20 && loaded.contains("client.js"), "{loaded:?}");
+    let mut total = 0;
+    for file in &loaded {
+        let response = get(&app, &format!("/page/{file}"), &[("accept-encoding", "gzip")]).await;
+        assert_eq!(response.status(), 200, "{file}");
+        total += response.bytes().await.unwrap().len();
+    }
+    assert!(total < MOST_BYTES, "{total} bytes: {loaded:?}");
+}
+
+#[test]
+fn nothing_is_loaded_from_elsewhere_and_nothing_of_it_stands_in_the_markup() {
+    let index = fs::read_to_string(home().join("index.html")).unwrap();
+    for word in ["http:", "https:", "=\"//", "=\"/", "style=", "onclick", "javascript:", "<style"] {
+        assert!(!index.contains(word), "index.html: {word}");
+    }
+    for script in index.split("<script").skip(1) {
+        assert!(script.split('>').nth(1).unwrap().starts_with("</script"), "a script in the markup: {script}");
+    }
+    for file in files().iter().filter(|file| !file.starts_with("vendor/") && file.ends_with(".js")) {
+        let text = fs::read_to_string(home().join(file)).unwrap();
+        let sinks = [
+            "innerHTML =",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "srcdoc",
+            "import(\"http",
+        ];
+        for word in sinks.iter().filter(|word| text.contains(**word)) {
+            assert!(file == "markdown.js" && *word == "innerHTML =", "{file}: {word}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_the_page_its_addresses_are_nobodys() {
+    let app = TestApp::start(&[("SERVER__PAGE", "false")]).await;
+    for path in ["/", "/page/app.js", "/page/session"] {
+        assert_eq!(get(&app, path, &[]).await.status(), 404, "{path}");
+    }
+    assert_eq!(get(&app, "/livez", &[]).await.status(), 200);
+}

@@ -1,0 +1,108 @@
+//! The page in a browser, as its user has it: every case is a function of `tests/peers/frontends/chat.mjs`. A browser that
+//! is not there is a test left out.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::runs::hanging;
+use crate::support::app::TestApp;
+use crate::support::environment;
+use crate::support::model::{Scripted, says, turn};
+use crate::support::node;
+
+/// What a user has seen in a case.
+async fn visit(case: &str, app: &TestApp) -> Option<Value> {
+    let seen = node::run("chat.mjs", &[case], app).await?;
+    if let Some(reason) = seen["skipped"].as_str() {
+        environment::skip(reason);
+        return None;
+    }
+    Some(seen)
+}
+
+#[tokio::test]
+async fn a_page_that_is_loaded_again_goes_on_with_the_answer() {
+    let slow = turn().text("Once").answer().later(Duration::from_secs(3), says(" upon a time").bytes());
+    let s = Scripted::with(&[], [slow]).await;
+    let Some(seen) = visit("reload", &s.app).await else { return };
+    let thread = ["? Tell me", "! Once upon a time"];
+    let expected = json!({"before": "live", "thread": thread, "usage": true, "address": true, "wrong": []});
+    assert_eq!(seen, expected);
+    assert_eq!(s.asked().len(), 1, "the model was asked once");
+}
+
+#[tokio::test]
+async fn an_answer_is_stopped_continued_and_given_again_and_a_question_changed() {
+    let answers = [hanging("Half"), says("the rest").answer(), says("Another").answer(), says("Third").answer()];
+    let s = Scripted::with(&[], answers).await;
+    let Some(seen) = visit("turns", &s.app).await else { return };
+    let expected = json!({
+        "seen": [
+            ["? First", "! Half Stopped. Continue Retry"],
+            ["? First", "! Another"],
+            ["? First of all", "! Third"],
+            ["? First of all", "! Third"],
+        ],
+        "focus": "message",
+        "wrong": [],
+    });
+    assert_eq!(seen, expected);
+    let asked = s.last_asked();
+    assert_eq!(asked.last().unwrap()["content"], "First of all");
+    assert!(!asked.iter().any(|message| message["content"] == "First"), "the branch has its own past: {asked:#?}");
+}
+
+#[tokio::test]
+async fn nothing_that_a_model_writes_runs_or_is_fetched() {
+    let attack = "<script>alert(1)</script><img src=x onerror=alert(2)><iframe src=\"https://evil.example\"></iframe>\n\n\
+        [click](javascript:alert(3)) [data](data:text/html,x) [good](https://example.com/) ![pixel](https://evil.example/p.png)\n\n\
+        <style>@import 'https://evil.example/x.css';</style><form action=\"https://evil.example\"></form>\n\n\
+        **broken `code [link](\n\n\
+        | a | b |\n|--\n\n\
+        wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww\n\n\
+        End of it";
+    let s = Scripted::playing([says(attack)]).await;
+    let Some(seen) = visit("hostile", &s.app).await else { return };
+    let expected = json!({"links": ["https:"], "overflows": false, "elements": 0, "said": true, "wrong": []});
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_change_is_drawn_accepted_and_waits_no_more() {
+    let Some(seen) = visit("decide", &TestApp::demo().await).await else { return };
+    assert_eq!(seen, json!({"calls": true, "waiting": "1 waiting for a decision", "wrong": []}));
+}
+
+#[tokio::test]
+async fn the_smallest_screen_has_everything() {
+    let Some(seen) = visit("narrow", &TestApp::demo().await).await else { return };
+    let expected = json!({
+        "wide": [false, false], "focus": "close-side", "listed": 1, "back": ["open-side", true], "hasColours": true,
+        "wrong": [],
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_proxy_may_put_it_below_a_path() {
+    let Some(seen) = visit("prefix", &TestApp::demo().await).await else { return };
+    assert_eq!(seen, json!({"path": "/chat/", "wrong": []}));
+}
+
+#[tokio::test]
+async fn who_is_not_known_pastes_a_token() {
+    let app = TestApp::start(&[("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", &"s".repeat(32))]).await;
+    let Some(seen) = visit("token", &app).await else { return };
+    let why = "The server did not accept the token: the token is not valid: it cannot be read.";
+    assert_eq!(seen, json!({"why": why, "kept": 0, "forgotten": null, "wrong": []}));
+}
+
+#[tokio::test]
+async fn the_newest_words_are_followed_until_the_reader_scrolls_up() {
+    let lines = |from: u32, to: u32| (from..=to).map(|line| format!("line {line}\n\n")).collect::<String>();
+    let slow = turn().text(&lines(1, 30)).answer().later(Duration::from_secs(2), says(&lines(31, 60)).bytes());
+    let s = Scripted::with(&[], [slow]).await;
+    let Some(seen) = visit("scroll", &s.app).await else { return };
+    assert_eq!(seen, json!({"followed": true, "stayed": true, "jumped": true, "wrong": []}));
+}

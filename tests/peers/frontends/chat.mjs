@@ -1,0 +1,212 @@
+// The page in a browser against the product: `node chat.mjs CASE`. Prints what a user would see as JSON.
+
+import http from "node:http";
+import { chromium } from "playwright-core";
+import { chromiumPath, tell } from "./page/browser.mjs";
+
+const server = process.env.SWITCHBOARD_URL;
+
+/** A page and what went wrong in it: errors, dialogs, requests to elsewhere, what the policy had to stop. */
+async function open({ url = `${server}/`, ...options } = {}) {
+  const browser = await chromium.launch({ executablePath: chromiumPath(), args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  const context = await browser.newContext({ viewport: { width: 1100, height: 700 }, reducedMotion: "reduce", ...options });
+  const wrong = [];
+  await context.exposeBinding("tellViolation", (_, what) => wrong.push(`policy: ${what}`));
+  await context.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (event) => window.tellViolation(`${event.violatedDirective} ${event.blockedURI}`));
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  page.on("pageerror", (error) => wrong.push(`error: ${error}`));
+  page.on("dialog", (dialog) => { wrong.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  page.on("request", (request) => { if (!request.url().startsWith(new URL(url).origin)) wrong.push(`request: ${request.url()}`); });
+  await page.goto(url);
+  return { page, wrong, close: () => browser.close() };
+}
+
+/** What a user does and sees. */
+const user = (page) => ({
+  ready: () => page.waitForSelector(".welcome h2"),
+  say: async (text) => {
+    await page.fill("#message", text);
+    await page.keyboard.press("Enter");
+  },
+  /** Waits for so many answers, none of them being written. */
+  answered: (count) => page.waitForFunction((count) => !document.querySelector("sb-answer[data-state=live]")
+    && document.querySelectorAll("sb-answer[data-state=over]").length === count, count),
+  sees: (text) => page.waitForFunction((text) => document.querySelector("sb-thread").innerText.includes(text), text),
+  /** The conversation: questions as they are, answers as their text without what stands below. */
+  thread: () => page.evaluate(() => [...document.querySelectorAll("sb-question, sb-answer")].map((element) => (
+    element.localName === "sb-question" ? `? ${element.text}` : `! ${element.querySelector(".answer-body").innerText.replace(/\s+/g, " ").trim()}`))),
+  /** Whether anything is wider than the screen. */
+  overflows: () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth
+    || [...document.querySelectorAll("main *")].some((element) => element.checkVisibility() && !element.closest(".visually-hidden, pre, .sb-drawing, svg")
+      && element.getBoundingClientRect().right > innerWidth + 1)),
+});
+
+/** Runs a case and gives what it gives with what went wrong. */
+async function visit(options, act) {
+  const { page, wrong, close } = await open(options);
+  try {
+    return { ...await act(page, user(page)), wrong };
+  } finally {
+    await close();
+  }
+}
+
+const cases = {
+  /** The page is loaded again in the middle of an answer. */
+  reload: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    await say("Tell me");
+    await sees("Once");
+    const before = await page.evaluate(() => document.querySelector("sb-answer").dataset.state);
+    await page.reload();
+    await sees("Once");
+    await answered(1);
+    return { before, thread: await thread(), usage: await page.textContent(".usage").then((text) => text.startsWith("10 in · 5 out")), address: new URL(page.url()).hash.startsWith("#/c/") };
+  }),
+
+  /** Stop, go on, answer again, and another question in the place of the first, all by the keyboard where there is a key. */
+  turns: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    const seen = [];
+    await say("First");
+    await sees("Half");
+    await page.keyboard.press("Escape");
+    await answered(1);
+    seen.push(await thread());
+    await page.click("text=Continue");
+    await sees("the rest");
+    await answered(2);
+    await page.locator("[aria-label='Answer again']:visible").click();
+    await sees("Another");
+    await answered(1);
+    seen.push(await thread());
+    await page.focus("#message");
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("End");
+    await page.keyboard.type(" of all");
+    await page.keyboard.press("Enter");
+    await sees("Third");
+    await answered(1);
+    seen.push(await thread());
+    await page.reload();
+    await answered(1);
+    seen.push(await thread());
+    return { seen, focus: await page.evaluate(() => document.activeElement?.id) };
+  }),
+
+  /** Whatever a model writes, nothing of it runs and nothing is fetched. */
+  hostile: () => visit({}, async (page, { ready, say, answered, thread, overflows }) => {
+    await ready();
+    await say("Attack");
+    await answered(1);
+    const links = await page.evaluate(() => [...document.querySelectorAll("sb-answer a")].map((link) => link.protocol));
+    return { links, overflows: await overflows(), elements: await page.evaluate(() => document.querySelectorAll("sb-answer :is(script, img, iframe, style, form, object)").length), said: (await thread())[1].includes("End of it") };
+  }),
+
+  /** A change is drawn, accepted, and waits no more. */
+  decide: () => visit({}, async (page, { ready, say, answered }) => {
+    await ready();
+    await page.selectOption("sb-composer select[aria-label=Assistant]", "workflow");
+    await say("Create a workflow that sends an email to manager@example.com when an order is created");
+    await answered(1);
+    const calls = await page.evaluate(() => [...document.querySelectorAll("sb-tool-call")].every((call) => call.dataset.state === "done" && call.querySelector(".tool-time").textContent !== ""));
+    await page.waitForSelector("#waiting:not([hidden])");
+    const waiting = await page.textContent("#waiting");
+    // Still there after a reload.
+    await page.reload();
+    await page.waitForSelector("sb-preview");
+    await page.locator("sb-preview button", { hasText: "Accept" }).click();
+    await page.waitForFunction(() => document.querySelector("sb-preview").state === "accepted");
+    await page.waitForSelector("#waiting", { state: "hidden" });
+    return { calls, waiting };
+  }),
+
+  /** The smallest screen, light and dark: all is reachable, nothing is wider. */
+  narrow: () => visit({ viewport: { width: 320, height: 640 }, colorScheme: "dark" }, async (page, { ready, say, answered, overflows }) => {
+    await ready();
+    const wide = [await overflows()];
+    await say("hello");
+    await answered(1);
+    wide.push(await overflows());
+    await page.click("#open-side");
+    const focus = await page.evaluate(() => document.activeElement.id);
+    const listed = await page.locator("sb-history a").count();
+    await page.keyboard.press("Escape");
+    const back = await page.evaluate(() => [document.activeElement.id, document.getElementById("side").inert]);
+    const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await page.click("#theme");
+    const light = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await page.reload();
+    await page.waitForSelector("sb-answer");
+    const kept = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    return { wide, focus, listed, back, hasColours: dark !== light && kept === light };
+  }),
+
+  /** A proxy has put the server below a path of its own. */
+  prefix: async () => {
+    const proxy = http.createServer((request, response) => {
+      if (!request.url.startsWith("/chat/")) return response.writeHead(404).end();
+      const { connection, ...headers } = request.headers;
+      const upstream = http.request(`${server}${request.url.slice("/chat".length)}`, { method: request.method, headers }, (answer) => {
+        response.writeHead(answer.statusCode, answer.headers);
+        answer.pipe(response);
+      });
+      request.pipe(upstream);
+    });
+    await new Promise((done) => { proxy.listen(0, "127.0.0.1", done); });
+    const url = `http://127.0.0.1:${proxy.address().port}/chat/`;
+    const seen = await visit({ url }, async (page, { ready, say, answered }) => {
+      await ready();
+      await say("hello");
+      await answered(1);
+      return { path: new URL(page.url()).pathname };
+    });
+    proxy.closeAllConnections();
+    proxy.close();
+    return seen;
+  },
+
+  /** Who is not known pastes a token; a wrong one is told as such. */
+  token: () => visit({}, async (page, { ready }) => {
+    const paste = async (token) => {
+      await page.fill("dialog textarea", token);
+      await page.keyboard.press("Enter");
+    };
+    await page.waitForSelector("dialog textarea");
+    await page.keyboard.press("Escape");
+    await paste("nonsense");
+    await page.waitForSelector("dialog .warning");
+    const why = await page.textContent("dialog .warning");
+    await paste(`Bearer ${process.env.SWITCHBOARD_TOKEN}`);
+    await ready();
+    await page.reload();
+    await ready();
+    const kept = await page.evaluate(() => Object.keys(localStorage).length);
+    await page.click("#sign-out");
+    await page.waitForSelector("dialog textarea");
+    return { why, kept, forgotten: await page.evaluate(() => sessionStorage.getItem("switchboard.token")) };
+  }),
+
+  /** Reading on above what is being written: nothing moves until the reader says so. */
+  scroll: () => visit({ viewport: { width: 800, height: 400 } }, async (page, { ready, say, sees, answered }) => {
+    await ready();
+    await say("Write much");
+    await sees("line 30");
+    const end = () => page.evaluate(() => { const box = document.querySelector(".scroller"); return box.scrollHeight - box.scrollTop - box.clientHeight < 50; });
+    const followed = await end();
+    await page.mouse.move(400, 150);
+    await page.mouse.wheel(0, -250);
+    await page.waitForSelector(".jump:not([hidden])");
+    const top = await page.evaluate(() => document.querySelector(".scroller").scrollTop);
+    await answered(1);
+    const stayed = await page.evaluate(() => document.querySelector(".scroller").scrollTop) === top;
+    await page.click(".jump");
+    await page.waitForSelector(".jump", { state: "hidden" });
+    return { followed, stayed, jumped: await end() };
+  }),
+};
+
+await tell(cases[process.argv[2]]);
