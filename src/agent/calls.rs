@@ -156,7 +156,7 @@ impl Turns<'_> {
         };
         let life_ms = i64::try_from(self.agent.limits.approval.as_millis()).unwrap_or(i64::MAX);
         let of = (self.cx.run, self.cx.conversation);
-        let approval = consent::ask(of, (&call.name, input, arguments), consent, self.now_ms(), life_ms);
+        let approval = consent::ask(of, (call, input, arguments), consent, self.now_ms(), life_ms);
         let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
         self.emit(AgentEvent::ToolCallHeld { id, name, approval: approval.id });
         let output = consent::waits(&approval);

@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 use super::ports::approvals::call_digest;
 use crate::chat::approval::{Approval, Consent};
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
-use crate::chat::tool::ToolOutput;
+use crate::chat::tool::{ToolCall, ToolOutput};
 
-/// The approval of a call of `tool`, which waits for `life_ms` from `now_ms` on; of the arguments as the model gave them
-/// and as they are sent.
+/// The approval of a call, which waits for `life_ms` from `now_ms` on; of the arguments as the model gave them and as
+/// they are sent.
 pub(super) fn ask(
     of: (RunId, &ConversationId),
-    (tool, input, arguments): (&str, &Map<String, Value>, Map<String, Value>),
+    (call, input, arguments): (&ToolCall, &Map<String, Value>, Map<String, Value>),
     consent: Consent,
     now_ms: i64,
     life_ms: i64,
@@ -20,8 +20,9 @@ pub(super) fn ask(
         id: ApprovalId::fresh(),
         run: of.0,
         conversation: of.1.clone(),
-        tool: tool.to_owned(),
-        digest: call_digest(tool, &arguments),
+        call: Some(call.id.as_str().to_owned()),
+        tool: call.name.clone(),
+        digest: call_digest(&call.name, &arguments),
         arguments,
         input: input.clone(),
         consent,

@@ -21,7 +21,7 @@ use super::ports::data::DataLoader;
 use super::ports::events::EventSink;
 use super::ports::llm::{LAST_REQUEST, LlmProvider, SystemPrompt};
 use super::ports::payloads::PayloadStore;
-use super::ports::store::{ApprovedCall, RunStart, RunStore, StoreError};
+use super::ports::store::{ApprovedCall, RunStart, RunStore, StoreError, TurnedDown};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
 use super::profile::{OnLimit, Profile};
 use super::selection::{Finder, Wanted};
@@ -117,6 +117,7 @@ impl Agent {
         async {
             let mut start = run.start;
             let (context, call) = (start.context.take(), start.call.take());
+            let decided = decided(call.as_ref(), start.turned_down.take());
             let cx = ToolContext {
                 caller: &run.caller,
                 conversation: &run.conversation,
@@ -140,6 +141,9 @@ impl Agent {
             let mut transcript = Transcript::new(run.id, start, &run.profile);
             transcript.diagnosis = Diagnosis::of(&run.profile, &cx, &run.model, self.limits);
             transcript.speech.keep_raw(transcript.diagnosis.is_some());
+            if let Some(decided) = decided {
+                turns.emit(decided);
+            }
             let ended = turns.until_ended(&mut transcript, call, stop).await;
             turns.end_speech(&mut transcript);
             self.end(run.id, &mut transcript, ended, events, started).await;
@@ -342,6 +346,16 @@ impl Turns<'_> {
     pub(super) fn now_ms(&self) -> i64 {
         self.agent.clock.now_ms()
     }
+}
+
+/// What readers are told of the decision with which a run begins; nothing of a call whose id nobody noted.
+fn decided(approved: Option<&ApprovedCall>, turned_down: Option<TurnedDown>) -> Option<AgentEvent> {
+    if let Some(ApprovedCall { call, asked_as, .. }) = approved {
+        let (asked_as, runs_as) = (asked_as.clone()?, Some(call.id.as_str().to_owned()));
+        return Some(AgentEvent::CallDecided { asked_as, name: call.name.clone(), runs_as });
+    }
+    let TurnedDown { asked_as, tool } = turned_down?;
+    Some(AgentEvent::CallDecided { asked_as: asked_as?, name: tool, runs_as: None })
 }
 
 pub(super) fn failed(code: &'static str, message: &str, retryable: bool) -> Ended {

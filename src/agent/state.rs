@@ -68,7 +68,7 @@ pub(super) enum Open {
 
 impl Transcript {
     pub(super) fn new(run: RunId, start: RunStart, profile: &Profile) -> Self {
-        let RunStart { summary, history, message, call: _, context: _ } = start;
+        let RunStart { summary, history, message, call: _, turned_down: _, context: _ } = start;
         let mut messages = history;
         if let Some(summary) = summary {
             messages.insert(0, Message::User(UserMessage::new(format!("{SUMMARY_HEAD}\n{summary}"))));

@@ -28,8 +28,11 @@ use crate::config::catalogue::{self, Catalogue};
 use crate::config::{BackendMode, Config, Problem};
 use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
+use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_stream::ChatStream;
+use crate::dialect::openai_chat::OpenAiChat;
 use crate::http::auth::{self, AuthSetupError, DevTokens, Jwt, Mode};
 use crate::http::{self, Readiness, Services, server};
 use crate::llm::embeddings::Embeddings;
@@ -175,7 +178,20 @@ impl App {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
             },
+            ai_sdk: AiSdk {
+                version: config.server.ai_sdk_version,
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            },
+            openai_chat: OpenAiChat {
+                max_message_bytes: config.limits.message_bytes,
+                max_history_bytes: config.limits.history_bytes,
+            },
             chats: store.clone(),
+            ag_ui: AgUi {
+                max_message_bytes: config.limits.message_bytes,
+                max_context_bytes: config.limits.context_bytes,
+            },
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
         let (listener, address) = listen(&config.server.bind).await?;

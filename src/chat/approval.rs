@@ -26,6 +26,8 @@ pub struct Approval {
     pub run: RunId,
     /// That run's conversation.
     pub conversation: ConversationId,
+    /// The call's id in that run; `None` of those that were kept before this was noted.
+    pub call: Option<String>,
     /// The tool.
     pub tool: String,
     /// The arguments as they are shown and sent: with all that is filled in.
@@ -65,6 +67,9 @@ impl Approval {
         });
         if let Some(role) = role {
             payload["role"] = json!(role);
+        }
+        if let Some(call) = &self.call {
+            payload["tool_use_id"] = json!(call);
         }
         Artifact { kind: APPROVAL_REQUEST.into(), payload }
     }

@@ -28,6 +28,9 @@ pub struct Change {
     pub save: Save,
     /// The body the backend gets.
     pub body: Value,
+    /// What is changed, as it was when the preview was made, in the shape of `body`; for updates, where it could be read.
+    /// It is there to be compared with, takes no part in the save, and is read back only for one preview that waits.
+    pub current: Option<Value>,
 }
 
 /// The backend call that saves a change.

@@ -58,6 +58,11 @@ pub(super) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
     raw.filter(|raw| !matches!(raw.get(), "null" | r#""""#))
 }
 
+/// The fields of an object; `None` of anything else. A list would pass for the fields in their order.
+pub(super) fn fields<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| serde_json::from_str(text).ok())
+}
+
 /// The field's value, `None` when it is absent, `null` or an empty text. A value of another type is noted in `errors`.
 pub(super) fn optional<'a, T: Deserialize<'a>>(
     raw: Option<&'a RawValue>,

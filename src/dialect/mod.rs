@@ -3,10 +3,13 @@
 //!
 //! **Invariant:** no I/O, no async, no status codes. Only files of this folder know event names.
 
+pub mod ag_ui;
 pub mod agent_chat;
+pub mod ai_sdk;
 pub mod chat_stream;
 mod frame;
 mod json;
+pub mod openai_chat;
 pub mod shown;
 
 use bytes::BytesMut;

@@ -51,6 +51,9 @@ pub(super) struct ApprovalBody {
     run_id: String,
     /// Whose call it is.
     user_id: String,
+    /// The call's id in that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_use_id: Option<String>,
     tool: String,
     arguments: Map<String, Value>,
     digest: String,
@@ -93,6 +96,7 @@ impl ApprovalBody {
             conversation_id: approval.conversation.to_string(),
             run_id: approval.run.to_string(),
             user_id: owner.user,
+            tool_use_id: approval.call,
             tool: approval.tool,
             arguments: approval.arguments,
             digest: approval.digest,

@@ -1,9 +1,11 @@
 //! The product's HTTP surface: every route on this page, each in its own file.
 //!
 //! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one
-//! error body but for the routes of `chat-stream`, whose clients know another.
+//! error body but for the routes of `chat-stream` and of OpenAI's protocol, whose clients know others.
 
 mod accept;
+mod ag_ui;
+mod ai_sdk;
 mod answer;
 mod approvals;
 pub mod auth;
@@ -11,7 +13,9 @@ mod chat;
 mod chat_stream;
 mod conversation_views;
 mod conversations;
+mod copilotkit;
 mod health;
+mod openai_chat;
 mod page;
 mod previews;
 pub mod problem;
@@ -32,7 +36,7 @@ use axum::{Router, middleware};
 use serde::Deserialize;
 use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::ConversationStore;
@@ -40,7 +44,10 @@ use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::previews::{PreviewDesk, PreviewStore};
 use crate::agent::ports::store::StoreError;
 use crate::dialect::Dialect;
+use crate::dialect::ag_ui::AgUi;
+use crate::dialect::ai_sdk::{AiSdk, Version};
 use crate::dialect::chat_stream::ChatStream;
+use crate::dialect::openai_chat::OpenAiChat;
 use crate::runs::Runs;
 use problem::Problem;
 
@@ -58,6 +65,8 @@ pub struct Config {
     pub drain_s: u64,
     /// The largest request body.
     pub body_limit_bytes: usize,
+    /// The major version of the `ai` package whose chunks are sent to clients that do not say: 5, 6 or 7.
+    pub ai_sdk_version: Version,
     /// Whether the chat page is served.
     pub page: bool,
 }
@@ -70,6 +79,7 @@ impl Default for Config {
             keep_alive_s: 15,
             drain_s: 25,
             body_limit_bytes: 1_048_576,
+            ai_sdk_version: Version::V5,
             page: true,
         }
     }
@@ -96,8 +106,14 @@ pub struct Services {
     pub agent_chat: Arc<dyn Dialect>,
     /// The protocol of page assistants.
     pub chat_stream: ChatStream,
+    /// The protocol of the AI SDK.
+    pub ai_sdk: AiSdk,
+    /// OpenAI's protocol.
+    pub openai_chat: OpenAiChat,
     /// Numbers their conversations and shows them.
     pub chats: Arc<dyn ChatStore>,
+    /// AG-UI and CopilotKit.
+    pub ag_ui: AgUi,
     /// Silence on a stream before a comment is sent.
     pub keep_alive: Option<Duration>,
 }
@@ -134,12 +150,24 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/agent/profiles", get(profiles::list))
         .route("/v1/agent/approvals", get(approvals::list))
         .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
+        .route("/v1/agent/previews/{preview_id}", get(previews::get))
         .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
+        .route("/v1/ai-sdk/chat", post(ai_sdk::post))
+        .route("/v1/ai-sdk/chat/{chat_id}/stream", get(ai_sdk::resume))
+        .route("/v1/ai-sdk/chat/{chat_id}/stop", post(ai_sdk::stop))
         .route("/api/chat/stream", post(chat_stream::post))
         .route("/api/chats", get(chat_stream::list))
         .route("/api/chats/{chat_id}", get(chat_stream::get))
         .route("/api/chats/admin/all", get(chat_stream::all))
         .route("/api/chats/admin/{chat_id}", get(chat_stream::of_any))
+        .route("/v1/ag-ui/{agent}", post(ag_ui::post))
+        .route("/v1/copilotkit/info", get(copilotkit::info))
+        .route("/v1/copilotkit/agent/{agent}/run", post(ag_ui::post))
+        .route("/v1/copilotkit/agent/{agent}/connect", post(copilotkit::connect))
+        .route("/v1/copilotkit/agent/{agent}/stop/{thread}", post(copilotkit::stop))
+        .route("/v1/models", get(openai_chat::models::list))
+        .route("/v1/models/{*model}", get(openai_chat::models::get))
+        .route("/v1/chat/completions", post(openai_chat::post))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .merge(if config.page { page::routes() } else { Router::new() })
@@ -168,18 +196,14 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     let layer = CorsLayer::new()
         .allow_origin(allowed)
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::OPTIONS])
-        .allow_headers([
-            header::ACCEPT,
-            header::AUTHORIZATION,
-            header::CONTENT_TYPE,
-            HeaderName::from_static("idempotency-key"),
-            HeaderName::from_static("last-event-id"),
-            request_id.clone(),
-        ])
+        // Clients of many kinds send headers of their own, and none of them says who somebody is but the token.
+        .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([
             request_id,
             HeaderName::from_static("x-run-id"),
             HeaderName::from_static("x-conversation-id"),
+            HeaderName::from_static("x-resumable-stream-id"),
+            HeaderName::from_static("x-vercel-ai-ui-message-stream"),
             header::LOCATION,
             header::RETRY_AFTER,
             header::WWW_AUTHENTICATE,

@@ -1,21 +1,70 @@
-//! `POST /v1/agent/previews/{preview_id}/decision`: the user lets a previewed change through, or not.
+//! `/v1/agent/previews/{preview_id}`: a change that waits for its user, whole, and `…/decision`: the user lets it through, or not.
 
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Services;
 use super::auth::Authenticated;
 use super::problem::Problem;
-use crate::agent::ports::previews::{ClaimError, DecisionError};
+use super::views::time;
+use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
 use crate::chat::causes::Causes;
 use crate::chat::ids::PreviewId;
-use crate::chat::preview::{Decided, Verdict};
+use crate::chat::preview::{Change, Decided, Preview, Verdict};
 
 /// The longest comment, in bytes.
 pub(super) const COMMENT_BYTES: usize = 4096;
+
+/// A preview that waits, with what it changes as that was when the preview was made.
+#[derive(Serialize)]
+pub(super) struct WaitingBody {
+    preview_id: String,
+    state: &'static str,
+    conversation_id: String,
+    what: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    existing_id: Option<String>,
+    body: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current: Option<Value>,
+    created_at: String,
+}
+
+/// 200 with a preview that waits; 404 for another's, and for one that is decided.
+pub(super) async fn get(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    preview_id: Result<Path<String>, PathRejection>,
+) -> Result<Json<WaitingBody>, Problem> {
+    let Path(preview_id) = preview_id.map_err(|_| no_such_preview())?;
+    let id = PreviewId::parse(&preview_id).map_err(|_| no_such_preview())?;
+    let waiting = services.waiting_previews.waiting_previews(&caller.owner, Some(id)).await?;
+    let waiting = waiting.into_iter().next().ok_or_else(no_such_preview)?;
+    Ok(Json(WaitingBody::of(waiting)))
+}
+
+impl WaitingBody {
+    fn of(waiting: WaitingPreview) -> Self {
+        let WaitingPreview { preview: Preview { id, conversation, change }, created_at_ms } = waiting;
+        let Change { what, existing_id, name, save: _, body, current } = change;
+        Self {
+            preview_id: id.to_string(),
+            state: "waiting",
+            conversation_id: conversation.to_string(),
+            what,
+            name,
+            existing_id,
+            body,
+            current,
+            created_at: time(created_at_ms),
+        }
+    }
+}
 
 #[derive(Deserialize)]
 struct Decision {

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::chat_stream::refusal;
+use super::openai_chat;
 use super::views::{header_of_conversation, header_of_run};
 use crate::agent::ports::identity::AuthError;
 use crate::agent::ports::store::{BeginError, StoreError};
@@ -143,6 +144,12 @@ impl Problem {
     /// The same for a client of `chat-stream`.
     pub(super) fn write_detail(&self) -> Response {
         self.with_headers(refusal::told(self.status, &self.detail))
+    }
+
+    /// The same for a client of OpenAI's protocol.
+    pub(super) fn write_openai(&self) -> Response {
+        let param = self.errors.first().map(|error| error.field);
+        self.with_headers(openai_chat::refusal::told(self.status, self.code, param, &self.detail))
     }
 
     /// The body, once the request's id is known.

@@ -9,6 +9,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::chat_stream::refusal;
+use super::openai_chat;
 use super::problem::Problem;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -33,12 +34,17 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
     );
     let started = std::time::Instant::now();
     let tells_detail = refusal::speaks_at(request.uri().path());
+    let tells_openai = openai_chat::refusal::speaks_at(request.uri().path());
     async {
         let mut response = next.run(request).await;
         let status = response.status();
         let problem = response.extensions_mut().remove::<Problem>();
         if let Some(problem) = problem {
-            let mut written = if tells_detail { problem.write_detail() } else { problem.write(&id) };
+            let mut written = match (tells_detail, tells_openai) {
+                (true, _) => problem.write_detail(),
+                (false, true) => problem.write_openai(),
+                (false, false) => problem.write(&id),
+            };
             // What the router has put on the answer, such as `Allow`, stays.
             for (name, value) in response.headers() {
                 if !written.headers().contains_key(name) {

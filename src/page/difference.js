@@ -143,8 +143,10 @@ export function workflowDifference(before, after) {
     keys.set(`now ${at}`, key);
     if (old) keys.set(`was ${matched[at]}`, key);
   });
+  // A step that is off and that nothing leads to is what is left of one that went earlier.
+  const led = new Set(was.edges.flatMap((edge) => [text(edge, 'source_action_id'), text(edge, 'target_action_id')]).map(was.find));
   was.nodes.forEach((node, at) => {
-    if (!keys.has(`was ${at}`)) keys.set(`was ${at}`, add(node, 'removed', []));
+    if (!keys.has(`was ${at}`) && (node.isActive || led.has(at))) keys.set(`was ${at}`, add(node, 'removed', []));
   });
 
   const edges = mergedEdges(edgesOf(was, 'was', keys), edgesOf(now, 'now', keys), isUpdate);
@@ -259,7 +261,7 @@ function workflowSentences({ nodes, edges, rule }) {
     const from = edge.from === null ? (edge.type === 'start' ? 'the start' : `“${brief(edge.lost, 60)}”`) : called.get(edge.from);
     const to = edge.to === null ? `“${brief(edge.lost, 60)}”` : called.get(edge.to);
     const port = edge.port ? ` on “${brief(edge.port, 40)}”` : '';
-    say(edge.state, `The way from ${from}${port} to ${to} is ${edge.state}`);
+    say(edge.state, `The connection from ${from}${port} to ${to} is ${edge.state}`);
   }
   return sentences;
 }
@@ -386,7 +388,11 @@ function filterText(filter) {
   return `${brief(text(filter, 'column') || '?', 60)} ${words}${given}${note ? ` (${note})` : ''}`;
 }
 
-const sortText = (sort) => `${brief(text(sort, 'column') || '?', 60)}, ${text(sort, 'direction') === 'desc' ? 'highest or newest first' : 'lowest or oldest first'}`;
+function sortText(sort) {
+  const place = text(sort, 'priority');
+  const direction = text(sort, 'direction') === 'desc' ? 'highest or newest first' : 'lowest or oldest first';
+  return `${brief(text(sort, 'column') || '?', 60)}, ${direction}${place ? `, place ${brief(place, 10)}` : ''}`;
+}
 
 function joinText(join) {
   const alias = text(join, 'alias') && ` as ${brief(text(join, 'alias'), 40)}`;

@@ -10,7 +10,7 @@ const MAX_DRAWN = 600;
 const LISTED = 100;
 const ZOOM = { least: 0.2, most: 2.5, step: 1.2 };
 /** Text smaller than this is not read: a large graph is looked at in parts. */
-const READABLE = 0.6;
+const READABLE = 0.75;
 
 class SbGraph extends HTMLElement {
   #graph = null;
@@ -75,7 +75,7 @@ class SbGraph extends HTMLElement {
     const top = 34;
     this.#size = { width: Math.max(width, NODE.width), height: height + top };
     const arrow = freshId('arrow');
-    const marker = (state) => s('marker', { id: `${arrow}-${state}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto-start-reverse' },
+    const marker = (state) => s('marker', { id: `${arrow}-${state}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 11, markerHeight: 11, markerUnits: 'userSpaceOnUse', orient: 'auto-start-reverse' },
       s('path', { d: 'M0 0L8 4L0 8z', class: `sb-tip sb-${state}` }));
     const lines = [];
     const labels = [];
@@ -120,7 +120,7 @@ class SbGraph extends HTMLElement {
     };
     more.addEventListener('click', grow);
     const lost = edges.filter((edge) => edge.isLost);
-    const note = lost.length > 0 ? h('p', { class: 'sb-note' }, `${count(lost.length, 'way')} cannot be drawn: a step that they name is not there (${
+    const note = lost.length > 0 ? h('p', { class: 'sb-note' }, `${count(lost.length, 'connection')} cannot be drawn: a step that they name is not there (${
       lost.slice(0, 5).map((edge) => brief(edge.lost || 'no name', 40)).join(', ')}${lost.length > 5 ? ', …' : ''}).`) : null;
     const folded = h('details', { class: 'sb-outline' }, h('summary', null, `The steps as a list (${nodes.length})`), items, more);
     folded.addEventListener('toggle', () => folded.open && listed === 0 && grow());
@@ -243,8 +243,8 @@ const STATES = { same: 'as it is now', added: 'added', changed: 'changed', remov
 function nodeBox(node, { x, y }, isFirst) {
   const { width, height } = NODE;
   const mark = node.state === 'same' ? null : s('g', { class: 'sb-badge' },
-    s('rect', { x: width - 74, y: -10, width: 68, height: 20, rx: 10 }),
-    s('text', { x: width - 40, y: 4, 'text-anchor': 'middle' }, `${{ added: '+', changed: '~', removed: '−' }[node.state]} ${node.state}`));
+    s('rect', { x: width - 84, y: -10, width: 78, height: 20, rx: 10 }),
+    s('text', { x: width - 45, y: 4, 'text-anchor': 'middle' }, `${{ added: '+', changed: '~', removed: '−' }[node.state]} ${node.state}`));
   const label = `${brief(node.name, 100)}, ${brief(node.type || 'unknown type', 60)}${node.state === 'same' ? '' : `, ${node.state}`}${node.isActive ? '' : ', switched off'}`;
   return s('g', {
     class: `sb-node sb-${node.state}${node.isActive ? '' : ' sb-off'}`, transform: `translate(${x - width / 2} ${y - height / 2})`, tabindex: isFirst ? '0' : '-1',

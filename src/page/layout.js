@@ -29,7 +29,7 @@ export function place(nodes, edges) {
 
 function byDagre(nodes, edges) {
   const graph = new Graph({ multigraph: true });
-  graph.setGraph({ rankdir: 'TB', nodesep: GAP.x, ranksep: GAP.y / 2, edgesep: 18, marginx: 12, marginy: 12 });
+  graph.setGraph({ rankdir: 'TB', nodesep: GAP.x, ranksep: GAP.y / 2 + 6, edgesep: 18, marginx: 12, marginy: 12 });
   for (const node of nodes) graph.setNode(node.key, { ...NODE });
   edges.forEach((edge, at) => {
     const label = edge.port ? { width: Math.min(150, 14 + edge.port.length * 7), height: 18, labelpos: 'c' } : { width: 0, height: 0 };

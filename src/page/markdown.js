@@ -21,6 +21,10 @@ const MAX_DEPTH = 40;
 /** The rows of one table that are drawn. */
 const MAX_ROWS = 500;
 const MAX_CELLS = 10_000;
+/** A table with more columns is plain text. */
+const MAX_COLUMNS = 100;
+/** The most blocks of one view: more paragraphs than any answer has. */
+const MAX_BLOCKS = 4_000;
 
 /** What of HTML that is written in Markdown may stay; the rest is shown as the text it is. */
 const TAGS = [
@@ -32,6 +36,8 @@ const ATTRIBUTES = ['href', 'title', 'align', 'start', 'colspan', 'rowspan', 'op
 const RULES = {
   ALLOWED_TAGS: TAGS,
   ALLOWED_ATTR: ATTRIBUTES,
+  // Addresses are in `href` alone; what else is kept need not look like one.
+  ADD_URI_SAFE_ATTR: ATTRIBUTES.filter((name) => name !== 'href'),
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   ALLOW_UNKNOWN_PROTOCOLS: false,
@@ -42,6 +48,9 @@ const RULES = {
   RETURN_DOM_FRAGMENT: true,
   RETURN_TRUSTED_TYPE: true,
 };
+
+// Once and for all: with each text it would be read again.
+purify.setConfig(RULES);
 
 const escapes = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 const escaped = (text) => text.replace(/[&<>"']/g, (char) => escapes[char]);
@@ -111,6 +120,8 @@ export class MarkdownView {
   #openCode = null;
   #links = Object.create(null);
   #frame = 0;
+  /** How many blocks are complete. */
+  #count = 0;
   /** How long the open part was when it was drawn last. */
   #drawn = 0;
   #isPlain = false;
@@ -155,7 +166,7 @@ export class MarkdownView {
     if (Object.keys(this.#links).length > had && this.#done > 0 && this.#source.length <= RICH_CHARS) {
       this.#element.replaceChildren();
       this.#open = [];
-      this.#done = 0;
+      this.#done = this.#count = 0;
       this.#draw(true);
     }
   }
@@ -172,7 +183,7 @@ export class MarkdownView {
   #reopen() {
     this.#element.replaceChildren();
     this.#open = [];
-    this.#done = this.#drawn = 0;
+    this.#done = this.#drawn = this.#count = 0;
     this.#links = Object.create(null);
     this.#isPlain = this.#finished = false;
   }
@@ -181,9 +192,9 @@ export class MarkdownView {
     this.#frame = 0;
     const length = this.#source.length - this.#done;
     // A large open block is drawn when it has grown by an eighth, so that all drawings together cost no more than a few.
-    if (length > 8_192 && length < this.#drawn * 1.125) {
-      if (!this.#appendCode()) return;
-    } else this.#draw(false);
+    const isFull = this.#source.length > RICH_CHARS;
+    if (!isFull && length > 8_192 && (this.#appendCode() || length < this.#drawn * 1.125)) return;
+    this.#draw(false);
   }
 
   /** Puts new text to the end of a code block that is still open, without reading all of it. */
@@ -192,20 +203,26 @@ export class MarkdownView {
     if (!code) return false;
     const from = this.#done + this.#drawn;
     const added = this.#source.slice(from);
-    if (added.includes('`') || added.includes('~')) return false;
+    // A line that may end the block is for the next drawing to understand.
+    if (/^ {0,3}(?:```|~~~)/m.test(this.#source.slice(this.#source.lastIndexOf('\n', from - 1) + 1))) return false;
+    if (code.lastChild?.nodeType !== 3) code.append('');
+    const text = code.lastChild;
     // The line break before it is not drawn as long as nothing follows.
-    const hasBreak = this.#source[from - 1] === '\n' && !code.textContent.endsWith('\n');
-    code.append(hasBreak ? `\n${added}` : added);
+    text.appendData(this.#source[from - 1] === '\n' && !text.data.endsWith('\n') ? `\n${added}` : added);
     this.#drawn += added.length;
     return true;
   }
 
   #draw(isLast) {
-    const isFull = this.#source.length > RICH_CHARS;
+    let isFull = this.#source.length > RICH_CHARS;
     const limit = isFull ? this.#limit() : this.#source.length;
     const open = this.#source.slice(this.#done, limit);
     this.#drawn = open.length;
-    const blocks = read(open, this.#links);
+    let blocks = read(open, this.#links);
+    if (blocks.length > MAX_BLOCKS - this.#count) {
+      isFull = true;
+      blocks = blocks.slice(0, MAX_BLOCKS - this.#count);
+    }
     // The last two blocks may still become one, as a list and the mark of its next item do.
     const kept = isLast || isFull ? blocks.length : lastButTwo(blocks);
     let isCode = false;
@@ -228,6 +245,7 @@ export class MarkdownView {
     this.#openCode = isCode ? this.#open.at(-1).querySelector('code') : null;
     this.#done += length;
     this.#drawn -= length;
+    this.#count += kept;
     if (isFull) this.#beginPlain();
   }
 
@@ -249,7 +267,6 @@ export class MarkdownView {
 
   #beginPlain() {
     this.#isPlain = true;
-    this.#done = this.#limit();
     const more = element('button', 'sb-more');
     more.type = 'button';
     more.dataset.act = 'more';
@@ -333,13 +350,13 @@ function lastButTwo(blocks) {
 /** A block's nodes, harmless. */
 function drawn(block, links) {
   if (block.type === 'space' || block.type === 'def') return [];
-  if (block.type === 'plain') return [plainNode(block.raw)];
+  if (block.type === 'plain' || block.header?.length > MAX_COLUMNS) return [plainNode(block.raw)];
   const rows = block.type === 'table' ? block.rows : [];
   const most = Math.max(10, Math.min(MAX_ROWS, Math.floor(MAX_CELLS / Math.max(1, block.header?.length ?? 1))));
   const shown = rows.length > most ? { ...block, rows: rows.slice(0, most) } : block;
   let fragment;
   try {
-    fragment = purify.sanitize(Parser.parse([shown], marked.defaults), RULES);
+    fragment = purify.sanitize(Parser.parse([shown], marked.defaults));
   } catch {
     return [plainNode(block.raw)];
   }

@@ -76,7 +76,7 @@ function paged(rows) {
   show(0);
   return h('div', null,
     h('div', { class: 'sb-scroll', tabindex: '0', role: 'region', 'aria-label': 'Data' },
-      h('table', null, h('thead', null, h('tr', null, columns.map((column) => h('th', { scope: 'col' }, brief(column, 60))))), body)),
+      h('table', null, h('thead', null, h('tr', null, columns.map((column) => h('th', { scope: 'col', class: typeof rows[0][column] === 'number' ? 'sb-right' : null }, brief(column, 60))))), body)),
     pages > 1 ? h('div', { class: 'sb-pages' }, back, at, on) : null);
 }
 

@@ -14,7 +14,7 @@ use crate::chat::tool::{ToolCall, ToolInput};
 /// The columns of an [`ApprovalRow`] of the approval `a`.
 macro_rules! approval_columns {
     () => {
-        "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.tool, a.arguments, a.input, a.digest, a.role, a.state,
+        "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.call_id, a.tool, a.arguments, a.input, a.digest, a.role, a.state,
          a.created_at, a.expires_at"
     };
 }
@@ -28,6 +28,7 @@ pub(super) struct ApprovalRow {
     user_id: String,
     conversation: String,
     run_id: String,
+    call_id: Option<String>,
     tool: String,
     arguments: String,
     input: String,
@@ -48,6 +49,7 @@ impl ApprovalRow {
             id: ApprovalId::parse(&self.id)?,
             run: RunId::parse(&self.run_id)?,
             conversation: ConversationId::parse(&self.conversation)?,
+            call: self.call_id.map(|id| original(&id).into_owned()),
             tool: original(&self.tool).into_owned(),
             arguments: serde_json::from_str(&self.arguments).map_err(RecordError::json("waiting call"))?,
             input: serde_json::from_str(&self.input).map_err(RecordError::json("waiting call"))?,
@@ -74,5 +76,5 @@ pub(super) fn approved_call(
         return Err(RecordError::Digest);
     }
     let call = ToolCall { id: ToolCallId::mint(), name: approval.tool, input: ToolInput::Object(approval.input) };
-    Ok(ApprovedCall { call, digest: approval.digest, context })
+    Ok(ApprovedCall { call, asked_as: approval.call, digest: approval.digest, context })
 }

@@ -3,11 +3,15 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::transcript::RecordError;
 use crate::chat::ids::PreviewId;
 use crate::chat::preview::{Change, Decided, Save, SaveVerb, Verdict};
+
+/// 256 KiB: a rule of 200 actions has less, and what is larger is not looked at step by step.
+const CURRENT_BYTES: usize = 256 * 1024;
 
 /// A [`Change`]. Its body is kept raw: the reader's depth limit then counts the body alone, as it did when the body came.
 #[derive(Serialize, Deserialize)]
@@ -84,7 +88,23 @@ pub(super) fn decode_change(text: &str) -> Result<Change, RecordError> {
             path: row.path.into_owned(),
         },
         body: serde_json::from_str(row.body.get()).map_err(RecordError::json("change"))?,
+        current: None,
     })
+}
+
+/// What is changed as JSON text. `None` where there is nothing, or more than anybody compares, or what could not be read again:
+/// a preview without it is still a preview.
+pub(super) fn encode_current(change: &Change) -> Option<String> {
+    let text = serde_json::to_string(change.current.as_ref()?).ok().filter(|text| text.len() <= CURRENT_BYTES)?;
+    decode_current(&text).is_ok().then_some(text)
+}
+
+/// What is changed, in `text`.
+///
+/// # Errors
+/// When it is not what [`encode_current`] wrote.
+pub(super) fn decode_current(text: &str) -> Result<Value, RecordError> {
+    serde_json::from_str(text).map_err(RecordError::json("what a preview changes"))
 }
 
 /// The decision as JSON text.

@@ -229,7 +229,7 @@ async fn what_the_demo_model_does_not_understand_it_says_and_helps() {
     }
     let walk = Walk::on(&app, "c", "workflow", Value::Null);
     let heard = walk.say("Delete the workflow Low Stock Alert").await;
-    heard.ran(&[]).says(&["changing a saved one needs a real model"]);
+    heard.ran(&[]).says(&["other changes need a real model"]);
     let heard = walk.say("What does this workflow do?").await;
     heard.ran(&[]).says(&["No workflow is open on your screen."]);
 }

@@ -3,11 +3,17 @@
 
 // `cfg(test)` tells clippy that helpers between the tests are test code too, where `unwrap` is the way to fail.
 #[cfg(test)]
+mod ag_ui;
+#[cfg(test)]
+mod ai_sdk;
+#[cfg(test)]
 mod approvals;
 #[cfg(test)]
 mod chat_stream;
 #[cfg(test)]
 mod cli;
+#[cfg(test)]
+mod clients;
 #[cfg(test)]
 mod conversations;
 #[cfg(test)]
@@ -20,6 +26,7 @@ mod demo_walk;
 mod events;
 #[cfg(test)]
 mod identity;
+mod openai;
 #[cfg(test)]
 mod page;
 #[cfg(test)]

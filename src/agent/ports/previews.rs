@@ -36,7 +36,7 @@ pub trait PreviewStore: Send + Sync {
     async fn end_claim(&self, owner: &Owner, id: PreviewId, decided: Option<&Decided>) -> Result<(), StoreError>;
 
     /// The owner's previews that wait for their decision, newest first, 100 at most; only the one of that id, where one
-    /// is given.
+    /// is given, and then with what it changes ([`Change::current`]).
     ///
     /// # Errors
     /// When they could not be read.

@@ -182,6 +182,8 @@ pub struct RunStart {
     pub message: UserMessage,
     /// A call that was approved: it is made before the model is asked.
     pub call: Option<ApprovedCall>,
+    /// A call that its user has turned down: readers are told, the message tells the model.
+    pub turned_down: Option<TurnedDown>,
     /// The screen state: the request's own, else that of the run which it goes on with.
     pub context: Option<Map<String, Value>>,
 }
@@ -191,10 +193,21 @@ pub struct RunStart {
 pub struct ApprovedCall {
     /// The call as the model made it, under an id of ours.
     pub call: ToolCall,
+    /// Its id in the run that asked; `None` where that was not noted.
+    pub asked_as: Option<String>,
     /// What was shown: the digest of its tool and its completed arguments.
     pub digest: String,
     /// The screen state of the run that asked for it: what is filled in from it is what was shown.
     pub context: Option<Map<String, Value>>,
+}
+
+/// A call that was turned down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnedDown {
+    /// Its id in the run that asked; `None` where that was not noted.
+    pub asked_as: Option<String>,
+    /// The tool.
+    pub tool: String,
 }
 
 /// Why a run did not begin.

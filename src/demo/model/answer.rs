@@ -1,6 +1,7 @@
 //! One turn, decided: the request in, words and calls out. Every intent of the message runs as a script; independent ones
 //! get their calls in the same turn.
 
+use super::addition;
 use super::desk;
 use super::drafts::{self, DraftStep};
 use super::errors;
@@ -8,6 +9,7 @@ use super::intents::{self, Intent, Surroundings};
 use super::one_shot;
 use super::questions;
 use super::scene::{Pause, Planned, Scene, Script};
+use super::steps::Step;
 use super::tables;
 use super::words;
 use super::workflow;
@@ -86,15 +88,27 @@ fn run(scene: &Scene<'_>, intent: &Intent) -> Script {
         Intent::AlertsOfRule { rule, filter } => workflow::alerts_of_rule(scene, rule.as_deref(), filter),
         Intent::Alert(id) => workflow::alert(scene, id),
         Intent::Catalogue(which) => workflow::catalogue(scene, *which),
-        Intent::Draft(steps) => drafts::build(scene, steps),
+        Intent::Draft(steps) => match (additions(steps), scene.screen_str("workflow_id")) {
+            (Some(added), Some(open)) if scene.draft.is_none() => addition::preview(scene, open, &added),
+            _ => drafts::build(scene, steps),
+        },
         Intent::New(wish) => one_shot::preview(scene, wish),
         Intent::ChangeRule => {
-            Ok("I can explain the workflows there are and build new ones, but changing a saved one needs a \
+            Ok("I can explain the workflows there are, add steps to them and build new ones, but other changes need a \
                                   real model. Ask me for *help* to see what I understand."
                 .to_owned())
         }
         Intent::Table(wish) => tables::run(scene, wish),
     }
+}
+
+/// The steps that are added, where nothing else is to be done.
+fn additions(steps: &[DraftStep]) -> Option<Vec<&Step>> {
+    let added = steps.iter().map(|step| match step {
+        DraftStep::Add(step) => Some(step),
+        DraftStep::Start { .. } | DraftStep::AddUnknown | DraftStep::Remove(_) | DraftStep::Preview => None,
+    });
+    added.collect::<Option<Vec<_>>>().filter(|added| !added.is_empty())
 }
 
 /// What the user wants. A message that says nothing by itself may answer the question before it: then both are read together.

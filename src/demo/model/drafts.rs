@@ -137,7 +137,7 @@ fn open(draft: &mut Option<Draft>) -> Script<&mut Draft> {
         Pause::Say(
             "There is no open draft in this conversation. Start one first, for example: \
              *create a workflow called Low Stock for inventory.inventory_items on update*. \
-             (Existing workflows I can explain, but changing them needs a real model.)"
+             (To a workflow that is open on your screen I can add steps; other changes of it need a real model.)"
                 .to_owned(),
         )
     })

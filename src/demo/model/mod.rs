@@ -10,6 +10,7 @@
 //! **Invariant:** `answer::answer` is a pure function of the request: no state, clock or chance between turns.
 //! **Invariant:** only offered tools are called, and no tool result, whatever its shape, can make it fail.
 
+mod addition;
 mod answer;
 mod clause;
 mod columns;

@@ -9,7 +9,9 @@ use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PreviewId};
 use crate::chat::preview::{Change, Decided, Preview, Verdict};
 use crate::chat::trail::Happened;
-use crate::store::change::{decode_change, decode_decided, encode_change, encode_decided};
+use crate::store::change::{
+    decode_change, decode_current, decode_decided, encode_change, encode_current, encode_decided,
+};
 use crate::store::fault::{Fault, attempt};
 use crate::store::scope::Scope;
 use crate::store::trail::encode_entry;
@@ -64,6 +66,9 @@ impl PreviewStore for SqlStore {
     }
 }
 
+/// Id, conversation, change, what is changed, and when it was made.
+type WaitingRow = (String, String, String, Option<String>, i64);
+
 /// What became of a claim.
 enum Claim {
     Won(Box<Preview>),
@@ -79,11 +84,12 @@ impl SqlStore {
         change: &Change,
     ) -> Result<PreviewId, Fault> {
         let id = PreviewId::fresh();
+        let current = encode_current(change);
         let change = encode_change(change)?;
         let mut transaction = self.write().await?;
         sqlx::query(
-            "INSERT INTO previews (id, tenant, user_id, conversation, change, state, created_at)
-             VALUES ($1, $2, $3, $4, $5, 'pending', $6)",
+            "INSERT INTO previews (id, tenant, user_id, conversation, change, state, created_at, current)
+             VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7)",
         )
         .bind(id.to_string())
         .bind(&scope.tenant)
@@ -91,6 +97,7 @@ impl SqlStore {
         .bind(conversation.as_str())
         .bind(change)
         .bind(self.clock.now_ms())
+        .bind(current)
         .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
@@ -199,10 +206,12 @@ impl SqlStore {
         Ok(())
     }
 
-    /// One that is just being decided waits until it is decided.
+    /// One that is just being decided waits until it is decided. What is changed is read for one alone: of a hundred it could
+    /// be more than memory should hold.
     async fn try_waiting_previews(&self, scope: &Scope, id: Option<PreviewId>) -> Result<Vec<WaitingPreview>, Fault> {
-        let rows: Vec<(String, String, String, i64)> = sqlx::query_as(
-            "SELECT id, conversation, change, created_at FROM previews
+        let rows: Vec<WaitingRow> = sqlx::query_as(
+            "SELECT id, conversation, change, CASE WHEN CAST($3 AS TEXT) IS NULL THEN NULL ELSE current END, created_at
+             FROM previews
              WHERE tenant = $1 AND user_id = $2 AND state IN ('pending', 'claimed')
                  AND (CAST($3 AS TEXT) IS NULL OR id = $3)
              ORDER BY created_at DESC, id DESC LIMIT $4",
@@ -213,10 +222,12 @@ impl SqlStore {
         .bind(WAITING_LISTED)
         .fetch_all(self.readers())
         .await?;
-        let waiting = |(id, conversation, change, created_at_ms): (String, String, String, i64)| {
+        let waiting = |(id, conversation, change, current, created_at_ms): WaitingRow| {
             let id = PreviewId::parse(&id).map_err(RecordError::from)?;
             let conversation = ConversationId::parse(&conversation).map_err(RecordError::from)?;
-            Ok(WaitingPreview { preview: Preview { id, conversation, change: decode_change(&change)? }, created_at_ms })
+            let current = current.as_deref().map(decode_current).transpose()?;
+            let change = Change { current, ..decode_change(&change)? };
+            Ok(WaitingPreview { preview: Preview { id, conversation, change }, created_at_ms })
         };
         rows.into_iter().map(waiting).collect()
     }

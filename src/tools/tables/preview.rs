@@ -66,13 +66,21 @@ impl Tool for PreviewConfig {
             return Ok(invalid(&found));
         }
 
-        let label = match (existing_id, args.name) {
-            (Some(id), None) => stored_label(&by_id(&self.backend, cx, id).await?, args.description)?,
-            (Some(_), Some(name)) => Label { name, description: args.description },
+        let stored = match existing_id {
+            Some(id) => Some(by_id(&self.backend, cx, id).await),
+            None => None,
+        };
+        let (label, stored) = match (stored, args.name) {
+            (Some(stored), None) => {
+                let stored = stored?;
+                (stored_label(&stored, args.description)?, Some(stored))
+            }
+            // What cannot be read can still be saved over, under a name that is given.
+            (Some(stored), Some(name)) => (Label { name, description: args.description }, stored.ok()),
             (None, name) => {
                 let title = || text(config.root(), "title").unwrap_or_default().trim().to_owned();
                 let description = Some(args.description.unwrap_or_default());
-                Label { name: name.unwrap_or_else(title), description }
+                (Label { name: name.unwrap_or_else(title), description }, None)
             }
         };
         // A name taken from the title was not looked at yet.
@@ -80,7 +88,7 @@ impl Tool for PreviewConfig {
         if !found.is_empty() {
             return Ok(invalid(&found));
         }
-        let change = change(existing_id, label, config);
+        let change = change(existing_id, label, config, stored.as_ref());
         let id = self.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?;
         Ok(sent(args.description_of_changes, change, id))
     }
@@ -127,7 +135,12 @@ fn stored_label(stored: &Map<String, Value>, description: Option<String>) -> Res
     Ok(Label { name: name.to_owned(), description })
 }
 
-fn change(existing_id: Option<&str>, label: Label, config: TableConfig) -> Change {
+fn change(
+    existing_id: Option<&str>,
+    label: Label,
+    config: TableConfig,
+    stored: Option<&Map<String, Value>>,
+) -> Change {
     let mut body = Map::from_iter([("name".to_owned(), json!(label.name))]);
     if let Some(description) = &label.description {
         body.insert("description".to_owned(), json!(description));
@@ -142,8 +155,15 @@ fn change(existing_id: Option<&str>, label: Label, config: TableConfig) -> Chang
         existing_id: existing_id.map(str::to_owned),
         name: label.name,
         save,
+        current: stored.map(|stored| as_body(stored, &body)),
         body: Value::Object(body),
     }
+}
+
+/// The stored object in the shape of `body`: what a body without a description leaves as it is cannot differ.
+fn as_body(stored: &Map<String, Value>, body: &Map<String, Value>) -> Value {
+    let kept = |key: &String| Some((key.clone(), stored.get(key)?.clone()));
+    Value::Object(body.keys().filter_map(kept).collect())
 }
 
 /// The model's answer and the client's artifact for a recorded preview.
@@ -195,14 +215,16 @@ mod tests {
     #[test]
     fn the_change_holds_exactly_what_the_save_sends() {
         let config = TableConfig::parse(&json!({ "title": "Orders" })).expect("an object");
+        let stored = json!({ "id": "id-1", "name": "old", "description": "all of them", "config": {}, "is_system": false });
         assert_eq!(
-            change(Some("id-1"), label("orders", None), config),
+            change(Some("id-1"), label("orders", None), config, stored.as_object()),
             Change {
                 what: "table configuration".to_owned(),
                 existing_id: Some("id-1".to_owned()),
                 name: "orders".to_owned(),
                 save: Save::replace(["v1", "data", "id-1"]),
                 body: json!({ "name": "orders", "config": { "title": "Orders" } }),
+                current: Some(json!({ "name": "old", "config": {} })),
             }
         );
     }
@@ -227,7 +249,7 @@ mod tests {
             ),
         ] {
             let config = TableConfig::parse(&json!({ "title": "O" })).expect("an object");
-            let output = sent("wider".to_owned(), change(existing_id, label("orders", None), config), id);
+            let output = sent("wider".to_owned(), change(existing_id, label("orders", None), config, None), id);
             let payloads: Vec<(&str, String)> =
                 output.artifacts.iter().map(|artifact| (&*artifact.kind, artifact.payload.to_string())).collect();
             assert_eq!(payloads, [(KIND, expected)], "{reason}");

@@ -155,6 +155,7 @@ mod tests {
             name: "orders".to_owned(),
             save: Save::create(["v1", "data"]),
             body: json!({ "name": "orders", "description": "all", "config": { "title": title, "width": 1 } }),
+            current: None,
         };
         let decided = Decided {
             preview: PreviewId::fresh(),

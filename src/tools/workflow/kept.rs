@@ -9,6 +9,16 @@ use crate::tools::keys::{field, text};
 /// The keys of a rule that an update keeps. No tool shows the canvas.
 const OF_RULE: [&str; 3] = ["description", "trigger_conditions", "canvas_layout"];
 
+/// The keys of a body, but for its two lists.
+const BODY_KEYS: [&str; 7] =
+    ["name", "description", "is_active", "entity_id", "trigger_type_id", "trigger_conditions", "canvas_layout"];
+
+/// The keys of a body's actions.
+const ACTION_KEYS: [&str; 6] = ["id", "name", "description", "action_type", "action_config", "is_active"];
+
+/// The keys of a body's edges.
+const EDGE_KEYS: [&str; 5] = ["source_action_id", "target_action_id", "edge_type", "source_output", "edge_order"];
+
 /// The workflow `written` as a body to save: as a new rule, or over `saved`, the rule or an earlier body, with its actions.
 pub fn body_over(written: &Map<String, Value>, saved: Option<&Value>) -> Value {
     let mut body = written.clone();
@@ -33,6 +43,24 @@ pub fn body_over(written: &Map<String, Value>, saved: Option<&Value>) -> Value {
     }
     body.retain(|_, value| !value.is_null());
     Value::Object(body)
+}
+
+/// The rule `saved`, with its actions, and its `edges` in the shape of a body, so that the two can be compared: only what a body
+/// may have, under a body's keys, without nulls.
+pub fn as_body(saved: &Value, edges: &Value) -> Value {
+    let mut body = only(saved, &BODY_KEYS);
+    let part = |list: Option<&Value>, keys: &[&str]| {
+        let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        Value::Array(items.iter().map(|item| Value::Object(only(item, keys))).collect())
+    };
+    body.insert("actions".to_owned(), part(saved.get("actions"), &ACTION_KEYS));
+    body.insert("edges".to_owned(), part(Some(edges), &EDGE_KEYS));
+    Value::Object(body)
+}
+
+fn only(value: &Value, keys: &[&str]) -> Map<String, Value> {
+    let kept = |key: &&str| Some(((*key).to_owned(), field(value, key).filter(|value| !value.is_null())?.clone()));
+    keys.iter().filter_map(kept).collect()
 }
 
 fn same_action<'a>(action: &Map<String, Value>, saved: &'a [Value]) -> Option<&'a Value> {
@@ -81,6 +109,19 @@ mod tests {
             assert_eq!(over(written, Some(saved.clone())), expected, "{reason}");
         }
         assert_eq!(over(json!({"name": "W", "description": null}), None), json!({"name": "W"}), "a new rule");
+    }
+
+    #[test]
+    fn a_saved_rule_is_compared_in_the_shape_of_a_body() {
+        let saved = json!({"id": "r", "name": "W", "description": null, "entityId": "e", "entity_name": "orders", "is_active": true,
+            "actions": [{"id": "a", "name": "A", "action_type": "delay", "actionConfig": {"duration": "1h"}, "rule_id": "r"}, 7]});
+        let edges = json!([{"id": "x", "source_action_id": null, "target_action_id": "a", "edge_type": "start", "edge_order": 0}]);
+        let expected = json!({"name": "W", "is_active": true, "entity_id": "e",
+            "actions": [{"id": "a", "name": "A", "action_type": "delay", "action_config": {"duration": "1h"}}, {}],
+            "edges": [{"target_action_id": "a", "edge_type": "start", "edge_order": 0}]});
+        assert_eq!(as_body(&saved, &edges), expected);
+        let nothing = json!({"actions": [], "edges": []});
+        assert_eq!(as_body(&json!({"actions": null}), &Value::Null), nothing, "lists that are none");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::prepare::prepare;
-use super::{Kit, WHAT, args};
+use super::{Kit, WHAT, args, kept};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::artifact::Artifact;
 use crate::chat::caller::Caller;
@@ -39,15 +39,20 @@ impl Tool for PreviewWorkflow {
             None => None,
         };
         let prepared = prepare(kit, cx.caller, args.workflow).await?;
-        let body = match &rule {
-            Some(rule) => prepared.body_over(&saved(kit, cx.caller, rule).await?),
-            None => prepared.body(),
+        let (body, current) = match &rule {
+            Some(rule) => {
+                let (saved, edges) = futures::join!(saved(kit, cx.caller, rule), edges(kit, cx.caller, rule));
+                let saved = saved?;
+                // Without its edges the rule cannot be compared with, but it can be saved over.
+                (prepared.body_over(&saved), edges.ok().map(|edges| kept::as_body(&saved, &edges)))
+            }
+            None => (prepared.body(), None),
         };
         let verdict = dry_run(kit, cx.caller, rule.as_deref(), &body).await?;
         if !is_valid(&verdict) {
             return Ok(ToolOutput::ok(verdict.to_string()));
         }
-        show(kit, cx, description, rule, prepared.name, body).await
+        show(kit, cx, description, Proposed { rule, name: prepared.name, body, current }).await
     }
 }
 
@@ -83,9 +88,25 @@ async fn saved(kit: &Kit, caller: &Caller, rule: &str) -> Result<Value, ToolErro
     Ok(saved)
 }
 
+async fn edges(kit: &Kit, caller: &Caller, rule: &str) -> Result<Value, BackendError> {
+    kit.backend.call(caller, Request::get(["v1", "workflow", "rules", rule, "edges"])).await
+}
+
 /// Whether a dry run went well.
 pub fn is_valid(verdict: &Value) -> bool {
     verdict.get("valid").and_then(Value::as_bool) == Some(true)
+}
+
+/// A validated change.
+pub struct Proposed {
+    /// The rule that it replaces; `None` for a new one.
+    pub rule: Option<String>,
+    /// The workflow's name.
+    pub name: String,
+    /// What is saved.
+    pub body: Value,
+    /// The rule as it is, in the shape of `body`.
+    pub current: Option<Value>,
 }
 
 /// Records a validated change and shows it to the user; the model learns that it has been sent.
@@ -96,15 +117,14 @@ pub async fn show(
     kit: &Kit,
     cx: &ToolContext<'_>,
     description: String,
-    rule: Option<String>,
-    name: String,
-    body: Value,
+    proposed: Proposed,
 ) -> Result<ToolOutput, ToolError> {
+    let Proposed { rule, name, body, current } = proposed;
     let save = match &rule {
         Some(rule) => Save::replace(["v1", "workflow", "rules", rule, "full"]),
         None => Save::create(["v1", "workflow", "rules", "full"]),
     };
-    let change = Change { what: WHAT.to_owned(), existing_id: rule, name, save, body };
+    let change = Change { what: WHAT.to_owned(), existing_id: rule, name, save, body, current };
     let id = kit.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?.to_string();
 
     let mut payload = json!({

@@ -23,6 +23,7 @@ async fn a_call_waits_is_shown_whole_and_is_made_when_its_user_says_yes() {
         "tool": "close_ticket",
         "arguments": {"id": 7, "reason": "done & \"dusted\""},
         "digest": shown["digest"],
+        "tool_use_id": "c1",
         "needs": "user",
         "expires_at_ms": shown["expires_at_ms"],
     });
@@ -230,4 +231,15 @@ async fn what_cannot_be_a_decision_is_refused() {
     }
     assert_eq!(w.waiting(&w.s.app.token).await, [id(&shown)], "it still waits");
     assert_eq!(w.writes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_decision_has_the_first_number_of_its_run_and_no_frame() {
+    let w = World::playing([closing(), says("Closed."), closing(), says("All right.")]).await;
+    for decision in ["approve", "reject"] {
+        let shown = w.held("Close 7").await;
+        let body = json!({"decision": decision, "background": true});
+        let told = w.decide_as(&w.s.app.token, id(&shown), &body).await.text().await.unwrap();
+        assert!(told.starts_with("id: 1\nevent: message_start\n"), "{told}");
+    }
 }

@@ -28,6 +28,7 @@ async fn a_call_is_listed_and_read_whole() {
         "conversation_id": "c",
         "run_id": item["run_id"],
         "user_id": crate::support::app::ADA,
+        "tool_use_id": "c1",
         "tool": "close_ticket",
         "arguments": {"id": 7},
         "digest": shown["digest"],

@@ -13,7 +13,9 @@ use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::payloads::PayloadStore;
-use switchboard::agent::ports::store::{BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError};
+use switchboard::agent::ports::store::{
+    ApprovedCall, BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError, TurnedDown,
+};
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::run::{Agent, Limits, Run};
 use switchboard::agent::selection::Finder;
@@ -170,15 +172,17 @@ fn calls(name: &str, input: &Value) -> Vec<StreamEvent> {
 
 /// The events of a run on `screen` whose model plays `turns`.
 async fn events(screen: &str, roles: &[&str], turns: impl IntoIterator<Item = Vec<StreamEvent>>) -> Vec<AgentEvent> {
-    told(true, screen, roles, turns).await
+    told(true, screen, roles, turns, |_| {}).await
 }
 
-/// The same; `details` says whether their reader is shown what tools are called with.
+/// The same; `details` says whether their reader is shown what tools are called with, and `change` has a say in what
+/// the run begins with.
 async fn told(
     details: bool,
     screen: &str,
     roles: &[&str],
     turns: impl IntoIterator<Item = Vec<StreamEvent>>,
+    change: impl FnOnce(&mut RunStart),
 ) -> Vec<AgentEvent> {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in FILES {
@@ -206,7 +210,7 @@ async fn told(
         Message::User(UserMessage::new("Hello")),
         Message::Assistant(AssistantMessage { origin, parts: vec![part] }),
     ];
-    let run = Run {
+    let mut run = Run {
         id: RunId::fresh(),
         caller: Caller {
             owner: Owner { tenant: String::new(), user: "ada".to_owned() },
@@ -222,9 +226,11 @@ async fn told(
             history,
             message: UserMessage::new("How many?"),
             call: None,
+            turned_down: None,
             context: json!({"page": "reports"}).as_object().cloned(),
         },
     };
+    change(&mut run.start);
     let seen = Seen::default();
     agent.drive(run, &seen, &Stop::default()).await;
     seen.0.into_inner().unwrap()
@@ -315,7 +321,7 @@ async fn events_have_what_tools_are_called_with_and_say_where_a_reader_is_shown_
     let rows = [(true, json!({"page": 1}), &*answer), (false, json!({}), "")];
     for (details, input, result) in rows {
         let turns = [calls("list_workflow_rules", &json!({"page": 1})), says("Two.")];
-        let events = told(details, "reports/short", &[], turns).await;
+        let events = told(details, "reports/short", &[], turns, |_| {}).await;
         let of_call: Vec<_> = events
             .into_iter()
             .filter(|event| matches!(event, AgentEvent::ToolCallReady { .. } | AgentEvent::ToolCallFinished { .. }))
@@ -359,4 +365,37 @@ SUGGESTED_ACTIONS: [{"label": "Close", "action": "close_chat", "handler": "clien
     let expected =
         ["Two. QUERY: {\"q\": \"x\ny\"}", "query: {\"q\":\"CRISPR\"} (Query: CRISPR)", "Yes,close_chat", "end"];
     assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn a_decision_is_told_before_everything_else() {
+    let (asked_as, id) = (Some("toolu_1".to_owned()), ToolCallId::mint());
+    let call =
+        ToolCall { id: id.clone(), name: "list_workflow_rules".to_owned(), input: ToolInput::Object(Map::new()) };
+    let approved = ApprovedCall { call, asked_as: asked_as.clone(), digest: String::new(), context: None };
+    let turned_down = TurnedDown { asked_as, tool: "drop".to_owned() };
+    let decided = |name: &str, runs_as: Option<&str>| {
+        let (name, runs_as) = (name.to_owned(), runs_as.map(str::to_owned));
+        Some(AgentEvent::CallDecided { asked_as: "toolu_1".to_owned(), name, runs_as })
+    };
+    let (made, no_id) = (approved, TurnedDown { asked_as: None, ..turned_down.clone() });
+    type Change = Box<dyn FnOnce(&mut RunStart)>;
+    let rows: [(Change, _, _); 4] = [
+        (Box::new(|start| start.call = Some(made)), decided("list_workflow_rules", Some(id.as_str())), "it is made"),
+        (Box::new(|start| start.turned_down = Some(turned_down)), decided("drop", None), "it is not"),
+        (Box::new(|start| start.turned_down = Some(no_id)), None, "nobody noted which call it was"),
+        (Box::new(|_| {}), None, "nothing was decided"),
+    ];
+    for (change, expected, reason) in rows {
+        let mut events = told(true, "reports/short", &[], [says("Well.")], change).await;
+        let first = events.remove(0);
+        match expected {
+            Some(expected) => {
+                assert_eq!((first, &events[0]), (expected, &AgentEvent::TurnStarted { turn: 0 }), "{reason}")
+            }
+            None => assert_eq!(first, AgentEvent::TurnStarted { turn: 0 }, "{reason}"),
+        }
+        let others = events.iter().filter(|event| matches!(event, AgentEvent::CallDecided { .. }));
+        assert_eq!(others.count(), 0, "{reason}");
+    }
 }

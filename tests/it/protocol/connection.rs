@@ -132,6 +132,7 @@ async fn a_preflight_allows_what_clients_send_and_an_answer_exposes_the_ids() {
         .request(reqwest::Method::OPTIONS, app.url("/v1/agent/chat"))
         .header("origin", "https://a.example")
         .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "authorization,content-type,accept,x-stainless-retry-count")
         .send()
         .await
         .unwrap();
@@ -139,7 +140,8 @@ async fn a_preflight_allows_what_clients_send_and_an_answer_exposes_the_ids() {
     let methods = list(&preflight, "access-control-allow-methods");
     assert!(methods.contains("post") && methods.contains("options"), "{methods}");
     let headers = list(&preflight, "access-control-allow-headers");
-    assert!(["authorization", "content-type", "accept"].iter().all(|name| headers.contains(name)), "{headers}");
+    let sent = ["authorization", "content-type", "accept", "x-stainless-retry-count"];
+    assert!(sent.iter().all(|name| headers.contains(name)), "{headers}");
     let request = app.http.post(app.url("/v1/agent/chat")).header("origin", "https://a.example");
     let answer = request.bearer_auth(&app.token).json(&body("hello")).send().await.unwrap();
     let exposed = list(&answer, "access-control-expose-headers");

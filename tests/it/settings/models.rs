@@ -216,9 +216,10 @@ async fn each_thing_a_profile_cannot_have_is_named() {
 async fn the_example_in_the_shipped_profiles_is_right() {
     for path in ["profiles/workflow.toml", "profiles/tables.toml"] {
         let shipped = std::fs::read_to_string(format!("{}/config/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-        let (before, example) = shipped.split_once("\n# [model]").unwrap();
+        let (before, rest) = shipped.split_once("\n# [model]").unwrap();
+        let (example, after) = rest.split_once("\n\n").unwrap_or((rest, ""));
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), path, format!("{before}\n[model]{}", example.replace("\n# ", "\n")));
+        write(dir.path(), path, format!("{before}\n[model]{}\n\n{after}", example.replace("\n# ", "\n")));
         let sources = Sources { dir: Some(dir.path().to_owned()), ..env(&SETTINGS) };
         assert_eq!(problems_of_files(&sources).await, [""; 0], "{path}");
     }

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
 use switchboard::agent::ports::approvals::{ApprovalView, GrantError, call_digest};
-use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RunEnd, RunStart, StoreError};
+use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RunEnd, RunStart, StoreError, TurnedDown};
 use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use switchboard::chat::caller::{Bearer, Caller};
 use switchboard::chat::ids::{ApprovalId, RunId};
@@ -46,6 +46,7 @@ fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
         id: ApprovalId::fresh(),
         run,
         conversation: room.conversation.clone(),
+        call: Some("toolu_\u{0}1".into()),
         tool: "close_ticket".into(),
         arguments: arguments(),
         input: input(),
@@ -67,6 +68,11 @@ async fn asked(store: &dyn Store, room: &Room, consents: &[Consent]) -> (RunId, 
     let end = RunEnd { approvals: &approvals, ..ended(RunState::AwaitingApproval) };
     store.finish_run(run, said(1, &tool_turn()), end).await.unwrap();
     (run, approvals)
+}
+
+/// The call of a story, turned down.
+fn turned_down() -> TurnedDown {
+    TurnedDown { asked_as: Some("toolu_\u{0}1".into()), tool: "close_ticket".into() }
 }
 
 fn yes() -> Decision {
@@ -120,6 +126,7 @@ pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Databa
     let approved = start.call.unwrap();
     let shown = call_digest("close_ticket", &arguments());
     assert_eq!((approved.digest, approved.context), (shown, json!({ "report": 7 }).as_object().cloned()));
+    assert_eq!((approved.asked_as.as_deref(), &start.turned_down), (Some("toolu_\u{0}1"), &None));
     let ToolCall { id, name, input: given } = approved.call;
     assert!(id.is_minted());
     assert_eq!((name.as_str(), given), ("close_ticket", ToolInput::Object(input())));
@@ -143,7 +150,7 @@ pub async fn a_refusal_is_told_and_makes_no_call(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
     let (run, start) = decide(&*store, &room, approvals[0].id, &no("not\n\"now\"]  \u{0}")).await.unwrap();
-    assert_eq!(start.call, None);
+    assert_eq!((start.call, start.turned_down), (None, Some(turned_down())));
     let text = "[Decision on a waiting call: the user turned down the call of close_ticket. It was not made; do not make it \
                 again unless they ask for it. Their words: \"not \\\"now\\\"] \\u0000\"]";
     assert_eq!(start.message, UserMessage::new(text));
@@ -269,7 +276,7 @@ pub async fn a_decision_that_waits_for_its_turn_has_its_call_then(database: &imp
     assert_eq!(start.context.map(Value::Object), Some(json!({ "report": 7 })));
     complete(&*store, queued[0]).await;
     let start = store.promote(queued[1], 0).await.unwrap().unwrap();
-    assert_eq!(start.call, None);
+    assert_eq!((start.call, start.turned_down), (None, Some(turned_down())));
 }
 
 pub async fn what_has_expired_is_decided_no_more_and_the_model_is_told(database: &impl Database) {

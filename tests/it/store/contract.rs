@@ -201,6 +201,7 @@ macro_rules! contract {
         );
         crate::store::contract::contract!(@ $database, previews:
             a_claim_shows_the_change_as_it_was_recorded
+            what_a_preview_changes_is_read_with_it_alone
             nobody_else_claims_or_releases_a_preview
             of_many_claims_at_once_one_wins
             a_released_preview_waits_again
@@ -404,7 +405,7 @@ pub async fn complete(store: &dyn Store, run: RunId) {
 pub fn change(name: &str) -> Change {
     let body = json!({ "z": [1, null, "nul \u{0}"], "a": { "name": name } });
     let save = Save::replace(["v1", "w-1"]);
-    Change { what: "workflow".into(), existing_id: Some("w-1".into()), name: name.into(), save, body }
+    Change { what: "workflow".into(), existing_id: Some("w-1".into()), name: name.into(), save, body, current: None }
 }
 
 pub fn decided(preview: PreviewId, name: &str, verdict: Verdict) -> Decided {

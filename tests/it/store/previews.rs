@@ -1,6 +1,7 @@
 //! What every store promises about previews and their decisions.
 
 use futures::future::join_all;
+use serde_json::json;
 use switchboard::agent::ports::previews::ClaimError;
 use switchboard::agent::ports::store::{Begun, StoreError};
 use switchboard::chat::ids::{PreviewId, RunId};
@@ -31,6 +32,31 @@ pub async fn a_claim_shows_the_change_as_it_was_recorded(database: &impl Databas
         let id = store.record_preview(&owner, &conversation, &change).await.unwrap();
         let claimed = store.claim_preview(&owner, id).await.unwrap();
         assert_eq!(claimed, Preview { id, conversation: conversation.clone(), change });
+    }
+}
+
+pub async fn what_a_preview_changes_is_read_with_it_alone(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let Room { owner, conversation } = Room::at("acme/ann/c1");
+    let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    let rows = [
+        (Some(json!({"z": "nul \u{0}", "a": null})), true, "anything that is JSON"),
+        (None, true, "a new thing changes nothing"),
+        (Some(json!("x".repeat(256 * 1024 - 2))), true, "as much as anybody compares"),
+        (Some(json!("x".repeat(256 * 1024 - 1))), false, "more than that"),
+        (Some(deep), false, "what could not be read again"),
+    ];
+    for (current, is_kept, reason) in rows {
+        let change = Change { current: current.clone(), ..change("a") };
+        let id = store.record_preview(&owner, &conversation, &change).await.unwrap();
+        let expected = Change { current: current.filter(|_| is_kept), ..change.clone() };
+        let one = store.waiting_previews(&owner, Some(id)).await.unwrap();
+        let one: Vec<Preview> = one.into_iter().map(|waiting| waiting.preview).collect();
+        assert_same(&one, &vec![Preview { id, conversation: conversation.clone(), change: expected }]);
+        let all = store.waiting_previews(&owner, None).await.unwrap();
+        assert!(all.iter().all(|waiting| waiting.preview.change.current.is_none()), "{reason}");
+        assert!(store.claim_preview(&owner, id).await.unwrap().change.current.is_none(), "{reason}");
+        store.end_claim(&owner, id, Some(&decided(id, "a", Verdict::Reject))).await.unwrap();
     }
 }
 

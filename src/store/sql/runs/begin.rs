@@ -71,7 +71,7 @@ impl SqlStore {
         {
             return Ok(Begun::Joined(Box::new(record)));
         }
-        let Asked { parent, mut message, continues, call, context } =
+        let Asked { parent, mut message, continues, call, turned_down, context } =
             resolve(&mut transaction, &place, run, now).await?;
         let context = run.context.cloned().or(context);
         let state = admit(&mut transaction, &place, run.queue).await?;
@@ -136,7 +136,7 @@ impl SqlStore {
             | RunState::Interrupted => {
                 let Earlier { summary, history } =
                     earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?;
-                Begun::Running(Box::new(RunStart { summary, history, message, call, context }))
+                Begun::Running(Box::new(RunStart { summary, history, message, call, turned_down, context }))
             }
         };
         let Err(error) = transaction.commit().await else { return Ok(begun) };

@@ -12,7 +12,8 @@ use super::begin::NotBegun;
 use super::details::context_of;
 use super::question::{Asked, Earlier, find, newest};
 use super::{Branch, Connection, Place, approvals};
-use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL};
+use crate::agent::ports::approvals::ApprovalView;
+use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL, TurnedDown};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::ids::{ApprovalId, RunId};
 use crate::chat::message::UserMessage;
@@ -82,13 +83,12 @@ pub(super) async fn take(
     let run = find(connection, place, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
     let parent = Some(Branch { run_seq: place_to_go_on(connection, place, &run).await?, seq: None });
     let context = context_of(connection, place, run.run_seq).await?;
-    Ok(Asked {
-        parent,
-        message: UserMessage::new(words(&approval.tool, decision)),
-        continues: Some(approval.run.to_string()),
-        call: decision.approve.then(|| approved_call(approval, context.clone())).transpose()?,
-        context,
-    })
+    let (message, continues) = (UserMessage::new(words(&approval.tool, decision)), Some(approval.run.to_string()));
+    let (call, turned_down) = match decision.approve {
+        true => (Some(approved_call(approval, context.clone())?), None),
+        false => (None, Some(TurnedDown { asked_as: approval.call, tool: approval.tool })),
+    };
+    Ok(Asked { parent, message, continues, call, turned_down, context })
 }
 
 /// The run after which the decision on a call of `run` is told: the newest one, where `run` is on its branch.
@@ -143,28 +143,35 @@ fn add_comment(text: &mut String, whose: &str, comment: Option<&str>) {
     }
 }
 
-/// The call that the run `by` has to make, where it began with an approval.
+/// The call with whose decision the run `by` began: the one it has to make, or the one that was turned down.
 pub(super) async fn call_of(
     connection: &mut Connection,
     place: &Place,
     by: RunId,
-) -> Result<Option<ApprovedCall>, Fault> {
+) -> Result<(Option<ApprovedCall>, Option<TurnedDown>), Fault> {
+    // Of those that a run only tells the end of, none was decided when it began, by its own user before anybody else.
     let row: Option<ApprovalRow> = sqlx::query_as(concat!(
         "SELECT ",
         approval_columns!(),
-        " FROM approvals a WHERE a.decided_in = $1 AND a.state = 'approved'",
+        " FROM approvals a JOIN runs r ON r.id = a.decided_in AND r.continues = a.run_id
+         WHERE a.decided_in = $1 AND (a.state = 'approved' OR a.state = 'rejected' AND a.decided_at = r.started_at)
+         ORDER BY CASE a.state WHEN 'approved' THEN 0 ELSE 1 END, CASE WHEN a.decided_by IS NULL THEN 0 ELSE 1 END LIMIT 1",
     ))
     .bind(by.to_string())
     .fetch_optional(&mut *connection)
     .await?;
-    let Some(row) = row else { return Ok(None) };
-    let approval = row.into_view()?.approval;
+    let Some(ApprovalView { approval, state, owner: _ }) = row.map(ApprovalRow::into_view).transpose()? else {
+        return Ok((None, None));
+    };
+    if state == ApprovalState::Rejected {
+        return Ok((None, Some(TurnedDown { asked_as: approval.call, tool: approval.tool })));
+    }
     let run_seq: i64 = sqlx::query_scalar("SELECT run_seq FROM runs WHERE id = $1")
         .bind(approval.run.to_string())
         .fetch_one(&mut *connection)
         .await?;
     let context = context_of(connection, place, run_seq).await?;
-    Ok(Some(approved_call(approval, context)?))
+    Ok((Some(approved_call(approval, context)?), None))
 }
 
 /// Lets the call wait again with which the run `by` began, where that ends without having made or answered it: what was
@@ -251,8 +258,8 @@ pub(super) async fn insert_approvals(
         };
         sqlx::query(
             "INSERT INTO approvals (id, tenant, user_id, conversation, run_id, tool, arguments, digest, role, state,
-                 created_at, expires_at, input)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12)",
+                 created_at, expires_at, input, call_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13)",
         )
         .bind(approval.id.to_string())
         .bind(&place.scope.tenant)
@@ -266,6 +273,7 @@ pub(super) async fn insert_approvals(
         .bind(approval.created_at_ms)
         .bind(approval.expires_at_ms)
         .bind(input)
+        .bind(approval.call.as_deref().map(storable))
         .execute(&mut *connection)
         .await?;
     }

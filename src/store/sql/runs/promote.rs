@@ -84,8 +84,8 @@ impl SqlStore {
             return Err(RecordError::Kind.into());
         };
         let context = context_of(&mut transaction, &place, run_seq).await?;
-        let call = call_of(&mut transaction, &place, run).await?;
+        let (call, turned_down) = call_of(&mut transaction, &place, run).await?;
         transaction.commit().await?;
-        Ok(Some(RunStart { summary, history, message, call, context }))
+        Ok(Some(RunStart { summary, history, message, call, turned_down, context }))
     }
 }

@@ -7,7 +7,7 @@ use super::decided::take;
 use super::details::context_of;
 use super::history::question;
 use super::{Branch, Connection, Place};
-use crate::agent::ports::store::{ApprovedCall, BeginError, CONTINUE_REQUEST, NewRun, Question};
+use crate::agent::ports::store::{ApprovedCall, BeginError, CONTINUE_REQUEST, NewRun, Question, TurnedDown};
 use crate::chat::ids::{MessageId, RunId};
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Message, UserMessage};
@@ -26,6 +26,8 @@ pub(super) struct Asked {
     pub(super) continues: Option<String>,
     /// The call that was approved.
     pub(super) call: Option<ApprovedCall>,
+    /// The call that was turned down.
+    pub(super) turned_down: Option<TurnedDown>,
     /// The screen state of the run that it goes on with.
     pub(super) context: Option<Map<String, Value>>,
 }
@@ -60,7 +62,7 @@ pub(super) async fn resolve(
                 }
             };
             let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
-            Ok(Asked { parent, message, continues: None, call: None, context: None })
+            Ok(Asked { parent, message, continues: None, call: None, turned_down: None, context: None })
         }
         Question::Ask { ask: Ask::Again, parent } => {
             let run = match parent {
@@ -82,7 +84,7 @@ async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Resu
     let Message::User(message) = question(connection, place, run.run_seq).await? else {
         return Err(RecordError::Kind.into());
     };
-    Ok(Asked { parent: run.parent, message, continues: run.continues, call: None, context: None })
+    Ok(Asked { parent: run.parent, message, continues: run.continues, call: None, turned_down: None, context: None })
 }
 
 async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<Asked, NotBegun> {
@@ -99,7 +101,8 @@ async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<
         return Ok(Asked { continues, context, ..again(connection, place, run).await? });
     }
     let parent = Some(Branch { run_seq: run.run_seq, seq: None });
-    Ok(Asked { parent, message: UserMessage::new(CONTINUE_REQUEST), continues, call: None, context })
+    let message = UserMessage::new(CONTINUE_REQUEST);
+    Ok(Asked { parent, message, continues, call: None, turned_down: None, context })
 }
 
 /// The run of a message that is there, and the number of that run's newest message.

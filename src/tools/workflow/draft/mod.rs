@@ -186,7 +186,8 @@ impl Tool for PreviewDraft {
             }
             return Ok(ToolOutput::ok(verdict.to_string()));
         }
-        preview::show(kit, cx, description, None, prepared.name, body).await
+        let proposed = preview::Proposed { rule: None, name: prepared.name, body, current: None };
+        preview::show(kit, cx, description, proposed).await
     }
 }
 

@@ -1,0 +1,366 @@
+//! Events as AG-UI frames. Whatever is open is closed before the end: clients refuse an end that leaves something open.
+//!
+//! Ids of messages are made of the run's and a number, so they are unique in the thread and the same whenever the run
+//! is read again.
+
+use bytes::{BufMut, BytesMut};
+use serde_json::Value;
+
+use super::super::shown::{PayloadBody, SuggestionsBody};
+use super::super::{Encoder, frame};
+use super::events::{Activity, Custom, Event, Interrupt, ToolProgress};
+use super::stream::Stream;
+use crate::chat::approval::APPROVAL_REQUEST;
+use crate::chat::artifact::Artifact;
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::{ApprovalId, RunId};
+use crate::chat::tool::{Progress, ToolCall, ToolInput};
+
+/// What a call reads that a person turned down.
+const TURNED_DOWN: &str = r#"{"error":"this call was turned down, it was not made"}"#;
+
+/// What a call reads that its turn began and did not make, so that no client takes it for one of its own.
+const NOT_MADE: &str = r#"{"error":"this call was not made"}"#;
+
+/// One of our runs in what the client sees.
+pub(super) struct AgUiEncoder {
+    stream: Stream,
+    run: RunId,
+    is_first: bool,
+    is_last: bool,
+    /// How many ids this run has given.
+    ids: u32,
+    step: Option<String>,
+    /// The text that grows.
+    text: Option<String>,
+    /// The reasoning that grows.
+    thought: Option<String>,
+    /// The message on which the turn's calls hang; its text has the same id, where it has text.
+    message: Option<String>,
+    calls: Vec<Call>,
+    /// Calls that were decided: how this run calls them, and how the client does.
+    decided: Vec<(String, String)>,
+    /// Calls that wait for a person.
+    held: Vec<(ApprovalId, String)>,
+    /// Where the newest frame begins.
+    newest: Option<usize>,
+}
+
+/// A call of this run that the client has been told of.
+struct Call {
+    id: String,
+    /// Whether its arguments are complete.
+    is_whole: bool,
+}
+
+impl AgUiEncoder {
+    /// An encoder for `run`. With `is_first` it begins what the client sees; with `is_last` it ends it.
+    pub(super) fn new(stream: Stream, run: RunId, is_first: bool, is_last: bool) -> Self {
+        Self {
+            stream,
+            run,
+            is_first,
+            is_last,
+            ids: 0,
+            step: None,
+            text: None,
+            thought: None,
+            message: None,
+            calls: Vec::new(),
+            decided: Vec::new(),
+            held: Vec::new(),
+            newest: None,
+        }
+    }
+
+    fn write(&mut self, event: &Event<'_>, out: &mut BytesMut) {
+        self.newest = Some(out.len());
+        frame::write_data(out, None, event);
+    }
+
+    fn mint(&mut self, kind: char) -> String {
+        self.ids += 1;
+        format!("{}.{kind}{}", self.run, self.ids)
+    }
+
+    /// What the client calls a call of this run.
+    fn known_as(&self, id: &str) -> String {
+        let decided = self.decided.iter().find(|(runs_as, _)| runs_as == id);
+        decided.map_or(id, |(_, asked_as)| asked_as).to_owned()
+    }
+
+    fn is_decided(&self, id: &str) -> bool {
+        self.decided.iter().any(|(runs_as, _)| runs_as == id)
+    }
+
+    fn say(&mut self, delta: &str, out: &mut BytesMut) {
+        if delta.is_empty() {
+            return;
+        }
+        self.end_thought(out);
+        let id = match self.text.take() {
+            Some(id) => id,
+            None => {
+                let id = self.mint('m');
+                self.message = Some(id.clone());
+                self.write(&Event::TextMessageStart { message_id: &id, role: "assistant" }, out);
+                id
+            }
+        };
+        self.write(&Event::TextMessageContent { message_id: &id, delta }, out);
+        self.text = Some(id);
+    }
+
+    fn end_text(&mut self, out: &mut BytesMut) {
+        if let Some(id) = self.text.take() {
+            self.write(&Event::TextMessageEnd { message_id: &id }, out);
+        }
+    }
+
+    fn think(&mut self, delta: &str, out: &mut BytesMut) {
+        if delta.is_empty() {
+            return;
+        }
+        self.end_text(out);
+        let id = match self.thought.take() {
+            Some(id) => id,
+            None => {
+                let id = self.mint('t');
+                self.write(&Event::ReasoningStart { message_id: &id }, out);
+                self.write(&Event::ReasoningMessageStart { message_id: &id, role: "reasoning" }, out);
+                id
+            }
+        };
+        self.write(&Event::ReasoningMessageContent { message_id: &id, delta }, out);
+        self.thought = Some(id);
+    }
+
+    fn end_thought(&mut self, out: &mut BytesMut) {
+        if let Some(id) = self.thought.take() {
+            self.write(&Event::ReasoningMessageEnd { message_id: &id }, out);
+            self.write(&Event::ReasoningEnd { message_id: &id }, out);
+        }
+    }
+
+    fn call(&mut self, id: &str, name: &str, out: &mut BytesMut) {
+        if self.is_decided(id) || self.calls.iter().any(|call| call.id == id) {
+            return;
+        }
+        self.end_thought(out);
+        let parent = match self.message.take() {
+            Some(parent) => parent,
+            None => self.mint('m'),
+        };
+        let event = Event::ToolCallStart { tool_call_id: id, tool_call_name: name, parent_message_id: &parent };
+        self.write(&event, out);
+        self.message = Some(parent);
+        self.calls.push(Call { id: id.to_owned(), is_whole: false });
+    }
+
+    /// The call's arguments, whole. Clients parse them as JSON, so no arguments are an empty object.
+    fn arguments(&mut self, id: &str, name: &str, input: &ToolInput, out: &mut BytesMut) {
+        self.call(id, name, out);
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == id && !call.is_whole) else { return };
+        call.is_whole = true;
+        let delta = match input {
+            ToolInput::Object(fields) => serde_json::to_string(fields),
+            ToolInput::Invalid(text) => serde_json::to_string(&Invalid { invalid: text }),
+        };
+        // Maps with text keys and texts always serialise.
+        let delta = delta.unwrap_or_else(|_| "{}".to_owned());
+        self.write(&Event::ToolCallArgs { tool_call_id: id, delta: &delta }, out);
+        self.write(&Event::ToolCallEnd { tool_call_id: id }, out);
+    }
+
+    fn result(&mut self, id: &str, content: &str, out: &mut BytesMut) {
+        let message_id = self.mint('r');
+        let event = Event::ToolCallResult { message_id: &message_id, tool_call_id: id, content, role: "tool" };
+        self.write(&event, out);
+    }
+
+    /// Calls that a turn began and that came to nothing.
+    fn end_calls(&mut self, out: &mut BytesMut) {
+        let unmade = self.calls.iter_mut().filter(|call| !call.is_whole).map(|call| {
+            call.is_whole = true;
+            call.id.clone()
+        });
+        let unmade: Vec<String> = unmade.collect();
+        for id in unmade {
+            self.write(&Event::ToolCallEnd { tool_call_id: &id }, out);
+            self.result(&id, NOT_MADE, out);
+        }
+    }
+
+    fn end_step(&mut self, out: &mut BytesMut) {
+        self.end_text(out);
+        self.end_thought(out);
+        self.end_calls(out);
+        self.message = None;
+        if let Some(step) = self.step.take() {
+            self.write(&Event::StepFinished { step_name: &step }, out);
+        }
+    }
+
+    fn step(&mut self, turn: u32, out: &mut BytesMut) {
+        self.end_step(out);
+        let step = format!("turn-{turn}");
+        self.write(&Event::StepStarted { step_name: &step }, out);
+        self.step = Some(step);
+    }
+
+    fn artifact(&mut self, artifact: &Artifact, out: &mut BytesMut) {
+        if artifact.kind == APPROVAL_REQUEST {
+            let id = artifact.payload.get("approval_id").and_then(Value::as_str).unwrap_or_default();
+            let held = self.held.iter().find(|(approval, _)| approval.to_string() == id);
+            let interrupt = Interrupt::of(&artifact.payload, held.map(|(_, call)| call.clone()));
+            self.stream.so_far().interrupts.push(interrupt);
+            return;
+        }
+        let preview = artifact.payload.get("preview_id").and_then(Value::as_str);
+        let message_id = match preview {
+            Some(id) => format!("preview-{id}"),
+            None => self.mint('a'),
+        };
+        let (activity_type, content) = (&*artifact.kind, Activity::of(artifact));
+        self.write(&Event::ActivitySnapshot { message_id: &message_id, activity_type, content }, out);
+    }
+
+    /// Ends our run well, and with it what the client sees, unless another one goes on.
+    fn end_well(&mut self, out: &mut BytesMut) {
+        self.end_step(out);
+        self.stream.so_far().goes_on = !self.is_last;
+        if !self.is_last {
+            return;
+        }
+        self.tell_cost(out);
+        self.newest = Some(out.len());
+        self.stream.finish(out);
+    }
+
+    fn end_cancelled(&mut self, out: &mut BytesMut) {
+        self.end_step(out);
+        self.tell_cost(out);
+        self.newest = Some(out.len());
+        self.stream.cancel(out);
+    }
+
+    fn end_failed(&mut self, code: &str, message: &str, out: &mut BytesMut) {
+        self.end_step(out);
+        self.newest = Some(out.len());
+        self.stream.fail(code, message, out);
+    }
+
+    fn tell_cost(&mut self, out: &mut BytesMut) {
+        let cost = self.stream.so_far().tally.cost;
+        if let Some(cost) = cost {
+            self.write(&Event::Custom { name: "cost", value: Custom::Cost { usd: cost.usd() } }, out);
+        }
+    }
+
+    fn await_client(&mut self, calls: &[ToolCall], out: &mut BytesMut) {
+        for ToolCall { id, name, input } in calls {
+            self.arguments(id.as_str(), name, input, out);
+        }
+        self.stream.so_far().pending.extend(calls.iter().map(|call| call.id.as_str().to_owned()));
+        self.end_well(out);
+    }
+
+    fn progress(&mut self, id: &str, name: &str, progress: &Progress, out: &mut BytesMut) {
+        let Progress { stage, message, fraction, data } = progress;
+        let (id, fraction) = (self.known_as(id), fraction.filter(|fraction| fraction.is_finite()));
+        let (tool_call_id, tool_call_name) = (id.as_str(), name);
+        let data = data.as_ref().filter(|data| !data.is_null());
+        let value = Custom::Progress(ToolProgress { tool_call_id, tool_call_name, stage, message, fraction, data });
+        self.write(&Event::Custom { name: "tool_progress", value }, out);
+    }
+}
+
+/// Arguments that are no JSON object.
+#[derive(serde::Serialize)]
+struct Invalid<'a> {
+    invalid: &'a str,
+}
+
+impl Encoder for AgUiEncoder {
+    /// At once, also where the run has to wait for its turn.
+    fn opened(&mut self, out: &mut BytesMut) {
+        self.stream.so_far().goes_on = false;
+        if self.is_first {
+            self.stream.begin(out);
+        }
+    }
+
+    fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
+        self.newest = None;
+        match event {
+            AgentEvent::TurnStarted { turn } => self.step(*turn, out),
+            AgentEvent::TurnEnded { model, usage, cost } => {
+                self.end_thought(out);
+                self.stream.so_far().tally.add(model, *usage, *cost);
+            }
+            AgentEvent::TextDelta { text } => self.say(text, out),
+            AgentEvent::ThinkingDelta { text } => self.think(text, out),
+            AgentEvent::ToolCallStarted { id, name } => self.call(id, name, out),
+            AgentEvent::ToolCallReady { id, name, input } => {
+                self.end_text(out);
+                self.arguments(id, name, input, out);
+            }
+            AgentEvent::ToolProgress { id, name, progress } => self.progress(id, name, progress, out),
+            AgentEvent::ToolCallHeld { id, name: _, approval } => {
+                let known_as = self.known_as(id);
+                self.held.push((*approval, known_as));
+            }
+            AgentEvent::CallDecided { asked_as, name: _, runs_as } => match runs_as {
+                Some(runs_as) => self.decided.push((runs_as.clone(), asked_as.clone())),
+                None => self.result(asked_as, TURNED_DOWN, out),
+            },
+            AgentEvent::ToolCallFinished { id, name: _, is_error: _, result } => {
+                let known_as = self.known_as(id);
+                // What a call that waits reads says only that, and clients would take it for its result.
+                if !self.held.iter().any(|(_, held)| *held == known_as) {
+                    self.result(&known_as, result, out);
+                }
+            }
+            AgentEvent::Artifact(artifact) => self.artifact(artifact, out),
+            AgentEvent::Payload(payload) => {
+                let (message_id, activity_type) = (format!("payload-{}", payload.id), payload.kind.as_str());
+                let content = Activity::Payload(PayloadBody::of(payload));
+                self.write(&Event::ActivitySnapshot { message_id: &message_id, activity_type, content }, out);
+            }
+            AgentEvent::RoundEnded => self.end_calls(out),
+            AgentEvent::Suggested(suggestions) => {
+                let value = Custom::Suggestions(SuggestionsBody::of(suggestions));
+                self.write(&Event::Custom { name: "suggestions", value }, out);
+            }
+            AgentEvent::Diagnosed(_) => {}
+            AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => self.end_well(out),
+            AgentEvent::AwaitingClient { usage: _, calls } => self.await_client(calls, out),
+            AgentEvent::Failed(failure) => self.end_failed(&failure.code, &failure.message, out),
+            AgentEvent::Cancelled => self.end_cancelled(out),
+            AgentEvent::Interrupted => {
+                self.end_failed("interrupted", "The server stopped while answering; please ask again", out);
+            }
+        }
+        if let (Some(id), Some(at)) = (id, self.newest) {
+            let newest = out.split_off(at);
+            out.put_slice(format!("id: {id}\n").as_bytes());
+            out.unsplit(newest);
+        }
+    }
+
+    fn lost(&mut self, out: &mut BytesMut) {
+        self.end_failed("resync", "Part of this answer is missing here; please load the conversation again", out);
+    }
+
+    fn keep_alive(&mut self, out: &mut BytesMut) {
+        frame::write_comment(out, "keep-alive");
+    }
+
+    /// These clients do not come back by themselves, and take a stream without an end for a good one.
+    fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
+        frame::write_comment(out, "draining");
+        if come_back_ms.is_some() {
+            self.end_failed("draining", "This server stops; the answer goes on elsewhere, please load it again", out);
+        }
+    }
+}

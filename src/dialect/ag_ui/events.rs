@@ -1,0 +1,204 @@
+//! AG-UI events as they stand on the wire: one struct per event, absent fields left out, never `null`.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::shown::{PayloadBody, SuggestionsBody};
+use super::usage::ModelUsage;
+use crate::chat::artifact::Artifact;
+
+/// One event.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+pub(super) enum Event<'a> {
+    RunStarted {
+        thread_id: &'a str,
+        run_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        protocol_version: Option<&'static str>,
+    },
+    RunFinished {
+        thread_id: &'a str,
+        run_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome<'a>>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        usage: &'a [ModelUsage],
+    },
+    RunError {
+        message: &'a str,
+        code: &'a str,
+    },
+    StepStarted {
+        step_name: &'a str,
+    },
+    StepFinished {
+        step_name: &'a str,
+    },
+    TextMessageStart {
+        message_id: &'a str,
+        role: &'static str,
+    },
+    TextMessageContent {
+        message_id: &'a str,
+        delta: &'a str,
+    },
+    TextMessageEnd {
+        message_id: &'a str,
+    },
+    ReasoningStart {
+        message_id: &'a str,
+    },
+    ReasoningMessageStart {
+        message_id: &'a str,
+        role: &'static str,
+    },
+    ReasoningMessageContent {
+        message_id: &'a str,
+        delta: &'a str,
+    },
+    ReasoningMessageEnd {
+        message_id: &'a str,
+    },
+    ReasoningEnd {
+        message_id: &'a str,
+    },
+    ToolCallStart {
+        tool_call_id: &'a str,
+        tool_call_name: &'a str,
+        parent_message_id: &'a str,
+    },
+    ToolCallArgs {
+        tool_call_id: &'a str,
+        delta: &'a str,
+    },
+    ToolCallEnd {
+        tool_call_id: &'a str,
+    },
+    ToolCallResult {
+        message_id: &'a str,
+        tool_call_id: &'a str,
+        content: &'a str,
+        role: &'static str,
+    },
+    MessagesSnapshot {
+        messages: &'a [Said<'a>],
+    },
+    ActivitySnapshot {
+        message_id: &'a str,
+        activity_type: &'a str,
+        content: Activity<'a>,
+    },
+    Custom {
+        name: &'static str,
+        value: Custom<'a>,
+    },
+}
+
+/// How a run ended that did not simply succeed.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub(super) enum Outcome<'a> {
+    /// Calls wait for the client, which runs their tools.
+    Success { pending_tool_call_ids: &'a [String] },
+    /// Calls wait for a person.
+    Interrupt { interrupts: &'a [Interrupt] },
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+/// A message of a snapshot.
+#[derive(Debug, Serialize)]
+pub(super) struct Said<'a> {
+    pub(super) id: &'a str,
+    pub(super) role: &'static str,
+    pub(super) content: &'a str,
+}
+
+/// What a block of the transcript shows; always an object.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Activity<'a> {
+    Payload(PayloadBody),
+    Artifact(&'a serde_json::Map<String, Value>),
+    Other { value: &'a Value },
+}
+
+impl<'a> Activity<'a> {
+    /// What an artifact shows.
+    pub(super) fn of(artifact: &'a Artifact) -> Self {
+        match &artifact.payload {
+            Value::Object(fields) => Self::Artifact(fields),
+            value => Self::Other { value },
+        }
+    }
+}
+
+/// What only we have.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Custom<'a> {
+    Progress(ToolProgress<'a>),
+    Suggestions(SuggestionsBody),
+    Cost { usd: f64 },
+}
+
+/// How far a tool has come.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ToolProgress<'a> {
+    pub(super) tool_call_id: &'a str,
+    pub(super) tool_call_name: &'a str,
+    pub(super) stage: &'a str,
+    pub(super) message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fraction: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) data: Option<&'a Value>,
+}
+
+/// A call that waits for a person.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Interrupt {
+    pub(super) id: String,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    message: String,
+    response_schema: Arc<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    metadata: serde_json::Map<String, Value>,
+}
+
+impl Interrupt {
+    /// The interrupt of an `approval_request` artifact; `call` is the id that clients know its call by, where they do.
+    pub(super) fn of(payload: &Value, call: Option<String>) -> Self {
+        let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();
+        let tool = text("tool");
+        let message = match text("role") {
+            "" => format!("{tool} waits for your approval"),
+            role => format!("{tool} waits for the approval of somebody with the role {role}"),
+        };
+        let shown = ["tool", "arguments", "digest", "needs", "role"].into_iter();
+        let metadata = shown.filter_map(|key| Some((key.to_owned(), payload.get(key)?.clone()))).collect();
+        let expires_at = payload.get("expires_at_ms").and_then(Value::as_i64);
+        let expires_at = expires_at.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+        Self {
+            id: text("approval_id").to_owned(),
+            reason: if call.is_some() { "tool_call" } else { "confirmation" },
+            tool_call_id: call,
+            message,
+            response_schema: Arc::new(json!({
+                "type": "object",
+                "properties": {"approved": {"type": "boolean"}, "comment": {"type": "string"}},
+                "required": ["approved"],
+            })),
+            expires_at: expires_at.map(|at| format!("{at:.3}")),
+            metadata,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The AG-UI dialect: `POST /v1/ag-ui/{agent}` and what CopilotKit's browser client asks of a runtime
+//! (`docs/protocol/ag-ui.md`). Frames have no names: the JSON says its `type`.
+//!
+//! A client says which protocol it speaks, once per request; one that says nothing gets what 0.0.59 knows.
+//! **Invariant:** the client's history is never taken, only its newest words; what it sends beside them is data.
+
+mod encoder;
+mod events;
+mod request;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod usage;
+
+use super::DecodeError;
+use crate::chat::ids::ConversationId;
+
+pub use request::{Answered, Asked, Entry};
+pub use stream::{Earlier, Stream};
+
+/// The protocol, with the limits of its request fields.
+#[derive(Debug, Clone, Copy)]
+pub struct AgUi {
+    /// The longest message of a user, in bytes; 0 means no limit.
+    pub max_message_bytes: usize,
+    /// The largest `state`, `context` and `forwardedProps` together, and the largest results of tools of a client
+    /// together, in bytes of JSON; 0 means no limit.
+    pub max_context_bytes: usize,
+}
+
+/// Which events a client knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// 0.0.59 and before: whatever came later is left out.
+    Before1,
+    /// 1.0.
+    V1,
+}
+
+/// Who asks, before anything is said about what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asker {
+    /// The thread: our conversation.
+    pub thread: ConversationId,
+    /// The client's own name for the run.
+    pub run: String,
+    /// What it knows.
+    pub version: Version,
+}
+
+impl AgUi {
+    /// What a `RunAgentInput` asks for.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for its sender.
+    pub fn decode(&self, body: &[u8]) -> Result<Asked, DecodeError> {
+        request::decode(self, body)
+    }
+
+    /// Who asks, from a `RunAgentInput` that asks for nothing new.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for its sender.
+    pub fn decode_asker(&self, body: &[u8]) -> Result<Asker, DecodeError> {
+        request::decode_asker(body)
+    }
+}

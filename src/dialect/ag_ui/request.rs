@@ -1,0 +1,372 @@
+//! `RunAgentInput`: what a client asks for. Clients send the whole thread as they know it; the server's own is the
+//! true one, so only the newest words of it are read.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::super::{DecodeError, FieldError, json};
+use super::tools::tools;
+use super::{AgUi, Asker, Version};
+use crate::chat::approval::Decision;
+use crate::chat::ids::{ApprovalId, ConversationId, MessageId, RunId};
+use crate::chat::input::{Ask, ClientResult, Manner};
+
+/// The longest name that a client gives its run, in bytes.
+const RUN_BYTES: usize = 256;
+
+/// The longest comment on a decision, in bytes.
+const COMMENT_BYTES: usize = 4096;
+
+/// The most decisions of one request, as many as a list of what waits has.
+const MOST_DECISIONS: usize = 100;
+
+/// The most results of one request, far more than a model calls tools at once.
+const MOST_RESULTS: usize = 128;
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// Who asks.
+    pub asker: Asker,
+    /// What the calls that wait are answered with; empty where the request answers none.
+    pub resume: Vec<Answered>,
+    /// What is to be answered. `None` only of a request that decides calls and says nothing new.
+    pub ask: Option<Ask>,
+    /// How.
+    pub manner: Manner,
+}
+
+/// What a person says to one call that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The call.
+    pub approval: ApprovalId,
+    /// What they say.
+    pub entry: Entry,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// They decided.
+    Resolved(Decision),
+    /// They went away without an answer, which lets nothing through.
+    Cancelled,
+}
+
+impl Entry {
+    /// What it comes to.
+    pub fn decision(&self) -> Decision {
+        match self {
+            Self::Resolved(decision) => decision.clone(),
+            Self::Cancelled => Decision { approve: false, comment: None },
+        }
+    }
+}
+
+/// The body; unknown keys are ignored.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(borrow)]
+    thread_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    run_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    protocol_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    messages: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+    #[serde(borrow)]
+    state: Option<&'a RawValue>,
+    #[serde(borrow)]
+    context: Option<&'a RawValue>,
+    #[serde(borrow)]
+    forwarded_props: Option<&'a RawValue>,
+    #[serde(borrow)]
+    resume: Option<&'a RawValue>,
+}
+
+/// A message of the client's thread, as far as it is looked at.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message<'a> {
+    id: Option<String>,
+    role: String,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    tool_call_id: Option<String>,
+    error: Option<String>,
+}
+
+/// A part of a message's content.
+#[derive(Deserialize)]
+struct Part {
+    r#type: String,
+    text: Option<String>,
+}
+
+/// An entry of `resume`. Not every key is known: what edits a call must not be ignored.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResumeEntry {
+    interrupt_id: String,
+    status: Status,
+    payload: Option<Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Resolved,
+    Cancelled,
+}
+
+type Errors = Vec<FieldError>;
+
+fn refuse(errors: &mut Errors, field: &'static str, reason: impl Into<String>) {
+    errors.push(FieldError { field, reason: reason.into() });
+}
+
+fn body(bytes: &[u8]) -> Result<Body<'_>, DecodeError> {
+    serde_json::from_str(json::object(bytes)?).map_err(|error| DecodeError::NotJson(error.to_string()))
+}
+
+/// See [`AgUi::decode_asker`].
+pub(super) fn decode_asker(bytes: &[u8]) -> Result<Asker, DecodeError> {
+    let mut errors = Vec::new();
+    asker(&body(bytes)?, &mut errors).filter(|_| errors.is_empty()).ok_or(DecodeError::Fields(errors))
+}
+
+/// See [`AgUi::decode`].
+pub(super) fn decode(limits: &AgUi, bytes: &[u8]) -> Result<Asked, DecodeError> {
+    let body = body(bytes)?;
+    let mut errors = Vec::new();
+    let asker = asker(&body, &mut errors);
+    let resume = resume(body.resume, &mut errors);
+    let client_tools = tools(body.tools, &mut errors)?;
+    let context = context(limits, &body, &mut errors)?;
+    let ask = newest(limits, body.messages, !resume.is_empty(), &mut errors)?;
+    let (Some(asker), true) = (asker, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
+    let manner = Manner { context, details: true, client_tools, ..Manner::default() };
+    Ok(Asked { asker, resume, ask, manner })
+}
+
+fn asker(body: &Body<'_>, errors: &mut Errors) -> Option<Asker> {
+    let thread = json::required_text(body.thread_id, "threadId", errors)
+        .and_then(|id| ConversationId::parse(&id).map_err(|error| refuse(errors, "threadId", error.to_string())).ok());
+    let run = json::required_text(body.run_id, "runId", errors);
+    if run.as_ref().is_some_and(|run| run.len() > RUN_BYTES) {
+        refuse(errors, "runId", format!("must be at most {RUN_BYTES} bytes"));
+    }
+    let version: Option<String> = json::optional(body.protocol_version, "protocolVersion", "a string", errors);
+    // Versions before 1.0 did not say theirs.
+    let version = if version.is_some() { Version::V1 } else { Version::Before1 };
+    Some(Asker { thread: thread?, run: run?, version })
+}
+
+/// What the client shows besides the thread: data, never instructions.
+fn context(limits: &AgUi, body: &Body<'_>, errors: &mut Errors) -> Result<Option<Map<String, Value>>, DecodeError> {
+    let given = |raw: Option<&'_ RawValue>| raw.is_some_and(|raw| !matches!(raw.get(), "null" | "{}" | "[]" | r#""""#));
+    let fields = [("state", body.state), ("context", body.context), ("forwardedProps", body.forwarded_props)];
+    let fields: Vec<(&str, &RawValue)> =
+        fields.into_iter().filter(|(_, raw)| given(*raw)).filter_map(|(name, raw)| Some((name, raw?))).collect();
+    let bytes: usize = fields.iter().map(|(_, raw)| raw.get().len()).sum();
+    if limits.max_context_bytes != 0 && bytes > limits.max_context_bytes {
+        let field = "state, context and forwardedProps together";
+        return Err(DecodeError::TooLarge { field, max_bytes: limits.max_context_bytes });
+    }
+    let mut context = Map::new();
+    for (name, raw) in fields {
+        match serde_json::from_str::<Value>(raw.get()) {
+            Ok(value) if name == "context" && !value.is_array() => {
+                refuse(errors, "context", "must be a list of objects with description and value");
+            }
+            Ok(value) => drop(context.insert(name.to_owned(), value)),
+            // A number, for example, that is larger than any of ours.
+            Err(error) => return Err(DecodeError::NotJson(error.to_string())),
+        }
+    }
+    Ok(Some(context).filter(|context| !context.is_empty()))
+}
+
+fn resume(raw: Option<&RawValue>, errors: &mut Errors) -> Vec<Answered> {
+    let Some(raw) = json::given(raw) else { return Vec::new() };
+    let Ok(entries) = serde_json::from_str::<Vec<ResumeEntry>>(raw.get()) else {
+        refuse(
+            errors,
+            "resume",
+            "must be a list of objects with interruptId, status (resolved or cancelled) and payload",
+        );
+        return Vec::new();
+    };
+    if entries.len() > MOST_DECISIONS {
+        refuse(errors, "resume", format!("must have at most {MOST_DECISIONS} entries"));
+        return Vec::new();
+    }
+    let mut answered: Vec<Answered> = Vec::with_capacity(entries.len());
+    for (at, entry) in entries.into_iter().enumerate() {
+        match read(entry) {
+            Ok(read) if answered.iter().any(|known| known.approval == read.approval) => {
+                refuse(errors, "resume", format!("answers {} twice", read.approval));
+            }
+            Ok(read) => answered.push(read),
+            Err(reason) => refuse(errors, "resume", format!("[{at}] {reason}")),
+        }
+    }
+    answered
+}
+
+fn read(ResumeEntry { interrupt_id, status, payload }: ResumeEntry) -> Result<Answered, String> {
+    let approval = ApprovalId::parse(&interrupt_id).map_err(|_| "interruptId is no id of an interrupt".to_owned())?;
+    if status == Status::Cancelled {
+        return Ok(Answered { approval, entry: Entry::Cancelled });
+    }
+    let Some(Value::Object(payload)) = payload else {
+        return Err("must have a payload with approved: true or false".to_owned());
+    };
+    if payload.contains_key("editedArgs") {
+        return Err("must not have editedArgs: a call is made as it was shown, or not at all".to_owned());
+    }
+    let Some(Value::Bool(approve)) = payload.get("approved").cloned() else {
+        return Err("payload.approved must be true or false".to_owned());
+    };
+    let comment = match payload.get("comment") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(comment)) => Some(comment.trim().to_owned()).filter(|comment| !comment.is_empty()),
+        Some(_) => return Err("payload.comment must be a text".to_owned()),
+    };
+    if comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES) {
+        return Err(format!("payload.comment must be at most {COMMENT_BYTES} bytes"));
+    }
+    Ok(Answered { approval, entry: Entry::Resolved(Decision { approve, comment }) })
+}
+
+/// What the newest messages ask. With `decides`, they need not ask anything: then results are those that some clients
+/// write for the calls they decide, and a message of the user counts only if it is new.
+fn newest(
+    limits: &AgUi,
+    raw: Option<&RawValue>,
+    decides: bool,
+    errors: &mut Errors,
+) -> Result<Option<Ask>, DecodeError> {
+    let messages: Option<Vec<&RawValue>> = match raw {
+        Some(raw) => serde_json::from_str(raw.get()).ok(),
+        None => None,
+    };
+    let Some(messages) = messages else {
+        refuse(errors, "messages", "is required and must be a list");
+        return Ok(None);
+    };
+    let mut results = Vec::new();
+    let mut ours = false;
+    for (at, raw) in messages.iter().enumerate().rev() {
+        let Ok(message) = serde_json::from_str::<Message<'_>>(raw.get()) else {
+            refuse(errors, "messages", format!("[{at}] must be an object with a role"));
+            return Ok(None);
+        };
+        match message.role.as_str() {
+            // Not for us to follow, or the client's own.
+            "system" | "developer" | "activity" | "reasoning" => {}
+            "tool" if decides || is_our_result(message.id.as_deref()) => ours = true,
+            "tool" => match result(message) {
+                Ok(result) => results.push(result),
+                Err(reason) => {
+                    refuse(errors, "messages", format!("[{at}] {reason}"));
+                    return Ok(None);
+                }
+            },
+            "user" if results.is_empty() && !ours => {
+                let is_known = message.id.as_deref().is_some_and(|id| MessageId::parse(id).is_ok());
+                if decides && is_known {
+                    return Ok(None);
+                }
+                return user(limits, at, message, errors).map(|text| text.map(Ask::message));
+            }
+            "user" | "assistant" => break,
+            other => {
+                let role: String = other.chars().take(40).collect();
+                refuse(errors, "messages", format!("[{at}] has the unknown role {role:?}"));
+                return Ok(None);
+            }
+        }
+    }
+    if decides {
+        return Ok(None);
+    }
+    if results.is_empty() {
+        refuse(errors, "messages", "must end with a message of the user, or with results of the client's tools");
+        return Ok(None);
+    }
+    results.reverse();
+    if results.len() > MOST_RESULTS {
+        refuse(errors, "messages", format!("must end with at most {MOST_RESULTS} results"));
+    }
+    let bytes: usize = results.iter().map(|result| result.content.len()).sum();
+    if limits.max_context_bytes != 0 && bytes > limits.max_context_bytes {
+        let field = "the results of tools in messages together";
+        return Err(DecodeError::TooLarge { field, max_bytes: limits.max_context_bytes });
+    }
+    Ok(Some(Ask::Results(results)))
+}
+
+/// Whether the id is one that our encoder gave to a result: the server has run that call itself.
+fn is_our_result(id: Option<&str>) -> bool {
+    let parts = id.and_then(|id| id.rsplit_once(".r"));
+    parts.is_some_and(|(run, number)| RunId::parse(run).is_ok() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn user(limits: &AgUi, at: usize, message: Message<'_>, errors: &mut Errors) -> Result<Option<String>, DecodeError> {
+    let text = match text(message.content) {
+        Ok(text) => text,
+        Err(reason) => {
+            refuse(errors, "messages", format!("[{at}] {reason}"));
+            return Ok(None);
+        }
+    };
+    if text.trim().is_empty() {
+        refuse(errors, "messages", format!("[{at}] must not be empty"));
+        return Ok(None);
+    }
+    if limits.max_message_bytes != 0 && text.len() > limits.max_message_bytes {
+        let field = "the newest message in messages";
+        return Err(DecodeError::TooLarge { field, max_bytes: limits.max_message_bytes });
+    }
+    Ok(Some(text))
+}
+
+fn result(message: Message<'_>) -> Result<ClientResult, String> {
+    let call = message.tool_call_id.filter(|id| !id.is_empty()).ok_or("must have a toolCallId")?;
+    let content = text(message.content)?;
+    let error = message.error.filter(|error| !error.is_empty());
+    let is_error = error.is_some();
+    let content = match error {
+        Some(error) if content.trim().is_empty() => error,
+        Some(_) | None => content,
+    };
+    Ok(ClientResult { call, content, is_error })
+}
+
+/// A message's content as text: itself, or its parts, a line break between them.
+fn text(raw: Option<&RawValue>) -> Result<String, String> {
+    let Some(raw) = json::given(raw) else { return Ok(String::new()) };
+    if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
+        return Ok(text);
+    }
+    let parts: Vec<Part> =
+        serde_json::from_str(raw.get()).map_err(|_| "must have a content that is a text or a list of parts")?;
+    let mut text = String::new();
+    for Part { r#type, text: words } in parts {
+        let ("text", Some(words)) = (r#type.as_str(), words) else {
+            let kind: String = r#type.chars().take(40).collect();
+            return Err(format!("must have no part of the type {kind:?}: only text is read here"));
+        };
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&words);
+    }
+    Ok(text)
+}

@@ -1,0 +1,143 @@
+//! One AG-UI run as its client sees it. It may be made of several of ours: calls that waited together are decided one
+//! after the other, each in a run of its own, and only the last of them ends what the client sees.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+
+use super::super::{Encoder, RunIds, frame};
+use super::encoder::AgUiEncoder;
+use super::events::{Event, Interrupt, Outcome, Said};
+use super::usage::Tally;
+use super::{Asker, Version};
+use crate::chat::artifact::Artifact;
+
+/// What this server speaks.
+const PROTOCOL: &str = "1.0";
+
+/// A run as its client sees it.
+#[derive(Clone)]
+pub struct Stream {
+    asker: Arc<Asker>,
+    so_far: Arc<Mutex<SoFar>>,
+}
+
+/// What our runs of it have left for its end.
+#[derive(Default)]
+pub(super) struct SoFar {
+    pub(super) tally: Tally,
+    pub(super) interrupts: Vec<Interrupt>,
+    pub(super) pending: Vec<String>,
+    /// Whether the newest of them ended well and left the end to the next one.
+    pub(super) goes_on: bool,
+}
+
+/// A message that was said before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// Its id.
+    pub id: String,
+    /// Whether the user said it.
+    pub of_user: bool,
+    /// The words.
+    pub text: String,
+}
+
+impl Stream {
+    /// The run that `asker` wants.
+    pub fn new(asker: Asker) -> Self {
+        Self { asker: Arc::new(asker), so_far: Arc::default() }
+    }
+
+    /// A fresh encoder for our run `of`. With `is_first` it begins what the client sees; with `is_last` it ends it.
+    pub fn encoder(&self, of: &RunIds, is_first: bool, is_last: bool) -> Box<dyn Encoder> {
+        Box::new(AgUiEncoder::new(self.clone(), of.run, is_first, is_last))
+    }
+
+    /// Whether our newest run of it ended well and left the end to the next one.
+    pub fn goes_on(&self) -> bool {
+        self.so_far().goes_on
+    }
+
+    /// A whole stream that says why nothing was done.
+    pub fn refusal(&self, code: &str, message: &str) -> Bytes {
+        let mut out = BytesMut::new();
+        self.begin(&mut out);
+        self.fail(code, message, &mut out);
+        out.freeze()
+    }
+
+    /// The end of a stream that cannot go on.
+    pub fn failure(&self, code: &str, message: &str) -> Bytes {
+        let mut out = BytesMut::new();
+        self.fail(code, message, &mut out);
+        out.freeze()
+    }
+
+    /// A whole stream in which nothing happens.
+    pub fn nothing(&self) -> Bytes {
+        self.restored(&[], &[])
+    }
+
+    /// A whole stream that shows a thread as it is: what was said, and what waits for a person. Where there is nothing,
+    /// the client keeps what it has.
+    pub fn restored(&self, messages: &[Earlier], waiting: &[Artifact]) -> Bytes {
+        let mut out = BytesMut::new();
+        self.begin(&mut out);
+        let said: Vec<Said<'_>> = messages
+            .iter()
+            .map(|Earlier { id, of_user, text }| Said {
+                id,
+                role: if *of_user { "user" } else { "assistant" },
+                content: text,
+            })
+            .collect();
+        if !said.is_empty() {
+            frame::write_data(&mut out, None, &Event::MessagesSnapshot { messages: &said });
+        }
+        self.so_far().interrupts = waiting.iter().map(|artifact| Interrupt::of(&artifact.payload, None)).collect();
+        self.finish(&mut out);
+        out.freeze()
+    }
+
+    pub(super) fn is_v1(&self) -> bool {
+        self.asker.version == Version::V1
+    }
+
+    pub(super) fn so_far(&self) -> MutexGuard<'_, SoFar> {
+        self.so_far.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn begin(&self, out: &mut BytesMut) {
+        let protocol_version = self.is_v1().then_some(PROTOCOL);
+        let Asker { thread, run, version: _ } = &*self.asker;
+        frame::write_data(out, None, &Event::RunStarted { thread_id: thread.as_str(), run_id: run, protocol_version });
+    }
+
+    /// Ends it well, with what our runs have left.
+    pub(super) fn finish(&self, out: &mut BytesMut) {
+        let so_far = self.so_far();
+        let outcome = match (so_far.interrupts.as_slice(), so_far.pending.as_slice()) {
+            ([], []) => None,
+            ([], pending) => self.is_v1().then_some(Outcome::Success { pending_tool_call_ids: pending }),
+            (interrupts, _) => Some(Outcome::Interrupt { interrupts }),
+        };
+        self.end(outcome, &so_far.tally, out);
+    }
+
+    /// Ends it as somebody wanted. Clients before 1.0 know no such end.
+    pub(super) fn cancel(&self, out: &mut BytesMut) {
+        let outcome = self.is_v1().then_some(Outcome::Cancelled);
+        self.end(outcome, &self.so_far().tally, out);
+    }
+
+    fn end(&self, outcome: Option<Outcome<'_>>, tally: &Tally, out: &mut BytesMut) {
+        let Asker { thread, run, version: _ } = &*self.asker;
+        let (thread_id, usage) = (thread.as_str(), tally.models.as_slice());
+        frame::write_data(out, None, &Event::RunFinished { thread_id, run_id: run, outcome, usage });
+    }
+
+    pub(super) fn fail(&self, code: &str, message: &str, out: &mut BytesMut) {
+        frame::write_data(out, None, &Event::RunError { message, code });
+    }
+}

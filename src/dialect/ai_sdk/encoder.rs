@@ -1,0 +1,330 @@
+//! Events as chunks. A message has a step per model call, and in it text, reasoning and calls.
+//!
+//! **Invariant:** a run's last step never holds nothing but answered calls of the server's: pages that go on by themselves
+//! once all calls have results (`sendAutomaticallyWhen`) would go on for ever.
+
+use bytes::{Bytes, BytesMut};
+use serde::Serialize;
+
+use super::chunks::{Chunk, DataChunk, Metadata, ProgressBody, UsageBody, usd, write, write_done, write_part};
+use super::plain::{Plain, part_name};
+use super::tools::{Calls, Held};
+use super::{Answer, Version};
+use crate::chat::approval::APPROVAL_REQUEST;
+use crate::chat::artifact::Artifact;
+use crate::chat::cost::Cost;
+use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::message::ModelOrigin;
+use crate::chat::stream::Usage;
+use crate::chat::tool::Progress;
+use crate::dialect::shown::SuggestionsBody;
+use crate::dialect::{Encoder, RunIds, frame};
+
+const INTERRUPTED: &str = "The server stopped while answering; please ask again";
+const LOST: &str = "Part of this answer is not kept any more; please reload the conversation";
+const ELSEWHERE: &str = "This server is about to stop; please reload the conversation";
+
+pub(super) struct AiSdkEncoder {
+    of: RunIds,
+    run: String,
+    /// The message's id.
+    message: String,
+    version: Version,
+    continues: bool,
+    more_follows: bool,
+    step: Step,
+    segment: Option<Segment>,
+    /// How many segments and parts there were: their ids are numbers, the same for whoever reads the run again.
+    numbered: u32,
+    calls: Calls,
+    usage: Option<Usage>,
+    cost: Option<Cost>,
+    model: Option<ModelOrigin>,
+}
+
+/// The newest step.
+struct Step {
+    is_open: bool,
+    /// Whether it shows calls.
+    has_calls: bool,
+}
+
+/// Text or reasoning that goes on.
+struct Segment {
+    id: String,
+    is_reasoning: bool,
+}
+
+impl AiSdkEncoder {
+    pub(super) fn new(answer: Answer) -> Self {
+        let calls = Calls::new(&answer);
+        let Answer { of, version, continues, client_tools: _, more_follows } = answer;
+        let run = of.run.to_string();
+        Self {
+            message: continues.clone().unwrap_or_else(|| format!("{run}.1")),
+            // What goes on comes after a step that ended with calls.
+            step: Step { is_open: false, has_calls: continues.is_some() },
+            continues: continues.is_some(),
+            of,
+            run,
+            version,
+            more_follows,
+            segment: None,
+            numbered: 0,
+            calls,
+            usage: None,
+            cost: None,
+            model: None,
+        }
+    }
+
+    /// The next id, short since it stands in each piece of text: the end of a run's id is random.
+    fn next_id(&mut self) -> String {
+        self.numbered += 1;
+        let tail = self.run.get(24..).unwrap_or_default();
+        format!("{tail}.{}", self.numbered)
+    }
+
+    fn open_step(&mut self, out: &mut BytesMut) {
+        if !self.step.is_open {
+            write(out, &Chunk::StartStep);
+            self.step = Step { is_open: true, has_calls: false };
+        }
+    }
+
+    fn close_step(&mut self, out: &mut BytesMut) {
+        self.close_segment(out);
+        if std::mem::take(&mut self.step.is_open) {
+            write(out, &Chunk::FinishStep);
+        }
+    }
+
+    fn close_segment(&mut self, out: &mut BytesMut) {
+        if let Some(Segment { id, is_reasoning }) = self.segment.take() {
+            let id = &*id;
+            write(out, &if is_reasoning { Chunk::ReasoningEnd { id } } else { Chunk::TextEnd { id } });
+        }
+    }
+
+    fn say(&mut self, delta: &str, is_reasoning: bool, out: &mut BytesMut) {
+        if delta.is_empty() {
+            return;
+        }
+        self.open_step(out);
+        let goes_on = self.segment.as_ref().is_some_and(|segment| segment.is_reasoning == is_reasoning);
+        if !goes_on {
+            self.close_segment(out);
+            let id = self.next_id();
+            write(out, &if is_reasoning { Chunk::ReasoningStart { id: &id } } else { Chunk::TextStart { id: &id } });
+            self.segment = Some(Segment { id, is_reasoning });
+        }
+        let Some(Segment { id, .. }) = &self.segment else { return };
+        write(out, &if is_reasoning { Chunk::ReasoningDelta { id, delta } } else { Chunk::TextDelta { id, delta } });
+    }
+
+    /// Makes room for what is said of a call.
+    fn at_call(&mut self, id: &str, out: &mut BytesMut) {
+        self.close_segment(out);
+        if !self.calls.is_of_earlier_run(id) {
+            self.open_step(out);
+            self.step.has_calls = true;
+        }
+    }
+
+    fn part(&mut self, name: &str, id: Option<&str>, data: &impl Serialize, out: &mut BytesMut) {
+        self.close_segment(out);
+        let own = match id {
+            Some(id) => id.to_owned(),
+            None => self.next_id(),
+        };
+        write_part(out, &DataChunk { r#type: name, id: Some(&own), data, transient: false });
+    }
+
+    fn artifact(&mut self, Artifact { kind, payload }: &Artifact, out: &mut BytesMut) {
+        let data = Plain::of(payload);
+        if kind == APPROVAL_REQUEST {
+            let id = payload.get("approval_id").and_then(serde_json::Value::as_str);
+            return self.part("data-approval", id, &data, out);
+        }
+        self.part(&part_name(kind), None, &data, out);
+    }
+
+    fn progress(&mut self, id: &str, name: &str, progress: &Progress, out: &mut BytesMut) {
+        self.calls.reveal(id, out);
+        let Progress { stage, message, fraction, data } = progress;
+        let body = ProgressBody {
+            tool_call_id: self.calls.shown_as(id),
+            tool_name: name,
+            stage,
+            message,
+            fraction: *fraction,
+            data: data.as_ref().map(Plain::of),
+        };
+        write_part(out, &DataChunk { r#type: "data-progress", id: None, data: &body, transient: true });
+    }
+
+    fn metadata(&self, finish_reason: Option<&'static str>) -> Metadata<'_> {
+        Metadata {
+            run_id: &self.run,
+            finish_reason,
+            provider: self.model.as_ref().map(|model| &*model.provider),
+            model: self.model.as_ref().map(|model| &*model.model),
+            usage: self.usage.map(UsageBody::of),
+            cost_usd: self.cost.map(usd),
+        }
+    }
+
+    /// The end of a run that came to one.
+    fn finish(&mut self, usage: Usage, reason: &'static str, out: &mut BytesMut) {
+        self.close_step(out);
+        self.usage = Some(usage);
+        // The first releases of version 5 refuse the key, so it is among what they take as it comes.
+        let (known, otherwise) = if self.version >= Version::V6 { (Some(reason), None) } else { (None, Some(reason)) };
+        write(out, &Chunk::Finish { finish_reason: known, message_metadata: self.metadata(otherwise) });
+    }
+
+    /// Leaves nothing open, and no step that would be taken for one that is to go on.
+    fn settle(&mut self, out: &mut BytesMut) {
+        self.close_segment(out);
+        self.calls.cut_off(out);
+        self.close_step(out);
+        if self.step.has_calls {
+            self.open_step(out);
+            self.close_step(out);
+        }
+    }
+
+    /// The end of a run that broke off.
+    fn break_off(&mut self, last: &Chunk<'_>, out: &mut BytesMut) {
+        self.settle(out);
+        if self.usage.is_some() {
+            write(out, &Chunk::MessageMetadata { message_metadata: self.metadata(None) });
+        }
+        write(out, last);
+        write_done(out);
+    }
+
+    fn fail(&mut self, message: &str, out: &mut BytesMut) {
+        let error_text = with_reference(message, &self.of.request);
+        self.break_off(&Chunk::Error { error_text: &error_text }, out);
+    }
+
+    /// Says where to decide what waits, to clients that cannot ask for it.
+    fn tell_where_to_decide(&mut self, out: &mut BytesMut) {
+        self.close_step(out);
+        let lines = self.calls.held().iter().map(|Held { approval, name, .. }| {
+            format!("The call of {name} waits for approval: it is decided at /v1/agent/approvals/{approval}.")
+        });
+        let text = lines.collect::<Vec<_>>().join("\n");
+        self.say(&text, false, out);
+    }
+
+    fn ended(&mut self, usage: Usage, reason: &'static str, out: &mut BytesMut) {
+        self.finish(usage, reason, out);
+        if !self.more_follows {
+            write_done(out);
+        }
+    }
+}
+
+impl Encoder for AiSdkEncoder {
+    fn opened(&mut self, out: &mut BytesMut) {
+        let message_metadata = Metadata { run_id: &self.run, ..Metadata::default() };
+        write(out, &Chunk::Start { message_id: &self.message, message_metadata });
+    }
+
+    fn encode(&mut self, _id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
+        match event {
+            // The next one is opened by what is in it.
+            AgentEvent::TurnStarted { .. } => self.close_step(out),
+            AgentEvent::TurnEnded { model, usage, cost } => {
+                *self.usage.get_or_insert_default() += *usage;
+                if let Some(cost) = cost {
+                    *self.cost.get_or_insert_default() += *cost;
+                }
+                self.model = Some(ModelOrigin::clone(model));
+            }
+            AgentEvent::TextDelta { text } => self.say(text, false, out),
+            AgentEvent::ThinkingDelta { text } => self.say(text, true, out),
+            AgentEvent::CallDecided { asked_as, name: _, runs_as } => {
+                // Who reads the run alone has no message with that call: the call is then one of this run.
+                if self.continues {
+                    self.calls.decided(asked_as, runs_as.as_deref(), out);
+                }
+            }
+            AgentEvent::ToolCallStarted { id, name } => {
+                self.at_call(id, out);
+                self.calls.started(id, name, out);
+            }
+            AgentEvent::ToolCallReady { id, name, input } => {
+                self.at_call(id, out);
+                self.calls.ready(id, name, input, out);
+            }
+            AgentEvent::ToolProgress { id, name, progress } => self.progress(id, name, progress, out),
+            AgentEvent::ToolCallHeld { id, name, approval } => self.calls.held_back(id, name, *approval, out),
+            AgentEvent::ToolCallFinished { id, name: _, is_error, result } => {
+                self.calls.finished(id, *is_error, result, out);
+            }
+            AgentEvent::Artifact(artifact) => self.artifact(artifact, out),
+            AgentEvent::Payload(payload) => {
+                let id = payload.id.as_str();
+                self.part(&part_name(&payload.kind), Some(id), &Plain::of(&payload.data), out);
+            }
+            AgentEvent::Suggested(suggestions) => {
+                let body = Plain::of(&SuggestionsBody::of(suggestions));
+                self.part("data-suggestions", Some("suggestions"), &body, out);
+            }
+            AgentEvent::RoundEnded | AgentEvent::Diagnosed(_) => {}
+            AgentEvent::Finished { usage } => {
+                self.settle(out);
+                self.ended(*usage, "stop", out);
+            }
+            AgentEvent::AwaitingApproval { usage } => {
+                if self.version >= Version::V6 {
+                    self.calls.ask(out);
+                } else {
+                    self.tell_where_to_decide(out);
+                }
+                self.ended(*usage, "tool-calls", out);
+            }
+            AgentEvent::AwaitingClient { usage, calls } => {
+                self.close_segment(out);
+                self.calls.left_to_client(calls, out);
+                self.finish(*usage, "tool-calls", out);
+                write_done(out);
+            }
+            AgentEvent::Failed(Failure { message, .. }) => self.fail(message, out),
+            AgentEvent::Cancelled => self.break_off(&Chunk::Abort, out),
+            AgentEvent::Interrupted => self.fail(INTERRUPTED, out),
+        }
+    }
+
+    fn lost(&mut self, out: &mut BytesMut) {
+        self.fail(LOST, out);
+    }
+
+    fn keep_alive(&mut self, out: &mut BytesMut) {
+        frame::write_comment(out, "keep-alive");
+    }
+
+    /// These clients do not come back by themselves, and take a stream without an end for a whole answer.
+    fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
+        frame::write_comment(out, "draining");
+        if come_back_ms.is_some() {
+            self.fail(ELSEWHERE, out);
+        }
+    }
+}
+
+/// See [`super::broken_off`].
+pub(super) fn broken_off(message: &str, request: &str) -> Bytes {
+    let mut out = BytesMut::new();
+    write(&mut out, &Chunk::Error { error_text: &with_reference(message, request) });
+    write_done(&mut out);
+    out.freeze()
+}
+
+/// What a user is told, with what finds it in the log.
+fn with_reference(message: &str, request: &str) -> String {
+    format!("{message} (reference: {request})")
+}

@@ -1,0 +1,117 @@
+//! The UI message stream of the AI SDK (`docs/protocol/ai-sdk.md`), which `useChat` reads: nameless frames of JSON chunks,
+//! `[DONE]` at the end.
+//!
+//! **Invariant:** no chunk outside of the version's own set: a client refuses the whole answer for one type that it does not
+//! know, and older ones for a single field.
+
+mod chunks;
+mod encoder;
+mod plain;
+mod request;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod ui_message;
+
+use serde::Deserialize;
+
+use super::{DecodeError, Encoder, RunIds};
+
+pub use request::{Asked, Deciding, Edited, Place, What};
+
+/// The protocol, with the limits of its request fields.
+#[derive(Debug, Clone, Copy)]
+pub struct AiSdk {
+    /// The chunks that clients know who do not say.
+    pub version: Version,
+    /// The longest message, in bytes; 0 means no limit.
+    pub max_message_bytes: usize,
+    /// The largest `context`, and the largest result of a client's own tool, in bytes; 0 means no limit.
+    pub max_context_bytes: usize,
+}
+
+/// The major version of a client's `ai` package, on which it depends what it can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "u8")]
+pub enum Version {
+    /// No approvals.
+    V5,
+    /// Approvals.
+    V6,
+    /// Nothing more that is needed here.
+    V7,
+}
+
+impl Version {
+    /// The version of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::try_from(name.parse::<u8>().ok()?).ok()
+    }
+}
+
+impl TryFrom<u8> for Version {
+    type Error = &'static str;
+
+    fn try_from(major: u8) -> Result<Self, Self::Error> {
+        match major {
+            5 => Ok(Self::V5),
+            6 => Ok(Self::V6),
+            7 => Ok(Self::V7),
+            _ => Err("must be 5, 6 or 7"),
+        }
+    }
+}
+
+/// What the URL of a request says; each goes before the same key of the body.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Query {
+    /// The client's version.
+    pub sdk: Option<String>,
+    /// Which assistant answers.
+    pub context_type: Option<String>,
+    /// The same, in shorter words.
+    pub profile: Option<String>,
+}
+
+/// The answer that a client is shown.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// What the run is called.
+    pub of: RunIds,
+    /// The chunks that its client knows.
+    pub version: Version,
+    /// The message of the client that goes on with this run; `None` begins a new one.
+    pub continues: Option<String>,
+    /// The names of the tools that the client runs itself; `None` where nobody knows, since it has come back.
+    pub client_tools: Option<Vec<String>>,
+    /// Whether another run follows in the same stream when this one ends well.
+    pub more_follows: bool,
+}
+
+impl AiSdk {
+    /// What a request asks for.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for its sender.
+    pub fn decode(&self, query: &Query, body: &[u8]) -> Result<Asked, DecodeError> {
+        request::decode(self, query, body)
+    }
+
+    /// The client's version as the URL tells it, else the usual one.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn version(&self, query: &Query) -> Result<Version, DecodeError> {
+        request::version(self, query, None)
+    }
+
+    /// A fresh encoder.
+    pub fn encoder(&self, answer: Answer) -> Box<dyn Encoder> {
+        Box::new(encoder::AiSdkEncoder::new(answer))
+    }
+}
+
+/// The end of a stream that goes on with nothing more, and why.
+pub fn broken_off(message: &str, request: &str) -> bytes::Bytes {
+    encoder::broken_off(message, request)
+}

@@ -1,0 +1,340 @@
+//! Request bodies. What a client says was said before is not taken: the thread is the server's. Of the messages only the
+//! newest counts, and of older ones the ids, which say where an edited message stood.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::ui_message::{Answered, Head, News, news, object, text};
+use super::{AiSdk, Query, Version};
+use crate::chat::approval::Decision;
+use crate::chat::ids::{ApprovalId, ConversationId, MessageId};
+use crate::chat::input::{Ask, Manner};
+use crate::chat::tool::ToolDef;
+use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::{DecodeError, Dialect, FieldError, json};
+
+/// 64 tools of a page: more than a model can choose from well.
+const MAX_TOOLS: usize = 64;
+
+/// 16 KiB for each tool of a page, its schema included.
+const MAX_TOOL_BYTES: usize = 16 * 1024;
+
+/// 32 decisions in a request: more than a person has made since the last one.
+const MAX_DECISIONS: usize = 32;
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// What is wanted.
+    pub what: What,
+    /// The client's chat, which is our conversation.
+    pub conversation: ConversationId,
+    /// Which assistant answers; `None` where the request does not say.
+    pub context_type: Option<String>,
+    /// The chunks that the client knows.
+    pub version: Version,
+    /// The client's message that the answer goes on with; `None` begins a new one.
+    pub continues: Option<String>,
+    /// How to run it.
+    pub manner: Manner,
+}
+
+/// What is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// An answer.
+    Answer {
+        /// To what.
+        ask: Ask,
+        /// Where it stands.
+        from: Place,
+    },
+    /// That calls which wait are decided, one after the other.
+    Decide(Vec<Deciding>),
+}
+
+/// Where a question stands in its conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// After the newest message.
+    Newest,
+    /// The question of this message.
+    Question(MessageId),
+    /// In the place of an earlier message of the user's.
+    Edited(Edited),
+}
+
+/// Which message is edited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edited {
+    /// The first.
+    First,
+    /// This one.
+    Message(MessageId),
+    /// The user's next one after this answer.
+    After(MessageId),
+}
+
+/// A decision on a call that waits, as the client tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deciding {
+    /// The call.
+    pub approval: ApprovalId,
+    /// What is said to it.
+    pub decision: Decision,
+}
+
+/// The body; unknown keys are ignored.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    messages: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    trigger: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message_id: Option<&'a RawValue>,
+    /// The rest are keys that a page adds for us.
+    #[serde(borrow)]
+    sdk: Option<&'a RawValue>,
+    #[serde(borrow, rename = "context_type")]
+    context_type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+    #[serde(borrow)]
+    decision: Option<&'a RawValue>,
+}
+
+pub(super) fn decode(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Asked, DecodeError> {
+    let text = json::object(body)?;
+    let parsed: Body<'_> = serde_json::from_str(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    // `context`, `model`, `background` and `on_busy` are those of the native protocol.
+    let native = AgentChat { max_message_bytes: 0, max_context_bytes: limits.max_context_bytes };
+    let (mut manner, mut errors) = match native.decode_manner(body) {
+        Ok(manner) => (manner, Vec::new()),
+        Err(DecodeError::Fields(errors)) => (Manner::default(), errors),
+        Err(error @ (DecodeError::NotJson(_) | DecodeError::TooLarge { .. })) => return Err(error),
+    };
+    let id = json::required_text(parsed.id, "id", &mut errors);
+    let conversation = id.and_then(|id| {
+        let parsed = ConversationId::parse(&id);
+        parsed.map_err(|error| errors.push(FieldError { field: "id", reason: error.to_string() })).ok()
+    });
+    let context_type = context_type(query, parsed.context_type, &mut errors);
+    let version = version(limits, query, parsed.sdk).unwrap_or_else(|error| {
+        if let DecodeError::Fields(wrong) = error {
+            errors.extend(wrong);
+        }
+        limits.version
+    });
+    manner.client_tools = tools(parsed.tools, &mut errors);
+    manner.details = true;
+    let wanted = wanted(limits, &parsed, &mut errors)?;
+    match (wanted, conversation) {
+        (Some((what, continues)), Some(conversation)) if errors.is_empty() => {
+            Ok(Asked { what, conversation, context_type, version, continues, manner })
+        }
+        _ => Err(DecodeError::Fields(errors)),
+    }
+}
+
+pub(super) fn version(limits: &AiSdk, query: &Query, raw: Option<&RawValue>) -> Result<Version, DecodeError> {
+    let told = query.sdk.as_deref().or(json::given(raw).map(|raw| raw.get().trim_matches('"')));
+    match told.filter(|told| !told.is_empty()) {
+        None => Ok(limits.version),
+        Some(told) => Version::parse(told).ok_or_else(|| {
+            DecodeError::Fields(vec![FieldError { field: "sdk", reason: "must be 5, 6 or 7".to_owned() }])
+        }),
+    }
+}
+
+fn context_type(query: &Query, raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<String> {
+    let told = query.context_type.as_ref().or(query.profile.as_ref()).filter(|told| !told.is_empty());
+    told.cloned().or_else(|| json::optional(raw, "context_type", "a string", errors))
+}
+
+/// What is wanted, and the message that the answer goes on with; `None` where `errors` say why not.
+fn wanted(
+    limits: &AiSdk,
+    body: &Body<'_>,
+    errors: &mut Vec<FieldError>,
+) -> Result<Option<(What, Option<String>)>, DecodeError> {
+    let trigger: Option<String> = json::optional(body.trigger, "trigger", "a string", errors);
+    let message_id: Option<String> = json::optional(body.message_id, "messageId", "a string", errors);
+    match trigger.as_deref() {
+        None | Some("submit-message") => {}
+        Some("regenerate-message") => {
+            let ours = message_id.as_deref().and_then(|id| MessageId::parse(id).ok());
+            // Whatever the run has said by then, its question is there.
+            let from = ours.map_or(Place::Newest, |MessageId { run, .. }| Place::Question(MessageId { run, seq: 0 }));
+            return Ok(Some((What::Answer { ask: Ask::Again, from }, None)));
+        }
+        Some(_) => {
+            let reason = "must be submit-message or regenerate-message".to_owned();
+            errors.push(FieldError { field: "trigger", reason });
+        }
+    }
+    let Some(newest) = newest(body, message_id.as_deref(), errors) else { return Ok(None) };
+    let Newest { field, raw, head, before } = newest;
+    let mut refuse = |reason: String| errors.push(FieldError { field, reason });
+    match head.role.as_str() {
+        "user" => {
+            let text = match text(raw) {
+                Ok(text) => text,
+                Err(reason) => {
+                    refuse(reason);
+                    return Ok(None);
+                }
+            };
+            if limits.max_message_bytes != 0 && text.len() > limits.max_message_bytes {
+                return Err(DecodeError::TooLarge { field, max_bytes: limits.max_message_bytes });
+            }
+            let from = match &message_id {
+                None => Some(Place::Newest),
+                Some(id) => edited(id, before).map(Place::Edited),
+            };
+            let Some(from) = from else {
+                let reason = "names a message whose place in the conversation is not known here".to_owned();
+                errors.push(FieldError { field: "messageId", reason });
+                return Ok(None);
+            };
+            Ok(Some((What::Answer { ask: Ask::message(text), from }, None)))
+        }
+        "assistant" => {
+            let what = match going_on(limits, body, raw) {
+                Ok(what) => what,
+                Err((of, reason)) => {
+                    errors.push(FieldError { field: of.unwrap_or(field), reason });
+                    return Ok(None);
+                }
+            };
+            if head.id.is_none() {
+                refuse("must have an id where it is an answer that goes on".to_owned());
+            }
+            Ok(head.id.map(|id| (what, Some(id))))
+        }
+        _ => {
+            refuse("must end with a message of the user's, or with an answer that goes on".to_owned());
+            Ok(None)
+        }
+    }
+}
+
+/// The message that a request is about.
+struct Newest<'a> {
+    /// The key that has it.
+    field: &'static str,
+    raw: &'a RawValue,
+    head: Head,
+    /// Those before it; `None` where they are not told.
+    before: Option<Vec<&'a RawValue>>,
+}
+
+/// The message that is named, else the last one.
+fn newest<'a>(body: &Body<'a>, named: Option<&str>, errors: &mut Vec<FieldError>) -> Option<Newest<'a>> {
+    let expected = "must have an id, a role and parts";
+    if let (None, Some(raw)) = (json::given(body.messages), json::given(body.message)) {
+        let Some(head) = Head::read(raw) else {
+            errors.push(FieldError { field: "message", reason: expected.to_owned() });
+            return None;
+        };
+        return Some(Newest { field: "message", raw, head, before: None });
+    }
+    let field = "messages";
+    if json::given(body.messages).is_none() {
+        errors.push(FieldError { field, reason: "is required and must not be empty".to_owned() });
+    }
+    let mut messages: Vec<&RawValue> = json::optional(body.messages, field, "a list of messages", errors)?;
+    let is_named = |raw: &&RawValue| Head::read(raw).is_some_and(|head| head.id.as_deref() == named);
+    let at = named.and_then(|_| messages.iter().rposition(is_named));
+    messages.truncate(at.map_or(messages.len(), |at| at + 1));
+    let Some(raw) = messages.pop() else {
+        errors.push(FieldError { field, reason: "must have a message".to_owned() });
+        return None;
+    };
+    let Some(head) = Head::read(raw) else {
+        errors.push(FieldError { field, reason: format!("the newest one {expected}") });
+        return None;
+    };
+    Some(Newest { field, raw, head, before: Some(messages) })
+}
+
+/// Which message `id` is: one of ours, or one whose place the answer before it tells, which has an id of ours.
+fn edited(id: &str, before: Option<Vec<&RawValue>>) -> Option<Edited> {
+    if let Ok(id) = MessageId::parse(id) {
+        return Some(Edited::Message(id));
+    }
+    let heads = before?.into_iter().rev().filter_map(Head::read);
+    match heads.into_iter().find(|head| head.role != "system") {
+        None => Some(Edited::First),
+        Some(head) => MessageId::parse(head.id.as_deref()?).ok().map(Edited::After),
+    }
+}
+
+/// What an answer goes on with: a decision, or results of the page's own tools.
+fn going_on(limits: &AiSdk, body: &Body<'_>, raw: &RawValue) -> Result<What, (Option<&'static str>, String)> {
+    if let Some(decision) = json::given(body.decision) {
+        let decision = Answered::read(decision).map_err(|reason| (Some("decision"), reason))?;
+        return Ok(What::Decide(vec![decision]));
+    }
+    let News { decisions, results } = news(raw, limits.max_context_bytes).map_err(|reason| (None, reason))?;
+    if decisions.len() > MAX_DECISIONS {
+        return Err((None, format!("has more than {MAX_DECISIONS} decisions")));
+    }
+    match (decisions.is_empty(), results.is_empty()) {
+        (false, _) => Ok(What::Decide(decisions)),
+        (true, false) => Ok(What::Answer { ask: Ask::Results(results), from: Place::Newest }),
+        (true, true) => Err((None, "ends with an answer to which nothing was added".to_owned())),
+    }
+}
+
+/// A tool that the page runs itself.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool {
+    name: String,
+    description: Option<String>,
+    input_schema: Map<String, Value>,
+}
+
+/// The page's own tools; what is wrong with them is noted in `errors`.
+fn tools(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Vec<Arc<ToolDef>> {
+    let field = "tools";
+    let Some(list) = json::optional::<Vec<&RawValue>>(raw, field, "a list of tools", errors) else { return Vec::new() };
+    let mut tools: Vec<Arc<ToolDef>> = Vec::new();
+    let mut refuse = |reason: String| errors.push(FieldError { field, reason });
+    if list.len() > MAX_TOOLS {
+        refuse(format!("must be at most {MAX_TOOLS}"));
+        return Vec::new();
+    }
+    for raw in list {
+        let is_small = raw.get().len() <= MAX_TOOL_BYTES;
+        let Some(Tool { name, description, mut input_schema }) = object(raw).filter(|_| is_small) else {
+            refuse(format!(
+                "must each be an object with name, description and inputSchema, an object, of at most {} bytes",
+                MAX_TOOL_BYTES
+            ));
+            return Vec::new();
+        };
+        let is_legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+        if name.is_empty() || name.len() > 64 || !name.bytes().all(is_legal) {
+            refuse("must each have a name of 1 to 64 characters of A-Z a-z 0-9 _ -".to_owned());
+        }
+        if tools.iter().any(|tool| tool.name == name) {
+            refuse("must have different names".to_owned());
+        }
+        if input_schema.entry("type").or_insert_with(|| Value::from("object")) != "object" {
+            refuse("must each take an object".to_owned());
+        }
+        let description = description.unwrap_or_default();
+        tools.push(Arc::new(ToolDef { name, description, input_schema: Value::Object(input_schema) }));
+    }
+    tools
+}

@@ -1,0 +1,171 @@
+//! Events that few runs have, folded into chunks.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use serde_json::{Map, Value, json};
+
+use super::{AiSdk, Answer, Version};
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
+use crate::chat::stream::Usage;
+use crate::chat::tool::{ToolCall, ToolInput};
+use crate::dialect::RunIds;
+
+const RUN: &str = "01999999-9999-7999-8999-000000000001";
+
+fn answer(version: Version) -> Answer {
+    let run = RunId::parse(RUN).unwrap();
+    let of = RunIds { run, conversation: ConversationId::parse("c").unwrap(), request: "r".to_owned() };
+    Answer { of, version, continues: None, client_tools: Some(Vec::new()), more_follows: false }
+}
+
+/// The chunks of a run, without those that every stream has.
+fn chunks(answer: Answer, events: &[AgentEvent]) -> Vec<Value> {
+    let dialect = AiSdk { version: Version::V5, max_message_bytes: 0, max_context_bytes: 0 };
+    let (mut encoder, mut out) = (dialect.encoder(answer), BytesMut::new());
+    encoder.opened(&mut out);
+    for event in events {
+        encoder.encode(None, event, &mut out);
+    }
+    let text = std::str::from_utf8(&out).unwrap();
+    let frames = text.split_terminator("\n\n").map(|frame| frame.strip_prefix("data: ").unwrap());
+    frames.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+fn start(message: &str) -> Value {
+    json!({"type": "start", "messageId": message, "messageMetadata": {"runId": RUN}})
+}
+
+fn step(number: u32) -> AgentEvent {
+    AgentEvent::TurnStarted { turn: number }
+}
+
+fn started(id: &str, name: &str) -> AgentEvent {
+    AgentEvent::ToolCallStarted { id: id.into(), name: name.into() }
+}
+
+fn ready(id: &str, name: &str) -> AgentEvent {
+    AgentEvent::ToolCallReady { id: id.into(), name: name.into(), input: ToolInput::Object(Map::new()) }
+}
+
+fn finished(id: &str, name: &str, result: &str) -> AgentEvent {
+    AgentEvent::ToolCallFinished { id: id.into(), name: name.into(), is_error: false, result: Arc::from(result) }
+}
+
+fn text(text: &str) -> AgentEvent {
+    AgentEvent::TextDelta { text: text.into() }
+}
+
+fn decided(runs_as: Option<&str>) -> AgentEvent {
+    let runs_as = runs_as.map(str::to_owned);
+    AgentEvent::CallDecided { asked_as: "old".into(), name: "close".into(), runs_as }
+}
+
+fn done() -> AgentEvent {
+    AgentEvent::Finished { usage: Usage::default() }
+}
+
+#[test]
+fn a_decided_call_gets_its_answer_where_it_was_asked_for() {
+    let events = [
+        decided(Some("new")),
+        step(0),
+        started("new", "close"),
+        ready("new", "close"),
+        finished("new", "close", "\"ok\""),
+        AgentEvent::RoundEnded,
+        step(1),
+        text("Closed."),
+        done(),
+    ];
+    let said = |messages: Vec<Value>| -> Vec<Value> {
+        let rest = ["start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"];
+        messages.into_iter().filter(|chunk| !rest.contains(&chunk["type"].as_str().unwrap())).collect()
+    };
+    let output = json!({"type": "tool-output-available", "toolCallId": "old", "output": "ok", "dynamic": true});
+    for version in [Version::V5, Version::V6, Version::V7] {
+        let goes_on = Answer { continues: Some("theirs".to_owned()), ..answer(version) };
+        assert_eq!(said(chunks(goes_on, &events)), [start("theirs"), output.clone()], "{version:?}");
+    }
+    let whole = [
+        start(&format!("{RUN}.1")),
+        json!({"type": "tool-input-start", "toolCallId": "new", "toolName": "close", "dynamic": true}),
+        json!({"type": "tool-input-available", "toolCallId": "new", "toolName": "close", "input": {}, "dynamic": true}),
+        json!({"type": "tool-output-available", "toolCallId": "new", "output": "ok", "dynamic": true}),
+    ];
+    assert_eq!(said(chunks(answer(Version::V6), &events)), whole, "who comes back has no part to answer");
+}
+
+#[test]
+fn a_call_that_was_turned_down_is_denied_where_there_is_a_word_for_it() {
+    let old = json!({"type": "tool-output-error", "toolCallId": "old", "errorText": "This call was turned down", "dynamic": true});
+    let new = json!({"type": "tool-output-denied", "toolCallId": "old"});
+    for (version, expected) in [(Version::V5, old), (Version::V6, new.clone()), (Version::V7, new)] {
+        let goes_on = Answer { continues: Some("theirs".to_owned()), ..answer(version) };
+        assert_eq!(chunks(goes_on, &[decided(None), step(0)])[1], expected, "{version:?}");
+    }
+}
+
+#[test]
+fn the_clients_own_calls_are_told_at_the_end_and_the_servers_at_once() {
+    let call = ToolCall {
+        id: ToolCallId::from_model("c2"),
+        name: "locate".into(),
+        input: ToolInput::Object(Map::from_iter([("city".to_owned(), json!("Rome"))])),
+    };
+    let events = [
+        step(0),
+        started("c1", "find"),
+        started("c2", "locate"),
+        ready("c1", "find"),
+        finished("c1", "find", "7"),
+        AgentEvent::ToolCallReady { id: "c2".into(), name: "locate".into(), input: call.input.clone() },
+        AgentEvent::AwaitingClient { usage: Usage::default(), calls: vec![call] },
+    ];
+    let own = Answer { client_tools: Some(vec!["locate".to_owned()]), ..answer(Version::V6) };
+    let usage = json!({"inputTokens": 0, "outputTokens": 0, "totalTokens": 0});
+    let expected = [
+        start(&format!("{RUN}.1")),
+        json!({"type": "start-step"}),
+        json!({"type": "tool-input-start", "toolCallId": "c1", "toolName": "find", "dynamic": true}),
+        json!({"type": "tool-input-available", "toolCallId": "c1", "toolName": "find", "input": {}, "dynamic": true}),
+        json!({"type": "tool-output-available", "toolCallId": "c1", "output": 7, "dynamic": true}),
+        json!({"type": "tool-input-available", "toolCallId": "c2", "toolName": "locate", "input": {"city": "Rome"}}),
+        json!({"type": "finish-step"}),
+        json!({"type": "finish", "finishReason": "tool-calls", "messageMetadata": {"runId": RUN, "usage": usage}}),
+    ];
+    assert_eq!(chunks(own, &events), expected);
+}
+
+#[test]
+fn whatever_is_open_is_closed_when_a_run_breaks_off() {
+    let events = [
+        step(0),
+        started("c1", "find"),
+        started("c2", "close"),
+        started("c3", "find"),
+        ready("c1", "find"),
+        ready("c2", "close"),
+        AgentEvent::ToolCallHeld { id: "c2".into(), name: "close".into(), approval: ApprovalId::fresh() },
+        AgentEvent::Cancelled,
+    ];
+    let cut = "The run ended before there was an answer to this call";
+    let expected = [
+        json!({"type": "tool-output-error", "toolCallId": "c1", "errorText": cut, "dynamic": true}),
+        json!({"type": "tool-output-error", "toolCallId": "c2", "errorText": cut, "dynamic": true}),
+        json!({"type": "tool-input-error", "toolCallId": "c3", "toolName": "find", "input": "", "errorText": cut, "dynamic": true}),
+        json!({"type": "finish-step"}),
+        // A page that goes on by itself must not take this for a turn that is to go on.
+        json!({"type": "start-step"}),
+        json!({"type": "finish-step"}),
+        json!({"type": "abort"}),
+    ];
+    assert_eq!(chunks(answer(Version::V6), &events)[7..], expected);
+}
+
+#[test]
+fn no_output_goes_out_without_its_input() {
+    let shown = chunks(answer(Version::V5), &[step(0), finished("c1", "find", "7"), done()]);
+    assert!(shown.iter().all(|chunk| !chunk["type"].as_str().unwrap().starts_with("tool-")), "{shown:?}");
+}

@@ -1,0 +1,176 @@
+//! Messages as clients keep them. All of it is the client's word: only the newest message is read, and of an answer only
+//! what its user has decided and what the page's own tools said. Parts of kinds that we do not know are passed over.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::request::Deciding;
+use crate::chat::approval::Decision;
+use crate::chat::ids::ApprovalId;
+use crate::chat::input::ClientResult;
+use crate::chat::tool::ToolOutput;
+
+/// The longest reason for a decision, in bytes.
+const REASON_BYTES: usize = 2000;
+
+/// The longest id that a client gives a message, in bytes.
+const ID_BYTES: usize = 256;
+
+/// What is looked at of any message.
+#[derive(Deserialize)]
+pub(super) struct Head {
+    pub(super) id: Option<String>,
+    pub(super) role: String,
+}
+
+impl Head {
+    /// The head of a message; `None` where it is no message.
+    pub(super) fn read(raw: &RawValue) -> Option<Self> {
+        let head: Self = object(raw)?;
+        let is_short = head.id.as_ref().is_none_or(|id| (1..=ID_BYTES).contains(&id.len()));
+        is_short.then_some(head)
+    }
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    parts: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    r#type: String,
+    state: Option<String>,
+    text: Option<String>,
+    media_type: Option<String>,
+    tool_call_id: Option<String>,
+    provider_executed: Option<bool>,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+    error_text: Option<String>,
+    #[serde(borrow)]
+    approval: Option<&'a RawValue>,
+}
+
+/// An approval as it comes back. Nothing but `true` lets a call through.
+#[derive(Deserialize)]
+pub(super) struct Answered {
+    id: String,
+    approved: bool,
+    reason: Option<String>,
+}
+
+impl Answered {
+    /// The decision in `raw`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(raw: &RawValue) -> Result<Deciding, String> {
+        let Some(Self { id, approved, reason }) = object(raw) else {
+            return Err("must have the id of an approval, approved, true or false, and perhaps a reason".to_owned());
+        };
+        let approval = ApprovalId::parse(&id).map_err(|_| "names an approval that is none".to_owned())?;
+        let comment = reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
+        if comment.as_ref().is_some_and(|comment| comment.len() > REASON_BYTES) {
+            return Err(format!("has a reason of more than {REASON_BYTES} bytes"));
+        }
+        Ok(Deciding { approval, decision: Decision { approve: approved, comment } })
+    }
+}
+
+/// What is new in an answer that goes on.
+#[derive(Default)]
+pub(super) struct News {
+    pub(super) decisions: Vec<Deciding>,
+    pub(super) results: Vec<ClientResult>,
+}
+
+/// The text of a user's message.
+///
+/// # Errors
+/// Why there is none, or none that can be answered.
+pub(super) fn text(raw: &RawValue) -> Result<String, String> {
+    let mut text = String::new();
+    for part in parts(raw)? {
+        match part.r#type.as_str() {
+            "text" => {
+                let Some(said) = part.text else { return Err("has a text part without a text".to_owned()) };
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&said);
+            }
+            "file" => {
+                let kind = part.media_type.unwrap_or_else(|| "unknown type".to_owned());
+                let kind: String = kind.chars().take(100).collect();
+                return Err(format!("has a file ({kind}), and only text can be sent"));
+            }
+            _ => {}
+        }
+    }
+    match text.trim().is_empty() {
+        true => Err("has no text".to_owned()),
+        false => Ok(text),
+    }
+}
+
+/// What has been added to the last step of an answer.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, String> {
+    let mut news = News::default();
+    for part in parts(raw)? {
+        if part.r#type == "step-start" {
+            // What came before it has been told.
+            news = News::default();
+            continue;
+        }
+        let is_pages_own = part.r#type.starts_with("tool-");
+        if !is_pages_own && part.r#type != "dynamic-tool" {
+            continue;
+        }
+        match part.state.as_deref() {
+            Some("approval-responded") => {
+                let answered = part.approval.ok_or_else(|| "has a decision without its approval".to_owned())?;
+                news.decisions.push(Answered::read(answered).map_err(|why| format!("has a decision that {why}"))?);
+            }
+            Some("output-available") if is_pages_own && part.provider_executed != Some(true) => {
+                let content = part.output.map_or_else(|| "null".to_owned(), said);
+                news.results.push(ClientResult { call: call(part.tool_call_id)?, content, is_error: false });
+            }
+            Some("output-error") if is_pages_own && part.provider_executed != Some(true) => {
+                let words = part.error_text.unwrap_or_else(|| "the tool failed".to_owned());
+                let content = ToolOutput::error(&words).content;
+                news.results.push(ClientResult { call: call(part.tool_call_id)?, content, is_error: true });
+            }
+            Some(_) | None => {}
+        }
+        if news.results.last().is_some_and(|result| max_result_bytes != 0 && result.content.len() > max_result_bytes) {
+            return Err(format!("has a result of more than {max_result_bytes} bytes"));
+        }
+    }
+    Ok(news)
+}
+
+fn call(id: Option<String>) -> Result<String, String> {
+    id.ok_or_else(|| "has a result without its toolCallId".to_owned())
+}
+
+/// A result for the model: a text as it is, everything else as JSON.
+fn said(output: &RawValue) -> String {
+    serde_json::from_str::<String>(output.get()).unwrap_or_else(|_| output.get().to_owned())
+}
+
+fn parts(raw: &RawValue) -> Result<Vec<Part<'_>>, String> {
+    let wrong = || "must have parts, a list of objects with a type".to_owned();
+    let Body { parts } = object(raw).ok_or_else(wrong)?;
+    parts.into_iter().map(|part| object(part).ok_or_else(wrong)).collect()
+}
+
+/// The object that `raw` is; a list would pass for the fields in their order.
+pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| serde_json::from_str(text).ok())
+}

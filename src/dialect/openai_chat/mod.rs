@@ -1,0 +1,83 @@
+//! OpenAI's Chat Completions as a dialect: `POST /v1/chat/completions` (`docs/protocol/openai.md`). A profile is a model
+//! to these clients, and its `context_type` the model's id.
+//!
+//! **Invariant:** a call of a tool that this server runs is never told: a client would try to run it. Only calls that a
+//! run leaves to its client are `tool_calls`.
+
+mod answer;
+mod call_ids;
+mod chunks;
+mod encoder;
+mod request;
+#[cfg(test)]
+mod tests;
+mod told;
+mod tools;
+
+pub use answer::{Answer, Outcome};
+pub use chunks::{ErrorBody, ModelBody, ModelListBody};
+pub use request::Asked;
+
+use super::{DecodeError, Encoder, RunIds};
+use crate::chat::ids::{ConversationId, RunId};
+
+/// The protocol, with the limits of its request fields.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenAiChat {
+    /// The longest message that is to be answered, in bytes; 0 means no limit.
+    pub max_message_bytes: usize,
+    /// How much is taken of a conversation that the client tells, newest first, in bytes; 0 means no limit.
+    pub max_history_bytes: usize,
+}
+
+/// Which conversation a request's headers name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// None.
+    None,
+    /// This one.
+    Conversation(ConversationId),
+    /// This one of a front end that sends it with its own small tasks too, a title for instance.
+    Chat(ConversationId),
+}
+
+impl OpenAiChat {
+    /// What a request body asks for.
+    ///
+    /// # Errors
+    /// What is wrong with the body, in words for its sender.
+    pub fn decode(&self, body: &[u8], key: Key) -> Result<Asked, DecodeError> {
+        request::decode(self, body, key)
+    }
+
+    /// A fresh encoder for a run, which answers as `model`.
+    pub fn encoder(&self, of: &RunIds, told: Telling) -> Box<dyn Encoder> {
+        Box::new(encoder::ChunkEncoder::new(of, told))
+    }
+
+    /// What a run's whole answer is made of, event by event.
+    pub fn answer(&self, of: &RunIds, told: Telling) -> Answer {
+        Answer::new(of, told)
+    }
+}
+
+/// How a run is told to the client that asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Telling {
+    /// The model's id, as the client gave it.
+    pub model: String,
+    /// Whether the client names the conversation with each request. One that does not gets it with each call's id.
+    pub is_keyed: bool,
+    /// Whether a stream tells the tokens at its end.
+    pub include_usage: bool,
+}
+
+/// What both shapes of an answer begin with: its id, and when it began, in seconds since the Unix epoch. Both are of the
+/// run, so that who reads it a second time reads the same.
+fn name_of(run: RunId) -> (String, u64) {
+    let run = run.to_string();
+    // The first 48 bits of a run's id are a time in milliseconds.
+    let digits: String = run.chars().filter(char::is_ascii_hexdigit).take(12).collect();
+    let created_ms = u64::from_str_radix(&digits, 16).unwrap_or_default();
+    (format!("chatcmpl-{run}"), created_ms / 1000)
+}

@@ -1,0 +1,343 @@
+//! The request body of `POST /v1/chat/completions`. Its clients send many fields that only a model service knows;
+//! what is not named here is accepted and ignored.
+//!
+//! **Invariant:** what a client tells of a conversation is text of a user and of an assistant and nothing else: no
+//! instructions, no calls and no results, which it could make up.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Key, OpenAiChat, call_ids, tools};
+use crate::chat::ids::ConversationId;
+use crate::chat::input::{Ask, ClientResult, Manner, RunInput, Screen, Told};
+use crate::chat::model::{Effort, ModelWish};
+use crate::dialect::{DecodeError, FieldError, json};
+
+/// How Open WebUI begins what it asks a model for by itself: a title, tags, what to ask next.
+const TASK: &str = "### Task:";
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The run. What it wishes of the model is a wish: the profile may not let requests choose.
+    pub input: RunInput,
+    /// The model's id, which is a profile's `context_type`.
+    pub model: String,
+    /// Whether the client names the conversation.
+    pub is_keyed: bool,
+    /// Whether the answer is a stream.
+    pub stream: bool,
+    /// Whether the stream tells the tokens at its end.
+    pub include_usage: bool,
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    messages: Option<&'a RawValue>,
+    #[serde(borrow)]
+    stream: Option<&'a RawValue>,
+    #[serde(borrow)]
+    stream_options: Option<&'a RawValue>,
+    #[serde(borrow)]
+    n: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_choice: Option<&'a RawValue>,
+    #[serde(borrow)]
+    temperature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_completion_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning_effort: Option<&'a RawValue>,
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_call_id: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    System,
+    Developer,
+    User,
+    Assistant,
+    Tool,
+    /// What tools were called before there were tools.
+    Function,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    r#type: String,
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    conversation_id: Option<&'a RawValue>,
+}
+
+pub(super) fn decode(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Asked, DecodeError> {
+    let text = json::object(body)?;
+    let body: Body<'_> = serde_json::from_str(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    let mut errors = Vec::new();
+    let model = json::required_text(body.model, "model", &mut errors);
+    let stream = json::optional(body.stream, "stream", "true or false", &mut errors).unwrap_or(false);
+    let options = json::given(body.stream_options).map(json::fields::<StreamOptions>);
+    if matches!(options, Some(None)) {
+        let reason = "must be an object, its include_usage true or false".to_owned();
+        errors.push(FieldError { field: "stream_options", reason });
+    }
+    if json::optional::<u64>(body.n, "n", "1: there is one answer", &mut errors).is_some_and(|n| n != 1) {
+        errors.push(FieldError { field: "n", reason: "must be 1: there is one answer".to_owned() });
+    }
+    let client_tools = tools::tools(body.tools, body.tool_choice, &mut errors);
+    let model_wish = wish(&body, &mut errors);
+    let named = match key {
+        Key::None => named(body.metadata, &mut errors),
+        key @ (Key::Conversation(_) | Key::Chat(_)) => key,
+    };
+    let said = messages(body.messages, &mut errors);
+    let (Some(model), Some(said), true) = (model, said, errors.is_empty()) else {
+        return Err(DecodeError::Fields(errors));
+    };
+    let key = match named {
+        Key::None => None,
+        Key::Conversation(conversation) => Some(conversation),
+        Key::Chat(conversation) => Some(conversation).filter(|_| !said.is_task()),
+    };
+    let refuse = |reason: String| DecodeError::Fields(vec![FieldError { field: "messages", reason }]);
+    let (ask, conversation) = match said.newest {
+        Newest::User(text) => {
+            if limits.max_message_bytes != 0 && text.len() > limits.max_message_bytes {
+                return Err(DecodeError::TooLarge { field: "messages", max_bytes: limits.max_message_bytes });
+            }
+            (Ask::message(text), key.clone())
+        }
+        Newest::Results(results) => {
+            let (results, conversation) = called(results, key.clone()).map_err(refuse)?;
+            (Ask::Results(results), Some(conversation))
+        }
+    };
+    let is_keyed = key.is_some();
+    let is_message = matches!(ask, Ask::Message { .. });
+    let earlier = if is_message && !is_keyed { bounded(said.earlier, limits.max_history_bytes) } else { Vec::new() };
+    let input = RunInput {
+        ask,
+        screen: Screen::Type(model.clone()),
+        conversation,
+        parent: None,
+        earlier,
+        unlisted: !is_keyed,
+        manner: Manner { model: model_wish, client_tools, ..Manner::default() },
+    };
+    let include_usage = options.flatten().and_then(|options| options.include_usage).unwrap_or(false);
+    Ok(Asked { input, model, is_keyed, stream, include_usage })
+}
+
+/// What the client tells of the conversation.
+struct Said {
+    earlier: Vec<Told>,
+    newest: Newest,
+}
+
+enum Newest {
+    /// What is to be answered.
+    User(String),
+    /// Calls by the ids that the client knows, and what came of them.
+    Results(Vec<(String, String)>),
+}
+
+impl Said {
+    /// Whether a front end asks for something of its own about the chat, which is no part of it.
+    fn is_task(&self) -> bool {
+        match &self.newest {
+            Newest::User(text) => self.earlier.is_empty() && text.trim_start().starts_with(TASK),
+            Newest::Results(_) => false,
+        }
+    }
+}
+
+fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Said> {
+    let mut refuse = |reason: String| -> Option<Said> {
+        errors.push(FieldError { field: "messages", reason });
+        None
+    };
+    let list = raw.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+    let Some(list) = list else { return refuse("must be a list of messages".to_owned()) };
+    let mut said = Vec::with_capacity(list.len());
+    for (at, raw) in list.into_iter().enumerate() {
+        let Some(message) = json::fields::<Message<'_>>(raw) else {
+            return refuse(format!("must have an object with a role as message {at}"));
+        };
+        match message.role.and_then(|role| serde_json::from_str::<Role>(role.get()).ok()) {
+            // The profile says who the assistant is, and what it is told.
+            Some(Role::System | Role::Developer) => {}
+            Some(role) => said.push((at, role, message)),
+            None => {
+                let roles = "system, developer, user, assistant or tool";
+                return refuse(format!("must have one of the roles {roles} in message {at}"));
+            }
+        }
+    }
+    let results = said.iter().rev().take_while(|(_, role, _)| *role == Role::Tool).count();
+    let rest = said.split_off(said.len().saturating_sub(results.max(1)));
+    let earlier = said.iter().filter_map(|(_, role, message)| told(*role, message)).collect();
+    let newest = match rest.first() {
+        Some((at, Role::User, message)) => match words(message.content) {
+            Some(text) if !text.trim().is_empty() => Newest::User(text),
+            Some(_) => return refuse(format!("must have text that is not blank in message {at}")),
+            None => return refuse(format!("must have nothing but text in message {at}: other parts are not read")),
+        },
+        Some((_, Role::Tool, _)) => match rest.iter().map(|(at, _, message)| result(*at, message)).collect() {
+            Ok(results) => Newest::Results(results),
+            Err(reason) => return refuse(reason),
+        },
+        Some((_, Role::Assistant | Role::Function | Role::System | Role::Developer, _)) | None => {
+            return refuse("must end with a message of the user, or with results of tools".to_owned());
+        }
+    };
+    Some(Said { earlier, newest })
+}
+
+/// A message of before: its text, if it has any and is the user's or the assistant's.
+fn told(role: Role, message: &Message<'_>) -> Option<Told> {
+    let tell = match role {
+        Role::User => Told::User,
+        Role::Assistant => Told::Assistant,
+        Role::System | Role::Developer | Role::Tool | Role::Function => return None,
+    };
+    let text = match words(message.content) {
+        Some(text) => text,
+        // What else there was has been refused or answered when it was new.
+        None => parts(message.content?)?,
+    };
+    (!text.trim().is_empty()).then(|| tell(text))
+}
+
+fn result(at: usize, message: &Message<'_>) -> Result<(String, String), String> {
+    let id = message.tool_call_id.and_then(|id| serde_json::from_str::<String>(id.get()).ok());
+    let id = id.filter(|id| !id.is_empty()).ok_or_else(|| format!("must have a tool_call_id in message {at}"))?;
+    let content = words(message.content).ok_or_else(|| format!("must have text as the content of message {at}"))?;
+    Ok((id, content))
+}
+
+/// A content that is text: a string, or parts that are all text. `null` is an empty one.
+fn words(raw: Option<&RawValue>) -> Option<String> {
+    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Some(String::new()) };
+    if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
+        return Some(text);
+    }
+    let all: Vec<Part> = serde_json::from_str(raw.get()).ok()?;
+    all.iter().all(|part| part.r#type == "text" && part.text.is_some()).then(|| joined(all))
+}
+
+/// What of a content's parts is text.
+fn parts(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(raw.get()).ok().map(joined)
+}
+
+fn joined(parts: Vec<Part>) -> String {
+    let texts = parts.into_iter().filter(|part| part.r#type == "text").filter_map(|part| part.text);
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The results by the calls' own ids, and their conversation.
+fn called(
+    told: Vec<(String, String)>,
+    key: Option<ConversationId>,
+) -> Result<(Vec<ClientResult>, ConversationId), String> {
+    let mut of = key.clone();
+    let mut results = Vec::with_capacity(told.len());
+    let mut seen = BTreeSet::new();
+    for (id, content) in told {
+        let call = match &key {
+            Some(_) => id.clone(),
+            None => {
+                let read = call_ids::read(&id);
+                let (conversation, call) = read.ok_or_else(|| format!("must answer calls of this server, not {id}"))?;
+                if of.get_or_insert_with(|| conversation.clone()) != &conversation {
+                    return Err("must answer calls of one answer".to_owned());
+                }
+                call.to_owned()
+            }
+        };
+        if !seen.insert(call.clone()) {
+            return Err(format!("must answer {id} once"));
+        }
+        results.push(ClientResult { call, content, is_error: false });
+    }
+    let conversation = of.ok_or("must answer a call")?;
+    Ok((results, conversation))
+}
+
+/// The newest messages that have at most `max_bytes` together; 0 means all.
+fn bounded(mut earlier: Vec<Told>, max_bytes: usize) -> Vec<Told> {
+    let mut bytes = 0_usize;
+    let fitting = earlier.iter().rev().take_while(|told| {
+        let (Told::User(text) | Told::Assistant(text)) = told;
+        bytes = bytes.saturating_add(text.len());
+        max_bytes == 0 || bytes <= max_bytes
+    });
+    let fitting = fitting.count();
+    earlier.split_off(earlier.len() - fitting)
+}
+
+/// The conversation that `metadata` names; other metadata is the client's own business.
+fn named(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Key {
+    let metadata = raw.and_then(json::fields::<Metadata<'_>>);
+    let id: Option<String> = metadata
+        .and_then(|metadata| json::optional(metadata.conversation_id, "metadata.conversation_id", "a string", errors));
+    match id.as_deref().map(ConversationId::parse) {
+        None => Key::None,
+        Some(Ok(conversation)) => Key::Conversation(conversation),
+        Some(Err(error)) => {
+            errors.push(FieldError { field: "metadata.conversation_id", reason: error.to_string() });
+            Key::None
+        }
+    }
+}
+
+/// How the client wants the model asked. Clients send these whether anybody chose them or not, so a value that is out
+/// of bounds is no wish.
+fn wish(body: &Body<'_>, errors: &mut Vec<FieldError>) -> ModelWish {
+    let temperature: Option<f64> = json::optional(body.temperature, "temperature", "a number", errors);
+    let old: Option<i64> = json::optional(body.max_tokens, "max_tokens", "a whole number", errors);
+    let new = json::optional(body.max_completion_tokens, "max_completion_tokens", "a whole number", errors);
+    let effort: Option<String> = json::optional(body.reasoning_effort, "reasoning_effort", "a string", errors);
+    let effort = effort.and_then(|name| match name.as_str() {
+        "minimal" => Some(Effort::Low),
+        "xhigh" => Some(Effort::Max),
+        name => Effort::parse(name),
+    });
+    let max_tokens = new.or(old).filter(|tokens| *tokens > 0);
+    ModelWish {
+        name: None,
+        max_tokens: max_tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
+        temperature: temperature.filter(|temperature| (0.0..=2.0).contains(temperature)),
+        effort,
+    }
+}

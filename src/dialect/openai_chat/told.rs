@@ -1,0 +1,164 @@
+//! What these clients are told of a run's events, alike in both shapes of an answer: text, reasoning, the calls that are
+//! theirs, and one end. Turns are paragraphs, so that words of two turns do not run together.
+
+use crate::chat::approval::APPROVAL_REQUEST;
+use crate::chat::artifact::Artifact;
+use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::stream::Usage;
+use crate::chat::tool::ToolCall;
+
+/// Between what two turns said; a turn may bring some of it itself.
+const PARAGRAPH: &str = "\n\n";
+
+/// Something to tell. An answer has pieces, and then one end.
+#[derive(Debug, PartialEq)]
+pub(super) enum Piece<'a> {
+    /// A piece of the text; never empty.
+    Text(&'a str),
+    /// A piece of the reasoning; never empty.
+    Reasoning(&'a str),
+    /// The calls that are left to the client.
+    Calls(&'a [ToolCall]),
+    /// It has ended well, or in a way that this protocol has a `finish_reason` for.
+    Finished(&'static str),
+    /// It has ended otherwise.
+    Failed(Failure),
+}
+
+/// What was told so far, as far as what comes next depends on it.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    text: Paragraphs,
+    reasoning: Paragraphs,
+    usage: Usage,
+}
+
+#[derive(Debug, Default)]
+struct Paragraphs {
+    has_begun: bool,
+    is_next_new: bool,
+    /// Line breaks at its end.
+    breaks: usize,
+}
+
+impl Paragraphs {
+    /// What comes before `words`, possibly nothing.
+    fn before(&mut self, words: &str) -> &'static str {
+        let missing = match self.has_begun && self.is_next_new {
+            true => PARAGRAPH.get(self.breaks..).unwrap_or_default(),
+            false => "",
+        };
+        let at_end = words.len() - words.trim_end_matches('\n').len();
+        let breaks = if at_end == words.len() { self.breaks + missing.len() + at_end } else { at_end };
+        *self = Self { has_begun: true, is_next_new: false, breaks };
+        missing
+    }
+}
+
+impl Told {
+    /// The tokens of the run; before its end, those of the turns that have ended.
+    pub(super) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Tells what `event` adds to the answer, possibly nothing.
+    pub(super) fn hear(&mut self, event: &AgentEvent, tell: &mut dyn FnMut(Piece<'_>)) {
+        match event {
+            AgentEvent::TurnStarted { .. } => self.new_paragraph(),
+            AgentEvent::TurnEnded { usage, .. } => self.usage += *usage,
+            AgentEvent::TextDelta { text } => self.text(text, tell),
+            AgentEvent::ThinkingDelta { text } => {
+                if !text.is_empty() {
+                    let pieces = [self.reasoning.before(text), text];
+                    pieces
+                        .into_iter()
+                        .filter(|piece| !piece.is_empty())
+                        .for_each(|piece| tell(Piece::Reasoning(piece)));
+                }
+            }
+            AgentEvent::Artifact(artifact) => {
+                if let Some(sentence) = waits(artifact) {
+                    self.new_paragraph();
+                    self.text(&sentence, tell);
+                    self.new_paragraph();
+                }
+            }
+            AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallReady { .. }
+            | AgentEvent::ToolProgress { .. }
+            | AgentEvent::ToolCallHeld { .. }
+            | AgentEvent::CallDecided { .. }
+            | AgentEvent::ToolCallFinished { .. }
+            | AgentEvent::Payload(_)
+            | AgentEvent::RoundEnded
+            | AgentEvent::Suggested(_)
+            | AgentEvent::Diagnosed(_) => {}
+            AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage } => {
+                self.usage = *usage;
+                tell(Piece::Finished("stop"));
+            }
+            AgentEvent::AwaitingClient { usage, calls } => {
+                self.usage = *usage;
+                tell(Piece::Calls(calls));
+                tell(Piece::Finished("tool_calls"));
+            }
+            AgentEvent::Failed(failure) => tell(match &*failure.code {
+                "max_tokens" => Piece::Finished("length"),
+                "content_filtered" => Piece::Finished("content_filter"),
+                _ => Piece::Failed(failure.clone()),
+            }),
+            AgentEvent::Cancelled => tell(Piece::Finished("stop")),
+            AgentEvent::Interrupted => tell(Piece::Failed(interrupted())),
+        }
+    }
+
+    fn new_paragraph(&mut self) {
+        self.text.is_next_new = true;
+        self.reasoning.is_next_new = true;
+    }
+
+    fn text(&mut self, text: &str, tell: &mut dyn FnMut(Piece<'_>)) {
+        if !text.is_empty() {
+            let pieces = [self.text.before(text), text];
+            pieces.into_iter().filter(|piece| !piece.is_empty()).for_each(|piece| tell(Piece::Text(piece)));
+        }
+    }
+}
+
+/// What says that something waits for a person, which these clients have no event for; `None` of other artifacts.
+fn waits(artifact: &Artifact) -> Option<String> {
+    let text = |name: &str| artifact.payload.get(name).and_then(serde_json::Value::as_str);
+    if let Some(preview) = text("preview_id") {
+        return Some(format!(
+            "A change is ready and not saved yet: accept or reject it on this server's page, or at \
+             /v1/agent/previews/{preview}/decision."
+        ));
+    }
+    let approval = text("approval_id").filter(|_| *artifact.kind == *APPROVAL_REQUEST)?;
+    let tool = text("tool").unwrap_or("a tool");
+    let by = text("role").map(|role| format!(" of somebody with the role {role}")).unwrap_or_default();
+    Some(format!(
+        "The call of {tool} waits for the approval{by}: decide it on this server's page, or at \
+         /v1/agent/approvals/{approval}."
+    ))
+}
+
+fn interrupted() -> Failure {
+    let message = "The server stopped while answering; please ask again".to_owned();
+    Failure { code: "interrupted".into(), message, retryable: true }
+}
+
+/// What is told where events are missing.
+pub(super) fn lost() -> Failure {
+    let message = "Part of this answer is missing here; please ask again".to_owned();
+    Failure { code: "resync".into(), message, retryable: true }
+}
+
+/// The protocol's type of an error in mid-answer.
+pub(super) fn error_type(failure: &Failure) -> &'static str {
+    match &*failure.code {
+        "provider_rate_limited" | "provider_quota_exceeded" => "rate_limit_error",
+        "context_too_long" => "invalid_request_error",
+        _ => "server_error",
+    }
+}

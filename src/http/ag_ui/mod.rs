@@ -1,0 +1,131 @@
+//! `POST /v1/ag-ui/{agent}`: a `RunAgentInput` in, AG-UI events out (`docs/protocol/ag-ui.md`). What cannot be run is a
+//! [`Problem`]; what concerns the interrupts of a thread is told in a stream, as clients expect.
+
+mod deciding;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+
+use super::Services;
+use super::auth::Authenticated;
+use super::chat::{of, readable, request, shown};
+use super::problem::Problem;
+use super::request_id::RequestId;
+use super::sse::{self, View};
+use crate::agent::ports::approvals::ApprovalView;
+use crate::agent::ports::store::StoreError;
+use crate::chat::caller::Caller;
+use crate::chat::ids::ConversationId;
+use crate::chat::input::{Ask, Manner, RunInput, Screen};
+use crate::dialect::RunIds;
+use crate::dialect::ag_ui::{Asked, Stream};
+use crate::runs::{Attached, Request, StartError};
+
+/// Starts a run, or decides calls that wait, and streams it.
+pub(super) async fn post(
+    State(services): State<Services>,
+    Extension(request_id): Extension<RequestId>,
+    Authenticated(caller): Authenticated,
+    agent: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let agent = agent.map(|Path(agent)| agent).map_err(|_| no_such_agent())?;
+    let body = readable(&headers, body)?;
+    is_for(&services, &caller, &agent)?;
+    let Asked { asker, resume, ask, manner } = services.ag_ui.decode(&body)?;
+    let request = request(request_id, &headers, &format!("ag-ui {agent}"), &body)?;
+    let stream = Stream::new(asker.clone());
+    let open = waiting(&services, &caller, &asker.thread).await?;
+    let turn = Turn { services, caller, agent, thread: asker.thread, manner, request, stream };
+    if resume.is_empty() && open.is_empty() {
+        // A request that decides nothing has something to answer.
+        let ask = ask.ok_or_else(Problem::internal)?;
+        let started = turn.start(ask).await?;
+        let view = turn.view(&of(&started), true, true);
+        return Ok(shown(started, view));
+    }
+    deciding::decide(turn, open, resume, ask).await
+}
+
+/// Whether there is such an agent, for this caller.
+///
+/// # Errors
+/// 404 when there is none, 403 when it is for others.
+pub(super) fn is_for(services: &Services, caller: &Caller, agent: &str) -> Result<(), Problem> {
+    if services.runs.app_at(&Screen::Type(agent.to_owned())).is_none() {
+        return Err(no_such_agent());
+    }
+    if services.runs.profiles_for(caller).iter().any(|profile| profile.context_type == agent) {
+        return Ok(());
+    }
+    Err(StartError::Forbidden.into())
+}
+
+pub(super) fn no_such_agent() -> Problem {
+    Problem::not_found("there is no such agent")
+}
+
+/// The calls of the caller's own thread that wait for a person, in the order in which they were asked.
+///
+/// # Errors
+/// When they could not be read.
+pub(super) async fn waiting(
+    services: &Services,
+    caller: &Caller,
+    thread: &ConversationId,
+) -> Result<Vec<ApprovalView>, StoreError> {
+    let mut waiting = services.runs.approvals(caller).await?;
+    waiting.retain(|view| view.owner == caller.owner && view.approval.conversation == *thread);
+    waiting.reverse();
+    Ok(waiting)
+}
+
+/// How a run is shown. Nobody comes back to these streams, so they have no numbers.
+pub(super) fn view(services: &Services, stream: &Stream, of: &RunIds, is_first: bool, is_last: bool) -> View {
+    View {
+        encoder: stream.encoder(of, is_first, is_last),
+        numbered: false,
+        keep_alive: services.keep_alive,
+        draining: services.runs.draining().clone(),
+    }
+}
+
+/// A stream that is there as a whole, since no run was begun.
+pub(super) fn whole(frames: Bytes) -> Response {
+    (sse::HEADERS, frames).into_response()
+}
+
+/// One request, read.
+struct Turn {
+    services: Services,
+    caller: Caller,
+    agent: String,
+    thread: ConversationId,
+    manner: Manner,
+    request: Request,
+    stream: Stream,
+}
+
+impl Turn {
+    async fn start(&self, ask: Ask) -> Result<Attached, StartError> {
+        let input = RunInput {
+            ask,
+            screen: Screen::Type(self.agent.clone()),
+            conversation: Some(self.thread.clone()),
+            parent: None,
+            earlier: Vec::new(),
+            unlisted: false,
+            manner: self.manner.clone(),
+        };
+        self.services.runs.start(self.caller.clone(), input, self.request.clone()).await
+    }
+
+    fn view(&self, of: &RunIds, is_first: bool, is_last: bool) -> View {
+        view(&self.services, &self.stream, of, is_first, is_last)
+    }
+}

@@ -1,0 +1,156 @@
+//! Decisions on calls that wait. A client sends all of an answer's decisions at once, and a conversation has one run at a
+//! time: each is taken when the run of the one before it has ended well, and all of it is one stream.
+//!
+//! What was not reached, since a run broke off or the client went away, still waits.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::response::{IntoResponse, Response};
+use bytes::BytesMut;
+use futures::{StreamExt, stream};
+
+use super::{Shown, headers_of, told};
+use crate::agent::ports::store::BeginError;
+use crate::chat::caller::Caller;
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::ConversationId;
+use crate::chat::input::Manner;
+use crate::dialect::Encoder;
+use crate::dialect::ai_sdk::{Answer, Deciding, broken_off};
+use crate::http::Services;
+use crate::http::chat::of;
+use crate::http::problem::Problem;
+use crate::http::sse::{self, View};
+use crate::runs::{Attached, Decided, Request, StartError};
+
+/// What is said when a later decision cannot be taken: the answer to the earlier ones has begun.
+const NOT_TAKEN: &str = "The next decision was not taken; please reload the conversation";
+
+/// Who decides, where, and how it is shown.
+struct Chain {
+    services: Services,
+    caller: Caller,
+    conversation: ConversationId,
+    left: VecDeque<Deciding>,
+    manner: Manner,
+    request: Request,
+    shown: Shown,
+}
+
+/// Takes the decisions, in order.
+///
+/// # Errors
+/// When the first of them cannot be taken.
+pub(super) async fn decide(
+    services: Services,
+    caller: Caller,
+    conversation: ConversationId,
+    decisions: Vec<Deciding>,
+    manner: Manner,
+    request: Request,
+    shown: Shown,
+) -> Result<Response, Problem> {
+    let mut chain = Chain { services, caller, conversation, left: decisions.into(), manner, request, shown };
+    let first = chain.left.pop_front().ok_or_else(Problem::internal)?;
+    let attached = chain.take(first).await.map_err(told)?;
+    // The key names the request; what is begun for it later is not found by it.
+    chain.request.key = None;
+    let headers = headers_of(&attached);
+    Ok((sse::HEADERS, headers, chain.body(attached)).into_response())
+}
+
+impl Chain {
+    /// Decides a call of this caller's conversation. One of another conversation is none, whoever says so.
+    async fn take(&self, Deciding { approval, decision }: Deciding) -> Result<Attached, StartError> {
+        let found = self.services.runs.approval(&self.caller, approval).await.map_err(BeginError::from)?;
+        let is_ours = |approval: &_| *approval == (self.caller.owner.clone(), self.conversation.clone());
+        found.map(|view| (view.owner, view.approval.conversation)).filter(is_ours).ok_or(BeginError::NoSuchApproval)?;
+        let (caller, manner, request) = (self.caller.clone(), self.manner.clone(), self.request.clone());
+        match self.services.runs.decide(caller, approval, decision, manner, request).await? {
+            Decided::GoesOn(attached) => Ok(attached),
+            Decided::Kept(_) => Err(BeginError::NoSuchApproval.into()),
+        }
+    }
+
+    fn body(self, first: Attached) -> Body {
+        let run = self.run(first);
+        Body::from_stream(stream::unfold((self, Some(run)), |(mut chain, run)| async move {
+            let mut run = run?;
+            loop {
+                if let Some(piece) = run.pieces.next().await {
+                    // Our bodies never fail.
+                    return Some((Ok::<_, Infallible>(piece.unwrap_or_default()), (chain, Some(run))));
+                }
+                if !run.has_ended_well.load(Ordering::Relaxed) {
+                    return None;
+                }
+                let next = chain.left.pop_front()?;
+                match chain.take(next).await {
+                    Ok(attached) => run = chain.run(attached),
+                    Err(error) => {
+                        tracing::warn!(%error, "a later decision was not taken");
+                        let end: Bytes = broken_off(NOT_TAKEN, &chain.request.id);
+                        return Some((Ok(end), (chain, None)));
+                    }
+                }
+            }
+        }))
+    }
+
+    /// What is shown of a run, and whether it has ended well, once it has.
+    fn run(&self, attached: Attached) -> Run {
+        let Shown { version, continues, client_tools } = self.shown.clone();
+        let more_follows = !self.left.is_empty();
+        let answer = Answer { of: of(&attached), version, continues, client_tools, more_follows };
+        let has_ended_well = Arc::new(AtomicBool::new(false));
+        let encoder = self.services.ai_sdk.encoder(answer);
+        let view = View {
+            encoder: Box::new(Watching { encoder, has_ended_well: has_ended_well.clone() }),
+            numbered: false,
+            keep_alive: self.services.keep_alive,
+            draining: self.services.runs.draining().clone(),
+        };
+        Run { pieces: sse::body(attached, view).into_data_stream(), has_ended_well }
+    }
+}
+
+/// A run of the chain.
+struct Run {
+    pieces: BodyDataStream,
+    has_ended_well: Arc<AtomicBool>,
+}
+
+/// An encoder that is looked over the shoulder.
+struct Watching {
+    encoder: Box<dyn Encoder>,
+    has_ended_well: Arc<AtomicBool>,
+}
+
+impl Encoder for Watching {
+    fn opened(&mut self, out: &mut BytesMut) {
+        self.encoder.opened(out);
+    }
+
+    fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
+        self.encoder.encode(id, event, out);
+        if matches!(event, AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. }) {
+            self.has_ended_well.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn lost(&mut self, out: &mut BytesMut) {
+        self.encoder.lost(out);
+    }
+
+    fn keep_alive(&mut self, out: &mut BytesMut) {
+        self.encoder.keep_alive(out);
+    }
+
+    fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
+        self.encoder.draining(come_back_ms, out);
+    }
+}

@@ -1,0 +1,181 @@
+//! `/v1/ai-sdk/chat`: the routes of the AI SDK's `useChat` (`docs/protocol/ai-sdk.md`). A chat of its is a conversation of
+//! ours. It comes back to an answer by the chat's id, and is shown all of it again.
+
+mod chain;
+mod edited;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::Serialize;
+
+use super::Services;
+use super::auth::Authenticated;
+use super::chat::{of, readable, request};
+use super::problem::Problem;
+use super::request_id::RequestId;
+use super::sse::{self, View};
+use super::views::{header_of_conversation, header_of_run, header_value};
+use crate::agent::ports::store::StoreError;
+use crate::chat::caller::{Caller, Owner};
+use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::input::{RunInput, Screen};
+use crate::chat::run::RunState;
+use crate::dialect::ai_sdk::{self, Answer, Asked, Version, What};
+use crate::dialect::{DecodeError, FieldError};
+use crate::runs::{Attached, StartError};
+
+/// What tells its clients that a stream is one of theirs.
+const IS_UI_MESSAGES: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-vercel-ai-ui-message-stream"), HeaderValue::from_static("v1"));
+
+/// The URL's part behind the question mark, as far as it can be read.
+type QueryPart = Result<Query<ai_sdk::Query>, QueryRejection>;
+
+/// A path's chat, as far as the path tells.
+type ChatPath = Result<Path<String>, PathRejection>;
+
+/// How an answer is shown.
+#[derive(Clone)]
+struct Shown {
+    version: Version,
+    continues: Option<String>,
+    client_tools: Option<Vec<String>>,
+}
+
+/// Starts a run, or decides calls that wait, and streams what comes of it.
+pub(super) async fn post(
+    State(services): State<Services>,
+    Extension(request_id): Extension<RequestId>,
+    Authenticated(caller): Authenticated,
+    query: QueryPart,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let body = readable(&headers, body)?;
+    let query = read(query)?;
+    let Asked { what, conversation, context_type, version, continues, manner } =
+        services.ai_sdk.decode(&query, &body)?;
+    let request = request(request_id, &headers, "ai-sdk", &body)?;
+    let client_tools = manner.client_tools.iter().map(|tool| tool.name.clone()).collect();
+    let shown = Shown { version, continues, client_tools: Some(client_tools) };
+    match what {
+        What::Answer { ask, from } => {
+            let context_type = match context_type {
+                Some(context_type) => context_type,
+                None => only_context_type(&services, &caller)?,
+            };
+            let parent = edited::parent(&services, &caller.owner, &conversation, from).await?;
+            let input = RunInput {
+                ask,
+                screen: Screen::Type(context_type),
+                conversation: Some(conversation),
+                parent,
+                earlier: Vec::new(),
+                unlisted: false,
+                manner,
+            };
+            let started = services.runs.start(caller, input, request).await;
+            let attached = started.map_err(told)?;
+            let headers = headers_of(&attached);
+            Ok((sse::HEADERS, headers, stream(&services, attached, &shown)).into_response())
+        }
+        What::Decide(decisions) => {
+            chain::decide(services, caller, conversation, decisions, manner, request, shown).await
+        }
+    }
+}
+
+/// 200 with all of the answer that is being given in a chat, and what is still to come; 204 where there is none.
+pub(super) async fn resume(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    chat: ChatPath,
+    query: QueryPart,
+) -> Result<Response, Problem> {
+    let version = services.ai_sdk.version(&read(query)?)?;
+    let Some(run) = live_run(&services, &caller.owner, chat).await? else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let attached = services.runs.attach(&caller.owner, run, None).await?;
+    if attached.is_over() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let headers = headers_of(&attached);
+    let shown = Shown { version, continues: None, client_tools: None };
+    Ok((sse::HEADERS, headers, stream(&services, attached, &shown)).into_response())
+}
+
+/// Whether there was something to stop.
+#[derive(Serialize)]
+pub(super) struct StoppedBody {
+    stopped: bool,
+}
+
+/// 200, whether or not there was an answer to stop.
+pub(super) async fn stop(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    chat: ChatPath,
+) -> Result<Json<StoppedBody>, Problem> {
+    let Some(run) = live_run(&services, &caller.owner, chat).await? else {
+        return Ok(Json(StoppedBody { stopped: false }));
+    };
+    let run = services.runs.cancel(&caller.owner, run).await?;
+    Ok(Json(StoppedBody { stopped: run.is_some_and(|run| run.state == RunState::Cancelled || run.state.is_live()) }))
+}
+
+/// The run that lives in a chat; none in what cannot be one.
+async fn live_run(services: &Services, owner: &Owner, chat: ChatPath) -> Result<Option<RunId>, StoreError> {
+    match chat.ok().and_then(|Path(id)| ConversationId::parse(&id).ok()) {
+        Some(conversation) => services.runs.live_run(owner, &conversation).await,
+        None => Ok(None),
+    }
+}
+
+fn read(query: QueryPart) -> Result<ai_sdk::Query, Problem> {
+    let Query(query) = query.map_err(|_| Problem::bad_request("each parameter may be given once"))?;
+    Ok(query)
+}
+
+/// The one assistant that the caller may use, where there is just one.
+fn only_context_type(services: &Services, caller: &Caller) -> Result<String, Problem> {
+    match services.runs.profiles_for(caller).as_slice() {
+        [only] => Ok(only.context_type.clone()),
+        several => {
+            let names: Vec<&str> = several.iter().map(|profile| profile.context_type.as_str()).collect();
+            let reason = format!("is required, in the URL or as a key of the body: one of {}", names.join(", "));
+            Err(DecodeError::Fields(vec![FieldError { field: "context_type", reason }]).into())
+        }
+    }
+}
+
+/// A refusal in the words of this protocol.
+fn told(error: StartError) -> Problem {
+    error.into()
+}
+
+fn headers_of(attached: &Attached) -> [(HeaderName, HeaderValue); 4] {
+    [
+        header_of_run(attached.run),
+        header_of_conversation(&attached.conversation),
+        IS_UI_MESSAGES,
+        (HeaderName::from_static("x-resumable-stream-id"), header_value(&attached.run.to_string())),
+    ]
+}
+
+fn stream(services: &Services, attached: Attached, shown: &Shown) -> Body {
+    let Shown { version, continues, client_tools } = shown.clone();
+    let answer = Answer { of: of(&attached), version, continues, client_tools, more_follows: false };
+    let view = View {
+        encoder: services.ai_sdk.encoder(answer),
+        // Its clients come back to the beginning.
+        numbered: false,
+        keep_alive: services.keep_alive,
+        draining: services.runs.draining().clone(),
+    };
+    sse::body(attached, view)
+}

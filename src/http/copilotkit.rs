@@ -1,0 +1,141 @@
+//! `/v1/copilotkit`: what CopilotKit's browser client asks of a runtime, without one: who is there, run, connect and
+//! stop. A run is AG-UI's ([`super::ag_ui`]).
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt, stream};
+use serde::Serialize;
+
+use super::Services;
+use super::ag_ui::{is_for, no_such_agent, view, waiting, whole};
+use super::auth::Authenticated;
+use super::chat::{of, readable};
+use super::problem::Problem;
+use super::sse;
+use super::views::{header_of_conversation, header_of_run};
+use crate::agent::ports::conversations::{MessageView, Role};
+use crate::chat::causes::Causes;
+use crate::chat::ids::{ConversationId, RunId};
+use crate::dialect::ag_ui::{Earlier, Stream};
+
+/// Who is there, for the caller.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InfoBody {
+    version: &'static str,
+    agents: BTreeMap<String, AgentBody>,
+    mode: &'static str,
+    audio_file_transcription_enabled: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AgentBody {
+    name: String,
+    description: String,
+    class_name: &'static str,
+}
+
+/// 200 with the agents that the caller may ask.
+pub(super) async fn info(State(services): State<Services>, Authenticated(caller): Authenticated) -> Json<InfoBody> {
+    let profiles = services.runs.profiles_for(&caller).into_iter();
+    let agents = profiles.map(|profile| {
+        let agent = AgentBody {
+            name: profile.face.title.clone().unwrap_or_else(|| profile.context_type.clone()),
+            description: profile.face.description.clone().unwrap_or_default(),
+            class_name: "HttpAgent",
+        };
+        (profile.context_type.clone(), agent)
+    });
+    Json(InfoBody {
+        version: env!("CARGO_PKG_VERSION"),
+        agents: agents.collect(),
+        mode: "sse",
+        audio_file_transcription_enabled: false,
+    })
+}
+
+/// A stream of what was said in a thread and of what waits in it; then of its live run, if it has one.
+pub(super) async fn connect(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    agent: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let Path(agent) = agent.map_err(|_| no_such_agent())?;
+    let body = readable(&headers, body)?;
+    is_for(&services, &caller, &agent)?;
+    let mut asker = services.ag_ui.decode_asker(&body)?;
+    let owner = &caller.owner;
+    // Looked at before the messages: a run that ends in between has all of its there.
+    let live = services.runs.live_run(owner, &asker.thread).await?;
+    let attached = match live {
+        None => None,
+        Some(run) => match services.runs.attach(owner, run, None).await {
+            Ok(attached) => Some(attached),
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), run.id = %run, "a live run not shown to who connects");
+                None
+            }
+        },
+    };
+    let shown_live = attached.as_ref().map(|attached| attached.run);
+    let found = services.conversations.conversation(owner, &asker.thread).await?;
+    let messages: Vec<Earlier> =
+        found.into_iter().flat_map(|view| view.messages).filter_map(|message| earlier(message, shown_live)).collect();
+    let waiting = waiting(&services, &caller, &asker.thread).await?;
+    let artifacts: Vec<_> = waiting.iter().map(|view| view.approval.artifact()).collect();
+    let before = Stream::new(asker.clone()).restored(&messages, &artifacts);
+    let Some(attached) = attached else { return Ok(whole(before)) };
+    asker.run = attached.run.to_string();
+    let ids = [header_of_run(attached.run), header_of_conversation(&attached.conversation)];
+    let view = view(&services, &Stream::new(asker), &of(&attached), true, true);
+    let before = stream::once(std::future::ready(Ok(before)));
+    let frames = before.chain(sse::body(attached, view).into_data_stream());
+    Ok((sse::HEADERS, ids, Body::from_stream(frames)).into_response())
+}
+
+/// A message as a client is shown it again: its words. What the live run says comes with its events.
+fn earlier(message: MessageView, live: Option<RunId>) -> Option<Earlier> {
+    let MessageView { id, role, text, calls, created_at_ms: _ } = message;
+    let of_user = match role {
+        Role::User => true,
+        Role::Assistant => false,
+    };
+    let is_shown = of_user || live != Some(id.run) && (!text.trim().is_empty() || !calls.is_empty());
+    is_shown.then(|| Earlier { id: id.to_string(), of_user, text })
+}
+
+/// Whether something was stopped.
+#[derive(Serialize)]
+pub(super) struct StoppedBody {
+    stopped: bool,
+}
+
+/// 200 when nothing of the thread runs any more: it has one run at most, so which one need not be said.
+pub(super) async fn stop(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Json<StoppedBody>, Problem> {
+    let Path((agent, thread)) = path.map_err(|_| no_such_agent())?;
+    is_for(&services, &caller, &agent)?;
+    let owner = &caller.owner;
+    let live = match ConversationId::parse(&thread) {
+        Ok(thread) => services.runs.live_run(owner, &thread).await?,
+        // No thread has such a name.
+        Err(_) => None,
+    };
+    let stopped = match live {
+        Some(run) => services.runs.cancel(owner, run).await?.is_some(),
+        None => false,
+    };
+    Ok(Json(StoppedBody { stopped }))
+}

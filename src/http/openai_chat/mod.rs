@@ -1,0 +1,93 @@
+//! `POST /v1/chat/completions` and `GET /v1/models`: clients of OpenAI's protocol (`docs/protocol/openai.md`). Errors have
+//! bodies of their own here ([`refusal`]).
+
+mod answer;
+pub(super) mod models;
+pub(super) mod refusal;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+
+use super::Services;
+use super::auth::Authenticated;
+use super::chat::{of, readable, request, shown};
+use super::problem::Problem;
+use super::request_id::RequestId;
+use super::sse::View;
+use crate::agent::ports::store::BeginError;
+use crate::chat::ids::ConversationId;
+use crate::dialect::openai_chat::{Asked, Key, Telling};
+use crate::runs::StartError;
+
+/// Starts a run and answers with its stream, or with the whole of it.
+pub(super) async fn post(
+    State(services): State<Services>,
+    Extension(request_id): Extension<RequestId>,
+    Authenticated(caller): Authenticated,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let body = readable(&headers, body)?;
+    let Asked { mut input, model, is_keyed, stream, include_usage } =
+        services.openai_chat.decode(&body, key(&headers)?)?;
+    let profiles = services.runs.profiles_for(&caller);
+    let Some(profile) = profiles.into_iter().find(|profile| profile.context_type == model) else {
+        return Ok(refusal::no_such_model(&model));
+    };
+    let (menu, wish) = (&profile.models, &mut input.manner.model);
+    wish.temperature = wish.temperature.filter(|_| menu.temperature);
+    wish.effort = wish.effort.filter(|_| menu.effort);
+    wish.max_tokens = wish.max_tokens.filter(|_| menu.max_tokens).map(|wished| wished.min(menu.choice.max_tokens));
+    if !is_keyed {
+        // Nobody could come back to it.
+        input.manner.background = Some(false);
+    }
+    let conversation = input.conversation.as_ref().map(ConversationId::as_str).unwrap_or_default();
+    let request = request(request_id, &headers, &format!("openai-chat {conversation}"), &body)?;
+    let attached = match services.runs.start(caller, input, request).await {
+        Ok(attached) => attached,
+        // A conflict to the server; these clients would send it again.
+        Err(StartError::Begin(error @ BeginError::NoSuchCall)) => {
+            let detail = error.to_string();
+            return Ok(refusal::told(StatusCode::BAD_REQUEST, "no_such_call", Some("messages"), &detail));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let telling = Telling { model, is_keyed, include_usage };
+    if !stream {
+        return Ok(answer::whole(&services, attached, telling).await);
+    }
+    let view = View {
+        encoder: services.openai_chat.encoder(&of(&attached), telling),
+        // These clients never come back to a stream.
+        numbered: false,
+        keep_alive: services.keep_alive,
+        draining: services.runs.draining().clone(),
+    };
+    Ok(shown(attached, view))
+}
+
+/// The conversation that the headers name.
+///
+/// # Errors
+/// When that is no id, or there are two.
+fn key(headers: &HeaderMap) -> Result<Key, Problem> {
+    let named = |name: &'static str| {
+        let mut values = headers.get_all(name).iter().filter(|value| !value.is_empty());
+        let (Some(value), next) = (values.next(), values.next()) else { return Ok(None) };
+        let id = value.to_str().ok().filter(|_| next.is_none()).map(ConversationId::parse);
+        match id {
+            Some(Ok(id)) => Ok(Some(id)),
+            Some(Err(error)) => Err(Problem::bad_request(format!("{name} {error}"))),
+            None => Err(Problem::bad_request(format!("{name} must be given once, as printable ASCII"))),
+        }
+    };
+    if let Some(id) = named("x-conversation-id")? {
+        return Ok(Key::Conversation(id));
+    }
+    Ok(named("x-openwebui-chat-id")?.map_or(Key::None, Key::Chat))
+}

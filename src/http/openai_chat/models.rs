@@ -1,0 +1,35 @@
+//! `GET /v1/models`: the profiles that the caller may use, each as a model.
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+
+use super::refusal;
+use crate::dialect::openai_chat::{ModelBody, ModelListBody};
+use crate::http::Services;
+use crate::http::auth::Authenticated;
+
+/// 200 with all of them, by their ids.
+pub(in crate::http) async fn list(State(services): State<Services>, Authenticated(caller): Authenticated) -> Response {
+    let profiles = services.runs.profiles_for(&caller);
+    let models = profiles.iter().map(|profile| {
+        let face = &profile.face;
+        ModelBody::new(&profile.context_type, face.title.as_deref(), face.description.as_deref())
+    });
+    Json(ModelListBody::of(models.collect())).into_response()
+}
+
+/// 200 with one of them; 404 for one that is not there, or not for the caller.
+pub(in crate::http) async fn get(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    model: Result<Path<String>, PathRejection>,
+) -> Response {
+    let model = model.map(|Path(model)| model).unwrap_or_default();
+    let profiles = services.runs.profiles_for(&caller);
+    let found = profiles.iter().find(|profile| profile.context_type == model);
+    let Some(profile) = found else { return refusal::no_such_model(&model) };
+    let face = &profile.face;
+    Json(ModelBody::new(&profile.context_type, face.title.as_deref(), face.description.as_deref())).into_response()
+}

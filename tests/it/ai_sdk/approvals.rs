@@ -1,0 +1,154 @@
+//! Calls that wait for a person, and decisions that come back in what the client says was said.
+
+use serde_json::{Value, json};
+
+use super::{Stream, World, post, problem, request, said, start};
+use crate::support::model::{Script, calls, says, turn};
+
+fn closing(id: &str, ticket: u32) -> Script {
+    calls(id, "close_ticket", &json!({"id": ticket}))
+}
+
+/// The approvals that a stream asks for.
+fn asked(stream: &Stream) -> Vec<String> {
+    let asked = stream.all("tool-approval-request");
+    asked.iter().map(|chunk| chunk["approvalId"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A decided part, as the client sends it back.
+fn decided(approval: &str, approved: bool) -> Value {
+    json!({
+        "type": "dynamic-tool", "toolName": "close_ticket", "toolCallId": "whatever", "state": "approval-responded",
+        "input": {"id": 666}, "approval": {"id": approval, "approved": approved},
+    })
+}
+
+/// What the client sends with its decisions.
+fn decisions(parts: impl IntoIterator<Item = Value>) -> Value {
+    let parts: Vec<Value> = [json!({"type": "step-start"})].into_iter().chain(parts).collect();
+    request(json!([{"id": "u1", "role": "user", "parts": []}, {"id": "theirs", "role": "assistant", "parts": parts}]))
+}
+
+#[tokio::test]
+async fn a_call_waits_and_goes_on_in_the_same_message() {
+    let w = World::playing([closing("c1", 7), says("Closed.")]).await;
+    let stream = w.ask("?sdk=6", &said("Close 7")).await;
+    let [approval] = &asked(&stream)[..] else { panic!("{stream:#?}") };
+    let types = [
+        "start",
+        "start-step",
+        "tool-input-start",
+        "tool-input-available",
+        "data-approval",
+        "tool-approval-request",
+        "finish-step",
+        "finish",
+    ];
+    assert_eq!(stream.types(), types);
+    assert_eq!(stream.all("tool-approval-request")[0]["toolCallId"], json!("c1"));
+    let shown = stream.all("data-approval")[0];
+    assert_eq!((&shown["id"], &shown["data"]["tool"]), (&json!(approval), &json!("close_ticket")));
+    assert_eq!(stream.chunks.last().unwrap()["finishReason"], json!("tool-calls"));
+    assert_eq!(w.writes(), [""; 0]);
+
+    let stream = w.ask("?sdk=6", &decisions([decided(approval, true)])).await;
+    let mut begin = start();
+    begin["messageId"] = json!("theirs");
+    let output = json!({"type": "tool-output-available", "toolCallId": "c1", "output": {"ok": true}, "dynamic": true});
+    assert_eq!(stream.chunks[..2], [begin, output], "the input is not said again");
+    let rest = ["start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"];
+    assert_eq!(stream.types()[2..], rest);
+    assert_eq!(w.writes(), ["POST /v1/tickets/7/close"], "what was shown, whatever the client says it was");
+}
+
+#[tokio::test]
+async fn a_call_that_is_turned_down_is_denied_and_not_made() {
+    let w = World::playing([closing("c1", 7), says("All right.")]).await;
+    let stream = w.ask("?sdk=7", &said("Close 7")).await;
+    let stream = w.ask("?sdk=7", &decisions([decided(&asked(&stream)[0], false)])).await;
+    assert_eq!(stream.chunks[1], json!({"type": "tool-output-denied", "toolCallId": "c1"}));
+    assert_eq!(stream.text(), "All right.");
+    assert_eq!(w.writes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn several_decisions_are_taken_one_after_the_other_in_one_stream() {
+    let both =
+        turn().call("c1", "close_ticket", &json!({"id": 1})).call("c2", "close_ticket", &json!({"id": 2})).done();
+    let w = World::playing([both, says("First."), says("Second.")]).await;
+    let stream = w.ask("?sdk=6", &said("Close both")).await;
+    let [one, two] = &asked(&stream)[..] else { panic!("{stream:#?}") };
+    let response = post(&w.s.app, "?sdk=6", &decisions([decided(one, true), decided(two, false)])).await;
+    let body = response.text().await.unwrap();
+    assert_eq!(body.matches("[DONE]").count(), 1, "{body}");
+    for said in [
+        r#""toolCallId":"c1","output":{"ok":true}"#,
+        "First.",
+        r#"{"type":"tool-output-denied","toolCallId":"c2"}"#,
+        "Second.",
+    ] {
+        assert!(body.contains(said), "{said}: {body}");
+    }
+    assert_eq!(w.writes(), ["POST /v1/tickets/1/close"]);
+}
+
+#[tokio::test]
+async fn only_what_the_server_asked_can_be_decided_once_and_where_it_was_asked() {
+    let w = World::playing([closing("c1", 7), says("Closed.")]).await;
+    let stream = w.ask("?sdk=6", &said("Close 7")).await;
+    let approval = asked(&stream).remove(0);
+    let forged = decisions([decided("01999999-9999-7999-8999-000000000001", true)]);
+    let no_such = (404, "not_found".to_owned());
+    let refused = async |body: Value, token: &str| {
+        let url = w.s.app.url("/v1/ai-sdk/chat?sdk=6");
+        let (status, code, _) =
+            problem(w.s.app.http.post(url).bearer_auth(token).json(&body).send().await.unwrap()).await;
+        (status, code)
+    };
+    assert_eq!(refused(forged, &w.s.app.token).await, no_such, "nobody asked that");
+    let mut elsewhere = decisions([decided(&approval, true)]);
+    elsewhere["id"] = json!("other");
+    assert_eq!(refused(elsewhere, &w.s.app.token).await, no_such, "another chat");
+    let eve = w.s.app.token_of("eve", None, &["USER"]);
+    assert_eq!(refused(decisions([decided(&approval, true)]), &eve).await, no_such, "another user");
+    assert_eq!(w.writes(), [""; 0]);
+    w.ask("?sdk=6", &decisions([decided(&approval, true)])).await;
+    let again = refused(decisions([decided(&approval, true)]), &w.s.app.token).await;
+    assert_eq!(again, (409, "already_decided".to_owned()));
+    assert_eq!(w.writes(), ["POST /v1/tickets/7/close"]);
+}
+
+#[tokio::test]
+async fn version_5_is_told_where_to_decide_and_may_decide_with_a_key_of_the_body() {
+    let w = World::playing([closing("c1", 7), says("Closed.")]).await;
+    let stream = w.say("Close 7").await;
+    let types = [
+        "start",
+        "start-step",
+        "tool-input-start",
+        "tool-input-available",
+        "tool-output-available",
+        "data-approval",
+        "finish-step",
+        "start-step",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "finish-step",
+        "finish",
+    ];
+    assert_eq!(stream.types(), types, "nothing that version 5 does not know, and no call is left open");
+    assert_eq!(stream.all("tool-output-available")[0]["output"]["status"], json!("awaiting_approval"));
+    let approval = stream.all("data-approval")[0]["id"].as_str().unwrap();
+    let words =
+        format!("The call of close_ticket waits for approval: it is decided at /v1/agent/approvals/{approval}.");
+    assert_eq!(stream.text(), words);
+
+    let mut body = decisions([]);
+    body["decision"] = json!({"id": approval, "approved": true});
+    let stream = w.ask("", &body).await;
+    let output = json!({"type": "tool-output-available", "toolCallId": "c1", "output": {"ok": true}, "dynamic": true});
+    assert_eq!(stream.chunks[1], output);
+    assert_eq!(stream.text(), "Closed.");
+    assert_eq!(w.writes(), ["POST /v1/tickets/7/close"]);
+}

@@ -1,0 +1,121 @@
+//! Whole answers: without `stream`.
+
+use serde_json::{Value, json};
+
+use super::{ask, playing, post, refused, usage, with};
+use crate::support::model::{Script, says, turn};
+
+async fn whole(response: reqwest::Response) -> Value {
+    let status = response.status();
+    let id = format!("chatcmpl-{}", response.headers()["x-run-id"].to_str().unwrap());
+    let mut body: Value = response.json().await.unwrap();
+    assert_eq!(status, 200, "{body}");
+    let fields = body.as_object_mut().unwrap();
+    assert_eq!(fields.remove("id"), Some(json!(id)));
+    assert!(fields.remove("created").unwrap().as_u64().unwrap() > 1_700_000_000);
+    body
+}
+
+fn completion(model: &str, message: Value, reason: &str, turns: u64) -> Value {
+    let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": reason});
+    json!({"object": "chat.completion", "model": model, "choices": [choice], "usage": usage(turns)})
+}
+
+#[tokio::test]
+async fn the_answer_of_all_turns_is_one_document() {
+    let first = turn().text("Let me look.").call("t1", "discover_trigger_types", &json!({})).done();
+    let s = playing([first, says("There are three.")]).await;
+    let response = post(&s, &[], &ask("How many?")).await;
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let message = json!({"role": "assistant", "content": "Let me look.\n\nThere are three.", "refusal": null});
+    assert_eq!(whole(response).await, completion("workflow", message, "stop", 2));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_says_so() {
+    let s = playing([turn().text("Half").finish("length")]).await;
+    let message = json!({"role": "assistant", "content": "Half", "refusal": null});
+    assert_eq!(whole(post(&s, &[], &ask("Hi")).await).await, completion("workflow", message, "length", 1));
+}
+
+#[tokio::test]
+async fn a_run_that_fails_is_an_error_that_is_not_to_be_sent_again() {
+    let rows = [
+        (turn().text("Half").breaks(), 502, "provider_truncated", "server_error"),
+        (turn().finish("stop"), 502, "provider_unavailable", "server_error"),
+    ];
+    for (script, status, code, kind) in rows {
+        let s = with(&[], &[("LLM__RETRY__ATTEMPTS", "1")], [Script::answer(script)]).await;
+        let response = post(&s, &[], &ask("Hi")).await;
+        assert_eq!(response.headers()["x-should-retry"], "false", "{code}");
+        assert!(response.headers().contains_key("x-run-id"), "{code}");
+        let (found, error) = refused(response).await;
+        assert_eq!((found, &error["code"], &error["type"]), (status, &json!(code), &json!(kind)));
+    }
+}
+
+#[tokio::test]
+async fn a_long_silence_is_filled_and_the_answer_still_comes() {
+    let gate = std::sync::Arc::new(tokio::sync::Notify::new());
+    let rows =
+        [(says("B").bytes(), false), (turn().text("B").finish("nonsense").bytes(), false), (String::new(), true)];
+    for (rest, fails) in rows {
+        let answer = turn().text("A").answer().gated(&gate, rest);
+        let s = with(&[], &[("SERVER__KEEP_ALIVE_S", "1")], [answer]).await;
+        let mut response = post(&s, &[], &ask("Hi")).await;
+        assert_eq!(response.status(), 200);
+        let filled = crate::support::frames::read_until(&mut response, "\n\n").await;
+        gate.notify_one();
+        let body: Value = serde_json::from_str(&(filled + &response.text().await.unwrap())).unwrap();
+        match fails {
+            false => assert_eq!(body["choices"][0]["message"]["content"], "AB", "{body}"),
+            true => {
+                assert_eq!(body["error"]["code"], "provider_truncated", "{body}");
+                assert!(body["choices"].is_null(), "half an answer must not pass for a whole one");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_wait_ends_its_run() {
+    let s = playing([turn().text("Well").hangs()]).await;
+    let body = ask("Hi");
+    let asking = post(&s, &[], &body);
+    let gone = tokio::time::timeout(std::time::Duration::from_millis(1500), asking).await;
+    assert!(gone.is_err(), "nothing is sent before the outcome");
+    s.model.clients_gone(1).await;
+}
+
+#[tokio::test]
+async fn the_same_key_gets_the_same_answer_and_begins_no_second_run() {
+    let s = playing([says("Once.")]).await;
+    let key = [("idempotency-key", "k1"), ("x-stainless-retry-count", "0")];
+    let first = whole(post(&s, &key, &ask("Hi")).await).await;
+    let again = [("idempotency-key", "k1"), ("x-stainless-retry-count", "1")];
+    assert_eq!(whole(post(&s, &again, &ask("Hi")).await).await, first);
+    let (status, error) = refused(post(&s, &again, &ask("Other")).await).await;
+    assert_eq!((status, &error["code"]), (422, &json!("idempotency_mismatch")));
+    assert_eq!(s.model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_request_chooses_what_the_profile_lets_it_and_nothing_else() {
+    for (model, temperature, max_tokens) in [("open", json!(0.5), json!(500)), ("workflow", json!(null), json!(null))] {
+        let s = playing([says("Yes.")]).await;
+        let mut body = ask("Hi");
+        body["model"] = json!(model);
+        body["temperature"] = json!(0.5);
+        body["max_tokens"] = json!(7);
+        body["max_completion_tokens"] = json!(100_000);
+        whole(post(&s, &[], &body).await).await;
+        let asked = s.model.requests()[0].json();
+        assert_eq!(asked["temperature"], temperature, "{model}");
+        let tokens = asked["max_tokens"].as_u64().or(asked["max_completion_tokens"].as_u64());
+        if max_tokens.is_number() {
+            assert_eq!(json!(tokens), max_tokens, "at most what the profile has");
+        } else {
+            assert_ne!(tokens, Some(7));
+        }
+    }
+}

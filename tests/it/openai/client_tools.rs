@@ -1,0 +1,151 @@
+//! Tools that the client runs itself: left to it, and answered in the conversation that waits for them.
+
+use serde_json::{Value, json};
+
+use super::{COMPLETIONS, ask, delta, finished, frames, opening, playing, post, refused, streamed, usage};
+use crate::support::model::{Script, Scripted, says, turn};
+
+fn weather() -> Value {
+    let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    json!([{"type": "function", "function": {"name": "get_weather", "description": "Weather.", "parameters": parameters}}])
+}
+
+/// A turn that asks for the weather in two cities.
+fn asks_twice() -> Script {
+    turn()
+        .text("Let me look.")
+        .call("w1", "get_weather", &json!({"city": "Paris"}))
+        .call("w2", "get_weather", &json!({"city": "Rome"}))
+        .done()
+}
+
+fn with_tools(mut body: Value) -> Value {
+    body["tools"] = weather();
+    body
+}
+
+async fn answer(s: &Scripted, headers: &[(&str, &str)], body: &Value) -> Value {
+    let response = post(s, headers, body).await;
+    let (status, text) = (response.status(), response.text().await.unwrap());
+    assert_eq!(status, 200, "{text}");
+    serde_json::from_str::<Value>(&text).unwrap()["choices"][0].take()
+}
+
+/// The request that follows: with the answer, and what came of its calls.
+fn followed(message: &Value, results: &[&str]) -> Value {
+    let mut body = with_tools(ask("Weather?"));
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(message.clone());
+    for (call, content) in message["tool_calls"].as_array().unwrap().iter().zip(results) {
+        messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": content}));
+    }
+    body
+}
+
+/// The names of the tools that the model was offered last.
+fn offered(s: &Scripted) -> Vec<String> {
+    let asked = s.model.requests().last().unwrap().json();
+    let tools = asked["tools"].as_array().cloned().unwrap_or_default();
+    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn calls_are_streamed_with_ids_that_carry_the_conversation_and_their_results_find_it() {
+    let s = playing([asks_twice(), says("Sun and rain.")]).await;
+    let response = post(&s, &[], &with_tools(streamed("Weather?"))).await;
+    let conversation = response.headers()["x-conversation-id"].to_str().unwrap().to_owned();
+    let call = |index: u32, id: &str, arguments: &str| {
+        let function = json!({"name": "get_weather", "arguments": arguments});
+        let id = format!("call_{conversation}_{id}");
+        delta(json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}))
+    };
+    let expected = [
+        opening(),
+        delta(json!({"content": "Let me look."})),
+        call(0, "w1", r#"{"city":"Paris"}"#),
+        call(1, "w2", r#"{"city":"Rome"}"#),
+        finished("tool_calls"),
+        json!({"choices": [], "usage": usage(1)}),
+        json!("[DONE]"),
+    ];
+    assert_eq!(frames(response).await, expected);
+    assert!(offered(&s).contains(&"get_weather".to_owned()));
+
+    let ids = ["w1", "w2"].map(|id| json!({"id": format!("call_{conversation}_{id}")}));
+    let message = json!({"role": "assistant", "content": null, "tool_calls": ids});
+    let body = followed(&message, &["sun in Paris", "rain in Rome"]);
+    let response = post(&s, &[], &body).await;
+    assert_eq!(response.headers()["x-conversation-id"], conversation.as_str());
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["choices"][0]["message"]["content"], "Sun and rain.");
+    let asked = json!(s.last_asked()).to_string();
+    assert!(asked.contains("sun in Paris") && asked.contains("rain in Rome"), "{asked}");
+}
+
+#[tokio::test]
+async fn results_that_nobody_waits_for_are_refused_and_not_to_be_sent_again() {
+    let s = playing([asks_twice(), says("Fine.")]).await;
+    let choice = answer(&s, &[], &with_tools(ask("Weather?"))).await;
+    let both = followed(&choice["message"], &["sun", "rain"]);
+
+    let bob = s.app.token_of("bob", None, &["USER"]);
+    let as_bob = s.app.http.post(s.app.url(COMPLETIONS)).bearer_auth(bob).json(&both).send().await.unwrap();
+    let mut forged = both.clone();
+    forged["messages"][2]["tool_call_id"] =
+        json!(choice["message"]["tool_calls"][0]["id"].as_str().unwrap().replace("w1", "w9"));
+    let rows = [(as_bob, "another user's"), (post(&s, &[], &forged).await, "a call that was never made")];
+    for (response, reason) in rows {
+        let (status, error) = refused(response).await;
+        let told = (status, &error["code"], &error["param"]);
+        assert_eq!(told, (400, &json!("no_such_call"), &json!("messages")), "{reason}: {error}");
+    }
+    assert_eq!(answer(&s, &[], &both).await["message"]["content"], "Fine.");
+    let (status, error) = refused(post(&s, &[], &both).await).await;
+    assert_eq!((status, &error["code"]), (400, &json!("no_such_call")), "they have been answered");
+    assert_eq!(s.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_key_finds_the_run_that_the_same_results_began() {
+    let s = playing([asks_twice(), says("Fine.")]).await;
+    let choice = answer(&s, &[], &with_tools(ask("Weather?"))).await;
+    let both = followed(&choice["message"], &["sun", "rain"]);
+    let key = [("idempotency-key", "k")];
+    for _ in 0..2 {
+        assert_eq!(answer(&s, &key, &both).await["message"]["content"], "Fine.");
+    }
+    assert_eq!(s.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn in_a_conversation_that_is_named_calls_have_the_models_own_ids() {
+    let s = playing([asks_twice(), says("Fine.")]).await;
+    let key = [("x-conversation-id", "c")];
+    let choice = answer(&s, &key, &with_tools(ask("Weather?"))).await;
+    let ids: Vec<_> = choice["message"]["tool_calls"].as_array().unwrap().iter().map(|call| &call["id"]).collect();
+    assert_eq!((ids, &choice["finish_reason"]), (vec!["w1", "w2"], &json!("tool_calls")));
+    let both = followed(&choice["message"], &["sun", "rain"]);
+    assert_eq!(answer(&s, &key, &both).await["message"]["content"], "Fine.");
+}
+
+#[tokio::test]
+async fn tools_that_are_not_to_be_called_are_not_offered() {
+    let s = playing([says("Hi."), says("Hi.")]).await;
+    let mut body = with_tools(ask("Hi"));
+    answer(&s, &[], &body).await;
+    let all = offered(&s);
+    body["tool_choice"] = json!("none");
+    answer(&s, &[], &body).await;
+    let rest: Vec<_> = all.into_iter().filter(|name| name != "get_weather").collect();
+    assert_eq!(offered(&s), rest);
+}
+
+#[tokio::test]
+async fn a_tool_with_the_name_of_the_servers_own_is_the_servers() {
+    let own = turn().call("t1", "discover_trigger_types", &json!({})).done();
+    let s = playing([own, says("Three.")]).await;
+    let mut body = ask("How many?");
+    body["tools"] = json!([{"type": "function", "function": {"name": "discover_trigger_types"}}]);
+    let choice = answer(&s, &[], &body).await;
+    assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&json!("Three."), &json!("stop")));
+}

@@ -1,0 +1,60 @@
+// A page with the AI SDK's React hook: it asks, shows what it hears, and its approval button is pressed. Prints what the
+// page showed.
+import { JSDOM } from 'jsdom';
+
+const { window } = new JSDOM('<!doctype html><main id="page"></main>', { url: 'http://localhost/' });
+globalThis.window = window;
+globalThis.document = window.document;
+globalThis.IS_REACT_ACT_ENVIRONMENT = false;
+
+const { createElement: h } = await import('react');
+const { createRoot } = await import('react-dom/client');
+const { useChat } = await import('@ai-sdk/react');
+const { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } = await import('ai');
+
+const transport = new DefaultChatTransport({
+  api: `${process.env.SWITCHBOARD_URL}/v1/ai-sdk/chat?sdk=7&context_type=tickets`,
+  headers: { authorization: `Bearer ${process.env.SWITCHBOARD_TOKEN}` },
+});
+
+function Page() {
+  const { messages, status, sendMessage, addToolApprovalResponse } = useChat({
+    id: 'c',
+    transport,
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+  });
+  const part = (part, at) => {
+    if (part.type === 'text') return h('p', { key: at }, part.text);
+    if (part.type !== 'dynamic-tool') return null;
+    if (part.state !== 'approval-requested') return h('code', { key: at }, `${part.toolName}: ${part.state}`);
+    const approve = () => addToolApprovalResponse({ id: part.approval.id, approved: true });
+    return h('button', { key: at, id: 'approve', onClick: approve }, `Approve ${part.toolName}`);
+  };
+  return h(
+    'section',
+    { 'data-status': status },
+    messages.map(message => h('article', { key: message.id, className: message.role }, message.parts.map(part))),
+    h('button', { id: 'ask', onClick: () => sendMessage({ text: 'Close 7' }) }, 'Ask'),
+  );
+}
+
+const page = window.document.getElementById('page');
+createRoot(page).render(h(Page));
+
+async function until(find) {
+  for (;;) {
+    const found = find();
+    if (found) return found;
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+}
+const isReady = () => page.querySelector('[data-status=ready]');
+
+(await until(() => page.querySelector('#ask'))).click();
+const approve = await until(() => isReady() && page.querySelector('#approve'));
+const asked = page.querySelector('section').textContent;
+approve.click();
+await until(() => isReady() && page.querySelector('.assistant p'));
+const articles = [...page.querySelectorAll('article')].map(article => article.innerHTML);
+console.log(JSON.stringify({ asked, articles }));
+process.exit(0);
