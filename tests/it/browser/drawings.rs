@@ -231,7 +231,8 @@ async fn the_drawings_are_read_used_and_decided() {
         ],
     });
     assert_eq!(seen["approval"], approval);
-    let payload = json!({"rows": 50, "last": [["101 to 120 of 120"], 20, true], "tree": ["warehouse: North", "checked: true"]});
+    let payload =
+        json!({"rows": 50, "last": [["101 to 120 of 120"], 20, true], "tree": ["warehouse: North", "checked: true"]});
     assert_eq!(seen["payload"], payload);
     let streaming = json!({
         "half": {
