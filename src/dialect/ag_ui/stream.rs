@@ -95,7 +95,8 @@ impl Stream {
         if !said.is_empty() {
             frame::write_data(&mut out, None, &Event::MessagesSnapshot { messages: &said });
         }
-        self.so_far().interrupts = waiting.iter().map(|held| Interrupt::of(&held.artifact().payload, held.call.clone())).collect();
+        self.so_far().interrupts =
+            waiting.iter().map(|held| Interrupt::of(&held.artifact().payload, held.call.clone())).collect();
         self.finish(&mut out);
         out.freeze()
     }

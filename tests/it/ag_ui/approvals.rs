@@ -118,10 +118,7 @@ async fn a_refusal_and_a_person_who_went_away_let_nothing_through() {
 
 #[tokio::test]
 async fn calls_that_wait_together_are_decided_together_and_seen_as_one_run() {
-    let both = turn()
-        .call("c", "close_ticket", &json!({"id": 7}))
-        .call("d", "close_ticket", &json!({"id": 8}))
-        .done();
+    let both = turn().call("c", "close_ticket", &json!({"id": 7})).call("d", "close_ticket", &json!({"id": 8})).done();
     let world = World::playing([both, answers("7 is closed."), answers("8 stays.")]).await;
     let shown = interrupts(&world.run(&says("Close 7 and 8")).await);
     let [seven, eight] = shown.as_slice() else { panic!("{shown:#?}") };
@@ -204,7 +201,6 @@ async fn a_decision_that_cannot_be_taken_says_why_and_decides_nothing() {
     assert_eq!(told.last(), Some(&finished(1)), "what is asked besides is answered");
     assert_eq!(world.writes(), [""; 0]);
 }
-
 
 #[tokio::test]
 async fn a_decision_with_a_key_is_carried_out_once() {

@@ -34,7 +34,9 @@ async fn a_bad_input_is_told_what_is_wrong_with_it_and_runs_nothing() {
         (with("context", json!("x")), 400, "context must be a list of objects with description and value"),
         (input(json!([])), 400, "messages must end with a message of the user, or with results of the client's tools"),
         (
-            input(json!([{"id": "u", "role": "user", "content": "Hi"}, {"id": "a", "role": "assistant", "content": "Yo"}])),
+            input(
+                json!([{"id": "u", "role": "user", "content": "Hi"}, {"id": "a", "role": "assistant", "content": "Yo"}]),
+            ),
             400,
             "messages must end with a message of the user, or with results of the client's tools",
         ),
@@ -44,7 +46,11 @@ async fn a_bad_input_is_told_what_is_wrong_with_it_and_runs_nothing() {
             "messages must end with a message of the user, or with results of the client's tools",
         ),
         (message(json!("Hi")), 400, "messages [0] must be an object with a role"),
-        (message(json!({"id": "u", "role": "root", "content": "Hi"})), 400, "messages [0] has the unknown role \"root\""),
+        (
+            message(json!({"id": "u", "role": "root", "content": "Hi"})),
+            400,
+            "messages [0] has the unknown role \"root\"",
+        ),
         (message(json!({"id": "u", "role": "user", "content": " "})), 400, "messages [0] must not be empty"),
         (
             message(json!({"id": "u", "role": "user", "content": 7})),
@@ -91,12 +97,12 @@ async fn a_bad_input_is_told_what_is_wrong_with_it_and_runs_nothing() {
             400,
             "tools must be at most 64",
         ),
+        (tool(json!({"name": "x", "description": "y".repeat(70_000)})), 413, "tools is larger than 65536 bytes"),
         (
-            tool(json!({"name": "x", "description": "y".repeat(70_000)})),
+            with("state", json!("z".repeat(600_000))),
             413,
-            "tools is larger than 65536 bytes",
+            "state, context and forwardedProps together is larger than 524288 bytes",
         ),
-        (with("state", json!("z".repeat(600_000))), 413, "state, context and forwardedProps together is larger than 524288 bytes"),
         (
             message(json!({"id": "u", "role": "user", "content": "z".repeat(40_000)})),
             413,
@@ -123,7 +129,9 @@ async fn a_bad_input_is_told_what_is_wrong_with_it_and_runs_nothing() {
             "resume [0] payload.approved must be true or false",
         ),
         (
-            resume(json!({"interruptId": interrupt, "status": "resolved", "payload": {"approved": true, "editedArgs": {}}})),
+            resume(
+                json!({"interruptId": interrupt, "status": "resolved", "payload": {"approved": true, "editedArgs": {}}}),
+            ),
             400,
             "resume [0] must not have editedArgs: a call is made as it was shown, or not at all",
         ),
