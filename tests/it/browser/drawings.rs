@@ -153,7 +153,7 @@ async fn the_code_of_others_is_as_it_came() {
 
 #[tokio::test]
 async fn the_drawings_are_read_used_and_decided() {
-    let Some(mut seen) = see("states.mjs").await else { return };
+    let Some(mut seen) = see("states.mjs", &[]).await else { return };
     assert_eq!(seen["watched"].take(), nothing());
     assert_eq!(seen["tooWide"], json!([]), "everything fits into 900 and 320 pixels, or scrolls in a box of its own");
     let workflow = json!({

@@ -33,7 +33,7 @@ async function workflow(page) {
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   seen.chosen = (await texts(page, '.sb-node-details h4'))[0];
-  const width = () => page.locator('.sb-canvas svg').evaluate((svg) => svg.getBoundingClientRect().width);
+  const width = () => page.locator('.sb-canvas > svg').evaluate((svg) => svg.getBoundingClientRect().width);
   const before = await width();
   await page.keyboard.press('+');
   seen.larger = (await width()) > before;
