@@ -140,7 +140,8 @@ async function go() {
   } else if (place === "waiting") {
     chat.openNew();
     showTitle("Waiting for a decision");
-    thread.notice(...waitingList(await showWaiting(), session.user, { client }));
+    const items = await showWaiting();
+    if (location.hash === "#/waiting") thread.notice(...waitingList(items, session.user, { client }));
   } else {
     chat.openNew();
   }
@@ -170,7 +171,7 @@ function wire() {
     else if (chat.isRunning) chat.stop();
   });
   addEventListener("offline", () => banner.show("This device is offline.", { now: true }));
-  addEventListener("online", () => banner.hide());
+  addEventListener("online", () => banner.hide("Online again."));
   // Another tab, or another device, may have gone on.
   document.addEventListener("visibilitychange", () => { if (!document.hidden) list.refresh(); });
 }

@@ -26,9 +26,10 @@ export class Banner {
     }, now || !this.#place.hidden ? 0 : PATIENCE_MS);
   }
 
-  hide() {
+  /** @param {string} [words] What is said when there was something to hide. */
+  hide(words) {
     clearTimeout(this.#timer);
-    if (!this.#place.hidden) announce("Connected again.");
+    if (words && !this.#place.hidden) announce(words);
     this.#place.hidden = true;
     this.#place.replaceChildren();
   }

@@ -106,7 +106,7 @@ export class Chat {
   }
 
   #connection(state, why) {
-    if (state === "streaming" || state === "ended") this.#banner.hide();
+    if (state === "streaming" || state === "ended") this.#banner.hide(state === "streaming" ? "Connected again." : undefined);
     if (state !== "reconnecting") return;
     const text = why?.status === 503 ? "The server is restarting. Trying again…" : "The connection is lost. Trying again…";
     this.#banner.show(text, { label: "Try now", action: () => this.#run?.wake() });

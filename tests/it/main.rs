@@ -14,6 +14,7 @@ mod browser;
 mod chat_stream;
 #[cfg(test)]
 mod cli;
+mod client_tools;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]

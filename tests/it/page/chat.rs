@@ -64,7 +64,8 @@ async fn nothing_that_a_model_writes_runs_or_is_fetched() {
         End of it";
     let s = Scripted::playing([says(attack)]).await;
     let Some(seen) = visit("hostile", &s.app).await else { return };
-    let expected = json!({"links": ["https:"], "overflows": false, "elements": 0, "said": true, "wrong": []});
+    // The good one, and where the image would be: links are followed by people, who see where they lead.
+    let expected = json!({"links": ["https:", "https:"], "overflows": false, "elements": 0, "said": true, "wrong": []});
     assert_eq!(seen, expected);
 }
 
