@@ -66,7 +66,13 @@ class SbGraph extends HTMLElement {
       isUpdate ? h('div', null, h('h4', null, 'What changes'), sentences.length > 0 ? sentenceList(sentences) : h('p', null, 'Nothing changes.')) : null,
       this.#outline(nodes, edges),
     );
-    requestAnimationFrame(() => this.#fit(READABLE));
+    // Where it is not seen yet, it is made to fit when it is.
+    const watch = new ResizeObserver(() => {
+      if (this.#box.clientWidth === 0) return;
+      watch.disconnect();
+      this.#fit(READABLE);
+    });
+    watch.observe(this.#box);
   }
 
   #drawing(nodes, edges, between) {
