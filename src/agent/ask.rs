@@ -98,9 +98,11 @@ impl Turns<'_> {
         };
         let mut turn = fold.finish();
         transcript.used_ids = std::mem::take(&mut turn.used_ids);
-        let usage = turn.usage.unwrap_or_default();
+        let (usage, model) = (turn.usage.unwrap_or_default(), turn.message.origin.clone());
+        let cost = self.agent.prices.cost(&model, turn.usage);
         transcript.usage += usage;
-        self.emit(AgentEvent::TurnEnded { model: turn.message.origin.clone(), usage, cost: None });
+        transcript.cost.add(cost);
+        self.emit(AgentEvent::TurnEnded { model, usage, cost });
         Ok((turn, gate))
     }
 

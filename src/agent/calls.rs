@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tracing::Instrument;
 
+use super::client;
 use super::consent;
 use super::offer::{Look, Offer};
 use super::ports::approvals::call_digest;
@@ -37,6 +38,8 @@ enum Step {
     Answer(ToolOutput),
     /// It waits.
     Hold(Consent),
+    /// The client makes it.
+    Leave,
 }
 
 impl Turns<'_> {
@@ -51,9 +54,14 @@ impl Turns<'_> {
         let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
         for call in calls {
             let since_ms = self.now_ms();
-            self.emit_ready(&call);
             let found = offer.find(&call, &self.agent.finder).await;
-            let output = match found.map_or_else(|| self.step(&call, offer, leave), Step::Answer) {
+            let step = found.map_or_else(|| self.step(&call, offer, leave), Step::Answer);
+            self.emit_ready(&call, &step);
+            let output = match step {
+                Step::Leave => {
+                    self.leave(call, since_ms, transcript);
+                    continue;
+                }
                 Step::Answer(output) => output,
                 Step::Hold(consent) => self.hold(&call, consent, transcript).await,
                 // Whatever comes after a call that waits may build on it.
@@ -69,6 +77,12 @@ impl Turns<'_> {
             };
             self.answered(call, output, since_ms, transcript);
         }
+        if !transcript.approvals.is_empty() {
+            // The run ends with what waits for a person, and its client is asked nothing besides.
+            for (id, name) in transcript.take_back_left(&client::after_approval()) {
+                self.emit(AgentEvent::ToolCallFinished { id, name, is_error: true, result: Arc::from("") });
+            }
+        }
         self.end_round(transcript);
         Ok(())
     }
@@ -79,33 +93,51 @@ impl Turns<'_> {
         let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
         for call in calls {
             let since_ms = self.now_ms();
-            self.emit_ready(&call);
             let output = ToolOutput::error("the limit of tool calls is reached; answer with what you have");
+            let step = Step::Answer(output);
+            self.emit_ready(&call, &step);
+            let Step::Answer(output) = step else { continue };
             self.answered(call, output, since_ms, transcript);
         }
         self.end_round(transcript);
     }
 
-    fn emit_ready(&self, call: &ToolCall) {
+    fn emit_ready(&self, call: &ToolCall, step: &Step) {
         let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-        // Events are kept for a while and carried elsewhere: what no reader shows is not in them.
-        let input = if self.details { call.input.clone() } else { ToolInput::Object(Map::new()) };
+        // Events are kept for a while and carried elsewhere: what no reader needs is not in them.
+        let input = match step {
+            Step::Leave => call.input.clone(),
+            Step::Make(_) | Step::Answer(_) | Step::Hold(_) if self.details => call.input.clone(),
+            Step::Make(_) | Step::Answer(_) | Step::Hold(_) => ToolInput::Object(Map::new()),
+        };
         self.emit(AgentEvent::ToolCallReady { id, name, input });
     }
 
-    /// Notes and tells what came of a call.
-    fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
-        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-        let times = Times { since_ms, now_ms: self.now_ms() };
-        let ToolOutput { content, artifacts, payload, is_error } = output;
-        let told: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
+    /// Leaves a call to the client, with something in the place of its result: the next run may never come.
+    fn leave(&self, call: ToolCall, since_ms: i64, transcript: &mut Transcript) {
+        let ToolOutput { content, is_error, .. } = client::left();
         let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
+        transcript.left.push(call.clone());
+        self.note(call, result, since_ms, transcript);
+    }
+
+    fn note(&self, call: ToolCall, result: ToolResult, since_ms: i64, transcript: &mut Transcript) {
+        let times = Times { since_ms, now_ms: self.now_ms() };
         transcript.speech.call(call.id.clone());
         transcript.note_call(call, &result, times);
         if let Open::Calling { turn, .. } = &mut transcript.open {
             turn.results.push(result);
             turn.dispatched = None;
         }
+    }
+
+    /// Notes and tells what came of a call.
+    fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
+        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
+        let ToolOutput { content, artifacts, payload, is_error } = output;
+        let told: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
+        let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
+        self.note(call, result, since_ms, transcript);
         self.emit(AgentEvent::ToolCallFinished { id, name, is_error, result: told });
         for artifact in artifacts {
             self.emit(AgentEvent::Artifact(artifact));
@@ -122,8 +154,13 @@ impl Turns<'_> {
 
     /// What is done with `call`.
     fn step(&self, call: &ToolCall, offer: &mut Offer, leave: Leave<'_>) -> Step {
-        let policy = match (offer.look(&call.name), leave) {
-            (Look::Unknown, _) => return Step::Answer(ToolOutput::error(&format!("unknown tool: {}", call.name))),
+        let policy = match (offer.look(call), leave) {
+            (Look::Client(Ok(())), Leave::Asked) => return Step::Leave,
+            (Look::Client(Err(output)), Leave::Asked) => return Step::Answer(*output),
+            // A person has let another tool of this name through, which is gone.
+            (Look::Client(_), Leave::Given(_)) | (Look::Unknown, _) => {
+                return Step::Answer(ToolOutput::error(&format!("unknown tool: {}", call.name)));
+            }
             (Look::Unseen, Leave::Asked) => {
                 offer.add(&call.name);
                 let words = format!("{} was not loaded; it is now: read its description and call it again", call.name);

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::ports::approvals::call_digest;
+use super::ports::store::{ApprovedCall, TurnedDown};
 use crate::chat::approval::{Approval, Consent};
+use crate::chat::event::AgentEvent;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
 use crate::chat::tool::{ToolCall, ToolOutput};
 
@@ -29,6 +31,16 @@ pub(super) fn ask(
         created_at_ms: now_ms,
         expires_at_ms: now_ms.saturating_add(life_ms),
     }
+}
+
+/// What readers are told of the decision with which a run begins; nothing of a call whose id nobody noted.
+pub(super) fn decided(approved: Option<&ApprovedCall>, turned_down: Option<TurnedDown>) -> Option<AgentEvent> {
+    if let Some(ApprovedCall { call, asked_as, .. }) = approved {
+        let (asked_as, runs_as) = (asked_as.clone()?, Some(call.id.as_str().to_owned()));
+        return Some(AgentEvent::CallDecided { asked_as, name: call.name.clone(), runs_as });
+    }
+    let TurnedDown { asked_as, tool } = turned_down?;
+    Some(AgentEvent::CallDecided { asked_as: asked_as?, name: tool, runs_as: None })
 }
 
 /// What the model reads as the result of a call that waits.

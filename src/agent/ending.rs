@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::client;
 use super::ports::events::EventSink;
 use super::ports::store::{RunEnd, StoreError};
 use super::run::{Agent, Ended, store_failure};
@@ -41,6 +42,9 @@ impl Agent {
             Ok(()) if !transcript.approvals.is_empty() => {
                 (RunState::AwaitingApproval, AgentEvent::AwaitingApproval { usage })
             }
+            Ok(()) if !transcript.left.is_empty() => {
+                (RunState::Completed, AgentEvent::AwaitingClient { usage, calls: transcript.left.clone() })
+            }
             Ok(()) => (RunState::Completed, AgentEvent::Finished { usage }),
             Err(Ended::Failed(failure)) => (RunState::Failed, AgentEvent::Failed(failure)),
             Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
@@ -49,6 +53,9 @@ impl Agent {
         if state != RunState::AwaitingApproval {
             // Nobody can decide what nobody is asked.
             transcript.withdraw();
+        }
+        if state != RunState::Completed {
+            transcript.take_back_left(&client::withdrawn());
         }
         transcript.settle(code_of(&event), self.clock.now_ms());
         if let Some(suggestions) = transcript.speech.suggestions() {
@@ -81,6 +88,7 @@ impl Agent {
                 tracing::error!(error = %Causes(failed), "run outcome not recorded");
                 if matches!(state, RunState::Completed | RunState::AwaitingApproval) {
                     transcript.withdraw();
+                    transcript.take_back_left(&client::withdrawn());
                     let failure = store_failure();
                     transcript.note_end_instead(self.clock.now_ms(), RunState::Failed, Some(&failure));
                     error = Some(failure.clone());
@@ -113,8 +121,8 @@ impl Agent {
         error: Option<&Failure>,
         last_event_id: u64,
     ) -> Result<(), StoreError> {
-        let (answer, approvals) = (transcript.told_otherwise(), transcript.approvals.as_slice());
-        let end = RunEnd { state, error, answer, approvals, last_event_id };
+        let (approvals, left) = (transcript.approvals.as_slice(), transcript.left.as_slice());
+        let end = RunEnd { state, error, answer: transcript.told_otherwise(), approvals, left, last_event_id };
         let recording = self.store.finish_run(run, transcript.uncommitted(), end);
         timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
     }

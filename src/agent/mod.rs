@@ -12,6 +12,7 @@
 
 mod ask;
 mod calls;
+mod client;
 pub mod consent;
 mod diagnosis;
 mod ending;
@@ -21,6 +22,7 @@ pub mod menu;
 pub mod offer;
 pub mod ports;
 mod prepare;
+pub mod prices;
 pub mod profile;
 pub mod prompt;
 pub mod run;

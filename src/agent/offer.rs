@@ -5,10 +5,12 @@
 //! **Invariant:** what a model was told of once stays where it is, and what is added comes behind, so that vendors' caches of
 //! prompts stay good.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::client::ClientTool;
 use super::ports::tools::{OfferedTool, ToolExecutor};
 use super::profile::{Profile, Selection};
 use super::selection::{Finder, Wanted};
@@ -30,6 +32,8 @@ pub(super) struct Offer {
     tools: Vec<OfferedTool>,
     /// Names that run without being offered.
     accepts: Vec<String>,
+    /// What the client runs itself.
+    client: Vec<ClientTool>,
     /// Whether something was left out, so that the model can look for it.
     finds: bool,
 }
@@ -40,15 +44,18 @@ pub(super) enum Look {
     Offered(Policy),
     /// It may be used here, and the model has not been told how.
     Unseen,
+    /// The client makes it, where its arguments are right; else this is what the model reads.
+    Client(Result<(), Box<ToolOutput>>),
     /// There is no such tool for this caller.
     Unknown,
 }
 
 impl Offer {
-    /// What `profile` offers `caller` for what is `wanted`.
+    /// What `profile` offers `caller` for what is `wanted`, and behind that what the client runs itself: all of it,
+    /// but for names that the profile has, whoever may use those.
     pub(super) async fn of(
         profile: &Profile,
-        caller: &Caller,
+        (caller, client_tools): (&Caller, &[Arc<ToolDef>]),
         executor: &dyn ToolExecutor,
         finder: &Finder,
         wanted: Wanted<'_>,
@@ -56,8 +63,10 @@ impl Offer {
         let mut tools: Vec<OfferedTool> = Vec::new();
         // Whoever may not use a tool does not reach it by a name that only runs either.
         let mut accepts = profile.accepts.clone();
+        let mut taken: HashSet<String> = accepts.iter().cloned().chain([FIND_TOOLS.to_owned()]).collect();
         for tool in of_profile(profile, executor) {
             accepts.retain(|name| *name != tool.def.name);
+            taken.insert(tool.def.name.clone());
             if tool.policy.lets(caller) && !tools.iter().any(|other| other.def.name == tool.def.name) {
                 tools.push(tool);
             }
@@ -71,7 +80,10 @@ impl Offer {
         if finds {
             defs.push(Arc::new(find_tools()));
         }
-        Self { defs, tools, accepts, finds }
+        let client = client_tools.iter().filter(|def| taken.insert(def.name.clone())).map(ClientTool::of);
+        let client: Vec<ClientTool> = client.collect();
+        defs.extend(client.iter().map(|tool| tool.def.clone()));
+        Self { defs, tools, accepts, client, finds }
     }
 
     /// What the model is told of.
@@ -79,8 +91,9 @@ impl Offer {
         &self.defs
     }
 
-    /// What `name` means here.
-    pub(super) fn look(&self, name: &str) -> Look {
+    /// What `call` means here.
+    pub(super) fn look(&self, call: &ToolCall) -> Look {
+        let name = call.name.as_str();
         if let Some(tool) = self.tools.iter().find(|tool| tool.def.name == name) {
             return match self.defs.iter().any(|def| def.name == name) {
                 true => Look::Offered(tool.policy.clone()),
@@ -89,7 +102,10 @@ impl Offer {
         }
         match self.accepts.iter().any(|known| known == name) {
             true => Look::Offered(Policy::default()),
-            false => Look::Unknown,
+            false => match self.client.iter().find(|tool| tool.def.name == name) {
+                Some(tool) => Look::Client(tool.check(call)),
+                None => Look::Unknown,
+            },
         }
     }
 

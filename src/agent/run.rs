@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::Instrument;
 
 use super::calls::Leave;
+use super::consent;
 use super::diagnosis::Diagnosis;
 use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
 use super::offer::Offer;
@@ -21,8 +22,9 @@ use super::ports::data::DataLoader;
 use super::ports::events::EventSink;
 use super::ports::llm::{LAST_REQUEST, LlmProvider, SystemPrompt};
 use super::ports::payloads::PayloadStore;
-use super::ports::store::{ApprovedCall, RunStart, RunStore, StoreError, TurnedDown};
+use super::ports::store::{ApprovedCall, RunStart, RunStore, StoreError};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
+use super::prices::Prices;
 use super::profile::{OnLimit, Profile};
 use super::selection::{Finder, Wanted};
 use super::speech::kept;
@@ -54,6 +56,8 @@ pub struct Agent {
     pub payloads: Arc<dyn PayloadStore>,
     /// Tells the time for the trail.
     pub clock: Arc<dyn Clock>,
+    /// What models cost.
+    pub prices: Prices,
     /// The bounds.
     pub limits: Limits,
 }
@@ -85,6 +89,8 @@ pub struct Run {
     pub model: ModelChoice,
     /// Whether events tell what tools are called with and what they say; see [`crate::chat::input::Manner`].
     pub details: bool,
+    /// Tools that its client runs itself.
+    pub client_tools: Vec<Arc<ToolDef>>,
     /// History, message and screen state, as the store gave them.
     pub start: RunStart,
 }
@@ -117,7 +123,7 @@ impl Agent {
         async {
             let mut start = run.start;
             let (context, call) = (start.context.take(), start.call.take());
-            let decided = decided(call.as_ref(), start.turned_down.take());
+            let decided = consent::decided(call.as_ref(), start.turned_down.take());
             let cx = ToolContext {
                 caller: &run.caller,
                 conversation: &run.conversation,
@@ -136,6 +142,7 @@ impl Agent {
                 deadline: Some(wall).filter(|wall| !wall.is_zero()).and_then(|wall| Instant::now().checked_add(wall)),
                 cx,
                 details: run.details,
+                client_tools: &run.client_tools,
                 events,
             };
             let mut transcript = Transcript::new(run.id, start, &run.profile);
@@ -167,6 +174,7 @@ pub(super) struct Turns<'a> {
     pub(super) deadline: Option<Instant>,
     pub(super) cx: ToolContext<'a>,
     pub(super) details: bool,
+    client_tools: &'a [Arc<ToolDef>],
     events: &'a dyn EventSink,
 }
 
@@ -196,7 +204,7 @@ impl Turns<'_> {
     async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<(), Ended> {
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.question(), recent: &transcript.recent_tools() };
-        let mut offer = Offer::of(self.profile, self.cx.caller, executor, finder, wanted).await;
+        let mut offer = Offer::of(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
         let system = self.system_prompt(&offer).await;
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.asked(&system, offer.defs());
@@ -236,7 +244,7 @@ impl Turns<'_> {
                 self.end_speech(transcript);
                 self.run_calls(transcript, &mut offer, Leave::Asked).instrument(span).await?;
                 transcript.settle("stop", self.now_ms());
-                if !transcript.approvals.is_empty() {
+                if !transcript.approvals.is_empty() || !transcript.left.is_empty() {
                     return Ok(());
                 }
             } else {
@@ -346,16 +354,6 @@ impl Turns<'_> {
     pub(super) fn now_ms(&self) -> i64 {
         self.agent.clock.now_ms()
     }
-}
-
-/// What readers are told of the decision with which a run begins; nothing of a call whose id nobody noted.
-fn decided(approved: Option<&ApprovedCall>, turned_down: Option<TurnedDown>) -> Option<AgentEvent> {
-    if let Some(ApprovedCall { call, asked_as, .. }) = approved {
-        let (asked_as, runs_as) = (asked_as.clone()?, Some(call.id.as_str().to_owned()));
-        return Some(AgentEvent::CallDecided { asked_as, name: call.name.clone(), runs_as });
-    }
-    let TurnedDown { asked_as, tool } = turned_down?;
-    Some(AgentEvent::CallDecided { asked_as: asked_as?, name: tool, runs_as: None })
 }
 
 pub(super) fn failed(code: &'static str, message: &str, retryable: bool) -> Ended {

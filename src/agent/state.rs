@@ -12,13 +12,14 @@ use super::speech::Speech;
 use super::turn::TurnFold;
 use crate::chat::answer::{Answer, Said};
 use crate::chat::approval::Approval;
+use crate::chat::cost::Cost;
 use crate::chat::event::Failure;
 use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::Usage;
-use crate::chat::tool::{ToolCall, ToolResult};
+use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
 use crate::chat::trail::{CallFate, Happened, TrailEntry};
 use crate::chat::unfinished::{Unfinished, fate};
 
@@ -37,6 +38,7 @@ pub(super) struct Transcript {
     entries_committed: u32,
     turns: u32,
     pub(super) usage: Usage,
+    pub(super) cost: Sum,
     /// Who gives the newest answer, and what the vendor calls that request.
     pub(super) answered_by: Option<(Arc<ModelOrigin>, Option<String>)>,
     /// The call ids of the whole conversation.
@@ -51,6 +53,8 @@ pub(super) struct Transcript {
     pub(super) approvals: Vec<Approval>,
     /// Their ids in the transcript.
     pub(super) held: Vec<ToolCallId>,
+    /// Calls that are left to the client.
+    pub(super) left: Vec<ToolCall>,
     pub(super) open: Open,
 }
 
@@ -68,14 +72,20 @@ pub(super) enum Open {
 
 impl Transcript {
     pub(super) fn new(run: RunId, start: RunStart, profile: &Profile) -> Self {
-        let RunStart { summary, history, message, call: _, turned_down: _, context: _ } = start;
+        let RunStart { summary, history, message, answered, call: _, turned_down: _, context: _, begins: _ } = start;
         let mut messages = history;
         if let Some(summary) = summary {
             messages.insert(0, Message::User(UserMessage::new(format!("{SUMMARY_HEAD}\n{summary}"))));
         }
-        let used_ids = messages.iter().flat_map(call_ids).collect();
         let own = messages.len();
         messages.push(Message::User(message));
+        // Its trail has the message, and each call that the client has answered.
+        let mut entries_committed = 1;
+        if let Some((calls, results)) = answered {
+            entries_committed += u32::try_from(results.len()).unwrap_or(u32::MAX);
+            messages.extend([Message::Assistant(calls), Message::ToolResults(results)]);
+        }
+        let used_ids = messages.iter().flat_map(call_ids).collect();
         let committed = messages.len();
         Self {
             run,
@@ -83,9 +93,10 @@ impl Transcript {
             own,
             committed,
             trail: Vec::new(),
-            entries_committed: 1,
+            entries_committed,
             turns: 0,
             usage: Usage::default(),
+            cost: Sum::Nothing,
             answered_by: None,
             used_ids,
             speech: Speech::new(profile),
@@ -93,6 +104,7 @@ impl Transcript {
             payloads: Vec::new(),
             approvals: Vec::new(),
             held: Vec::new(),
+            left: Vec::new(),
             open: Open::Nothing,
         }
     }
@@ -153,6 +165,7 @@ impl Transcript {
             payloads: &self.payloads,
             turns: self.turns,
             usage: self.usage,
+            cost: self.cost.known(),
         }
     }
 
@@ -238,7 +251,20 @@ impl Transcript {
     pub(super) fn withdraw(&mut self) {
         self.approvals.clear();
         let held = std::mem::take(&mut self.held);
-        let output = consent::withdrawn();
+        self.answer_instead(&held, &consent::withdrawn());
+    }
+
+    /// Takes back what was left to the client, since it is not asked: what the model reads of it is `output`. The ids and
+    /// tools of the calls.
+    pub(super) fn take_back_left(&mut self, output: &ToolOutput) -> Vec<(String, String)> {
+        let left = std::mem::take(&mut self.left);
+        let ids: Vec<ToolCallId> = left.iter().map(|call| call.id.clone()).collect();
+        self.answer_instead(&ids, output);
+        left.into_iter().map(|call| (call.id.as_str().to_owned(), call.name)).collect()
+    }
+
+    /// Gives these calls, which were not made, another result, where that is not committed yet.
+    fn answer_instead(&mut self, calls: &[ToolCallId], output: &ToolOutput) {
         let answered = match &mut self.open {
             Open::Calling { turn, .. } => Some(&mut turn.results),
             Open::Nothing | Open::Asking { .. } | Open::Streaming { .. } => None,
@@ -247,13 +273,13 @@ impl Transcript {
             Message::ToolResults(results) => Some(results),
             Message::User(_) | Message::Assistant(_) => None,
         });
-        for result in kept.chain(answered).flatten().filter(|result| held.contains(&result.id)) {
+        for result in kept.chain(answered).flatten().filter(|result| calls.contains(&result.id)) {
             result.content.clone_from(&output.content);
             result.is_error = output.is_error;
         }
         for entry in &mut self.trail {
             if let Happened::ToolCall { id, result, fate, .. } = &mut entry.what
-                && held.contains(id)
+                && calls.contains(id)
             {
                 result.clone_from(&output.content);
                 *fate = CallFate::NotRun;
@@ -302,6 +328,39 @@ impl Transcript {
         parts.retain(|part| matches!(part, AssistantPart::Text { text, .. } if !text.is_empty()));
         if !parts.is_empty() {
             self.messages.push(Message::Assistant(AssistantMessage { origin, parts }));
+        }
+    }
+}
+
+/// What the turns of a run cost together.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sum {
+    /// There was none.
+    Nothing,
+    /// This much.
+    Known(Cost),
+    /// Nobody knows: one of them has no price.
+    Unknown,
+}
+
+impl Sum {
+    /// Adds what a turn cost, where that is known.
+    pub(super) fn add(&mut self, cost: Option<Cost>) {
+        *self = match (*self, cost) {
+            (Self::Nothing, Some(cost)) => Self::Known(cost),
+            (Self::Known(mut sum), Some(cost)) => {
+                sum += cost;
+                Self::Known(sum)
+            }
+            (Self::Unknown, _) | (_, None) => Self::Unknown,
+        };
+    }
+
+    /// The sum, where all of it is known.
+    fn known(self) -> Option<Cost> {
+        match self {
+            Self::Known(sum) => Some(sum),
+            Self::Nothing | Self::Unknown => None,
         }
     }
 }

@@ -142,6 +142,7 @@ impl App {
             store: store.clone(),
             payloads: store.clone(),
             clock,
+            prices: config.prices.clone(),
             limits: Limits {
                 max_turns: config.runs.max_turns,
                 max_tool_calls: config.runs.max_tool_calls,
@@ -185,6 +186,7 @@ impl App {
             },
             openai_chat: OpenAiChat {
                 max_message_bytes: config.limits.message_bytes,
+                max_result_bytes: config.limits.context_bytes,
                 max_history_bytes: config.limits.history_bytes,
             },
             chats: store.clone(),

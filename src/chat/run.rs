@@ -1,5 +1,6 @@
 //! A run as its owner sees it from outside: its state, what it cost, how it ended.
 
+use super::cost::Cost;
 use super::event::{AgentEvent, Failure};
 use super::ids::{ConversationId, RunId};
 use super::stream::Usage;
@@ -75,8 +76,10 @@ pub struct RunRecord {
     pub context_type: String,
     /// Model calls that have ended.
     pub turns: u32,
-    /// What they cost together.
+    /// Their tokens together.
     pub usage: Usage,
+    /// What they cost together, where every one of them has a price.
+    pub cost: Option<Cost>,
     /// Why it failed.
     pub error: Option<Failure>,
     /// When it was asked for, in milliseconds since the Unix epoch.

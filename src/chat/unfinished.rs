@@ -16,6 +16,9 @@ const UNKNOWN: &str = "the state of this call is unknown: it was sent, and the r
 /// How the result of a call begins that waits for somebody's approval.
 pub const WAITS: &str = r#"{"status":"awaiting_approval""#;
 
+/// How what stands for the result of a call begins that was left to the client.
+pub const LEFT: &str = r#"{"status":"awaiting_client""#;
+
 /// How the result of a call begins that was not made.
 const NOT_MADE: &str = r#"{"error":"this call was not made"#;
 
@@ -46,7 +49,7 @@ impl Unfinished {
 /// What became of the call that `result` answers.
 pub fn fate(result: &ToolResult) -> CallFate {
     match result.is_error {
-        false if result.content.starts_with(WAITS) => CallFate::NotRun,
+        false if result.content.starts_with(WAITS) || result.content.starts_with(LEFT) => CallFate::NotRun,
         false => CallFate::Done,
         true if result.content.starts_with(NOT_MADE) => CallFate::NotRun,
         true if result.content == ToolOutput::error(UNKNOWN).content => CallFate::Unknown,

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::providers::Named;
-use super::{Config, Problem, Sources, assets, mcp};
+use super::{Config, Problem, Sources, assets, mcp, prices};
 
 /// How our variables begin.
 pub(super) const PREFIX: &str = "SWITCHBOARD__";
@@ -30,6 +30,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
         }
     };
     let mut layer = file_layer(sources, problems);
+    let prices = prices::take(&mut layer, problems);
     let named = Named::find(&mut layer, &sources.env, problems);
     named.add_defaults(&mut defaults);
     mcp::prepare(&mut layer, &mut defaults, &sources.env, problems);
@@ -39,6 +40,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     named.fit(&mut merged, &defaults, problems);
     let mut config: Config = fit(&mut merged, &defaults, "", problems)?;
     mcp::inherit(&mut config, &sources.env);
+    config.prices = prices;
     Some(config)
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod document;
 mod layers;
 mod mcp;
+mod prices;
 mod providers;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use crate::agent::prices::Prices;
 use crate::http;
 use crate::llm;
 use crate::runs;
@@ -50,6 +52,9 @@ pub struct Config {
     pub runs: runs::config::Config,
     /// What is logged, and how.
     pub log: Log,
+    /// What models cost; see `prices`.
+    #[serde(skip)]
+    pub prices: Prices,
 }
 
 /// `[backend]`: the REST API that tools call.

@@ -116,7 +116,7 @@ pub(super) async fn joined(
         artifacts: Vec::new(),
         payloads: Vec::new(),
         suggestions: None,
-        usage: UsageBody::of(record.usage),
+        usage: UsageBody::of(record.usage, record.cost),
         error: record.error.as_ref().map(ErrorBody::of),
     };
     Ok((ids, [(header::CACHE_CONTROL, NO_STORE)], Json(body)).into_response())
@@ -206,6 +206,11 @@ impl Waiting {
             }
         };
         let (state, error) = outcome(last, &found);
+        // No event tells it.
+        let cost = match &found {
+            Found::Run(record) => record.cost,
+            Found::Deleted | Found::Unknown => None,
+        };
         let usage = match (last, found) {
             (
                 Last::End(
@@ -226,7 +231,7 @@ impl Waiting {
             artifacts: std::mem::take(&mut self.said.artifacts),
             payloads: std::mem::take(&mut self.said.payloads),
             suggestions: self.said.suggestions.take(),
-            usage: UsageBody::of(usage),
+            usage: UsageBody::of(usage, cost),
             error,
         };
         serde_json::to_vec(&body).unwrap_or_else(|error| {
@@ -337,6 +342,7 @@ mod tests {
             context_type: "workflow".to_owned(),
             turns: 0,
             usage: Usage::default(),
+            cost: None,
             error: None,
             created_at_ms: 0,
             finished_at_ms: None,

@@ -91,8 +91,8 @@ pub(super) async fn connect(
     let messages: Vec<Earlier> =
         found.into_iter().flat_map(|view| view.messages).filter_map(|message| earlier(message, shown_live)).collect();
     let waiting = waiting(&services, &caller, &asker.thread).await?;
-    let artifacts: Vec<_> = waiting.iter().map(|view| view.approval.artifact()).collect();
-    let before = Stream::new(asker.clone()).restored(&messages, &artifacts);
+    let waiting: Vec<_> = waiting.into_iter().map(|view| view.approval).collect();
+    let before = Stream::new(asker.clone()).restored(&messages, &waiting);
     let Some(attached) = attached else { return Ok(whole(before)) };
     asker.run = attached.run.to_string();
     let ids = [header_of_run(attached.run), header_of_conversation(&attached.conversation)];

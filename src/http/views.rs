@@ -4,6 +4,7 @@ use axum::http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::chat::cost::Cost;
 use crate::chat::event::Failure;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::RunRecord;
@@ -36,7 +37,7 @@ impl RunBody {
             conversation_id: run.conversation.to_string(),
             state: run.state.name(),
             turns: run.turns,
-            usage: UsageBody::of(run.usage),
+            usage: UsageBody::of(run.usage, run.cost),
             error: run.error.as_ref().map(ErrorBody::of),
             created_at: time(run.created_at_ms),
             finished_at: run.finished_at_ms.map(time),
@@ -62,17 +63,29 @@ impl BegunBody {
     }
 }
 
-/// Token counts.
+/// Token counts, and what they cost.
 #[derive(Serialize)]
 pub(super) struct UsageBody {
     input_tokens: u64,
     output_tokens: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    cached_input_tokens: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    reasoning_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
 }
 
 impl UsageBody {
-    pub(super) fn of(usage: Usage) -> Self {
-        Self { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens }
+    pub(super) fn of(usage: Usage, cost: Option<Cost>) -> Self {
+        let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
+        let cost_usd = cost.map(Cost::usd);
+        Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens, cost_usd }
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Why a run failed, or why an answer is not whole.

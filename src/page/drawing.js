@@ -30,7 +30,12 @@ function filled(element, props, children) {
 }
 
 // Characters that are not seen, or that turn the text around them: whoever decides by what they read must see them.
-const UNSEEN = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200F\u2028-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF9-\uFFFB]|\uDB40[\uDC00-\uDFFF]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
+const UNSEEN = new RegExp([
+  // What joins the parts of one emoji is seen as that emoji.
+  '(?!(?<=\\p{Extended_Pictographic}[\\uFE0F\\u{1F3FB}-\\u{1F3FF}]?)\\u200D(?=\\p{Extended_Pictographic}))(?!(?<=\\p{Extended_Pictographic})\\uFE0F)',
+  '[\\0-\\x08\\x0B-\\x1F\\x7F-\\x9F\\u00AD\\u034F\\u061C\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u200B-\\u200F\\u2028-\\u202E\\u2060-\\u206F\\u3164',
+  '\\uFE00-\\uFE0F\\uFEFF\\uFFA0\\uFFF9-\\uFFFB\\p{Surrogate}\\u{E0000}-\\u{E0FFF}]',
+].join(''), 'gu');
 
 const codePoint = (char) => `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
 
@@ -61,7 +66,8 @@ export function cut(text, most) {
 
 /** Any value on one line, cut; text without its quotes. */
 export function brief(value, most = 80) {
-  return seen(cut(typeof value === 'string' ? value : bounded(value, most * 2), most));
+  const words = typeof value === 'string' ? value : bounded(value, most * 2);
+  return seen(cut(words.replace(/[ \t\n]+/g, ' '), most));
 }
 
 /** JSON of at most about `most` characters, made without walking through the rest of a large value. */

@@ -251,9 +251,11 @@ function nodeBox(node, { x, y }, isFirst) {
     role: 'button', 'aria-pressed': 'false', 'aria-label': label, 'data-at': node.key.slice(1), 'data-x': x, 'data-y': y,
   },
   s('rect', { class: 'sb-node-box', width, height, rx: 8 }),
-  s('text', { class: 'sb-node-name', x: 12, y: 24 }, brief(node.name, 27)),
-  s('text', { class: 'sb-node-type', x: 12, y: 43 }, `${brief(node.type || 'unknown', 28)}${node.isActive ? '' : ' (off)'}`),
-  s('text', { class: 'sb-node-config', x: 12, y: 61 }, summary(node)),
+  // An image of its own, which ends at its edge however wide a letter is.
+  s('svg', { width: width - 6, height },
+    s('text', { class: 'sb-node-name', x: 12, y: 24 }, brief(node.name, 27)),
+    s('text', { class: 'sb-node-type', x: 12, y: 43 }, `${node.isActive ? '' : '(off) '}${brief(node.type || 'unknown', 28)}`),
+    s('text', { class: 'sb-node-config', x: 12, y: 61 }, summary(node))),
   mark);
 }
 

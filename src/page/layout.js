@@ -41,10 +41,17 @@ function byDagre(nodes, edges) {
   edges.forEach((edge, at) => {
     const found = graph.edge(edge.from, edge.to, `e${at}`);
     const label = Number.isFinite(found.x) ? pick(found) : middle(found.points);
-    ways.set(edge, { points: found.points.map(pick), label });
+    ways.set(edge, { points: fromMiddles(found.points.map(pick), places.get(edge.from), places.get(edge.to)), label });
   });
   const { width, height } = graph.graph();
   return { width, height, by: 'dagre', places, ways };
+}
+
+/** The same way, but from the middle of a side to the middle of a side: the corners are for marks. */
+function fromMiddles(points, from, to) {
+  if (from === to) return points;
+  const side = (node, next) => ({ x: node.x, y: node.y + Math.sign(next.y - node.y || 1) * (NODE.height / 2) });
+  return [side(from, points[1]), ...points.slice(1, -1), side(to, points.at(-2))];
 }
 
 const pick = ({ x, y }) => ({ x, y });

@@ -112,6 +112,8 @@ export class MarkdownView {
   #element;
   /** All that was said. */
   #source = '';
+  /** Whether the newest piece ended with a carriage return. */
+  #isReturn = false;
   /** Where the open part begins. */
   #done = 0;
   /** The nodes of the open part, at the end of the element. */
@@ -141,7 +143,7 @@ export class MarkdownView {
   /** More of the text. It is drawn with the next frame. */
   append(text) {
     if (this.#finished) this.#reopen();
-    this.#source += text;
+    this.#take(text);
     if (this.#isPlain) return this.#more();
     if (!this.#frame) this.#frame = requestAnimationFrame(() => this.#onFrame());
   }
@@ -149,8 +151,15 @@ export class MarkdownView {
   /** This text and nothing else, drawn at once. */
   set(text) {
     this.#clear();
-    this.#source = String(text);
+    this.#take(text);
     this.finish();
+  }
+
+  /** Line breaks are one character from here on, also where a break came in two pieces. */
+  #take(text) {
+    const isRest = this.#isReturn && text.startsWith('\n');
+    this.#source += (isRest ? text.slice(1) : text).replace(/\r\n?/g, '\n');
+    if (text !== '') this.#isReturn = text.endsWith('\r');
   }
 
   /** The text is complete: what is open is drawn as it stands. */
@@ -160,10 +169,10 @@ export class MarkdownView {
     if (this.#finished) return;
     this.#finished = true;
     if (this.#isPlain) return;
-    const had = Object.keys(this.#links).length;
+    const isInPieces = this.#count > 0;
     this.#draw(true);
     // An address that came after its link: the blocks that were complete by then are read again, once.
-    if (Object.keys(this.#links).length > had && this.#done > 0 && this.#source.length <= RICH_CHARS) {
+    if (isInPieces && !this.#isPlain && /^[\s>*+\-\d.)]*\[[^\]]+\]:/m.test(this.#source)) {
       this.#element.replaceChildren();
       this.#open = [];
       this.#done = this.#count = 0;
@@ -176,6 +185,7 @@ export class MarkdownView {
     this.#frame = 0;
     this.#element.replaceChildren();
     this.#source = '';
+    this.#isReturn = false;
     this.#reopen();
   }
 
@@ -229,7 +239,9 @@ export class MarkdownView {
     const fresh = [];
     let length = 0;
     for (const block of blocks.slice(0, kept)) {
-      fresh.push(...drawn(block, this.#links));
+      // What is only half-written gives no address to links yet.
+      if (block.type === 'def') this.#links[block.tag] ??= { href: block.href, title: block.title };
+      fresh.push(...drawn(block));
       length += block.raw.length;
     }
     const stable = fresh.length;
@@ -237,7 +249,7 @@ export class MarkdownView {
       const rest = open.slice(length);
       const mended = mend(rest);
       const last = mended === rest ? blocks.slice(kept) : read(mended, this.#links);
-      for (const block of last) fresh.push(...drawn(block, this.#links));
+      for (const block of last) fresh.push(...drawn(block));
       isCode = last.findLast((block) => block.type !== 'space')?.type === 'code' && openFence(rest) !== null;
     }
     this.#replace(fresh);
@@ -299,23 +311,21 @@ function element(tag, name) {
   return made;
 }
 
-/** The blocks of `text`, their inline marks read where that is not too much. Addresses that it defines go to `links`. */
+/** The blocks of `text`, their inline marks read where that is not too much. `links`: the addresses that were defined before. */
 function read(text, links) {
   if (isTooDeep(text)) return [plainBlock(text)];
-  const source = text.replace(/\r\n?/g, '\n');
   try {
     const lexer = new Lexer(marked.defaults);
     // Their own names only: what is written must not find what every object has.
     lexer.tokens.links = Object.assign(Object.create(null), links);
-    const blocks = lexer.blockTokens(source, lexer.tokens);
+    const blocks = lexer.blockTokens(text, lexer.tokens);
     for (const { src, tokens } of lexer.inlineQueue) {
       if (isTooMuch(src)) tokens.push({ type: 'text', raw: src, text: src, escaped: false });
       else lexer.inlineTokens(src, tokens);
     }
-    Object.assign(links, lexer.tokens.links);
     return [...blocks];
   } catch {
-    return [plainBlock(source)];
+    return [plainBlock(text)];
   }
 }
 
@@ -348,7 +358,7 @@ function lastButTwo(blocks) {
 }
 
 /** A block's nodes, harmless. */
-function drawn(block, links) {
+function drawn(block) {
   if (block.type === 'space' || block.type === 'def') return [];
   if (block.type === 'plain' || block.header?.length > MAX_COLUMNS) return [plainNode(block.raw)];
   const rows = block.type === 'table' ? block.rows : [];
@@ -399,6 +409,7 @@ function folded(title, text) {
 
 /** Gives links, code and tables what we add to them; the tree is harmless by now, and not in the page yet. */
 function decorate(fragment) {
+  for (const other of fragment.querySelectorAll('[data-language]:not(pre)')) other.removeAttribute('data-language');
   for (const link of fragment.querySelectorAll('a')) {
     const address = safeAddress(link.getAttribute('href') ?? '');
     if (!address) {

@@ -50,10 +50,10 @@ impl Runs {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(&self, caller: Caller, input: RunInput, request: Request) -> Result<Attached, StartError> {
-        let RunInput { ask, screen, conversation, parent, earlier: _, unlisted: _, manner } = input;
+        let RunInput { ask, screen, conversation, parent, earlier, unlisted, manner } = input;
         let (profile, model) = self.answering(&caller, &screen, &manner)?;
         let conversation = conversation.unwrap_or_else(ConversationId::fresh);
-        let question = Asking::Ask { ask, parent };
+        let question = Asking::Ask { ask, parent, earlier, unlisted };
         self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await
     }
 

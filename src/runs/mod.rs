@@ -8,6 +8,7 @@
 mod begin;
 pub mod config;
 mod decided;
+mod earlier;
 mod interest;
 mod keeper;
 mod live;

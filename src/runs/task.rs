@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::begin::Request;
+use super::earlier;
 use super::live::Live;
 use super::log::EventLog;
 use super::summary::Summaries;
@@ -22,7 +23,7 @@ use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
-use crate::chat::input::{Ask, Manner, Parent};
+use crate::chat::input::{Ask, Manner, Parent, Told};
 use crate::chat::model::ModelChoice;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
@@ -63,9 +64,13 @@ impl Task {
             context_type: &profile.context_type,
             context: self.asked.manner.context.as_ref(),
             question: match question {
-                Asking::Ask { ask, parent } => Question::Ask { ask, parent: *parent },
+                Asking::Ask { ask, parent, .. } => Question::Ask { ask, parent: *parent },
                 Asking::Continue(run) => Question::Continue(*run),
                 Asking::Decided { approval, decision } => Question::Decided { approval: *approval, decision },
+            },
+            unlisted: match question {
+                Asking::Ask { unlisted, .. } => *unlisted,
+                Asking::Continue(_) | Asking::Decided { .. } => false,
             },
             key: request.key.as_ref().map(|(key, digest)| RequestKey { key, digest }),
             queue: self.queue,
@@ -78,7 +83,7 @@ impl Task {
         let since = std::time::Instant::now();
         let answer = self.when_there_is_room(self.store.begin_run(new)).await;
         // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
-        let start = match answer {
+        let mut start = match answer {
             Err(error) => {
                 self.log.forget(&[self.live.id]).await;
                 return drop(begun.send(Err(error)));
@@ -101,7 +106,10 @@ impl Task {
                 }
             }
         };
-        let Self { agent, live, caller, asked, summaries, .. } = self;
+        let Self { agent, live, caller, asked, summaries, history_bytes, .. } = self;
+        if let (Asking::Ask { earlier, .. }, true) = (&asked.question, start.begins) {
+            start.history = earlier::history(earlier, history_bytes);
+        }
         let of = (caller.owner.clone(), asked.conversation.clone());
         let run = Run {
             id: live.id,
@@ -110,6 +118,7 @@ impl Task {
             profile: asked.profile.clone(),
             model: asked.model.clone(),
             details: asked.manner.details,
+            client_tools: asked.manner.client_tools.clone(),
             start,
         };
         agent.drive(run, &*live, &live.stop).await;
@@ -171,8 +180,9 @@ impl Task {
             payloads: &[],
             turns: 0,
             usage: Usage::default(),
+            cost: None,
         };
-        let end = RunEnd { state, error, answer: None, approvals: &[], last_event_id: self.live.next_id() };
+        let end = RunEnd { state, error, answer: None, approvals: &[], left: &[], last_event_id: self.live.next_id() };
         match self.store.finish_run(self.live.id, nothing, end).await {
             // One that somebody else has ended meanwhile has its end.
             Ok(()) | Err(StoreError::RunEnded) => {}
@@ -205,7 +215,7 @@ pub(super) struct Asked {
 
 /// An owned [`Question`].
 pub(super) enum Asking {
-    Ask { ask: Ask, parent: Option<Parent> },
+    Ask { ask: Ask, parent: Option<Parent>, earlier: Vec<Told>, unlisted: bool },
     Continue(RunId),
     Decided { approval: ApprovalId, decision: Decision },
 }

@@ -16,6 +16,7 @@ mod answer;
 mod approval;
 mod calling;
 mod change;
+mod client;
 mod fates;
 mod fault;
 mod history;

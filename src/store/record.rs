@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::scope::original;
 use super::transcript::RecordError;
+use crate::chat::cost::Cost;
 use crate::chat::event::Failure;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::{RunRecord, RunState};
@@ -41,7 +42,7 @@ macro_rules! run_columns {
                   WHERE c.tenant = r.tenant AND c.user_id = r.user_id AND c.id = r.conversation) END AS context_type,
              r.turns, r.input_tokens, r.output_tokens, r.cached_input_tokens, r.reasoning_tokens,
              r.failure_code, r.failure_message, r.failure_retryable, r.started_at, r.finished_at, r.last_event_id,
-             r.request_id, r.background, r.continues"
+             r.request_id, r.background, r.continues, r.nano_usd"
         )
     };
 }
@@ -69,6 +70,7 @@ pub(super) struct RunRow {
     request_id: String,
     background: i64,
     continues: Option<String>,
+    nano_usd: Option<i64>,
 }
 
 impl RunRow {
@@ -108,6 +110,7 @@ impl RunRow {
                 cached_input_tokens: tokens(self.cached_input_tokens),
                 reasoning_tokens: tokens(self.reasoning_tokens),
             },
+            cost: self.nano_usd.map(|nano_usd| Cost { nano_usd: tokens(nano_usd) }),
             error,
             created_at_ms: self.started_at,
             finished_at_ms,

@@ -9,9 +9,12 @@ mod ai_sdk;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod chat_stream;
 #[cfg(test)]
 mod cli;
+mod client_tools;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]

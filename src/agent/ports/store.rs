@@ -10,14 +10,15 @@ use serde_json::{Map, Value};
 use crate::chat::answer::Answer;
 use crate::chat::approval::{Approval, Decision};
 use crate::chat::caller::Owner;
+use crate::chat::cost::Cost;
 use crate::chat::event::Failure;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
 use crate::chat::input::{Ask, Parent};
-use crate::chat::message::{Message, UserMessage};
+use crate::chat::message::{AssistantMessage, Message, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
-use crate::chat::tool::ToolCall;
+use crate::chat::tool::{ToolCall, ToolResult};
 use crate::chat::trail::TrailEntry;
 use crate::chat::unfinished::Unfinished;
 
@@ -30,6 +31,10 @@ pub const RETRY_NOTICE: &str = "[Retrying in English...]";
 
 /// What the server's message begins with that tells the model of a decision on a call that waited.
 pub const DECISION_ON_CALL: &str = "[Decision on a waiting call: ";
+
+/// What the server writes in the user's place when the client has answered calls that were left to it.
+pub const CLIENT_RESULTS: &str = "[Results from the application: the calls that were left to it stand here again, with what it says \
+                                  came of them.]";
 
 /// Keeps runs and what was said in them.
 ///
@@ -109,6 +114,8 @@ pub struct NewRun<'a> {
     pub context: Option<&'a Map<String, Value>>,
     /// What it answers.
     pub question: Question<'a>,
+    /// Whether a conversation that begins with it is left out of lists.
+    pub unlisted: bool,
     /// Makes a repeated request find this run.
     pub key: Option<RequestKey<'a>>,
     /// Whether it may wait behind a run that is there already, and how many may wait in a conversation at most; `None`:
@@ -129,7 +136,9 @@ pub struct NewRun<'a> {
 /// What a run answers.
 #[derive(Debug, Clone, Copy)]
 pub enum Question<'a> {
-    /// A new message or an earlier one again, after `parent`; `None` goes on from the newest run.
+    /// A new message or an earlier one again, after `parent`; `None` goes on from the newest run. Results of the client
+    /// are those of the calls that the newest run left to it, whatever `parent` says; where a run that was begun with
+    /// such results did not end well, they may come again, and go on beside it.
     Ask {
         /// The message.
         ask: &'a Ask,
@@ -180,12 +189,17 @@ pub struct RunStart {
     pub history: Vec<Message>,
     /// The message that was committed.
     pub message: UserMessage,
+    /// Calls of an earlier run that were left to the client, again, and what it says came of them: committed behind the
+    /// message, each with an entry in the trail.
+    pub answered: Option<(AssistantMessage, Vec<ToolResult>)>,
     /// A call that was approved: it is made before the model is asked.
     pub call: Option<ApprovedCall>,
     /// A call that its user has turned down: readers are told, the message tells the model.
     pub turned_down: Option<TurnedDown>,
     /// The screen state: the request's own, else that of the run which it goes on with.
     pub context: Option<Map<String, Value>>,
+    /// Whether its conversation begins with it.
+    pub begins: bool,
 }
 
 /// A call that was let through.
@@ -269,8 +283,10 @@ pub struct Commit<'a> {
     pub payloads: &'a [Payload],
     /// Model calls that have ended, in all.
     pub turns: u32,
-    /// What they cost, in all.
+    /// Their tokens, in all.
     pub usage: Usage,
+    /// What they cost, where every one of them has a price.
+    pub cost: Option<Cost>,
 }
 
 /// How a run ends.
@@ -284,6 +300,8 @@ pub struct RunEnd<'a> {
     pub answer: Option<&'a Answer>,
     /// The calls that wait for a decision; only with [`RunState::AwaitingApproval`].
     pub approvals: &'a [Approval],
+    /// The calls that are left to its client; only with [`RunState::Completed`].
+    pub left: &'a [ToolCall],
     /// The id of its terminal event.
     pub last_event_id: u64,
 }

@@ -10,7 +10,7 @@ use super::encoder::AgUiEncoder;
 use super::events::{Event, Interrupt, Outcome, Said};
 use super::usage::Tally;
 use super::{Asker, Version};
-use crate::chat::artifact::Artifact;
+use crate::chat::approval::Approval;
 
 /// What this server speaks.
 const PROTOCOL: &str = "1.0";
@@ -79,9 +79,9 @@ impl Stream {
         self.restored(&[], &[])
     }
 
-    /// A whole stream that shows a thread as it is: what was said, and what waits for a person. Where there is nothing,
-    /// the client keeps what it has.
-    pub fn restored(&self, messages: &[Earlier], waiting: &[Artifact]) -> Bytes {
+    /// A whole stream that shows a thread as it is: what was said, and the calls that wait for a person. Where nothing
+    /// was said, the client keeps what it has.
+    pub fn restored(&self, messages: &[Earlier], waiting: &[Approval]) -> Bytes {
         let mut out = BytesMut::new();
         self.begin(&mut out);
         let said: Vec<Said<'_>> = messages
@@ -95,7 +95,7 @@ impl Stream {
         if !said.is_empty() {
             frame::write_data(&mut out, None, &Event::MessagesSnapshot { messages: &said });
         }
-        self.so_far().interrupts = waiting.iter().map(|artifact| Interrupt::of(&artifact.payload, None)).collect();
+        self.so_far().interrupts = waiting.iter().map(|held| Interrupt::of(&held.artifact().payload, held.call.clone())).collect();
         self.finish(&mut out);
         out.freeze()
     }

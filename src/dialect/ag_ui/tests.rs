@@ -90,6 +90,7 @@ fn held(id: ApprovalId) -> Approval {
         id,
         run: RunId::fresh(),
         conversation: ConversationId::parse("t").unwrap(),
+        call: None,
         tool: "look".to_owned(),
         input: arguments.clone(),
         arguments,

@@ -26,6 +26,8 @@ use crate::chat::ids::{ConversationId, RunId};
 pub struct OpenAiChat {
     /// The longest message that is to be answered, in bytes; 0 means no limit.
     pub max_message_bytes: usize,
+    /// The longest result of a client's own tool, in bytes; 0 means no limit.
+    pub max_result_bytes: usize,
     /// How much is taken of a conversation that the client tells, newest first, in bytes; 0 means no limit.
     pub max_history_bytes: usize,
 }

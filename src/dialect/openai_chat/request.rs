@@ -130,14 +130,17 @@ pub(super) fn decode(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Asked
         Key::Chat(conversation) => Some(conversation).filter(|_| !said.is_task()),
     };
     let refuse = |reason: String| DecodeError::Fields(vec![FieldError { field: "messages", reason }]);
+    let fits = |text: &str, max_bytes: usize| match max_bytes != 0 && text.len() > max_bytes {
+        true => Err(DecodeError::TooLarge { field: "messages", max_bytes }),
+        false => Ok(()),
+    };
     let (ask, conversation) = match said.newest {
         Newest::User(text) => {
-            if limits.max_message_bytes != 0 && text.len() > limits.max_message_bytes {
-                return Err(DecodeError::TooLarge { field: "messages", max_bytes: limits.max_message_bytes });
-            }
+            fits(&text, limits.max_message_bytes)?;
             (Ask::message(text), key.clone())
         }
         Newest::Results(results) => {
+            results.iter().try_for_each(|(_, content)| fits(content, limits.max_result_bytes))?;
             let (results, conversation) = called(results, key.clone()).map_err(refuse)?;
             (Ask::Results(results), Some(conversation))
         }

@@ -12,7 +12,7 @@ use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolInput};
 use crate::dialect::{DecodeError, RunIds};
 
-const DIALECT: OpenAiChat = OpenAiChat { max_message_bytes: 40, max_history_bytes: 10 };
+const DIALECT: OpenAiChat = OpenAiChat { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
 
 fn ids() -> RunIds {
     let run = RunId::parse("0198aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee").unwrap();
@@ -254,6 +254,8 @@ fn results_find_the_conversation_that_has_their_calls() {
             "messages must have text as the content of message 2",
         ),
     ];
+    let long = history(&[tool("call_c_a", &"x".repeat(21))]);
+    assert_eq!(decode(&long, Key::None), Err(DecodeError::TooLarge { field: "messages", max_bytes: 20 }));
     for (results, expected) in refused {
         let Err(DecodeError::Fields(errors)) = decode(&history(&results), Key::None) else { panic!("{results:?}") };
         let told: Vec<_> = errors.iter().map(|error| format!("{} {}", error.field, error.reason)).collect();

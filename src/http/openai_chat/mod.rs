@@ -42,10 +42,12 @@ pub(super) async fn post(
     wish.temperature = wish.temperature.filter(|_| menu.temperature);
     wish.effort = wish.effort.filter(|_| menu.effort);
     wish.max_tokens = wish.max_tokens.filter(|_| menu.max_tokens).map(|wished| wished.min(menu.choice.max_tokens));
-    if !is_keyed {
-        // Nobody could come back to it.
-        input.manner.background = Some(false);
-    }
+    input.manner.background = match headers.contains_key("idempotency-key") {
+        // Its client will ask for it again when the connection is lost.
+        true => Some(true),
+        // Nobody could come back to it where it has no name.
+        false => (!is_keyed).then_some(false),
+    };
     let conversation = input.conversation.as_ref().map(ConversationId::as_str).unwrap_or_default();
     let request = request(request_id, &headers, &format!("openai-chat {conversation}"), &body)?;
     let attached = match services.runs.start(caller, input, request).await {

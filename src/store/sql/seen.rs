@@ -14,7 +14,7 @@ use crate::store::scope::Scope;
 use crate::store::transcript::{self, RecordError};
 
 /// Whether a user sees the message `m` of the run `r`: the question that begins a run, unless the server asked it in
-/// the user's place, to go on with another run or to tell of a decision, and every answer but one that the loop itself
+/// the user's place, to go on with another run, to tell of a decision or of what the client did, and every answer but one that the loop itself
 /// has refused, after which it asks again in the user's place. The parameter is [`asked_by_server`].
 macro_rules! is_seen {
     ($by_server:literal) => {
@@ -24,7 +24,8 @@ macro_rules! is_seen {
             $by_server,
             " AS TEXT))) = CAST(",
             $by_server,
-            " AS TEXT) OR substr(m.body, 1, 38) = '{\"text\":\"[Decision on a waiting call: '))
+            " AS TEXT) OR substr(m.body, 1, 38) = '{\"text\":\"[Decision on a waiting call: '
+                   OR substr(m.body, 1, 40) = '{\"text\":\"[Results from the application: '))
               OR m.kind = 'assistant' AND NOT EXISTS (
                  SELECT 1 FROM messages n WHERE n.tenant = m.tenant AND n.user_id = m.user_id
                      AND n.conversation = m.conversation AND n.run_seq = m.run_seq AND n.seq = m.seq + 1 AND n.kind = 'user'))"
@@ -101,14 +102,17 @@ pub(super) async fn note_seen(connection: &mut Connection, run: RunId) -> Result
 
 #[cfg(test)]
 mod tests {
-    use crate::agent::ports::store::DECISION_ON_CALL;
+    use crate::agent::ports::store::{CLIENT_RESULTS, DECISION_ON_CALL};
     use crate::chat::message::UserMessage;
     use crate::store::transcript::encode_user;
 
     #[test]
-    fn what_tells_of_a_decision_begins_as_the_statements_say() {
+    fn what_the_server_says_begins_as_the_statements_say() {
         let body = encode_user(&UserMessage::new(DECISION_ON_CALL)).unwrap().body;
         let begins = body.strip_suffix("\"}").unwrap();
+        assert!(is_seen!("$1").contains(&format!("substr(m.body, 1, {}) = '{begins}'", begins.len())), "{begins}");
+        let body = encode_user(&UserMessage::new(CLIENT_RESULTS)).unwrap().body;
+        let (begins, _) = body.split_at(body.find(": t").unwrap() + 2);
         assert!(is_seen!("$1").contains(&format!("substr(m.body, 1, {}) = '{begins}'", begins.len())), "{begins}");
     }
 }

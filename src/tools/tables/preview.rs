@@ -135,12 +135,7 @@ fn stored_label(stored: &Map<String, Value>, description: Option<String>) -> Res
     Ok(Label { name: name.to_owned(), description })
 }
 
-fn change(
-    existing_id: Option<&str>,
-    label: Label,
-    config: TableConfig,
-    stored: Option<&Map<String, Value>>,
-) -> Change {
+fn change(existing_id: Option<&str>, label: Label, config: TableConfig, stored: Option<&Map<String, Value>>) -> Change {
     let mut body = Map::from_iter([("name".to_owned(), json!(label.name))]);
     if let Some(description) = &label.description {
         body.insert("description".to_owned(), json!(description));
@@ -215,7 +210,8 @@ mod tests {
     #[test]
     fn the_change_holds_exactly_what_the_save_sends() {
         let config = TableConfig::parse(&json!({ "title": "Orders" })).expect("an object");
-        let stored = json!({ "id": "id-1", "name": "old", "description": "all of them", "config": {}, "is_system": false });
+        let stored =
+            json!({ "id": "id-1", "name": "old", "description": "all of them", "config": {}, "is_system": false });
         assert_eq!(
             change(Some("id-1"), label("orders", None), config, stored.as_object()),
             Change {

@@ -108,8 +108,14 @@ mod tests {
     fn accepted(what: &str, existing: Option<&str>, body: Value) -> (Change, Decided) {
         let existing_id = existing.map(str::to_owned);
         let (what, name) = (what.to_owned(), "W".to_owned());
-        let change =
-            Change { what: what.clone(), existing_id, name: name.clone(), save: Save::create(["rules"]), body, current: None };
+        let change = Change {
+            what: what.clone(),
+            existing_id,
+            name: name.clone(),
+            save: Save::create(["rules"]),
+            body,
+            current: None,
+        };
         let saved_id = Some("saved".into());
         let decided =
             Decided { preview: PreviewId::fresh(), what, name, verdict: Verdict::Accept, comment: None, saved_id };

@@ -61,7 +61,7 @@ async fn a_bad_input_is_told_what_is_wrong_with_it_and_runs_nothing() {
         (
             message(json!({"id": "t", "role": "tool", "content": "x", "toolCallId": "c"})),
             409,
-            "no call of this conversation waits for this result",
+            "no call of that id waits for its result",
         ),
         (with("tools", json!({})), 400, "tools must be a list of objects"),
         (with("tools", json!(["x"])), 400, "tools must be a list of objects"),

@@ -210,6 +210,21 @@ async fn an_answer_is_given_again_and_a_message_edited() {
 }
 
 #[tokio::test]
+async fn a_page_runs_its_own_tool_and_the_answer_goes_on_by_itself() {
+    for major in ALL {
+        let first = turn().call("c1", "get_ticket", &json!({"id": 7})).call("c2", "locate", &json!({})).done();
+        let Some((_, seen)) = walked(major, "clientTool", [first, says("In Rome.")]).await else { return };
+        let own = json!({
+            "type": "tool-locate", "toolCallId": "c2", "state": "output-available", "input": {}, "output": {"city": "Rome"},
+        });
+        let expected = [step(), called("c1", json!({"id": 7}), json!({"ok": true})), own, step(), text("In Rome.")];
+        assert_eq!(parts(&seen), expected, "{major}: {seen:#}");
+        assert_eq!(seen["messages"].as_array().unwrap().len(), 2, "{major}: one bubble");
+        assert_eq!(seen["requests"], json!(["POST /v1/ai-sdk/chat", "POST /v1/ai-sdk/chat"]), "{major}");
+    }
+}
+
+#[tokio::test]
 async fn a_value_that_could_change_a_prototype_reaches_the_page_as_text() {
     for major in ALL {
         let input = r#"{"id": 7, "__proto__": {"admin": true}}"#;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{World, bare, finish, metadata, request, said, start, text, thinks, user};
 use crate::support::model::{calls, says, turn};
+use crate::support::upstream::Answer;
 
 fn concat(parts: impl IntoIterator<Item = Vec<Value>>) -> Vec<Value> {
     parts.into_iter().flatten().collect()
@@ -105,16 +106,19 @@ async fn a_failure_closes_what_is_open_and_is_told_with_a_reference() {
 
 #[tokio::test]
 async fn a_failure_behind_calls_is_no_turn_that_a_page_goes_on_with() {
-    let w = World::playing([calls("c1", "get_ticket", &json!({"id": 7})), turn().breaks()]).await;
+    let refused = Answer::status(400, "application/json", "{}");
+    let answers = [calls("c1", "get_ticket", &json!({"id": 7})).answer(), refused];
+    let w = World::answering(&[], answers).await;
     let stream = w.say("Hello").await;
-    let mut metadata = metadata(1);
-    metadata.as_object_mut().unwrap().remove("finishReason");
     let output = json!({"type": "tool-output-available", "toolCallId": "c1", "output": {"ok": true}, "dynamic": true});
     let expected = concat([
         vec![start()],
         step(concat([called("c1", "get_ticket", &json!({"id": 7})), vec![output]])),
         step([]),
-        vec![json!({"type": "message-metadata", "messageMetadata": metadata}), stream.chunks.last().unwrap().clone()],
+        vec![
+            json!({"type": "message-metadata", "messageMetadata": metadata(1)}),
+            stream.chunks.last().unwrap().clone(),
+        ],
     ]);
     assert_eq!(stream.chunks, expected);
     assert_eq!(stream.types().last(), Some(&"error"));

@@ -16,14 +16,14 @@ use crate::support::frames::{self, Frame, names};
 use crate::support::model::{Script, Scripted};
 use crate::support::upstream::{Answer, Upstream};
 
-const PROFILE: &str = r#"
+pub const PROFILE: &str = r#"
 id = "tickets"
 context_type = "tickets"
 instructions = ["workflow/role.md"]
 tools = ["close_ticket", "refund", "get_ticket", "note"]
 "#;
 
-const TOOLS: &str = r#"
+pub const TOOLS: &str = r#"
 [[tool]]
 name = "close_ticket"
 description = "Closes a ticket."

@@ -1,9 +1,13 @@
 //! Whole answers: without `stream`.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{ask, playing, post, refused, usage, with};
-use crate::support::model::{Script, says, turn};
+use crate::support::model::{Script, Scripted, says, turn};
 
 async fn whole(response: reqwest::Response) -> Value {
     let status = response.status();
@@ -56,7 +60,7 @@ async fn a_run_that_fails_is_an_error_that_is_not_to_be_sent_again() {
 
 #[tokio::test]
 async fn a_long_silence_is_filled_and_the_answer_still_comes() {
-    let gate = std::sync::Arc::new(tokio::sync::Notify::new());
+    let gate = Arc::new(Notify::new());
     let rows =
         [(says("B").bytes(), false), (turn().text("B").finish("nonsense").bytes(), false), (String::new(), true)];
     for (rest, fails) in rows {
@@ -77,14 +81,35 @@ async fn a_long_silence_is_filled_and_the_answer_still_comes() {
     }
 }
 
+/// Asks, and goes away once the model has been asked.
+async fn asks_and_leaves(s: &Scripted, headers: &[(&str, &str)], body: &Value) {
+    let asked = async {
+        while s.model.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        response = post(s, headers, body) => panic!("nothing is sent before the outcome: {response:?}"),
+        () = asked => {}
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_does_not_wait_ends_its_run() {
     let s = playing([turn().text("Well").hangs()]).await;
-    let body = ask("Hi");
-    let asking = post(&s, &[], &body);
-    let gone = tokio::time::timeout(std::time::Duration::from_millis(1500), asking).await;
-    assert!(gone.is_err(), "nothing is sent before the outcome");
+    asks_and_leaves(&s, &[], &ask("Hi")).await;
     s.model.clients_gone(1).await;
+}
+
+#[tokio::test]
+async fn a_request_with_a_key_is_answered_though_its_first_connection_was_lost() {
+    let gate = Arc::new(Notify::new());
+    let s = with(&[], &[], [turn().text("A").answer().gated(&gate, says("B").bytes())]).await;
+    let key = [("idempotency-key", "k")];
+    asks_and_leaves(&s, &key, &ask("Hi")).await;
+    gate.notify_one();
+    let answer = whole(post(&s, &key, &ask("Hi")).await).await;
+    assert_eq!((&answer["choices"][0]["message"]["content"], s.model.requests().len()), (&json!("AB"), 1));
 }
 
 #[tokio::test]

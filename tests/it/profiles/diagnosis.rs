@@ -17,6 +17,7 @@ use switchboard::agent::ports::store::{
     ApprovedCall, BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError, TurnedDown,
 };
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
+use switchboard::agent::prices::Prices;
 use switchboard::agent::run::{Agent, Limits, Run};
 use switchboard::agent::selection::Finder;
 use switchboard::agent::stop::Stop;
@@ -202,6 +203,7 @@ async fn told(
         store: Arc::new(Nothing),
         payloads: Arc::new(Nothing),
         clock: Arc::new(Nothing),
+        prices: Prices::default(),
         limits,
     };
     let origin = Arc::new(ModelOrigin { provider: "fake".to_owned(), model: "one".to_owned() });
@@ -221,13 +223,16 @@ async fn told(
         model: profile.models.choice.clone(),
         profile,
         details,
+        client_tools: Vec::new(),
         start: RunStart {
             summary: None,
             history,
             message: UserMessage::new("How many?"),
+            answered: None,
             call: None,
             turned_down: None,
             context: json!({"page": "reports"}).as_object().cloned(),
+            begins: false,
         },
     };
     change(&mut run.start);

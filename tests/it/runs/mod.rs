@@ -4,6 +4,7 @@
 mod answers;
 mod busy;
 mod cancelling;
+mod costs;
 mod going_on;
 mod payloads;
 mod reading;

@@ -4,6 +4,7 @@ mod files;
 mod layers;
 mod mistakes;
 mod models;
+mod prices;
 mod profiles;
 mod providers;
 

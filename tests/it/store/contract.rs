@@ -190,6 +190,14 @@ macro_rules! contract {
             a_call_that_was_changed_beside_us_is_not_made
             a_decision_on_another_branch_is_told_there
         );
+        crate::store::contract::contract!(@ $database, clients:
+            results_of_a_client_stand_behind_the_calls_again
+            results_are_taken_once_and_only_of_the_newest_run
+            results_may_come_again_where_their_run_did_not_end_well
+            our_words_from_a_user_are_a_message_like_any_other
+            a_run_knows_whether_its_conversation_begins_with_it
+            an_unlisted_conversation_is_read_by_its_id_alone
+        );
         crate::store::contract::contract!(@ $database, chats:
             a_conversation_has_one_number_of_its_owners
             numbers_asked_for_at_once_are_one
@@ -290,6 +298,7 @@ impl Room {
             context_type: "workflow",
             context: None,
             question,
+            unlisted: false,
             key: None,
             queue: None,
             background: false,
@@ -380,12 +389,12 @@ pub fn running(begun: Begun) -> RunStart {
 
 /// Messages alone, the first of which is the run's `first`.
 pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
-    Commit { first, messages, first_entry: 1, trail: &[], payloads: &[], turns: 0, usage: Usage::default() }
+    Commit { first, messages, first_entry: 1, trail: &[], payloads: &[], turns: 0, usage: Usage::default(), cost: None }
 }
 
 /// An end that is not a failure.
 pub fn ended(state: RunState) -> RunEnd<'static> {
-    RunEnd { state, error: None, answer: None, approvals: &[], last_event_id: 9 }
+    RunEnd { state, error: None, answer: None, approvals: &[], left: &[], last_event_id: 9 }
 }
 
 pub async fn append(store: &dyn Store, run: RunId, first: u32, messages: &[Message]) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@ use serde_json::json;
 use switchboard::agent::ports::drafts::DraftError;
 use switchboard::agent::ports::store::{BeginError, Commit, NewRun, Question, RunEnd, StoreError};
 use switchboard::chat::caller::Owner;
+use switchboard::chat::cost::Cost;
 use switchboard::chat::event::Failure;
 use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::chat::input::Ask;
@@ -380,8 +381,14 @@ pub async fn a_run_ends_once(database: &impl Database) {
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "go").await;
     let usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
     let failure = Failure { code: "provider_unavailable".into(), message: "nobody\0 answers".into(), retryable: true };
-    let failed =
-        RunEnd { state: RunState::Failed, error: Some(&failure), answer: None, approvals: &[], last_event_id: 3 };
+    let failed = RunEnd {
+        state: RunState::Failed,
+        error: Some(&failure),
+        answer: None,
+        approvals: &[],
+        left: &[],
+        last_event_id: 3,
+    };
     let commit = Commit { usage, turns: 2, ..said(1, &[]) };
     store.finish_run(run, commit, failed).await.unwrap();
     store.finish_run(run, commit, failed).await.expect("the same end, of a commit that was not heard of");
@@ -410,6 +417,7 @@ pub async fn a_run_is_found_as_it_stands(database: &impl Database) {
         context_type: "workflow".into(),
         turns: 0,
         usage: Usage::default(),
+        cost: None,
         error: None,
         created_at_ms: 1_700_000_000_000,
         finished_at_ms: None,
@@ -420,14 +428,18 @@ pub async fn a_run_is_found_as_it_stands(database: &impl Database) {
     };
     assert_eq!(store.find_run(&room.owner, id).await.unwrap().unwrap(), expected);
     let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 };
-    let commit = Commit { turns: 1, usage, ..said(1, &[]) };
+    let cost = Some(Cost { nano_usd: 7 });
+    let commit = Commit { turns: 1, usage, cost, ..said(1, &[]) };
     store.append(id, commit).await.unwrap();
-    expected = RunRecord { turns: 1, usage, ..expected };
+    expected = RunRecord { turns: 1, usage, cost, ..expected };
     assert_eq!(store.find_run(&room.owner, id).await.unwrap().unwrap(), expected);
     clock.advance_ms(5);
-    store.finish_run(id, Commit { turns: 2, ..commit }, ended(RunState::AwaitingApproval)).await.unwrap();
+    // Of the second turn nobody knows what it cost.
+    let commit = Commit { turns: 2, cost: None, ..commit };
+    store.finish_run(id, commit, ended(RunState::AwaitingApproval)).await.unwrap();
     expected = RunRecord {
         turns: 2,
+        cost: None,
         state: RunState::AwaitingApproval,
         finished_at_ms: Some(1_700_000_000_005),
         last_event_id: Some(9),

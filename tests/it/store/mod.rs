@@ -3,6 +3,7 @@
 mod approvals;
 mod branches;
 mod chats;
+mod clients;
 mod contract;
 mod conversations;
 mod drafts;

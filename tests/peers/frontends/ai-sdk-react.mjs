@@ -5,6 +5,7 @@ import { JSDOM } from 'jsdom';
 const { window } = new JSDOM('<!doctype html><main id="page"></main>', { url: 'http://localhost/' });
 globalThis.window = window;
 globalThis.document = window.document;
+globalThis.navigator ??= window.navigator;
 globalThis.IS_REACT_ACT_ENVIRONMENT = false;
 
 const { createElement: h } = await import('react');

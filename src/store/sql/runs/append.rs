@@ -47,7 +47,7 @@ impl SqlStore {
         let mut transaction = self.write().await?;
         let seat: Option<SeatRow> = sqlx::query_as(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
-                 reasoning_tokens = $6, calling = NULL
+                 reasoning_tokens = $6, nano_usd = $7, calling = NULL
              WHERE id = $1 AND state = 'running'
              RETURNING tenant, user_id, conversation, run_seq",
         )
@@ -57,6 +57,7 @@ impl SqlStore {
         .bind(column(commit.usage.output_tokens))
         .bind(column(commit.usage.cached_input_tokens))
         .bind(column(commit.usage.reasoning_tokens))
+        .bind(commit.cost.map(|cost| column(cost.nano_usd)))
         .fetch_optional(&mut *transaction)
         .await?;
         let seat = seat.map(Seat::from).ok_or(Fault::RunEnded)?;

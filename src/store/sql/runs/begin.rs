@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::answered::insert_answered;
 use super::append::{insert_happened, insert_message};
 use super::decided::tell_ends;
 use super::details::keep_context;
@@ -71,7 +72,7 @@ impl SqlStore {
         {
             return Ok(Begun::Joined(Box::new(record)));
         }
-        let Asked { parent, mut message, continues, call, turned_down, context } =
+        let Asked { parent, mut message, continues, answered, call, turned_down, context } =
             resolve(&mut transaction, &place, run, now).await?;
         let context = run.context.cloned().or(context);
         let state = admit(&mut transaction, &place, run.queue).await?;
@@ -87,7 +88,7 @@ impl SqlStore {
             | RunState::Interrupted => Some(seen_before(&mut transaction, &place, parent).await?),
         };
 
-        let run_seq = sqlx::query_scalar(concat!(
+        let run_seq: i64 = sqlx::query_scalar(concat!(
             "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
                  request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
                  seen_before)
@@ -125,6 +126,9 @@ impl SqlStore {
         let UserMessage { text, decisions, note: _ } = message.clone();
         let entry = TrailEntry { at_ms: now, run: Some(run.id), what: Happened::UserMessage { text, decisions } };
         insert_happened(&mut transaction, &seat.place, run.id, 0, &entry).await?;
+        if let Some(answered) = &answered {
+            insert_answered(&mut transaction, &seat, run.id, answered, now).await?;
+        }
 
         let begun = match state {
             RunState::Queued => Begun::Queued,
@@ -136,7 +140,17 @@ impl SqlStore {
             | RunState::Interrupted => {
                 let Earlier { summary, history } =
                     earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?;
-                Begun::Running(Box::new(RunStart { summary, history, message, call, turned_down, context }))
+                let begins = run_seq == 0;
+                Begun::Running(Box::new(RunStart {
+                    summary,
+                    history,
+                    message,
+                    answered,
+                    call,
+                    turned_down,
+                    context,
+                    begins,
+                }))
             }
         };
         let Err(error) = transaction.commit().await else { return Ok(begun) };
@@ -172,8 +186,8 @@ pub(super) fn is_taken(error: &sqlx::Error) -> bool {
 async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now: i64) -> Result<(), sqlx::Error> {
     // The clocks of two replicas need not agree, and a conversation does not go back in the list.
     sqlx::query(concat!(
-        "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $4, $5, $5)
+        "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at, unlisted)
+         VALUES ($1, $2, $3, $4, $4, $5, $5, $6)
          ON CONFLICT (tenant, user_id, id) DO UPDATE SET
              profile = excluded.profile, context_type = excluded.context_type,
              updated_at = ",
@@ -184,6 +198,7 @@ async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now:
     .bind(&place.conversation)
     .bind(storable(run.context_type))
     .bind(now)
+    .bind(i64::from(run.unlisted))
     .execute(connection)
     .await?;
     Ok(())

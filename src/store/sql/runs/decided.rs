@@ -88,7 +88,7 @@ pub(super) async fn take(
         true => (Some(approved_call(approval, context.clone())?), None),
         false => (None, Some(TurnedDown { asked_as: approval.call, tool: approval.tool })),
     };
-    Ok(Asked { parent, message, continues, call, turned_down, context })
+    Ok(Asked { parent, message, continues, answered: None, call, turned_down, context })
 }
 
 /// The run after which the decision on a call of `run` is told: the newest one, where `run` is on its branch.

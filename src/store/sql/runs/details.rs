@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use super::{Connection, Place};
 use crate::chat::answer::Answer;
 use crate::chat::ids::RunId;
+use crate::chat::tool::ToolCall;
 use crate::store::answer::{AnswerRecord, encode_answer};
+use crate::store::client::{decode_calls, encode_calls};
 use crate::store::fault::Fault;
 use crate::store::transcript::RecordError;
 
@@ -45,6 +47,43 @@ pub(super) async fn keep_answer(connection: &mut Connection, run: RunId, answer:
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// Keeps the calls that a run leaves to its client.
+///
+/// # Errors
+/// When they cannot be written.
+pub(super) async fn keep_left(connection: &mut Connection, run: RunId, left: &[ToolCall]) -> Result<(), Fault> {
+    if left.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(
+        "INSERT INTO run_details (run_id, client_calls) VALUES ($1, $2)
+         ON CONFLICT (run_id) DO UPDATE SET client_calls = excluded.client_calls",
+    )
+    .bind(run.to_string())
+    .bind(encode_calls(left)?)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The calls that a run of the conversation left to its client.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) async fn left_by(connection: &mut Connection, place: &Place, run_seq: i64) -> Result<Vec<ToolCall>, Fault> {
+    let text: Option<Option<String>> = sqlx::query_scalar(
+        "SELECT d.client_calls FROM runs r JOIN run_details d ON d.run_id = r.id
+         WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(run_seq)
+    .fetch_optional(connection)
+    .await?;
+    Ok(text.flatten().map(|text| decode_calls(&text)).transpose()?.unwrap_or_default())
 }
 
 /// The screen state that a run of the conversation was asked with.

@@ -2,7 +2,7 @@
 
 use super::append::{Rows, forget_pieces, insert_happened, insert_rows};
 use super::decided::{give_back, insert_approvals};
-use super::details::keep_answer;
+use super::details::{keep_answer, keep_left};
 use super::seen::note_seen;
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::{Commit, RunEnd};
@@ -29,7 +29,7 @@ impl SqlStore {
         let seat: Option<SeatRow> = sqlx::query_as(concat!(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
                  reasoning_tokens = $6, calling = NULL, state = $7, outcome = $8, finished_at = $9,
-                 failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13,
+                 failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13, nano_usd = $14,
                  lease_until = ",
             database_now!(),
             " WHERE id = $1 AND state IN ('queued', 'running')
@@ -48,6 +48,7 @@ impl SqlStore {
         .bind(end.error.map(|failure| storable(&failure.message)))
         .bind(i64::from(end.error.is_some_and(|failure| failure.retryable)))
         .bind(column(end.last_event_id))
+        .bind(commit.cost.map(|cost| column(cost.nano_usd)))
         .fetch_optional(&mut *transaction)
         .await?;
         let Some(seat) = seat.map(Seat::from) else {
@@ -66,6 +67,7 @@ impl SqlStore {
         }
         insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
         keep_answer(&mut transaction, run, end.answer).await?;
+        keep_left(&mut transaction, run, end.left).await?;
         insert_approvals(&mut transaction, &seat.place, end.approvals).await?;
         note_seen(&mut transaction, run).await?;
         transaction.commit().await?;

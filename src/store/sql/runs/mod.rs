@@ -4,6 +4,7 @@
 //! what comes after the end finds that out, however late it comes. **Invariant:** a run that somebody else than its
 //! owner has ended names no process any more (`replica`): its `last_event_id` is not its owner's last word.
 
+mod answered;
 mod append;
 mod begin;
 mod decided;

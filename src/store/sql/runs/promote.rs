@@ -1,5 +1,6 @@
 //! How a queued run becomes the running one, when its turn has come.
 
+use super::answered::answered_of;
 use super::begin::is_taken;
 use super::decided::call_of;
 use super::details::context_of;
@@ -85,7 +86,10 @@ impl SqlStore {
         };
         let context = context_of(&mut transaction, &place, run_seq).await?;
         let (call, turned_down) = call_of(&mut transaction, &place, run).await?;
+        let answered = answered_of(&mut transaction, &place, run_seq).await?;
         transaction.commit().await?;
-        Ok(Some(RunStart { summary, history, message, call, turned_down, context }))
+        // One that waits has another one before it.
+        let begins = false;
+        Ok(Some(RunStart { summary, history, message, answered, call, turned_down, context, begins }))
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::answered::{Answered, answered_of, take_results};
 use super::begin::NotBegun;
 use super::decided::take;
 use super::details::context_of;
@@ -24,6 +25,8 @@ pub(super) struct Asked {
     pub(super) message: UserMessage,
     /// The run that it continues.
     pub(super) continues: Option<String>,
+    /// Calls that were left to the client, with what it says came of them.
+    pub(super) answered: Option<Answered>,
     /// The call that was approved.
     pub(super) call: Option<ApprovedCall>,
     /// The call that was turned down.
@@ -34,11 +37,11 @@ pub(super) struct Asked {
 
 /// An earlier run of the conversation.
 pub(super) struct Earlier {
-    id: String,
+    pub(super) id: String,
     pub(super) run_seq: i64,
-    state: RunState,
+    pub(super) state: RunState,
     parent: Option<Branch>,
-    continues: Option<String>,
+    pub(super) continues: Option<String>,
 }
 
 /// What the question of `asked` means in this conversation.
@@ -62,7 +65,7 @@ pub(super) async fn resolve(
                 }
             };
             let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
-            Ok(Asked { parent, message, continues: None, call: None, turned_down: None, context: None })
+            Ok(Asked { parent, message, continues: None, answered: None, call: None, turned_down: None, context: None })
         }
         Question::Ask { ask: Ask::Again, parent } => {
             let run = match parent {
@@ -73,7 +76,7 @@ pub(super) async fn resolve(
             let run = run.ok_or(NotBegun::Refused(BeginError::NothingToRepeat))?;
             again(connection, place, run).await
         }
-        Question::Ask { ask: Ask::Results(_), parent: _ } => Err(NotBegun::Refused(BeginError::NoSuchCall)),
+        Question::Ask { ask: Ask::Results(results), parent: _ } => take_results(connection, place, results).await,
         Question::Continue(run) => go_on(connection, place, run).await,
         Question::Decided { approval, decision } => take(connection, place, asked.id, (approval, decision), now).await,
     }
@@ -84,7 +87,10 @@ async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Resu
     let Message::User(message) = question(connection, place, run.run_seq).await? else {
         return Err(RecordError::Kind.into());
     };
-    Ok(Asked { parent: run.parent, message, continues: run.continues, call: None, turned_down: None, context: None })
+    let (parent, continues) = (run.parent, run.continues);
+    // What the client said comes with its message.
+    let answered = answered_of(connection, place, run.run_seq).await?;
+    Ok(Asked { parent, message, continues, answered, call: None, turned_down: None, context: None })
 }
 
 async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<Asked, NotBegun> {
@@ -102,7 +108,7 @@ async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<
     }
     let parent = Some(Branch { run_seq: run.run_seq, seq: None });
     let message = UserMessage::new(CONTINUE_REQUEST);
-    Ok(Asked { parent, message, continues, call: None, turned_down: None, context })
+    Ok(Asked { parent, message, continues, answered: None, call: None, turned_down: None, context })
 }
 
 /// The run of a message that is there, and the number of that run's newest message.

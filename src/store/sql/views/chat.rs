@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Connection, KeptRow, kept};
 use crate::agent::ports::chats::ChatRun;
-use crate::agent::ports::store::{CONTINUE_REQUEST, DECISION_ON_CALL};
+use crate::agent::ports::store::{CLIENT_RESULTS, CONTINUE_REQUEST, DECISION_ON_CALL};
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::chat::payload::Payload;
@@ -123,7 +123,9 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
 /// Whether the message that begins a run which goes on with another one is ours; see [`super::is_seen`].
 fn is_by_server(message: &Message) -> bool {
     match message {
-        Message::User(user) => user.text == CONTINUE_REQUEST || user.text.starts_with(DECISION_ON_CALL),
+        Message::User(user) => {
+            user.text == CONTINUE_REQUEST || user.text == CLIENT_RESULTS || user.text.starts_with(DECISION_ON_CALL)
+        }
         Message::Assistant(_) | Message::ToolResults(_) => false,
     }
 }

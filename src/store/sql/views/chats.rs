@@ -74,8 +74,14 @@ struct Statements {
 macro_rules! statements {
     ($whose:literal, $next:literal, $after:literal) => {
         Statements {
-            count: concat!("SELECT COUNT(*) ", chosen!($whose)),
-            part: rows!($whose, " ORDER BY c.updated_at DESC, h.number DESC LIMIT ", $next, " OFFSET ", $after),
+            count: concat!("SELECT COUNT(*) ", chosen!($whose), " AND c.unlisted = 0"),
+            part: rows!(
+                $whose,
+                " AND c.unlisted = 0 ORDER BY c.updated_at DESC, h.number DESC LIMIT ",
+                $next,
+                " OFFSET ",
+                $after
+            ),
             one: rows!($whose, " AND h.number = ", $next),
         }
     };

@@ -54,7 +54,7 @@ impl SqlStore {
     ) -> Result<Paged<ConversationHead>, Fault> {
         let mut transaction = self.read().await?;
         let mut rows: Vec<Row> = sqlx::query_as(rows!(
-            "WHERE tenant = $1 AND user_id = $2 AND (updated_at, id) < ($3, $4)
+            "WHERE tenant = $1 AND user_id = $2 AND unlisted = 0 AND (updated_at, id) < ($3, $4)
              ORDER BY updated_at DESC, id DESC LIMIT $5"
         ))
         .bind(&scope.tenant)

@@ -6,3 +6,6 @@ ALTER TABLE approvals ADD COLUMN call_id TEXT;                          -- the c
 ALTER TABLE runs ADD COLUMN nano_usd INTEGER;                           -- what it cost; NULL where its models have no price
 ALTER TABLE conversations ADD COLUMN unlisted INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run_details ADD COLUMN client_calls TEXT;                   -- JSON: the calls that it left to its client
+
+-- Of a user whose clients keep lists of their own, few are listed.
+CREATE INDEX conversations_listed ON conversations (tenant, user_id, updated_at, id) WHERE unlisted = 0;

@@ -262,3 +262,39 @@ async fn unknown_arguments_are_no_obstacle() {
     let read = results(&[("preview_table_config", preview)]).await.remove(0).unwrap();
     assert_eq!(read["status"], "preview_sent", "a document as text and an argument that nobody knows");
 }
+
+#[tokio::test]
+async fn a_preview_that_waits_is_read_with_the_configuration_as_it_is() {
+    let arguments = json!({"config": retitled(), "description_of_changes": "Another title"});
+    let named = json!({"config": retitled(), "description_of_changes": "x", "name": "open_orders", "id": ORDERS, "description": "Open"});
+    let new = json!({"config": retitled(), "description_of_changes": "x", "name": "open_orders", "new": true});
+    let rows = [
+        (arguments, json!({"name": "orders_table", "description": "All orders with their customers"}), true, "its label stays"),
+        (named, json!({"name": "open_orders", "description": "Open"}), true, "another label"),
+        (new, json!({"name": "open_orders", "description": ""}), false, "a new one"),
+    ];
+    for (arguments, label, is_update, reason) in rows {
+        let s = Scripted::playing([calls("p1", "preview_table_config", &arguments), says("Look.")]).await;
+        let frames = say(&s.app, "Go").await;
+        let shown = frames::data(&frames, "table_config_preview");
+        let url = s.app.url(&format!("/v1/agent/previews/{}", shown["preview_id"].as_str().unwrap()));
+        let response = s.app.http.get(url).bearer_auth(&s.app.token).send().await.unwrap();
+        let waiting: Value = response.json().await.unwrap();
+        let body = json!({"name": label["name"], "description": label["description"], "config": retitled()});
+        let mut expected = json!({
+            "preview_id": shown["preview_id"],
+            "state": "waiting",
+            "conversation_id": "c",
+            "what": "table configuration",
+            "name": label["name"],
+            "body": body,
+            "created_at": waiting["created_at"],
+        });
+        if is_update {
+            expected["existing_id"] = json!(ORDERS);
+            let description = "All orders with their customers";
+            expected["current"] = json!({"name": "orders_table", "description": description, "config": config(ORDERS)});
+        }
+        assert_eq!(waiting, expected, "{reason}");
+    }
+}

@@ -143,6 +143,13 @@ impl Dialogue {
         frames
     }
 
+    /// Status and body of a preview that waits.
+    pub async fn waiting(&self, token: &str, preview: &str) -> (u16, Value) {
+        let url = self.s.app.url(&format!("/v1/agent/previews/{preview}"));
+        let response = self.s.app.http.get(url).bearer_auth(token).send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap())
+    }
+
     /// Status and body of a decision.
     pub async fn decide(&self, token: &str, preview: &str, body: &Value) -> (u16, Value) {
         let url = self.s.app.url(&format!("/v1/agent/previews/{preview}/decision"));

@@ -205,3 +205,73 @@ async fn a_rule_without_a_canvas_gets_none() {
     let ran = Dialogue::over(&backend).await.ask("c", &calls).await;
     assert_eq!(ran.previews()[0]["workflow"].get("canvas_layout"), None);
 }
+
+#[tokio::test]
+async fn a_preview_that_waits_is_read_with_the_rule_as_it_is() {
+    let d = Dialogue::demo().await;
+    let before = d.ask("c", &[explain("Check Amount"), explain("High Value Alert")]).await;
+    let workflow = changed(before.ok(0), before.ok(1));
+    let args = json!({"workflow": workflow, "description": "d", "workflow_id": BRANCHING});
+    let ran = d.ask("c", &[("preview_workflow", args)]).await;
+    let (token, id) = (d.s.app.token.clone(), ran.preview_id());
+    let body = &ran.previews()[0]["workflow"];
+    let (status, waiting) = d.waiting(&token, &id).await;
+
+    let seeds: Value = serde_json::from_str(include_str!("../../../../config/demo/rules.json")).unwrap();
+    let seed = seeds.as_array().unwrap().iter().find(|rule| rule["id"] == BRANCHING).unwrap();
+    let edge = |source: &str, target: &str, output: &str, order: u32| {
+        json!({"source_action_id": source, "target_action_id": target, "edge_type": "sequence", "source_output": output, "edge_order": order})
+    };
+    let current = json!({
+        "name": seed["name"],
+        "description": seed["description"],
+        "is_active": true,
+        "entity_id": body["entity_id"],
+        "trigger_type_id": body["trigger_type_id"],
+        "actions": seed["actions"],
+        "edges": [
+            {"target_action_id": CHECK, "edge_type": "start", "edge_order": 0},
+            edge(CHECK, HIGH, "true", 1),
+            edge(CHECK, NORMAL, "false", 2),
+        ],
+    });
+    let expected = json!({
+        "preview_id": id,
+        "state": "waiting",
+        "conversation_id": "c",
+        "what": "workflow",
+        "name": "Branching Test Workflow",
+        "existing_id": BRANCHING,
+        "body": body,
+        "current": current,
+        "created_at": waiting["created_at"],
+    });
+    assert_eq!((status, &waiting), (200, &expected));
+
+    let ben = d.s.app.token_of(super::BEN, None, &["ADMIN"]);
+    for (token, id, reason) in [(&ben, &*id, "another user"), (&token, "x", "no id"), (&token, BRANCHING, "no preview")] {
+        let (status, problem) = d.waiting(token, id).await;
+        assert_eq!((status, &problem["code"]), (404, &json!("not_found")), "{reason}");
+    }
+    d.decide(&token, &id, &json!({"decision": "reject"})).await;
+    assert_eq!(d.waiting(&token, &id).await.0, 404, "decided");
+}
+
+#[tokio::test]
+async fn a_new_rule_and_one_whose_edges_cannot_be_read_have_nothing_to_be_compared_with() {
+    let backend = backend(|request| {
+        let is_edges = request.path == format!("/v1/workflow/rules/{RULE}/edges");
+        is_edges.then(|| super::refusal(500, "no edges today"))
+    })
+    .await;
+    let d = Dialogue::over(&backend).await;
+    for (rule, reason) in [(None, "a new rule"), (Some(RULE), "no edges")] {
+        let mut args = json!({"workflow": small("W"), "description": "d"});
+        if let Some(rule) = rule {
+            args["workflow_id"] = json!(rule);
+        }
+        let ran = d.ask(reason, &[("preview_workflow", args)]).await;
+        let (status, waiting) = d.waiting(&d.s.app.token, &ran.preview_id()).await;
+        assert_eq!((status, waiting.get("current")), (200, None), "{reason}");
+    }
+}

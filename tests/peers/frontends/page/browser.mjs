@@ -1,18 +1,9 @@
-// A browser on the page's parts, watched: what runs that should not, what is asked for, what the policy had to stop.
-// With SWITCHBOARD_URL the page is the server's, if it has one; else src/page is served from here with the same policy.
+// A browser on the page's parts, watched: what runs that should not, what is asked for, what the policy had to stop. The parts and
+// their policy are those of the server at SWITCHBOARD_URL; the stage that they stand on is empty.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { dirname, extname, join, normalize } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 
-export const PAGE = join(dirname(fileURLToPath(import.meta.url)), '../../../../src/page');
-const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-  + "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify";
-const TYPES = { '.js': 'text/javascript', '.css': 'text/css', '.html': 'text/html', '.svg': 'image/svg+xml' };
 const STAGE = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
   + '<title>Stage</title><link rel="stylesheet" href="/page/drawings.css"></head><body></body></html>';
 
@@ -26,31 +17,13 @@ export function chromiumPath() {
   return null;
 }
 
-/** The page's origin, and how to stop serving it. */
-async function origin() {
-  const given = process.env.SWITCHBOARD_URL;
-  if (given) {
-    const answer = await fetch(new URL('/page/drawings.css', given)).catch(() => null);
-    if (answer?.ok) return { url: given.replace(/\/$/, ''), stop: () => {}, policy: answer.headers.get('content-security-policy') };
-  }
-  const server = createServer(async (request, response) => {
-    const path = new URL(request.url, 'http://x').pathname;
-    const file = join(PAGE, normalize(path.replace(/^\/page\//, '/')));
-    const head = { 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' };
-    if (path === '/') return response.writeHead(200, { ...head, 'content-type': 'text/html; charset=utf-8' }).end(STAGE);
-    if (!path.startsWith('/page/') || !existsSync(file)) return response.writeHead(404, head).end();
-    response.writeHead(200, { ...head, 'content-type': `${TYPES[extname(file)] ?? 'application/octet-stream'}; charset=utf-8` }).end(await readFile(file));
-  });
-  await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
-  return { url: `http://127.0.0.1:${server.address().port}`, stop: () => server.close(), policy: POLICY };
-}
-
 /**
- * Runs `act({page, url, watched})` on an empty page. `watched`: `{ran, dialogs, requests, violations, navigations, pages, errors}`, what
+ * Runs `act({page, watched})` on the empty stage. `watched`: `{ran, dialogs, requests, violations, navigations, pages, errors}`, what
  * should stay empty. `options` are those of a browser context; `withoutPolicy` has the sanitiser stand alone.
  */
 export async function onStage(act, { withoutPolicy = false, ...options } = {}) {
-  const { url, stop } = await origin();
+  const url = new URL(process.env.SWITCHBOARD_URL).origin;
+  const policy = (await fetch(`${url}/`)).headers.get('content-security-policy');
   const browser = await chromium.launch({ executablePath: chromiumPath(), args: ['--no-sandbox', '--disable-dev-shm-usage'] });
   try {
     const context = await browser.newContext({ bypassCSP: withoutPolicy, reducedMotion: 'reduce', ...options });
@@ -58,8 +31,9 @@ export async function onStage(act, { withoutPolicy = false, ...options } = {}) {
     await context.route('**/*', (route) => {
       const asked = route.request();
       const { origin: from, pathname } = new URL(asked.url());
-      const isOurs = from === url && (pathname === '/' || pathname.startsWith('/page/') || pathname === '/favicon.ico' || (pathname.startsWith('/v1/') && !asked.isNavigationRequest()));
-      if (isOurs) return route.continue();
+      if (from === url && pathname === '/stage') return route.fulfill({ contentType: 'text/html', headers: { 'content-security-policy': policy }, body: STAGE });
+      if (from === url && pathname.startsWith('/page/')) return route.continue();
+      if (from === url && pathname === '/favicon.ico') return route.abort();
       watched.requests.push(asked.url());
       return route.abort();
     });
@@ -75,21 +49,12 @@ export async function onStage(act, { withoutPolicy = false, ...options } = {}) {
     const page = await context.newPage();
     page.on('dialog', (dialog) => { watched.dialogs.push(dialog.message()); dialog.dismiss(); });
     page.on('pageerror', (error) => watched.errors.push(String(error)));
-    await page.goto(`${url}/`);
+    await page.goto(`${url}/stage`);
     page.on('framenavigated', (frame) => watched.navigations.push(frame.url()));
     context.on('page', (other) => watched.pages.push(other.url()));
-    await page.evaluate(() => document.body.replaceChildren());
-    await page.evaluate(() => document.querySelector('link[href$="drawings.css"]') || new Promise((done) => {
-      const link = document.createElement('link');
-      link.rel = 'stylesheet';
-      link.href = '/page/drawings.css';
-      link.onload = done;
-      document.head.append(link);
-    }));
-    return await act({ page, url, watched, context });
+    return await act({ page, watched });
   } finally {
     await browser.close();
-    stop();
   }
 }
 

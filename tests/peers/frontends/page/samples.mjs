@@ -2,9 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PAGE } from './browser.mjs';
 
-const demo = (name) => JSON.parse(readFileSync(join(PAGE, '../../config/demo', name), 'utf8'));
+const demo = (name) => JSON.parse(readFileSync(join(import.meta.dirname, '../../../../config/demo', name), 'utf8'));
 
 const id = (place) => `d1000000-0000-4000-8000-00000000010${place}`;
 const edge = (from, to, port, order) => ({ ...(from ? { source_action_id: from } : {}), target_action_id: to, edge_type: from ? 'sequence' : 'start', ...(port ? { source_output: port } : {}), edge_order: order });

@@ -52,7 +52,13 @@ const html = [
   '<p title="--><img src=x onerror=xss(1)>">x</p>', '<p title="</p><script>xss(1)</script>">x</p>', '<q cite="javascript:xss(1)">x</q>', '<blockquote cite=http://evil.test/>x</blockquote>', '<del cite=javascript:xss(1)>x</del>', '<ol start="1 onclick=xss(1)"><li>x</ol>', '<td colspan="2 onclick=xss(1)">', '<p lang="<script>xss(1)</script>" dir=rtl>x</p>', '<ruby><rt><script>xss(1)</script></rt></ruby>', '<script>/*\n\n<b>*/xss(1)</script>', '<div>\n\n<script>\n\nxss(1)\n\n</script>\n\n</div>', '<details><summary>\n\n<img src=x onerror=xss(1)>\n\n</details>', '＜script＞xss(1)＜/script＞', '<ſcript>xss(1)</ſcript>', '<İMG src=x onerror=xss(1)>', '<script\u2028>xss(1)</script>', '\uFEFF<script>xss(1)</script>', '<\u0000script>xss(1)</script>', '\u2028<img src=x onerror=xss(1)>', '<img src=x onerror\u00A0=xss(1)>', '<plaintext><img src=x onerror=xss(1)>', '%3Cscript%3Exss(1)%3C/script%3E', '\\u003cscript\\u003exss(1)', '{{constructor.constructor("xss(1)")()}}', '${xss(1)}', '<%= xss(1) %>', '"><script>xss(1)</script>', "'><img src=x onerror=xss(1)>", '</textarea><script>xss(1)</script>', '</script><script>xss(1)</script>', '-->]]><svg onload=xss(1)>', '";xss(1);//', "'-xss(1)-'", '`;xss(1);`', ']]>"><svg/onload=xss(1)>', '\u202E<script>xss(1)</script>', '<svg><p><style><g title="</style><img src=x onerror=xss(1)>">',
 ];
 
-export const VECTORS = [...new Set([...markdown, ...html].map((text) => text.replaceAll('xss(1)', RUN)))];
+// Harmless, but with line breaks and blanks of all kinds: in pieces and whole they have to come out the same.
+const plain = [
+  'a\r\nb\r\n\r\nc\rd', '\ta\tb\n\n\t- c', 'a\u00A0b\n\n\u00A0c', 'a  \nb\\\nc', '- a\n\n- b\n\n  c\n\nd', '1. a\n1. b\n\n3. c', '* a\n+ b\n- c', 'a\n===\nb\n---\nc', '> a\nb\n\n> c', '```\na\n\n```\nb', '~~~\na', '| a |\n|:-:|\n| b |\nc\n\nd', 'a\f\vb\n\nc\u0085d\u2028e',
+  '# a\n## b\nc\n***\nd', '<details>\n<summary>a</summary>\n\nb\n\n</details>\n\nc', '\uFEFF# a\n\nb', '[a]: http://good.test/ "b"\n\nx\n\n[a]\n\ny\n\n[c]\n\n[c]: http://good.test/c', 'a\n    b\n\n    c\n\td', '- [ ] a\n- [x] b\n  1. c\n     > d',
+];
+
+export const VECTORS = [...new Set([...markdown, ...html, ...plain].map((text) => text.replaceAll('xss(1)', RUN)))];
 
 /** A few hostile texts for places that are no Markdown: every kind of breaking out, and names that objects have by themselves. */
 export const NAMES = [

@@ -25,6 +25,11 @@ async function throughMarkdown({ vectors, size }) {
   for (const { view, place, vector } of views) {
     view.finish();
     window.audit(place, residue, vector);
+    if (size > 0) {
+      const whole = document.createElement('div');
+      new MarkdownView(whole).set(vector);
+      if (whole.innerHTML !== place.innerHTML) residue.push(`${vector.slice(0, 60)}: it differs when it is written in pieces: ${place.innerHTML.slice(0, 200)} | ${whole.innerHTML.slice(0, 200)}`);
+    }
     window.poke(place);
     place.remove();
   }
@@ -84,7 +89,7 @@ function tools() {
     title: () => true, tabindex: (value) => /^-?[01]$/.test(value), role: () => true, hidden: () => true, disabled: () => true, scope: () => true, rows: () => true, maxlength: () => true, placeholder: () => true,
     'marker-end': (value) => /^url\(#sb-arrow-\d+-(same|added|removed)\)$/.test(value), style: (value, node) => node.localName === 'svg' && /^width: [\d.]+px; height: [\d.]+px;$/.test(value),
   };
-  const DRAWN = /^(d|x|y|cx|cy|r|rx|width|height|viewBox|refX|refY|markerWidth|markerHeight|orient|transform|text-anchor|aria-[a-z]+|data-(act|at|x|y|state|decision|layout))$/;
+  const DRAWN = /^(d|x|y|cx|cy|r|rx|width|height|viewBox|refX|refY|markerWidth|markerHeight|markerUnits|orient|transform|text-anchor|aria-[a-z]+|data-(act|at|x|y|state|decision|layout))$/;
   const ACT = { 'data-act': ['copy', 'more'], 'data-decision': ['accept', 'reject', 'approve'] };
   window.audit = (place, residue, of) => {
     for (const node of place.querySelectorAll('*')) {
@@ -119,7 +124,22 @@ async function run(withoutPolicy, vectors, names) {
   }, { withoutPolicy });
 }
 
+/** The same watch over a page that puts such texts into itself without any care: what it must see. */
+async function control() {
+  return onStage(async ({ page, watched }) => {
+    await page.evaluate(async () => {
+      const place = document.createElement('div');
+      document.body.append(place);
+      place.innerHTML = '<img src="http://evil.test/a.png"><img src=data:, onerror=xss(1)><a href=javascript:xss(2)>x</a><svg onload=xss(3)></svg>';
+      place.querySelector('a').click();
+      await new Promise((done) => setTimeout(done, 200));
+    });
+    return { ran: watched.ran.sort(), requests: watched.requests };
+  }, { withoutPolicy: true });
+}
+
 await tell(async () => ({
+  control: await control(),
   vectors: VECTORS.length,
   names: NAMES.length,
   withPolicy: await run(false, VECTORS, NAMES),

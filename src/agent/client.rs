@@ -1,0 +1,116 @@
+//! Tools that the client of a run brings and runs itself: what is wrong with a call of one, and what stands in the
+//! transcript in the place of a result that comes later or never.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::chat::schema::Schema;
+use crate::chat::tool::{ToolCall, ToolDef, ToolInput, ToolOutput};
+use crate::chat::unfinished::LEFT;
+
+/// Schema keywords that refer to another part of it: a schema that refers to itself could be checked without end.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// A tool of the client.
+pub(super) struct ClientTool {
+    pub(super) def: Arc<ToolDef>,
+    /// What its arguments are held to, where that can be done: nobody has looked at the schema before.
+    schema: Option<Schema>,
+}
+
+impl ClientTool {
+    /// The tool of this definition.
+    pub(super) fn of(def: &Arc<ToolDef>) -> Self {
+        let schema = Some(&def.input_schema).filter(|schema| !refers(schema));
+        Self { def: def.clone(), schema: schema.and_then(|schema| Schema::parse(schema).ok()) }
+    }
+
+    /// Whether `call` can be left to the client.
+    ///
+    /// # Errors
+    /// What the model has to read when its arguments are wrong.
+    pub(super) fn check(&self, call: &ToolCall) -> Result<(), Box<ToolOutput>> {
+        let wrong = |why: &str| Box::new(ToolOutput::error(&format!("bad params: {why}")));
+        let ToolInput::Object(input) = &call.input else { return Err(wrong("the arguments are not a JSON object")) };
+        let Some(schema) = &self.schema else { return Ok(()) };
+        schema.check(&Value::Object(input.clone())).map_err(|mistakes| wrong(&mistakes.join("; ")))
+    }
+}
+
+fn refers(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| REFERENCES.contains(&name.as_str()) || refers(value))
+        }
+        Value::Array(items) => items.iter().any(refers),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// What the model reads as the result of a call that was left to the client.
+pub(super) fn left() -> ToolOutput {
+    let note =
+        "this call was handed to the user's application, which makes it; where no result is told later, none came";
+    let content = json!({"status": "awaiting_client", "note": note}).to_string();
+    debug_assert!(content.starts_with(LEFT), "its fate is read from how it begins");
+    ToolOutput::ok(content)
+}
+
+/// What the model reads in place of [`left`] when the run ended otherwise than by leaving its calls to the client.
+pub(super) fn withdrawn() -> ToolOutput {
+    ToolOutput::error(
+        "this call was not made, because the run ended before the user's application was asked; make it again if it is still \
+         wanted",
+    )
+}
+
+/// What the model reads in place of [`left`] when another call of the turn waits for a person.
+pub(super) fn after_approval() -> ToolOutput {
+    ToolOutput::error(
+        "this call was not made, since another one of the same turn waits for approval; make it again when that is decided",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::ids::ToolCallId;
+    use crate::chat::tool::ToolResult;
+    use crate::chat::trail::CallFate;
+    use crate::chat::unfinished::fate;
+
+    fn check(schema: Value, input: ToolInput) -> Option<String> {
+        let def = ToolDef { name: "locate".to_owned(), description: String::new(), input_schema: schema };
+        let call = ToolCall { id: ToolCallId::mint(), name: "locate".to_owned(), input };
+        ClientTool::of(&Arc::new(def)).check(&call).err().map(|output| output.content)
+    }
+
+    #[test]
+    fn what_does_not_fit_its_schema_is_told_and_a_schema_that_is_none_holds_nobody_to_it() {
+        let object = |value: Value| ToolInput::parse(&value.to_string());
+        let city = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+        let wrong = |why: &str| Some(json!({"error": format!("bad params: {why}")}).to_string());
+        let rows = [
+            (city.clone(), object(json!({"city": "Berlin"})), None, "it fits"),
+            (city.clone(), object(json!({"city": 7})), wrong("city: 7 is not of type \"string\""), "another type"),
+            (city, ToolInput::Invalid("{".into()), wrong("the arguments are not a JSON object"), "no object"),
+            (json!({"type": 7}), object(json!({"city": 7})), None, "a schema that is none"),
+            (json!({"$ref": "http://localhost:1/x"}), object(json!({})), None, "one that is elsewhere"),
+            (json!({"$ref": "#"}), object(json!({})), None, "one without end"),
+            (json!({"anyOf": [{"not": {"$dynamicRef": "#"}}]}), object(json!({})), None, "the same further in"),
+        ];
+        for (schema, input, expected, reason) in rows {
+            assert_eq!(check(schema, input), expected, "{reason}");
+        }
+    }
+
+    #[test]
+    fn none_of_what_stands_for_a_result_counts_as_one() {
+        for output in [left(), withdrawn(), after_approval()] {
+            let (id, name) = (ToolCallId::mint(), String::new());
+            let result = ToolResult { id, name, content: output.content, is_error: output.is_error };
+            assert_eq!(fate(&result), CallFate::NotRun);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Calls that a run left to its client: how they are kept, and the turn in which they are repeated with what the client
+//! says came of them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::transcript::{RecordError, decode, encode};
+use crate::chat::ids::ToolCallId;
+use crate::chat::input::ClientResult;
+use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
+use crate::chat::tool::{ToolCall, ToolResult};
+
+/// Bytes of one result: 64 KiB. What is longer is cut; the model is told.
+const RESULT_BYTES: usize = 64 * 1024;
+
+/// The calls as JSON text: the message that repeats them.
+///
+/// # Errors
+/// When they cannot be written as JSON.
+pub(super) fn encode_calls(calls: &[ToolCall]) -> Result<String, RecordError> {
+    Ok(encode(&Message::Assistant(message(calls.iter().cloned())))?.body)
+}
+
+/// The calls in `text`.
+///
+/// # Errors
+/// When it is not what [`encode_calls`] wrote.
+pub(super) fn decode_calls(text: &str) -> Result<Vec<ToolCall>, RecordError> {
+    match decode("assistant", text)? {
+        Message::Assistant(message) => Ok(message.calls().cloned().collect()),
+        Message::User(_) | Message::ToolResults(_) => Err(RecordError::Kind),
+    }
+}
+
+/// Whether the message repeats calls that were left to the client.
+pub(super) fn is_repetition(message: &AssistantMessage) -> bool {
+    *message.origin == origin()
+}
+
+/// Of nobody that is asked again: what a vendor wants back with its own calls is not there.
+fn origin() -> ModelOrigin {
+    ModelOrigin { provider: "switchboard".to_owned(), model: "client".to_owned() }
+}
+
+fn message(calls: impl Iterator<Item = ToolCall>) -> AssistantMessage {
+    let origin = Arc::new(origin());
+    AssistantMessage { origin, parts: calls.map(|call| AssistantPart::ToolCall { call, replay: None }).collect() }
+}
+
+/// The turn that repeats `calls` under ids of ours, with `results`; a call without one is told to have none. `None` when
+/// there is no result, or one of no such call or of one twice.
+///
+/// # Errors
+/// When a result cannot be written as JSON.
+pub(super) fn answered(
+    calls: Vec<ToolCall>,
+    results: &[ClientResult],
+) -> Result<Option<(AssistantMessage, Vec<ToolResult>)>, RecordError> {
+    let mut left: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+    if results.is_empty() || !results.iter().all(|result| left.remove(result.call.as_str())) {
+        return Ok(None);
+    }
+    let answer = |call: &ToolCall| {
+        let result = results.iter().find(|result| result.call == call.id.as_str());
+        let (content, is_error) = match result {
+            Some(result) => (told(&result.content, result.is_error)?, result.is_error),
+            None => (told("the application told no result of this call", true)?, true),
+        };
+        Ok(ToolResult { id: ToolCallId::mint(), name: call.name.clone(), content, is_error })
+    };
+    let answers = calls.iter().map(answer).collect::<Result<Vec<_>, serde_json::Error>>();
+    let answers = answers.map_err(RecordError::json("result of a client"))?;
+    let again = calls.into_iter().zip(&answers).map(|(call, answer)| ToolCall { id: answer.id.clone(), ..call });
+    let message = message(again);
+    Ok(Some((message, answers)))
+}
+
+/// What the model reads of a result: whatever the client says stands as its word.
+fn told(content: &str, is_error: bool) -> Result<String, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Told<'a> {
+        told_by: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a RawValue>,
+    }
+    let said = match content.len() <= RESULT_BYTES {
+        // JSON stays JSON, to the byte.
+        true => serde_json::from_str::<Box<RawValue>>(content).ok(),
+        false => None,
+    };
+    let said = match said {
+        Some(json) => json,
+        None => to_raw_value(&Value::String(cut(content)))?,
+    };
+    let (result, error) = if is_error { (None, Some(&*said)) } else { (Some(&*said), None) };
+    serde_json::to_string(&Told { told_by: "client", result, error })
+}
+
+fn cut(content: &str) -> String {
+    let bytes = content.len();
+    if bytes <= RESULT_BYTES {
+        return content.to_owned();
+    }
+    format!("{} [cut here; {bytes} bytes in all]", &content[..content.floor_char_boundary(RESULT_BYTES)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::tool::ToolInput;
+
+    fn calls() -> Vec<ToolCall> {
+        let call = |id: &str, name: &str| ToolCall {
+            id: ToolCallId::from_model(id),
+            name: name.to_owned(),
+            input: ToolInput::parse(r#"{"b":1.0,"a":[null]}"#),
+        };
+        vec![call("t1", "locate"), call("t2", "print")]
+    }
+
+    fn result(call: &str, content: &str, is_error: bool) -> ClientResult {
+        ClientResult { call: call.to_owned(), content: content.to_owned(), is_error }
+    }
+
+    #[test]
+    fn calls_read_back_as_they_were_left() {
+        assert_eq!(decode_calls(&encode_calls(&calls()).unwrap()).unwrap(), calls());
+    }
+
+    #[test]
+    fn each_call_is_repeated_with_what_the_client_says_of_it() {
+        let results = [result("t2", "no \"paper\"", true), result("t1", "{ \"lat\": 1e2 }", false)];
+        let (message, answers) = answered(calls(), &results).unwrap().unwrap();
+        let again: Vec<_> = message.calls().cloned().collect();
+        let told: Vec<_> = answers.iter().map(|answer| (&*answer.name, &*answer.content, answer.is_error)).collect();
+        let expected = [
+            ("locate", r#"{"told_by":"client","result":{ "lat": 1e2 }}"#, false),
+            ("print", r#"{"told_by":"client","error":"no \"paper\""}"#, true),
+        ];
+        assert_eq!(told, expected);
+        for ((again, answer), asked) in again.iter().zip(&answers).zip(calls()) {
+            assert!(again.id.is_minted() && again.id == answer.id);
+            assert_eq!((&again.name, &again.input), (&asked.name, &asked.input));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_said_to_be_and_what_is_too_long_is_cut() {
+        let long = "ü".repeat(RESULT_BYTES);
+        let (_, answers) = answered(calls(), &[result("t1", &long, false)]).unwrap().unwrap();
+        assert!(answers[0].content.ends_with(&format!(" [cut here; {} bytes in all]\"}}", 2 * RESULT_BYTES)));
+        assert!(answers[0].content.len() < RESULT_BYTES + 100);
+        let missing = r#"{"told_by":"client","error":"the application told no result of this call"}"#;
+        assert_eq!((&*answers[1].content, answers[1].is_error), (missing, true));
+    }
+
+    #[test]
+    fn results_of_other_calls_are_none() {
+        let one = || result("t1", "1", false);
+        for (results, reason) in [
+            (vec![], "nothing"),
+            (vec![one(), result("t3", "1", false)], "a call that was not left"),
+            (vec![one(), one()], "a call twice"),
+        ] {
+            assert!(answered(calls(), &results).unwrap().is_none(), "{reason}");
+        }
+    }
+}

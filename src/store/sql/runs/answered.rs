@@ -1,0 +1,120 @@
+//! Calls that a run left to its client, taken up again: with the beginning of the run that goes on with what the client
+//! says came of them.
+//!
+//! **Invariant:** only the newest run's calls are answered, and the run that answers them is the newest one then; whoever
+//! begins a run holds the conversation's row. So they are answered once.
+
+use super::append::{insert_happened, insert_message};
+use super::begin::NotBegun;
+use super::details::left_by;
+use super::question::{Asked, Earlier, find, newest};
+use super::{Branch, Connection, Place, Seat};
+use crate::agent::ports::store::{BeginError, CLIENT_RESULTS};
+use crate::chat::ids::RunId;
+use crate::chat::input::ClientResult;
+use crate::chat::message::{AssistantMessage, Message, UserMessage};
+use crate::chat::run::RunState;
+use crate::chat::tool::ToolResult;
+use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::unfinished::fate;
+use crate::store::client::{answered, is_repetition};
+use crate::store::fault::Fault;
+use crate::store::transcript::{self, RecordError};
+
+/// The calls again, and what came of them.
+pub(super) type Answered = (AssistantMessage, Vec<ToolResult>);
+
+/// Takes what the client says came of the calls that the newest run left to it: what the next run answers.
+pub(super) async fn take_results(
+    connection: &mut Connection,
+    place: &Place,
+    results: &[ClientResult],
+) -> Result<Asked, NotBegun> {
+    let no_such_call = || NotBegun::Refused(BeginError::NoSuchCall);
+    let newest = newest(connection, place).await?.ok_or_else(no_such_call)?;
+    let asking = asking(connection, place, newest).await?.ok_or_else(no_such_call)?;
+    let left = left_by(connection, place, asking.run_seq).await?;
+    let answered = answered(left, results)?.ok_or_else(no_such_call)?;
+    Ok(Asked {
+        parent: Some(Branch { run_seq: asking.run_seq, seq: None }),
+        message: UserMessage::new(CLIENT_RESULTS),
+        continues: Some(asking.id),
+        answered: Some(answered),
+        call: None,
+        turned_down: None,
+        context: None,
+    })
+}
+
+/// The run whose calls are answered: the newest one, or the one that it went on with and did not come to an end: a
+/// client that heard of no answer says the same again.
+async fn asking(connection: &mut Connection, place: &Place, newest: Earlier) -> Result<Option<Earlier>, NotBegun> {
+    match newest.state {
+        RunState::Completed => return Ok(Some(newest)),
+        RunState::Queued | RunState::Running | RunState::AwaitingApproval => return Ok(None),
+        RunState::Failed | RunState::Cancelled | RunState::Interrupted => {}
+    }
+    if answered_of(connection, place, newest.run_seq).await?.is_none() {
+        return Ok(None);
+    }
+    let Some(asking) = newest.continues else { return Ok(None) };
+    find(connection, place, RunId::parse(&asking).map_err(RecordError::from)?).await
+}
+
+/// Writes what the client said behind the message of the run that goes on with it, and what the trail says of it.
+pub(super) async fn insert_answered(
+    connection: &mut Connection,
+    seat: &Seat,
+    run: RunId,
+    (message, results): &Answered,
+    now: i64,
+) -> Result<(), Fault> {
+    let turn = [Message::Assistant(message.clone()), Message::ToolResults(results.clone())];
+    for (seq, message) in (1..).zip(&turn) {
+        insert_message(connection, seat, seq, &transcript::encode(message)?, now).await?;
+    }
+    for (seq, (call, result)) in (1..).zip(message.calls().zip(results)) {
+        let what = Happened::ToolCall {
+            turn: 0,
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.input.clone(),
+            result: result.content.clone(),
+            fate: fate(result),
+            // The client knows how long it took.
+            duration_ms: 0,
+        };
+        insert_happened(connection, &seat.place, run, seq, &TrailEntry { at_ms: now, run: Some(run), what }).await?;
+    }
+    Ok(())
+}
+
+/// What the client said at the beginning of that run, where it began with such.
+pub(super) async fn answered_of(
+    connection: &mut Connection,
+    place: &Place,
+    run_seq: i64,
+) -> Result<Option<Answered>, Fault> {
+    let rows: Vec<(String, String)> = sqlx::query_as(
+        "SELECT kind, body FROM messages
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND seq IN (0, 1, 2) ORDER BY seq",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(run_seq)
+    .fetch_all(connection)
+    .await?;
+    let mut messages = rows.iter().map(|(kind, body)| transcript::decode(kind, body));
+    match messages.next().transpose()? {
+        Some(Message::User(user)) if user.text == CLIENT_RESULTS => {}
+        Some(Message::User(_) | Message::Assistant(_) | Message::ToolResults(_)) | None => return Ok(None),
+    }
+    match (messages.next().transpose()?, messages.next().transpose()?) {
+        (Some(Message::Assistant(message)), Some(Message::ToolResults(results))) if is_repetition(&message) => {
+            Ok(Some((message, results)))
+        }
+        // Somebody has typed our words.
+        (_, _) => Ok(None),
+    }
+}

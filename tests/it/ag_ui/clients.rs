@@ -1,0 +1,1 @@
+//! The official clients against the running product: what their subscribers and their threads have seen.

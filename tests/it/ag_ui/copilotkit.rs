@@ -1,0 +1,126 @@
+//! What CopilotKit's browser client asks of a runtime, at the boundary.
+
+use serde_json::{Value, json};
+
+use super::{World, events, finished, problem, says, told, types};
+use crate::support::frames::read_until;
+use crate::support::model::{calls, says as answers, turn};
+
+const CONNECT: &str = "/v1/copilotkit/agent/tickets/connect";
+
+async fn get(world: &World, token: &str, path: &str) -> (u16, Value) {
+    let response = world.s.app.http.get(world.s.app.url(path)).bearer_auth(token).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+async fn stop(world: &World, thread: &str) -> Value {
+    let path = format!("/v1/copilotkit/agent/tickets/stop/{thread}");
+    let response = world.post_as(&world.s.app.token, &path, &json!({"runId": "theirs"})).await;
+    assert_eq!(response.status(), 200);
+    response.json().await.unwrap()
+}
+
+#[tokio::test]
+async fn the_info_names_the_agents_that_the_caller_may_ask() {
+    let world = World::playing([]).await;
+    let (status, info) = get(&world, &world.s.app.token, "/v1/copilotkit/info").await;
+    assert_eq!(status, 200);
+    let tickets = json!({"name": "Tickets", "description": "Answers what tickets say.", "className": "HttpAgent"});
+    assert_eq!(info["agents"]["tickets"], tickets);
+    assert_eq!(info["agents"]["chiefs"], Value::Null, "it is for others");
+    let rest = json!([info["version"], info["mode"], info["audioFileTranscriptionEnabled"]]);
+    assert_eq!(rest, json!([env!("CARGO_PKG_VERSION"), "sse", false]));
+    let chief = world.s.app.token_of("carl", None, &["CHIEF"]);
+    let (_, info) = get(&world, &chief, "/v1/copilotkit/info").await;
+    assert_eq!(info["agents"]["chiefs"], json!({"name": "chiefs", "description": "", "className": "HttpAgent"}));
+    let nobody = world.s.app.http.get(world.s.app.url("/v1/copilotkit/info")).send().await.unwrap();
+    assert_eq!(problem(nobody).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_thread_is_shown_again_to_who_connects_and_nothing_to_others() {
+    let world = World::playing([answers("Hello!")]).await;
+    let run = world.post_as(&world.s.app.token, "/v1/copilotkit/agent/tickets/run", &says("Hi")).await;
+    assert_eq!(told(run).await.last(), Some(&finished(1)));
+    let again = world.post_as(&world.s.app.token, CONNECT, &says("ignored")).await.text().await.unwrap();
+    let again = events(&again);
+    let run = again[1]["messages"][0]["id"].as_str().unwrap().strip_suffix(".0").unwrap().to_owned();
+    let expected = json!([
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "theirs"},
+        {"type": "MESSAGES_SNAPSHOT", "messages": [
+            {"id": format!("{run}.0"), "role": "user", "content": "Hi"},
+            {"id": format!("{run}.1"), "role": "assistant", "content": "Hello!"},
+        ]},
+        {"type": "RUN_FINISHED", "threadId": "t", "runId": "theirs"},
+    ]);
+    assert_eq!(json!(again), expected);
+    let nothing = json!([expected[0], expected[2]]);
+    let eve = world.s.app.token_of("eve", None, &["USER"]);
+    let of_eve = world.post_as(&eve, CONNECT, &says("ignored")).await;
+    assert_eq!(json!(told(of_eve).await), nothing);
+    let mut new = says("ignored");
+    new["threadId"] = json!("new");
+    let told = told(world.post_as(&world.s.app.token, CONNECT, &new).await).await;
+    assert_eq!(types(&told), ["RUN_STARTED", "RUN_FINISHED"]);
+    let rows = [
+        ("/v1/copilotkit/agent/nobody/connect", 404),
+        ("/v1/copilotkit/agent/chiefs/connect", 403),
+        ("/v1/copilotkit/agent/nobody/run", 404),
+        ("/v1/copilotkit/agent/nobody/stop/t", 404),
+        ("/v1/copilotkit/agent/chiefs/stop/t", 403),
+    ];
+    for (path, status) in rows {
+        let refused = problem(world.post_as(&world.s.app.token, path, &says("Hi")).await).await;
+        assert_eq!(refused.0, status, "{path}");
+    }
+    let bad = problem(world.post_as(&world.s.app.token, CONNECT, &json!({"threadId": "a b"})).await).await;
+    assert_eq!(bad.0, 400);
+}
+
+#[tokio::test]
+async fn who_connects_to_a_live_run_reads_it_from_its_beginning_and_may_stop_it() {
+    let hangs = turn().text("On my").hangs();
+    let world = World::playing([answers("Hello!"), hangs]).await;
+    world.run(&says("Hi")).await;
+    let mut first = world.post(&says("Go")).await;
+    let live = first.headers()["x-run-id"].to_str().unwrap().to_owned();
+    read_until(&mut first, "On my").await;
+    let mut second = world.post_as(&world.s.app.token, CONNECT, &says("ignored")).await;
+    let mut seen = read_until(&mut second, "On my").await;
+    assert_eq!(stop(&world, "t").await, json!({"stopped": true}));
+    seen.push_str(&second.text().await.unwrap());
+    let seen = events(&seen.replace(&live, "R"));
+    let said: Vec<&str> =
+        seen[1]["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(said, ["Hi", "Hello!", "Go"]);
+    let expected = json!([
+        {"type": "RUN_FINISHED", "threadId": "t", "runId": "theirs"},
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "R"},
+        {"type": "STEP_STARTED", "stepName": "turn-0"},
+        {"type": "TEXT_MESSAGE_START", "messageId": "R.m1", "role": "assistant"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "R.m1", "delta": "On my"},
+        {"type": "TEXT_MESSAGE_END", "messageId": "R.m1"},
+        {"type": "STEP_FINISHED", "stepName": "turn-0"},
+        {"type": "RUN_FINISHED", "threadId": "t", "runId": "R"},
+    ]);
+    assert_eq!(json!(seen[2..]), expected);
+    let rest = events(&format!("data: {{}}\n\n{}", first.text().await.unwrap()));
+    assert_eq!(rest.last().unwrap()["type"], "RUN_FINISHED", "the first reader hears of it too");
+    assert_eq!(stop(&world, "t").await, json!({"stopped": false}), "it has ended");
+    assert_eq!(stop(&world, "no%20thread").await, json!({"stopped": false}));
+}
+
+#[tokio::test]
+async fn what_waits_is_shown_again_to_who_connects() {
+    let world = World::playing([calls("c", "close_ticket", &json!({"id": 7})), answers("Closed.")]).await;
+    let held = world.run(&says("Close 7")).await;
+    let again = told(world.post_as(&world.s.app.token, CONNECT, &says("ignored")).await).await;
+    assert_eq!(types(&again), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+    assert_eq!(again[2]["outcome"], held.last().unwrap()["outcome"]);
+    // The client's thread is then what the snapshot says, its question last.
+    let mut input = super::input(again[1]["messages"].clone());
+    let id = &again[2]["outcome"]["interrupts"][0]["id"];
+    input["resume"] = json!([{"interruptId": id, "status": "resolved", "payload": {"approved": true}}]);
+    assert_eq!(world.run(&input).await.last(), Some(&finished(1)), "the question is not asked again");
+    assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}"]);
+}
