@@ -28,6 +28,7 @@ class Answer extends HTMLElement {
   #calls = new Map();
   #sources = [];
   #loadPreview = null;
+  #waits = "";
   /** Whether events happen now, or are read again. */
   seen = true;
   runId = "";
@@ -47,6 +48,9 @@ class Answer extends HTMLElement {
 
   /** Shows that something is about to come. @param {string} words */
   wait(words) {
+    // Asked for with every piece of text.
+    if (this.#waits === words) return;
+    this.#waits = words;
     this.dataset.state = "live";
     const line = this.#foot.querySelector(".waiting") ?? h("span", { class: "waiting" },
       h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), h("span", { class: "waiting-words" }));
@@ -162,6 +166,7 @@ class Answer extends HTMLElement {
   /** Nothing more comes: what can be done with the answer takes the place of the dots. */
   finish() {
     this.#settle();
+    this.#waits = "";
     this.dataset.state = "over";
     const source = this.source;
     this.#foot.replaceChildren(...[

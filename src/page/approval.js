@@ -72,6 +72,7 @@ class SbApproval extends HTMLElement {
       h('h3', { id }, 'May I call ', h('code', null, brief(text(approval, 'tool') || '?', 120)), '?'),
       h('p', { class: 'sb-note' }, approval?.needs === 'role' ? `Somebody with the role “${brief(role || '?', 60)}” has to approve this.` : 'You have to approve this.', ' ', this.#left),
       readable(args), isWhole ? null : h('p', { class: 'sb-warning' }, 'The arguments are too long to be shown whole. Approve them only if you trust where they come from.'),
+      hasInexact(args) ? h('p', { class: 'sb-warning' }, 'A number is larger than this page can show digit by digit. Its last digits may differ from what is sent.') : null,
       folded, digest ? h('p', { class: 'sb-note' }, 'Digest ', h('code', null, brief(digest, 80))) : null, this.#form.element));
     this.#form.show(this.#state, this.#message);
     this.#tick();
@@ -93,6 +94,17 @@ class SbApproval extends HTMLElement {
     const clock = seconds >= 3600 ? `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min` : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
     this.#left.textContent = `Time left: ${clock}`;
   }
+}
+
+/** Whether a whole number is so large that a browser rounds it. */
+function hasInexact(args) {
+  const left = [args];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER) return true;
+    if (value !== null && typeof value === 'object') for (const inner of Object.values(value)) left.push(inner);
+  }
+  return false;
 }
 
 /** The arguments as lines of name and value, nested ones with their path. What is cut says so. */

@@ -1,7 +1,7 @@
 // What differs between two values, and between two workflows or table configurations, in data and in words.
 // Pure: no page, no drawing. The tests run it in Node.
 
-import { brief, field, isObject, list, text } from './drawing.js';
+import { brief, changeMark, field, isObject, list, text } from './drawing.js';
 
 /** The most single changes that one comparison names. */
 const MAX_CHANGES = 200;
@@ -15,17 +15,20 @@ const MAX_LINES = 200;
 const KEYS = ['id', 'name', 'key', 'field_name', 'column', 'table'];
 
 /**
- * The changes from `before` to `after`: `[{path: [key or index], kind: 'added' | 'removed' | 'changed' | 'moved', before, after}]`, at most 200.
+ * The changes from `before` to `after`: `[{path: [key or index], kind: 'added' | 'removed' | 'changed' | 'moved', before, after}]`, at most 200;
+ * where there are more, the last one's kind is `more`.
  * Items of lists are matched by what names them, else by their place; lists of plain values are compared as a bag.
  */
 export function changes(before, after) {
   const found = [];
   compare(before, after, [], found);
+  // One more than is told: that there are more is a change too.
+  if (found.length > MAX_CHANGES) found.splice(MAX_CHANGES, Infinity, { path: [], kind: 'more' });
   return found;
 }
 
 function compare(before, after, path, found) {
-  if (found.length >= MAX_CHANGES || same(before, after)) return;
+  if (found.length > MAX_CHANGES || same(before, after)) return;
   if (path.length < MAX_DEPTH && isObject(before) && isObject(after)) return compareObjects(before, after, path, found);
   if (path.length < MAX_DEPTH && Array.isArray(before) && Array.isArray(after)) return compareLists(before, after, path, found);
   if (before === undefined) found.push({ path, kind: 'added', before, after });
@@ -35,7 +38,7 @@ function compare(before, after, path, found) {
 
 function compareObjects(before, after, path, found) {
   for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    if (found.length >= MAX_CHANGES) return;
+    if (found.length > MAX_CHANGES) return;
     compare(own(before, key), own(after, key), [...path, key], found);
   }
 }
@@ -106,6 +109,7 @@ export function pathText(path) {
 export function changeText({ path, kind, before, after }) {
   const where = path.length > 0 ? `${pathText(path)}: ` : '';
   if (kind === 'moved') return `${where}the order changed`;
+  if (kind === 'more') return 'more changes than are listed';
   if (kind === 'added') return `${where}${value(after)} added`;
   if (kind === 'removed') return `${where}${value(before)} removed`;
   return `${where}${value(before)} → ${value(after)}`;
@@ -248,7 +252,7 @@ function mergedEdges(was, now, isUpdate) {
 function workflowSentences({ nodes, edges, rule }) {
   const sentences = [];
   const say = (state, words) => sentences.push({ state, words });
-  for (const change of rule) say(change.kind === 'moved' ? 'changed' : change.kind, `Rule: ${changeText(change)}`);
+  for (const change of rule) say(changeMark(change), `Rule: ${changeText(change)}`);
   const called = new Map(nodes.map((node) => [node.key, `“${brief(node.name, 60)}”`]));
   for (const node of nodes) {
     const type = node.type ? ` (${brief(node.type, 40)})` : '';
@@ -435,7 +439,7 @@ function restOf(config) {
 function tableSentences({ columns, filters, sorts, joins }, rest) {
   const sentences = [];
   const say = (state, words) => sentences.push({ state, words });
-  for (const change of rest) say(change.kind === 'moved' ? 'changed' : change.kind, changeText(change));
+  for (const change of rest) say(changeMark(change), changeText(change));
   for (const column of columns) {
     const called = `Column “${brief(column.header, 60)}”`;
     if (column.state === 'added') say('added', `${called} is added`);

@@ -137,16 +137,24 @@ let made = 0;
 /** An id of our own making for labels; never one from data. */
 export const freshId = (name) => `sb-${name}-${(made += 1)}`;
 
-/** The sentences of a difference as a list that screen readers get too, folded where it is long. */
-export function sentenceList(sentences, shown = 60) {
-  const items = sentences.slice(0, shown).map(({ state, words }) =>
-    h('li', { class: `sb-${state}` }, h('span', { class: 'sb-mark', 'aria-hidden': 'true' }, SIGNS[state]), ' ', words));
-  if (sentences.length > shown) items.push(h('li', null, `… and ${sentences.length - shown} more`));
-  return h('ul', { class: 'sb-sentences' }, items);
+/** The sentences of a difference as a list that screen readers get too. A long one is shown in parts, to its end. */
+export function sentenceList(sentences, part = 60) {
+  const items = h('ul', { class: 'sb-sentences' });
+  const more = h('button', { type: 'button', class: 'sb-more', onclick: () => grow() });
+  let shown = 0;
+  const grow = () => {
+    items.append(...sentences.slice(shown, shown + part).map(({ state, words }) =>
+      h('li', { class: `sb-${state}` }, h('span', { class: 'sb-mark', 'aria-hidden': 'true' }, SIGNS[state]), ' ', words)));
+    shown = Math.min(sentences.length, shown + part);
+    more.hidden = shown === sentences.length;
+    more.textContent = `Show more (${count(sentences.length - shown, 'change')} left)`;
+  };
+  grow();
+  return h('div', null, items, more);
 }
 
 /** The sign of each state: a shape, so that colour is never alone. */
 export const SIGNS = { added: '+', changed: '~', removed: '−', same: '·' };
 
 /** The state that a change is marked with. */
-export const changeMark = ({ kind }) => (kind === 'moved' ? 'changed' : kind);
+export const changeMark = ({ kind }) => (kind === 'added' || kind === 'removed' ? kind : 'changed');

@@ -66,7 +66,13 @@ class SbGraph extends HTMLElement {
       isUpdate ? h('div', null, h('h4', null, 'What changes'), sentences.length > 0 ? sentenceList(sentences) : h('p', null, 'Nothing changes.')) : null,
       this.#outline(nodes, edges),
     );
-    requestAnimationFrame(() => this.#fit(READABLE));
+    // Where it is not seen yet, it is made to fit when it is.
+    const watch = new ResizeObserver(() => {
+      if (this.#box.clientWidth === 0) return;
+      watch.disconnect();
+      this.#fit(READABLE);
+    });
+    watch.observe(this.#box);
   }
 
   #drawing(nodes, edges, between) {
@@ -266,9 +272,9 @@ function summary({ config, description }) {
   if (condition && typeof condition === 'object') {
     const more = config.conditions.length > 1 ? ` +${config.conditions.length - 1}` : '';
     const compared = condition.value === undefined ? '' : ` ${brief(condition.value, 12)}`;
-    return cut(`${brief(condition.field_name ?? '?', 14)} ${brief(condition.operator ?? '?', 14).replaceAll('_', ' ')}${compared}${more}`, 33);
+    return cut(`${brief(condition.field_name ?? '?', 14)} ${brief(condition.operator ?? '?', 14).replaceAll('_', ' ')}${compared}${more}`, 30);
   }
-  return brief(first(['title', 'subject', 'message', 'duration', 'to_status', 'target_field', 'target_entity', 'action', 'entity']) ?? (description || ''), 33);
+  return brief(first(['title', 'subject', 'message', 'duration', 'to_status', 'target_field', 'target_entity', 'action', 'entity']) ?? (description || ''), 30);
 }
 
 function portLabel({ x, y }, port, state, anchor) {

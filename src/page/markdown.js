@@ -74,7 +74,7 @@ const marked = new Marked({
   },
 });
 
-const TAG = /<(\/?)([a-z][a-z0-9]{0,10})((?:\s+[a-z-]{1,20}(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*)\s*\/?>|<!--[^]*?-->|[<>]/gi;
+const TAG = /<(\/?)([a-z][a-z0-9]{0,10})((?:\s+[a-z-]{1,20}(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*)\s*\/?>|<!--[^]{0,2000}?-->|[<>]/gi;
 const ATTRIBUTE = /([a-z-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?/gi;
 
 /**
@@ -172,7 +172,7 @@ export class MarkdownView {
     const isInPieces = this.#count > 0;
     this.#draw(true);
     // An address that came after its link: the blocks that were complete by then are read again, once.
-    if (isInPieces && !this.#isPlain && /^[\s>*+\-\d.)]*\[[^\]]+\]:/m.test(this.#source)) {
+    if (isInPieces && !this.#isPlain && /^[ \t>*+\-\d.)]*\[[^\]\n]{1,999}\]:/m.test(this.#source)) {
       this.#element.replaceChildren();
       this.#open = [];
       this.#done = this.#count = 0;
@@ -476,13 +476,15 @@ export function mend(text) {
   let last = lines.pop();
   // A mark alone could still be anything: a list, a line, a heading under what stands above.
   if (/^\s*(?:[-*+=_|]+|#{1,6}|\d{1,9}[.)]?|>|`{1,2}|~{1,2})\s*$/.test(last)) last = '';
-  last = last
+  // What is half-written is short; a longer line is not searched from each of its letters.
+  const end = Math.max(0, last.length - 2_000);
+  last = last.slice(0, end) + last.slice(end)
     .replace(/<[a-z!/?][^>]*$/i, '')
     .replace(/!?\[([^[\]]*)\]\([^()\s]*(?:\s[^()]*)?$/, '$1')
     .replace(/!?\[([^[\]]*)$/, '$1')
     .replace(/(?:\*{1,3}|_{1,3}|~{1,2}|`)$/, (mark, at, all) => (isOpen(all.slice(0, at), mark) ? mark : ''));
   mended = [...lines, last].join('\n');
-  const table = /(?:^|\n\n)(\|[^\n]*)(?:\n[|: \t-]*)?$/.exec(mended.replace(/\n+$/, ''));
+  const table = /(?:^|\n\n)(\|[^\n]*)(?:\n[|: \t-]*)?$/.exec(mended.trimEnd());
   if (table && !/\n\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*\n/.test(mended.slice(table.index + 2))) {
     const head = table[1].trim().replace(/\|$/, '');
     const columns = head.slice(1).split(/(?<!\\)\|/).length;
@@ -499,7 +501,7 @@ export function mend(text) {
       if (mark === '`') break;
     }
   }
-  return ends === '' ? mended : `${mended.replace(/\s+$/, '')}${ends}`;
+  return ends === '' ? mended : `${mended.trimEnd()}${ends}`;
 }
 
 /** Whether `mark` has begun in `text` and not ended. */

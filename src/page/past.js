@@ -1,12 +1,19 @@
 // What the server has kept of a conversation, put back into the thread: its messages, what waits for a decision, and which
 // run still goes on.
 
+import { announce } from "./dom.js";
+
 const KEY = "switchboard.run.";
 const LIVE = ["queued", "running"];
+
+/** How many questions and answers of a conversation are shown at first. */
+const MOST = 40;
 
 /** Reads conversations for one thread. */
 export class Past {
   #client; #thread; #messages = [];
+  /** Questions that are not shown. */
+  #hidden = 0;
 
   constructor(client, thread) {
     this.#client = client;
@@ -25,36 +32,44 @@ export class Past {
     return { view, live: null, last };
   }
 
-  /** Puts all messages into the thread; those of the run that goes on come with its events. What the last one took, and how
-   *  it ended, stands below its answer. */
-  show({ view, live, last }) {
-    this.#thread.clear();
+  /** Puts the messages into the thread; those of the run that goes on come with its events. What the last one took, and how
+   *  it ended, stands below its answer. Of a long conversation the newest part is shown, the rest when it is asked for. */
+  show({ view, live, last }, { all = false } = {}) {
     this.#messages = view.messages;
+    const blocks = inBlocks(view.messages.filter((message) => !live || message.role === "user" || runOf(message) !== live.id));
+    const shown = all ? blocks : blocks.slice(-MOST);
+    const earlier = blocks.slice(0, blocks.length - shown.length);
+    this.#hidden = earlier.filter(({ question }) => question).length;
+    this.#thread.clear();
+    if (earlier.length > 0) this.#thread.earlier(() => this.#showAll({ view, live, last }));
     let answer = null;
-    let said = [];
-    const close = () => {
-      if (said.length === 0) return;
-      answer = this.#newAnswer(runOf(said.at(-1)));
-      answer.load(said);
-      said = [];
-    };
-    for (const message of view.messages) {
-      if (message.role === "assistant") {
-        if (!live || runOf(message) !== live.id) said.push(message);
-        continue;
-      }
-      close();
+    for (const { question, said } of shown) {
       answer = null;
-      this.#thread.question(message.text ?? "", message.id);
+      if (question) {
+        this.#thread.question(question.text ?? "", question.id);
+      } else {
+        answer = this.#newAnswer(runOf(said.at(-1)));
+        answer.load(said);
+      }
     }
-    close();
-    if (live || view.messages.length === 0) return;
+    if (live || blocks.length === 0) return;
     if (answer === null) {
       answer = this.#newAnswer(runOf(view.messages.at(-1)));
       answer.finish();
       if (!last) answer.fail({ code: "failed", message: "This message was not answered.", retryable: true });
     }
     if (last) answer.account(last);
+  }
+
+  /** Only while nothing is being written: what stands there since is read again with the rest. */
+  async #showAll({ view, live, last }) {
+    const newest = await this.read(view.id).catch(() => ({ view, live, last }));
+    if (newest.live) {
+      announce("Earlier messages can be shown when the answer is complete.");
+      return;
+    }
+    this.#thread.keepPlace(() => this.show(newest, { all: true }));
+    await this.showWaiting(view.id).catch(() => {});
   }
 
   /** Puts what waits for a decision behind the messages. @param {string} id */
@@ -73,7 +88,8 @@ export class Past {
   note(view) {
     this.#messages = view.messages;
     const asked = view.messages.filter((message) => message.role === "user");
-    this.#thread.questions.forEach((question, at) => { if (asked[at]) question.messageId = asked[at].id; });
+    const shown = asked.slice(this.#hidden);
+    this.#thread.questions.forEach((question, at) => { if (shown[at]) question.messageId = shown[at].id; });
   }
 
   /** The message before this one, as `parent_message_id` takes it; `undefined` where the server does not have it. */
@@ -100,6 +116,17 @@ export class Past {
     answer.loadPreview = (id) => this.#client.preview(id);
     return answer;
   }
+}
+
+/** Questions one by one, and what the assistant said to each. */
+function inBlocks(messages) {
+  const blocks = [];
+  for (const message of messages) {
+    if (message.role === "user") blocks.push({ question: message });
+    else if (blocks.at(-1)?.said) blocks.at(-1).said.push(message);
+    else blocks.push({ said: [message] });
+  }
+  return blocks;
 }
 
 /** A message's id begins with that of its run. */

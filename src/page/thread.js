@@ -47,6 +47,20 @@ class Thread extends HTMLElement {
         }))));
   }
 
+  /** Above the first message: there are more. @param {() => void} show */
+  earlier(show) {
+    this.#list.prepend(h("button", { type: "button", class: "button small earlier", onclick: show }, "Show earlier messages"));
+  }
+
+  /** Puts other messages there with the reader where they are, as seen from the end. */
+  keepPlace(change) {
+    const fromEnd = this.#scroller.scrollHeight - this.#scroller.scrollTop;
+    change();
+    this.#follow(false);
+    this.#scroller.scrollTop = this.#scroller.scrollHeight - fromEnd;
+    this.#scroller.focus({ preventScroll: true });
+  }
+
   /** Shown while a conversation is read. */
   loading() {
     this.clear();

@@ -4,7 +4,6 @@ use bytes::{BufMut, BytesMut};
 use serde::Serialize;
 
 use super::plain::Plain;
-use crate::chat::cost::Cost;
 use crate::chat::stream::Usage;
 use crate::dialect::frame;
 
@@ -140,11 +139,6 @@ impl UsageBody {
         let total_tokens = input_tokens.saturating_add(output_tokens);
         Self { input_tokens, output_tokens, total_tokens, cached_input_tokens, reasoning_tokens }
     }
-}
-
-/// An amount in US dollars.
-pub(super) fn usd(cost: Cost) -> f64 {
-    cost.usd()
 }
 
 /// How far a call has come.

@@ -6,7 +6,7 @@
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 
-use super::chunks::{Chunk, DataChunk, Metadata, ProgressBody, UsageBody, usd, write, write_done, write_part};
+use super::chunks::{Chunk, DataChunk, Metadata, ProgressBody, UsageBody, write, write_done, write_part};
 use super::plain::{Plain, part_name};
 use super::tools::{Calls, Held};
 use super::{Answer, Version};
@@ -170,7 +170,7 @@ impl AiSdkEncoder {
             provider: self.model.as_ref().map(|model| &*model.provider),
             model: self.model.as_ref().map(|model| &*model.model),
             usage: self.usage.map(UsageBody::of),
-            cost_usd: self.cost.map(usd),
+            cost_usd: self.cost.map(Cost::usd),
         }
     }
 

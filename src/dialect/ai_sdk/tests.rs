@@ -6,10 +6,13 @@ use bytes::BytesMut;
 use serde_json::{Map, Value, json};
 
 use super::{AiSdk, Answer, Version};
+use crate::chat::answer::{SuggestedValue, Suggestions};
+use crate::chat::artifact::Artifact;
 use crate::chat::event::AgentEvent;
-use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
+use crate::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
+use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
-use crate::chat::tool::{ToolCall, ToolInput};
+use crate::chat::tool::{Progress, ToolCall, ToolInput};
 use crate::dialect::RunIds;
 
 const RUN: &str = "01999999-9999-7999-8999-000000000001";
@@ -168,4 +171,51 @@ fn whatever_is_open_is_closed_when_a_run_breaks_off() {
 fn no_output_goes_out_without_its_input() {
     let shown = chunks(answer(Version::V5), &[step(0), finished("c1", "find", "7"), done()]);
     assert!(shown.iter().all(|chunk| !chunk["type"].as_str().unwrap().starts_with("tool-")), "{shown:?}");
+}
+
+#[test]
+fn what_is_for_the_screen_is_a_part_with_an_id() {
+    let progress = Progress { stage: "read".into(), message: "Reading".into(), fraction: Some(0.5), data: None };
+    let value = SuggestedValue { label: "Yes".into(), value: "yes".into() };
+    let events = [
+        text("See:"),
+        AgentEvent::Artifact(Artifact { kind: "workflow preview".into(), payload: json!({"id": 1}) }),
+        AgentEvent::Payload(Payload {
+            id: PayloadId::parse("0123abcd").unwrap(),
+            kind: "chart".into(),
+            data: json!([1, 2]),
+            summary: "A chart".into(),
+            source: PayloadSource::Tool,
+        }),
+        AgentEvent::ToolProgress { id: "c1".into(), name: "find".into(), progress },
+        AgentEvent::Suggested(Suggestions { values: Some(vec![value]), actions: None }),
+    ];
+    let step = json!({"toolCallId": "c1", "toolName": "find", "stage": "read", "message": "Reading", "fraction": 0.5});
+    let expected = [
+        json!({"type": "text-end", "id": "000000000001.1"}),
+        json!({"type": "data-workflow-preview", "id": "000000000001.2", "data": {"id": 1}}),
+        json!({"type": "data-chart", "id": "0123abcd", "data": [1, 2]}),
+        json!({"type": "data-progress", "data": step, "transient": true}),
+        json!({"type": "data-suggestions", "id": "suggestions", "data": {"suggested_values": [{"label": "Yes", "value": "yes"}]}}),
+    ];
+    assert_eq!(chunks(answer(Version::V5), &events)[4..], expected);
+}
+
+#[test]
+fn a_reader_who_has_to_go_elsewhere_or_has_missed_something_is_told_that_this_is_no_whole_answer() {
+    let dialect = AiSdk { version: Version::V5, max_message_bytes: 0, max_context_bytes: 0 };
+    for is_lost in [true, false] {
+        let (mut encoder, mut out) = (dialect.encoder(answer(Version::V5)), BytesMut::new());
+        match is_lost {
+            true => encoder.lost(&mut out),
+            false => encoder.draining(Some(700), &mut out),
+        }
+        let said = std::str::from_utf8(&out).unwrap();
+        assert!(said.contains(r#"{"type":"error","errorText":""#), "{said}");
+        assert!(said.ends_with("(reference: r)\"}\n\ndata: [DONE]\n\n"), "{said}");
+    }
+    let (mut encoder, mut out) = (dialect.encoder(answer(Version::V5)), BytesMut::new());
+    encoder.draining(None, &mut out);
+    encoder.keep_alive(&mut out);
+    assert_eq!(out, ": draining\n\n: keep-alive\n\n", "who may stay hears the rest");
 }

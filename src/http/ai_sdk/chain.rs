@@ -67,8 +67,11 @@ impl Chain {
     /// Decides a call of this caller's conversation. One of another conversation is none, whoever says so.
     async fn take(&self, Deciding { approval, decision }: Deciding) -> Result<Attached, StartError> {
         let found = self.services.runs.approval(&self.caller, approval).await.map_err(BeginError::from)?;
-        let is_ours = |approval: &_| *approval == (self.caller.owner.clone(), self.conversation.clone());
-        found.map(|view| (view.owner, view.approval.conversation)).filter(is_ours).ok_or(BeginError::NoSuchApproval)?;
+        let is_of_chat = found
+            .is_some_and(|view| view.owner == self.caller.owner && view.approval.conversation == self.conversation);
+        if !is_of_chat {
+            return Err(BeginError::NoSuchApproval.into());
+        }
         let (caller, manner, request) = (self.caller.clone(), self.manner.clone(), self.request.clone());
         match self.services.runs.decide(caller, approval, decision, manner, request).await? {
             Decided::GoesOn(attached) => Ok(attached),

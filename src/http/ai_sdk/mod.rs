@@ -19,7 +19,7 @@ use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse::{self, View};
 use super::views::{header_of_conversation, header_of_run, header_value};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store::{BeginError, StoreError};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::{RunInput, Screen};
@@ -153,8 +153,15 @@ fn only_context_type(services: &Services, caller: &Caller) -> Result<String, Pro
     }
 }
 
-/// A refusal in the words of this protocol.
+/// A refusal that names the fields of this protocol.
 fn told(error: StartError) -> Problem {
+    let wrong = |field, reason: String| DecodeError::Fields(vec![FieldError { field, reason }]).into();
+    if matches!(error, StartError::Begin(BeginError::NoSuchMessage)) {
+        return wrong("messageId", "names no message of this conversation".to_owned());
+    }
+    if matches!(error, StartError::Begin(BeginError::NothingToRepeat)) {
+        return wrong("trigger", "asks for another answer, and there is no question yet".to_owned());
+    }
     error.into()
 }
 

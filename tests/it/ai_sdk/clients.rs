@@ -194,6 +194,17 @@ async fn version_5_is_told_of_an_approval_and_does_not_ask_for_ever() {
 }
 
 #[tokio::test]
+async fn a_page_of_version_5_may_decide_with_a_key_of_the_body() {
+    let turns = [calls("c1", "close_ticket", &json!({"id": 7})), says("Closed.")];
+    let Some((w, seen)) = walked("5", "decideByKey", turns).await else { return };
+    let shown = parts(&seen);
+    assert_eq!(seen["messages"].as_array().unwrap().len(), 2, "{seen:#}");
+    assert_eq!((&shown[1]["state"], &shown[1]["output"]), (&json!("output-available"), &json!({"ok": true})));
+    assert_eq!(shown.last(), Some(&text("Closed.")));
+    assert_eq!(w.writes(), ["POST /v1/tickets/7/close"]);
+}
+
+#[tokio::test]
 async fn an_answer_is_given_again_and_a_message_edited() {
     for major in ALL {
         let turns = [says("One."), says("One again."), says("Two."), says("Two, edited.")];

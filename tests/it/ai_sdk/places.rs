@@ -47,6 +47,13 @@ async fn an_edited_message_takes_the_place_of_the_earlier_one() {
     let first = edit(json!([user("u1", "First, edited")]), "u1");
     assert_eq!(w.ask("", &first).await.text(), "One, edited.");
     assert_eq!(heard(&w), ["First, edited"]);
+    let mut nothing = request(json!([]));
+    (nothing["id"], nothing["trigger"]) = (json!("new"), json!("regenerate-message"));
+    let (status, _, detail) = problem(post(&w.s.app, "", &nothing).await).await;
+    assert_eq!((status, detail.as_str()), (400, "trigger asks for another answer, and there is no question yet"));
+    nothing["messageId"] = json!(format!("{}.1", one.run));
+    let (status, _, detail) = problem(post(&w.s.app, "", &nothing).await).await;
+    assert_eq!((status, detail.as_str()), (400, "messageId names no message of this conversation"));
     let gone = edit(json!([user("x", "Gone")]), &format!("{}.0", two.run));
     let (status, _, detail) = problem(post(&w.s.app, "", &gone).await).await;
     assert_eq!((status, detail.as_str()), (400, "messageId names no message of the conversation's newest branch"));

@@ -1,8 +1,10 @@
 //! Whole transcripts, chunk by chunk.
 
 use serde_json::{Value, json};
+use switchboard::config::Config;
 
 use super::{World, bare, finish, metadata, request, said, start, text, thinks, user};
+use crate::support::app::sources;
 use crate::support::model::{calls, says, turn};
 use crate::support::upstream::Answer;
 
@@ -47,6 +49,11 @@ async fn the_version_of_those_who_do_not_say_is_a_setting() {
     let w = World::answering(&[("SERVER__AI_SDK_VERSION", "6")], [says("Hi!").answer(), says("Hi!").answer()]).await;
     assert_eq!(w.say("Hello").await.chunks.last().unwrap()["finishReason"], json!("stop"));
     assert_eq!(w.ask("?sdk=5", &said("Hello")).await.chunks.last(), Some(&finish(1, "stop")));
+
+    let data = tempfile::tempdir().unwrap();
+    let problems = Config::load(&sources(&data, &[("SERVER__AI_SDK_VERSION", "4")])).err().unwrap();
+    let [problem] = &problems[..] else { panic!("{problems:?}") };
+    assert!(problem.to_string().starts_with("server.ai_sdk_version: must be 5, 6 or 7"), "{problem}");
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use crate::support::app::TestApp;
 use crate::support::{environment, node};
 
 /// What a script has seen; `None` where there is no browser, or nothing to drive it with.
-async fn see(script: &str) -> Option<Value> {
-    let seen = node::run(&format!("page/{script}"), &[], &TestApp::demo().await).await?;
+async fn see(script: &str, args: &[&str]) -> Option<Value> {
+    let seen = node::run(&format!("page/{script}"), args, &TestApp::demo().await).await?;
     if let Some(reason) = seen["skipped"].as_str() {
         environment::skip(reason);
         return None;

@@ -100,6 +100,17 @@ async fn who_is_not_known_pastes_a_token() {
 }
 
 #[tokio::test]
+async fn of_a_long_conversation_the_newest_part_is_shown_first() {
+    let s = Scripted::playing((0..25).map(|nth| says(&format!("Answer {nth}")))).await;
+    for nth in 0..25 {
+        s.app.say("c", &format!("Question {nth}")).await;
+    }
+    let Some(seen) = visit("long", &s.app).await else { return };
+    let expected = json!({"part": [20, 20], "last": true, "whole": [25, 25], "first": "Question 0", "wrong": []});
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
 async fn the_newest_words_are_followed_until_the_reader_scrolls_up() {
     let lines = |from: u32, to: u32| (from..=to).map(|line| format!("line {line}\n\n")).collect::<String>();
     let slow = turn().text(&lines(1, 30)).answer().later(Duration::from_secs(2), says(&lines(31, 60)).bytes());

@@ -112,6 +112,14 @@ const walks = {
   async approve() {
     return decide(true);
   },
+  /** Version 5 has no approvals: the page sends its decision in a key of its own. */
+  async decideByKey() {
+    const c = chat();
+    await c.sendMessage({ text: 'Hello' });
+    const { id } = c.lastMessage.parts.find(part => part.type === 'data-approval');
+    await c.sendMessage(undefined, { body: { decision: { id, approved: true } } });
+    return c;
+  },
   async deny() {
     return decide(false);
   },

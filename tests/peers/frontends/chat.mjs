@@ -190,6 +190,17 @@ const cases = {
     return { why, kept, forgotten: await page.evaluate(() => sessionStorage.getItem("switchboard.token")) };
   }),
 
+  /** A conversation of many messages: the newest part, and the rest when it is asked for. */
+  long: () => visit({ url: `${server}/#/c/c` }, async (page, { answered }) => {
+    const count = () => page.evaluate(() => [document.querySelectorAll("sb-question").length, document.querySelectorAll("sb-answer").length]);
+    await answered(20);
+    const part = await count();
+    const last = await page.evaluate(() => { const box = document.querySelector(".scroller"); return box.scrollHeight - box.scrollTop - box.clientHeight < 2; });
+    await page.click("text=Show earlier messages");
+    await answered(25);
+    return { part, last, whole: await count(), first: await page.evaluate(() => document.querySelector("sb-question").text) };
+  }),
+
   /** Reading on above what is being written: nothing moves until the reader says so. */
   scroll: () => visit({ viewport: { width: 800, height: 400 } }, async (page, { ready, say, sees, answered }) => {
     await ready();

@@ -269,7 +269,12 @@ async fn a_preview_that_waits_is_read_with_the_configuration_as_it_is() {
     let named = json!({"config": retitled(), "description_of_changes": "x", "name": "open_orders", "id": ORDERS, "description": "Open"});
     let new = json!({"config": retitled(), "description_of_changes": "x", "name": "open_orders", "new": true});
     let rows = [
-        (arguments, json!({"name": "orders_table", "description": "All orders with their customers"}), true, "its label stays"),
+        (
+            arguments,
+            json!({"name": "orders_table", "description": "All orders with their customers"}),
+            true,
+            "its label stays",
+        ),
         (named, json!({"name": "open_orders", "description": "Open"}), true, "another label"),
         (new, json!({"name": "open_orders", "description": ""}), false, "a new one"),
     ];

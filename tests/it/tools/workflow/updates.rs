@@ -219,9 +219,7 @@ async fn a_preview_that_waits_is_read_with_the_rule_as_it_is() {
 
     let seeds: Value = serde_json::from_str(include_str!("../../../../config/demo/rules.json")).unwrap();
     let seed = seeds.as_array().unwrap().iter().find(|rule| rule["id"] == BRANCHING).unwrap();
-    let edge = |source: &str, target: &str, output: &str, order: u32| {
-        json!({"source_action_id": source, "target_action_id": target, "edge_type": "sequence", "source_output": output, "edge_order": order})
-    };
+    let edge = |source: &str, target: &str, output: &str, order: u32| json!({"source_action_id": source, "target_action_id": target, "edge_type": "sequence", "source_output": output, "edge_order": order});
     let current = json!({
         "name": seed["name"],
         "description": seed["description"],
@@ -249,7 +247,8 @@ async fn a_preview_that_waits_is_read_with_the_rule_as_it_is() {
     assert_eq!((status, &waiting), (200, &expected));
 
     let ben = d.s.app.token_of(super::BEN, None, &["ADMIN"]);
-    for (token, id, reason) in [(&ben, &*id, "another user"), (&token, "x", "no id"), (&token, BRANCHING, "no preview")] {
+    for (token, id, reason) in [(&ben, &*id, "another user"), (&token, "x", "no id"), (&token, BRANCHING, "no preview")]
+    {
         let (status, problem) = d.waiting(token, id).await;
         assert_eq!((status, &problem["code"]), (404, &json!("not_found")), "{reason}");
     }

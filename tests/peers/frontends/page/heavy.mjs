@@ -60,13 +60,13 @@ async function heavy() {
   await whole('5 MB of words', 'word **bold** `code` '.repeat(5 * MB / 21), 50);
   await whole('5 MB of paragraphs', 'one _two_ three\n\n'.repeat(5 * MB / 17), 25_000);
   await streamed('a code block of 1 MB', `\`\`\`js\n${'let a = 1;\n'.repeat(MB / 11)}\`\`\`\n`, 16_384, 100);
-  await streamed('a code block of 100 kB, by small pieces', `\`\`\`js\n${'let a = 1;\n'.repeat(9_000)}\`\`\`\n`, 400, 100, (at) => ({ isExact: at.querySelector('code').textContent.trimEnd() === 'let a = 1;\n'.repeat(9_000).trimEnd() }));
-  await streamed('a long answer', 'A paragraph with **bold** words and [a link](https://good.test/).\n\n'.repeat(1_500), 500, 10_000);
+  await streamed('a code block of 100 kB, by small pieces', `\`\`\`js\n${'let a = 1;\n'.repeat(9_000)}\`\`\`\n`, 1_000, 100, (at) => ({ isExact: at.querySelector('code').textContent.trimEnd() === 'let a = 1;\n'.repeat(9_000).trimEnd() }));
+  await streamed('a long answer', 'A paragraph with **bold** words and [a link](https://good.test/).\n\n'.repeat(1_500), 1_000, 10_000);
   const deep = {
     quotes: '>'.repeat(200) + ' x', 'spaced quotes': '> '.repeat(200) + 'x', lists: '- '.repeat(200) + 'x', numbers: '1. '.repeat(200) + 'x', 'lists by lines': Array.from({ length: 200 }, (_, at) => `${'  '.repeat(at)}- x`).join('\n'),
     brackets: `${'['.repeat(200)}x${']'.repeat(200)}`, images: '!['.repeat(200), emphasis: '*a **b '.repeat(200), strikes: '~~a '.repeat(200), tags: `${'<div>'.repeat(200)}x`, tables: '<table><tr><td>'.repeat(200), 'quotes, 100,000': '>'.repeat(100_000),
     'lists, 100,000': '- '.repeat(50_000), 'brackets, 100,000': '['.repeat(100_000), 'stars, 100,000': '*a **b '.repeat(15_000), 'underlines, 100,000': '_a'.repeat(50_000), 'ticks, 100,000': '`a``'.repeat(25_000), 'tags, 100,000': '<b>'.repeat(33_000), 'half tags, 100,000': '<a '.repeat(33_000), 'comments, 100,000': '<!--'.repeat(25_000),
-    'pipes, 100,000': `|a|\n|-|\n${'|'.repeat(100_000)}`, 'columns, 20,000': `${'|a'.repeat(20_000)}|\n${'|-'.repeat(20_000)}|\n`, 'blanks, 100,000': `${' '.repeat(100_000)}x`, 'lines, 100,000': '\n'.repeat(100_000), 'references, 5,000': '[a]: b\n'.repeat(5_000), 'addresses, 100,000': 'a@b.'.repeat(25_000), 'entities, 100,000': '&amp;'.repeat(20_000), 'equals, 100,000': 'a\n=\n'.repeat(25_000),
+    'pipes, 100,000': `|a|\n|-|\n${'|'.repeat(100_000)}`, 'columns, 20,000': `${'|a'.repeat(20_000)}|\n${'|-'.repeat(20_000)}|\n`, 'blanks, 100,000': `${' '.repeat(100_000)}x`, 'lines, 100,000': '\n'.repeat(100_000), 'lines, 100,000, and a word': `${'\n'.repeat(100_000)}x`, 'a word, lines, a word': `x${'\n'.repeat(100_000)}x`, 'half tags that end, 100,000': `x ${'<a '.repeat(33_000)}>`, 'half links by lines, 100,000': 'x\n\n[\n'.repeat(20_000), 'half references, 100,000': `x\n\n${'[\n'.repeat(50_000)}]:`, 'links that end, 100,000': `${'[a]('.repeat(25_000)})`, 'blanks at the end, 100,000': `x ${' '.repeat(100_000)}x`, 'references, 5,000': '[a]: b\n'.repeat(5_000), 'addresses, 100,000': 'a@b.'.repeat(25_000), 'entities, 100,000': '&amp;'.repeat(20_000), 'equals, 100,000': 'a\n=\n'.repeat(25_000),
   };
   for (const [name, text] of Object.entries(deep)) {
     await whole(`deep: ${name}`, text, 120_000);

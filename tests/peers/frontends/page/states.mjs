@@ -33,7 +33,7 @@ async function workflow(page) {
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   seen.chosen = (await texts(page, '.sb-node-details h4'))[0];
-  const width = () => page.locator('.sb-canvas svg').evaluate((svg) => svg.getBoundingClientRect().width);
+  const width = () => page.locator('.sb-canvas > svg').evaluate((svg) => svg.getBoundingClientRect().width);
   const before = await width();
   await page.keyboard.press('+');
   seen.larger = (await width()) > before;
@@ -64,6 +64,8 @@ async function approval(page) {
   const seen = { title: await texts(page, 'h3'), arguments: await texts(page, 'dd'), unseen: (await texts(page, '.sb-unseen')).length, left: /Time left: (49|50):\d\d/.test((await texts(page, '.sb-left'))[0]) };
   await page.getByRole('button', { name: 'Reject' }).click();
   seen.decided = await page.evaluate(() => window.decided);
+  await show(page, 'sb-approval', { approval: { ...samples.APPROVAL, arguments: { id: 2 ** 60 } } });
+  seen.inexact = await texts(page, '.sb-warning');
   await show(page, 'sb-approval', { approval: { ...samples.APPROVAL, needs: 'role', role: 'ADMIN', expires_at_ms: Date.now() - 1 } });
   seen.late = [await page.evaluate(() => document.querySelector('sb-approval').state), await texts(page, '.sb-said'), await page.getByRole('button', { name: 'Approve' }).isVisible(), (await texts(page, '.sb-note'))[0].trim()];
   return seen;

@@ -1,4 +1,5 @@
-// Hostile texts in every place where the page shows what others wrote: nothing runs, nothing is asked for, nothing stays.
+// Hostile texts in every place where the page shows what others wrote: nothing runs, nothing is asked for, nothing stays. With
+// "withoutPolicy" as the argument the browser's own help is off.
 
 import { onStage, tell } from './browser.mjs';
 import { NAMES, VECTORS } from './vectors-list.mjs';
@@ -78,6 +79,39 @@ async function throughElements({ names }) {
   return residue;
 }
 
+/** Titles, questions and tools with hostile names: each is shown as the text that it is. */
+async function throughShell({ texts }) {
+  await Promise.all(['history', 'question', 'tools'].map((part) => import(`/page/${part}.js`)));
+  const residue = [];
+  const never = 'script, img, iframe, object, embed, style, link, meta, base, form, video, audio, math, foreignObject, [srcdoc], [onerror], [onload], [onclick], [onmouseover], [onfocus], a:not([href^="#/c/"])';
+  const look = () => residue.push(...[...document.body.querySelectorAll(never)].map((node) => node.outerHTML.slice(0, 100)));
+  const add = (tag) => document.body.appendChild(document.createElement(tag));
+  const list = add('sb-history');
+  list.client = { conversations: async () => ({ items: texts.map((title, at) => ({ id: `c${at}`, title, updated_at: '2026-11-21T10:00:00.000Z' })) }) };
+  await list.refresh();
+  const shown = [...list.querySelectorAll('.history-title')].map((title) => title.textContent);
+  look();
+  window.poke(list);
+  list.remove();
+  texts.forEach((title, at) => { if (shown[at] !== (title || 'Untitled')) residue.push(`title ${title.slice(0, 60)}`); });
+  for (const text of texts) {
+    const question = add('sb-question');
+    question.text = text;
+    if (question.querySelector('.question-words').textContent !== text) residue.push(`question ${text.slice(0, 60)}`);
+    question.edit();
+    const tool = add('sb-tool-call');
+    tool.begin(text, true);
+    tool.progress({ message: text, fraction: text });
+    tool.load(text, text);
+    look();
+    for (const element of [question, tool]) {
+      window.poke(element);
+      element.remove();
+    }
+  }
+  return residue;
+}
+
 /** What runs in the page for both: a look at every node, and every event that a handler might wait for. */
 function tools() {
   const TAGS = new Set(('A B BLOCKQUOTE BR CODE DEL DD DETAILS DIV DL DT EM H1 H2 H3 H4 H5 H6 HR I INS KBD LI MARK OL P PRE Q S SAMP SMALL SPAN STRONG SUB SUMMARY SUP TABLE TBODY TD TFOOT TH THEAD TR U UL VAR '
@@ -114,13 +148,14 @@ async function run(withoutPolicy, vectors, names) {
     const whole = await page.evaluate(throughMarkdown, { vectors, size: 0 });
     const byOne = await page.evaluate(throughMarkdown, { vectors: vectors.filter((vector) => vector.length < 400), size: withoutPolicy ? 7 : 3 });
     const elements = await page.evaluate(throughElements, { names });
+    const shell = await page.evaluate(throughShell, { texts: [...vectors, ...names] });
     // All at once, in one conversation, as a model would write them.
     await page.evaluate(throughMarkdown, { vectors: [vectors.join('\n\n'), vectors.join(' ')], size: 0 });
     // What was set off has had its time when a whole round trip is through.
     await page.evaluate(() => new Promise((done) => { const channel = new MessageChannel(); channel.port1.onmessage = done; channel.port2.postMessage(0); }));
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     const texts = (found) => [...new Set(found)].slice(0, 20);
-    return { ...watched, requests: texts(watched.requests), violations: texts(watched.violations), residue: texts([...whole, ...byOne, ...elements]) };
+    return { ...watched, requests: texts(watched.requests), violations: texts(watched.violations), residue: texts([...whole, ...byOne, ...elements, ...shell]) };
   }, { withoutPolicy });
 }
 
@@ -138,10 +173,5 @@ async function control() {
   }, { withoutPolicy: true });
 }
 
-await tell(async () => ({
-  control: await control(),
-  vectors: VECTORS.length,
-  names: NAMES.length,
-  withPolicy: await run(false, VECTORS, NAMES),
-  withoutPolicy: await run(true, VECTORS, NAMES),
-}));
+const withoutPolicy = process.argv[2] === 'withoutPolicy';
+await tell(async () => ({ control: await control(), vectors: VECTORS.length, names: NAMES.length, seen: await run(withoutPolicy, VECTORS, NAMES) }));
