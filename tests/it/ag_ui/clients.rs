@@ -11,6 +11,9 @@ const VERSIONS: [&str; 2] = ["1.0.0", "0.0.59"];
 
 const RESULT: &str = r#"{"ok":true}"#;
 
+/// What the model reads of a result of the page.
+const TOLD: &str = r#"{"told_by":"client","result":"painted"}"#;
+
 /// What a client of that version has seen of a case.
 async fn seen(world: &World, version: &str, case: &str) -> Option<Value> {
     let seen = node::run("ag-ui.mjs", &[version, case], &world.s.app).await?;
@@ -107,7 +110,8 @@ async fn a_run_that_fails_and_one_that_its_client_leaves() {
 
         let world = World::playing([turn().text("On my way").hangs()]).await;
         let Some(told) = seen(&world, version, "abort").await else { return };
-        assert_eq!(told["runs"][0]["end"], Value::Null, "{version}");
+        let left = json!({"message": "This operation was aborted", "code": "abort"});
+        assert_eq!(told["runs"][0]["end"], left, "{version}: what the client itself says");
         world.s.model.clients_gone(1).await;
     }
 }
@@ -152,7 +156,7 @@ async fn a_tool_of_the_page_is_run_by_the_page() {
         assert_eq!(told["runs"][0]["end"], json!({"outcome": outcome, "usage": usage(1)}), "{version}");
         assert_eq!(told["runs"][1], json!({"open": ["paint"]}), "{version}");
         assert_eq!(told["runs"][2]["end"], json!({"outcome": null, "usage": usage(1)}), "{version}");
-        assert_eq!(world.s.result_of("p"), json!("painted"), "{version}");
+        assert_eq!(world.s.last_asked().pop().unwrap()["content"], json!(TOLD), "{version}");
     }
 }
 
@@ -190,7 +194,7 @@ async fn copilotkit_runs_a_tool_of_the_page_and_goes_on_by_itself() {
     let Some(told) = copilot(&world, "paint").await else { return };
     assert_eq!(told["painted"], json!([{"color": "red"}]));
     assert_eq!(told["ran"].as_array().unwrap().last().unwrap(), &json!({"role": "assistant", "content": "It is red."}));
-    assert_eq!(world.s.result_of("p"), json!("painted"));
+    assert_eq!(world.s.last_asked().pop().unwrap()["content"], json!(TOLD));
 }
 
 #[tokio::test]

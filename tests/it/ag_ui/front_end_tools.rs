@@ -17,7 +17,7 @@ fn offering(mut input: Value) -> Value {
 #[tokio::test]
 async fn a_call_of_a_front_end_tool_waits_for_its_result() {
     let both = turn().call("s", "get_ticket", &json!({"id": 7})).call("p", "paint", &json!({"color": "red"})).done();
-    let world = World::playing([both.clone(), answers("It is red.")]).await;
+    let world = World::playing([both, answers("It is red.")]).await;
     let told = world.run(&v1(offering(says("Paint it red")))).await;
     let expected = json!([
         {"type": "RUN_STARTED", "threadId": "t", "runId": "theirs", "protocolVersion": "1.0"},
@@ -50,7 +50,12 @@ async fn a_call_of_a_front_end_tool_waits_for_its_result() {
         ]))))
         .await;
     assert_eq!(told.last(), Some(&finished(1)));
-    assert_eq!((world.s.result_of("s"), world.s.result_of("p")), (json!({"ok": true}), json!("painted")));
+    let asked = world.s.last_asked();
+    let read: Vec<&str> =
+        asked.iter().filter(|m| m["role"] == "tool").map(|m| m["content"].as_str().unwrap()).collect();
+    let [server, _, page] = read.as_slice() else { panic!("{read:?}") };
+    let told = (r#"{"ok":true}"#, r#"{"told_by":"client","result":"painted"}"#);
+    assert_eq!((*server, *page), told, "its own result is the server's to know");
     let late =
         world.refused(&offering(input(json!([{"id": "t1", "role": "tool", "toolCallId": "p", "content": "x"}])))).await;
     assert_eq!((late.0, late.1.as_str()), (409, "no_such_call"), "it has its result");

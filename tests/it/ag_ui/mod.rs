@@ -77,7 +77,7 @@ impl World {
             ("tools/tickets.toml", TOOLS),
             ("profiles/tickets.toml", PROFILE),
             ("profiles/chiefs.toml", CHIEFS),
-            ("prompts/tickets.md", "You help with tickets."),
+            ("prompts/tickets.md", "You help with tickets.{% if context %}\n{{ context|fenced }}{% endif %}"),
         ];
         for (path, text) in files {
             let path = data.path().join("config").join(path);

@@ -1,7 +1,12 @@
 // CopilotKit's browser core against a server, without a runtime between them: `node copilotkit.mjs CASE`. Prints as JSON
 // what the client has seen.
 
-import { CopilotKitCore } from "@copilotkit/core";
+import { JSDOM } from "jsdom";
+import { z } from "zod";
+
+// The core asks nobody anything where there is no page.
+globalThis.window = new JSDOM("", { url: process.env.SWITCHBOARD_URL }).window;
+const { CopilotKitCore } = await import("@copilotkit/core");
 
 const complaints = [];
 console.warn = (...words) => { complaints.push(words.map(String).join(" ")); };
@@ -12,8 +17,14 @@ const headers = { Authorization: `Bearer ${process.env.SWITCHBOARD_TOKEN}` };
 
 async function connected() {
   const core = new CopilotKitCore({ runtimeUrl: `${process.env.SWITCHBOARD_URL}/v1/copilotkit`, headers, deferInitialConnection: true });
-  core.subscribe({ onError: ({ code, error }) => { complaints.push(`${code}: ${error.message}`); } });
-  await core.connect();
+  const settled = new Promise((resolve) => {
+    core.subscribe({
+      onError: ({ code, error }) => { complaints.push(`${code}: ${error.message}`); },
+      onRuntimeConnectionStatusChanged: ({ status }) => { if (status !== "connecting") resolve(status); },
+    });
+  });
+  core.connect();
+  if (await settled !== "connected") throw new Error(`not connected: ${complaints}`);
   const agent = core.getAgent("tickets");
   agent.threadId = "t";
   return { core, agent };
@@ -63,7 +74,8 @@ const cases = {
   async paint() {
     const { core, agent } = await connected();
     const painted = [];
-    core.addTool({ name: "paint", description: "Paints the page.", handler: async (args) => { painted.push(args); return "painted"; } });
+    const parameters = z.object({ color: z.string() });
+    core.addTool({ name: "paint", description: "Paints the page.", parameters, handler: async (args) => { painted.push(args); return "painted"; } });
     say(agent, "u1", "Paint it red");
     await core.runAgent({ agent });
     return { painted, ran: seen(agent) };
