@@ -40,14 +40,14 @@ pub(super) enum Chunk<'a> {
     ToolInputStart {
         tool_call_id: &'a str,
         tool_name: &'a str,
-        #[serde(skip_serializing_if = "is_false")]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         dynamic: bool,
     },
     ToolInputAvailable {
         tool_call_id: &'a str,
         tool_name: &'a str,
         input: &'a Plain,
-        #[serde(skip_serializing_if = "is_false")]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         dynamic: bool,
     },
     ToolInputError {
@@ -55,19 +55,19 @@ pub(super) enum Chunk<'a> {
         tool_name: &'a str,
         input: &'a str,
         error_text: &'a str,
-        #[serde(skip_serializing_if = "is_false")]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         dynamic: bool,
     },
     ToolOutputAvailable {
         tool_call_id: &'a str,
         output: &'a Plain,
-        #[serde(skip_serializing_if = "is_false")]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         dynamic: bool,
     },
     ToolOutputError {
         tool_call_id: &'a str,
         error_text: &'a str,
-        #[serde(skip_serializing_if = "is_false")]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         dynamic: bool,
     },
     ToolApprovalRequest {
@@ -99,7 +99,7 @@ pub(super) struct DataChunk<'a, T: Serialize> {
     pub(super) id: Option<&'a str>,
     pub(super) data: &'a T,
     /// Whether it is for the moment only, and no part of the message.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) transient: bool,
 }
 
@@ -170,12 +170,6 @@ pub(super) fn write_done(out: &mut BytesMut) {
     out.put_slice(b"data: [DONE]\n\n");
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

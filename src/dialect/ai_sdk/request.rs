@@ -271,8 +271,8 @@ fn edited(id: &str, before: Option<Vec<&RawValue>>) -> Option<Edited> {
     if let Ok(id) = MessageId::parse(id) {
         return Some(Edited::Message(id));
     }
-    let heads = before?.into_iter().rev().filter_map(Head::read);
-    match heads.into_iter().find(|head| head.role != "system") {
+    let mut heads = before?.into_iter().rev().filter_map(Head::read);
+    match heads.find(|head| head.role != "system") {
         None => Some(Edited::First),
         Some(head) => MessageId::parse(head.id.as_deref()?).ok().map(Edited::After),
     }
