@@ -62,12 +62,11 @@ impl Answer {
     }
 
     fn document(&self, finish_reason: &'static str) -> Vec<u8> {
-        let text = |text: &'_ str| !text.is_empty();
-        let has_content = text(&self.content) || self.calls.is_empty();
+        let has_content = !self.content.is_empty() || self.calls.is_empty();
         let message = MessageBody {
             role: "assistant",
             content: has_content.then_some(&*self.content),
-            reasoning_content: text(&self.reasoning).then_some(&*self.reasoning),
+            reasoning_content: (!self.reasoning.is_empty()).then_some(&*self.reasoning),
             refusal: None,
             tool_calls: &self.calls,
         };

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{ask, playing, post, refused, usage, with};
-use crate::support::model::{Script, Scripted, says, turn};
+use crate::support::model::{Scripted, says, turn};
+use crate::support::upstream::Answer;
 
 async fn whole(response: reqwest::Response) -> Value {
     let status = response.status();
@@ -45,11 +46,12 @@ async fn an_answer_that_is_cut_off_says_so() {
 #[tokio::test]
 async fn a_run_that_fails_is_an_error_that_is_not_to_be_sent_again() {
     let rows = [
-        (turn().text("Half").breaks(), 502, "provider_truncated", "server_error"),
-        (turn().finish("stop"), 502, "provider_unavailable", "server_error"),
+        (turn().text("Half").breaks().answer(), 502, "provider_truncated", "server_error"),
+        (Answer::status(401, "application/json", "{}"), 502, "provider_unauthorized", "server_error"),
+        (Answer::status(429, "application/json", "{}"), 429, "provider_rate_limited", "rate_limit_error"),
     ];
-    for (script, status, code, kind) in rows {
-        let s = with(&[], &[("LLM__RETRY__ATTEMPTS", "1")], [Script::answer(script)]).await;
+    for (answer, status, code, kind) in rows {
+        let s = with(&[], &[("LLM__RETRY__ATTEMPTS", "1")], [answer]).await;
         let response = post(&s, &[], &ask("Hi")).await;
         assert_eq!(response.headers()["x-should-retry"], "false", "{code}");
         assert!(response.headers().contains_key("x-run-id"), "{code}");

@@ -23,7 +23,7 @@ async fn each_profile_is_a_model_for_those_who_may_use_it() {
     let workflow = "Explains and changes the automation rule that is open, and shows every change before it is saved.";
     let open = model("open", "Open", None);
     let tables = model("tables", "Table configurations", Some(tables));
-    let workflow = model("workflow", "Workflow rules", Some(workflow));
+    let workflow = model("workflow", "Automation rules", Some(workflow));
     let of_ada = json!({"object": "list", "data": [open, tables, workflow]});
     assert_eq!(list(&s.app.token).await, of_ada);
     let chief = s.app.token_of("cleo", None, &["CHIEF"]);
