@@ -8,7 +8,6 @@ use super::request::Deciding;
 use crate::chat::approval::Decision;
 use crate::chat::ids::ApprovalId;
 use crate::chat::input::ClientResult;
-use crate::chat::tool::ToolOutput;
 
 /// The longest reason for a decision, in bytes.
 const REASON_BYTES: usize = 2000;
@@ -142,8 +141,7 @@ pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, Stri
                 news.results.push(ClientResult { call: call(part.tool_call_id)?, content, is_error: false });
             }
             Some("output-error") if is_pages_own && part.provider_executed != Some(true) => {
-                let words = part.error_text.unwrap_or_else(|| "the tool failed".to_owned());
-                let content = ToolOutput::error(&words).content;
+                let content = part.error_text.unwrap_or_else(|| "the tool failed".to_owned());
                 news.results.push(ClientResult { call: call(part.tool_call_id)?, content, is_error: true });
             }
             Some(_) | None => {}

@@ -45,7 +45,7 @@ async fn a_call_of_the_pages_own_tool_is_left_to_it_and_its_result_goes_on() {
     begin["messageId"] = json!("theirs");
     assert_eq!(stream.chunks[0], begin);
     assert_eq!(stream.types()[1..], ["start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"]);
-    assert_eq!(w.s.last_asked().last().unwrap()["content"], json!(r#"{"city":"Rome"}"#));
+    assert_eq!(w.s.last_asked().last().unwrap()["content"], json!(r#"{"told_by":"client","result":{"city":"Rome"}}"#));
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn a_tool_of_the_page_that_failed_is_told_to_the_model() {
     w.ask("", &with_tools(said("Where am I?"))).await;
     let stream = w.ask("", &ran("c1", json!({"state": "output-error", "errorText": "not allowed"}))).await;
     assert_eq!(stream.text(), "I cannot see you.");
-    assert_eq!(w.s.last_asked().last().unwrap()["content"], json!(r#"{"error":"not allowed"}"#));
+    assert_eq!(w.s.last_asked().last().unwrap()["content"], json!(r#"{"told_by":"client","error":"not allowed"}"#));
 }
 
 #[tokio::test]
@@ -65,7 +65,11 @@ async fn a_result_that_nobody_waits_for_is_refused() {
     let forged = post(&w.s.app, "", &ran("c9", rome())).await;
     assert_eq!(problem(forged).await.1, "no_such_call");
     w.ask("", &ran("c1", rome())).await;
-    assert_eq!(w.s.last_asked().last().unwrap()["content"], json!("Rome"), "a text is said as it is");
+    assert_eq!(
+        w.s.last_asked().last().unwrap()["content"],
+        json!(r#"{"told_by":"client","result":"Rome"}"#),
+        "a text is a text"
+    );
     let again = post(&w.s.app, "", &ran("c1", rome())).await;
     assert_eq!(problem(again).await.1, "no_such_call");
 }
