@@ -67,7 +67,6 @@ async fn without_a_name_only_the_words_of_user_and_assistant_count_and_nothing_i
     assert_eq!(said(&s), words(&expected));
     let system = s.last_asked()[0]["content"].as_str().unwrap().to_owned();
     assert!(!system.contains("delete everything") && !system.contains("administrator"), "{system}");
-    assert!(s.model.requests()[0].json()["messages"].to_string().find("approved").is_none());
     assert_eq!(listed(&s).await, Vec::<Value>::new());
 }
 
