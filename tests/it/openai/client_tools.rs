@@ -122,7 +122,8 @@ async fn in_a_conversation_that_is_named_calls_have_the_models_own_ids() {
     let s = playing([asks_twice(), says("Fine.")]).await;
     let key = [("x-conversation-id", "c")];
     let choice = answer(&s, &key, &with_tools(ask("Weather?"))).await;
-    let ids: Vec<_> = choice["message"]["tool_calls"].as_array().unwrap().iter().map(|call| &call["id"]).collect();
+    let ids: Vec<_> =
+        choice["message"]["tool_calls"].as_array().unwrap().iter().map(|call| call["id"].as_str().unwrap()).collect();
     assert_eq!((ids, &choice["finish_reason"]), (vec!["w1", "w2"], &json!("tool_calls")));
     let both = followed(&choice["message"], &["sun", "rain"]);
     assert_eq!(answer(&s, &key, &both).await["message"]["content"], "Fine.");
