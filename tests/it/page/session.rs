@@ -4,8 +4,11 @@ use serde_json::{Value, json};
 
 use crate::support::app::{ADA, TestApp};
 
+/// Names and values.
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 /// What the product says to a request with these headers.
-async fn session(app: &TestApp, headers: &[(&str, &str)]) -> Value {
+async fn session(app: &TestApp, headers: Headers<'_>) -> Value {
     let mut request = app.http.get(app.url("/page/session"));
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -33,7 +36,7 @@ async fn only_a_browser_on_this_machine_is_signed_in() {
     let own = format!("127.0.0.1:{port}");
     let (origin, https, elsewhere) =
         (format!("http://{own}"), format!("https://{own}"), format!("evil.example:{port}"));
-    let rows: [(&str, &[(&str, &str)], &str); 22] = [
+    let rows: [(&str, Headers<'_>, &str); 22] = [
         ("the page's own request", &[("host", &own), ("sec-fetch-site", "same-origin")], "dev"),
         ("an address that was typed", &[("host", &own), ("sec-fetch-site", "none")], "dev"),
         ("by its name", &[("host", "localhost:8080")], "dev"),
