@@ -219,6 +219,11 @@ async fn a_preview_that_waits_is_read_with_the_rule_as_it_is() {
 
     let seeds: Value = serde_json::from_str(include_str!("../../../../config/demo/rules.json")).unwrap();
     let seed = seeds.as_array().unwrap().iter().find(|rule| rule["id"] == BRANCHING).unwrap();
+    // The demo backend keeps a configuration with its type in it.
+    let mut actions = seed["actions"].clone();
+    for action in actions.as_array_mut().unwrap() {
+        action["action_config"]["action_type"] = action["action_type"].clone();
+    }
     let edge = |source: &str, target: &str, output: &str, order: u32| json!({"source_action_id": source, "target_action_id": target, "edge_type": "sequence", "source_output": output, "edge_order": order});
     let current = json!({
         "name": seed["name"],
@@ -226,7 +231,7 @@ async fn a_preview_that_waits_is_read_with_the_rule_as_it_is() {
         "is_active": true,
         "entity_id": body["entity_id"],
         "trigger_type_id": body["trigger_type_id"],
-        "actions": seed["actions"],
+        "actions": actions,
         "edges": [
             {"target_action_id": CHECK, "edge_type": "start", "edge_order": 0},
             edge(CHECK, HIGH, "true", 1),
@@ -264,12 +269,12 @@ async fn a_new_rule_and_one_whose_edges_cannot_be_read_have_nothing_to_be_compar
     })
     .await;
     let d = Dialogue::over(&backend).await;
-    for (rule, reason) in [(None, "a new rule"), (Some(RULE), "no edges")] {
+    for (conversation, rule, reason) in [("new", None, "a new rule"), ("known", Some(RULE), "no edges")] {
         let mut args = json!({"workflow": small("W"), "description": "d"});
         if let Some(rule) = rule {
             args["workflow_id"] = json!(rule);
         }
-        let ran = d.ask(reason, &[("preview_workflow", args)]).await;
+        let ran = d.ask(conversation, &[("preview_workflow", args)]).await;
         let (status, waiting) = d.waiting(&d.s.app.token, &ran.preview_id()).await;
         assert_eq!((status, waiting.get("current")), (200, None), "{reason}");
     }
