@@ -14,6 +14,7 @@ mod browser;
 mod chat_stream;
 #[cfg(test)]
 mod cli;
+#[cfg(test)]
 mod client_tools;
 #[cfg(test)]
 mod clients;
@@ -29,6 +30,7 @@ mod demo_walk;
 mod events;
 #[cfg(test)]
 mod identity;
+#[cfg(test)]
 mod openai;
 #[cfg(test)]
 mod page;
