@@ -19,6 +19,8 @@ const INLINE_CHARS = 8_192;
 const DENSE_CHARS = 1_024;
 /** Quotes and lists deeper than this are plain text. */
 const MAX_DEPTH = 40;
+/** A list with more items is plain text: a browser takes long to lay out so many. */
+const MAX_ITEMS = 4_000;
 /** The rows of one table that are drawn. */
 const MAX_ROWS = 500;
 const MAX_CELLS = 10_000;
@@ -279,6 +281,16 @@ function isTooDeep(text) {
   return false;
 }
 
+function hasTooManyItems({ type, raw }) {
+  if (type !== 'list' && type !== 'blockquote') return false;
+  let left = MAX_ITEMS;
+  for (const _ of raw.matchAll(/^[ \t>]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)/gm)) {
+    left -= 1;
+    if (left < 0) return true;
+  }
+  return false;
+}
+
 /** How many blocks are complete for sure, while there may be more text. */
 function lastButTwo(blocks) {
   let open = 2;
@@ -293,7 +305,7 @@ function lastButTwo(blocks) {
 /** A block's nodes, harmless. */
 function drawn(block) {
   if (block.type === 'space' || block.type === 'def') return [];
-  if (block.type === 'plain' || block.header?.length > MAX_COLUMNS) return [plainNode(block.raw)];
+  if (block.type === 'plain' || block.header?.length > MAX_COLUMNS || hasTooManyItems(block)) return [plainNode(block.raw)];
   const rows = block.type === 'table' ? block.rows : [];
   const most = Math.max(10, Math.min(MAX_ROWS, Math.floor(MAX_CELLS / Math.max(1, block.header?.length ?? 1))));
   const shown = rows.length > most ? { ...block, rows: rows.slice(0, most) } : block;

@@ -90,7 +90,7 @@ async function heavy({ LONGEST_MS }) {
   };
   for (const [name, text] of Object.entries(deep)) {
     await whole(`deep: ${name}`, text, 120_000);
-    await streamed(`deep, streamed: ${name}`, text, Math.ceil(text.length / 23), 120_000);
+    await streamed(`deep, streamed: ${name}`, text, Math.ceil(text.length / 7), 120_000);
   }
 
   const add = (tag, fields) => {
