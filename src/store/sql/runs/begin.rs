@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::answered::insert_answered;
 use super::append::{insert_happened, insert_message};
 use super::decided::tell_ends;
-use super::details::keep_context;
+use super::details::{keep_context, keep_told};
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
 use super::{Connection, Place, Seat, SqlStore, seen_before};
@@ -22,6 +22,7 @@ use crate::store::change::decode_decided;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns};
 use crate::store::scope::{Scope, storable};
+use crate::store::told::encode_told;
 use crate::store::transcript::{self, RecordError};
 
 /// How many decisions one run tells; whoever decided more tells the rest with the next message.
@@ -118,6 +119,10 @@ impl SqlStore {
         .fetch_one(&mut *transaction)
         .await?;
         keep_context(&mut transaction, run.id, context.as_ref()).await?;
+        // The server's own history is never replaced.
+        if run_seq == 0 {
+            keep_told(&mut transaction, run.id, encode_told(run.earlier, run.history_bytes)?).await?;
+        }
         let seat = Seat { place, run_seq };
         message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
         let ends = tell_ends(&mut transaction, &seat.place, run.id, now).await?;
@@ -140,17 +145,7 @@ impl SqlStore {
             | RunState::Interrupted => {
                 let Earlier { summary, history } =
                     earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?;
-                let begins = run_seq == 0;
-                Begun::Running(Box::new(RunStart {
-                    summary,
-                    history,
-                    message,
-                    answered,
-                    call,
-                    turned_down,
-                    context,
-                    begins,
-                }))
+                Begun::Running(Box::new(RunStart { summary, history, message, answered, call, turned_down, context }))
             }
         };
         let Err(error) = transaction.commit().await else { return Ok(begun) };

@@ -53,8 +53,8 @@ impl RunStore for SqlStore {
         attempt("find a run", self.try_find_run(&owner.into(), run)).await
     }
 
-    async fn live_run(&self, owner: &Owner, conversation: &ConversationId) -> Result<Option<RunId>, StoreError> {
-        attempt("find a live run", self.try_live_run(&owner.into(), conversation)).await
+    async fn live_runs(&self, owner: &Owner, conversation: &ConversationId) -> Result<Vec<RunId>, StoreError> {
+        attempt("find live runs", self.try_live_runs(&owner.into(), conversation)).await
     }
 
     async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
