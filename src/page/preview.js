@@ -5,8 +5,8 @@ import './table.js';
 import { brief, field, freshId, h, isObject, pretty, seen, text } from './drawing.js';
 import { decision } from './decision.js';
 
-const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.' };
-const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed'];
+const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.', expired: 'Nobody decided in time; nothing was saved.' };
+const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'expired', 'ended'];
 
 class SbPreview extends HTMLElement {
   #given = null;

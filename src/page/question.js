@@ -20,10 +20,10 @@ class Question extends HTMLElement {
 
   get text() { return this.#text; }
 
-  /** Opens the text for changes. */
-  edit() {
+  /** Opens the text for changes. @param {string} [begun] A change that was made before. */
+  edit(begun = this.#text) {
     if (this.querySelector("textarea")) return;
-    const area = h("textarea", { class: "question-edit", "aria-label": "Edit message", value: this.#text, rows: 3 });
+    const area = h("textarea", { class: "question-edit", "aria-label": "Edit message", value: begun, rows: 3 });
     const send = () => {
       const text = area.value.trim();
       if (text === "") return;

@@ -95,6 +95,14 @@ class Thread extends HTMLElement {
 
   get lastAnswer() { return [...this.#list.querySelectorAll("sb-answer")].at(-1) ?? null; }
 
+  /** Whether an answer is being written. */
+  get isLive() { return this.#list.querySelector("sb-answer[data-state=live]") !== null; }
+
+  /** Whether the user writes something here: another text for a message, or a comment. */
+  get isBeingWritten() {
+    return [...this.#list.querySelectorAll("textarea")].some((area) => area.matches(".question-edit") || area.value !== "");
+  }
+
   /** Takes away everything behind this message, and it too unless `keep`. */
   cut(element, { keep }) {
     const article = element.closest("article");
