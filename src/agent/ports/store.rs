@@ -97,6 +97,12 @@ pub trait RunStore: Send + Sync {
     /// # Errors
     /// When it could not be committed.
     async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Whether a request with one of these keys has begun a run of the owner's, and would find it again.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError>;
 }
 
 /// A run about to begin.

@@ -141,6 +141,10 @@ impl RunStore for Nothing {
     async fn request_cancel(&self, _owner: &Owner, _run: RunId) -> Result<Option<RunRecord>, StoreError> {
         Ok(None)
     }
+
+    async fn knows_request(&self, _owner: &Owner, _keys: &[String]) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 }
 
 #[derive(Default)]

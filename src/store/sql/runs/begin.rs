@@ -62,6 +62,22 @@ impl SqlStore {
         }
     }
 
+    pub(super) async fn try_knows_request(&self, scope: &Scope, keys: &[String]) -> Result<bool, Fault> {
+        let keys: Vec<_> = keys.iter().map(|key| storable(key)).collect();
+        let keys = serde_json::to_string(&keys).map_err(RecordError::json("list"))?;
+        let known: i64 = sqlx::query_scalar(concat!(
+            "SELECT COUNT(*) FROM runs WHERE tenant = $1 AND user_id = $2 AND started_at > $4 AND request_key",
+            is_one_of!("$3"),
+        ))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(keys)
+        .bind(self.clock.now_ms().saturating_sub(KEY_LIFE_MS))
+        .fetch_one(self.readers())
+        .await?;
+        Ok(known > 0)
+    }
+
     async fn begin(&self, run: NewRun<'_>) -> Result<Begun, NotBegun> {
         let now = self.clock.now_ms();
         let mut transaction = self.write().await?;

@@ -60,6 +60,10 @@ impl RunStore for SqlStore {
     async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         attempt("cancel a run", self.try_request_cancel(&owner.into(), run)).await
     }
+
+    async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError> {
+        attempt("look for a request", self.try_knows_request(&owner.into(), keys)).await
+    }
 }
 
 /// A conversation.
