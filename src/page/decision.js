@@ -42,7 +42,8 @@ export function decision(host, words, ended) {
     const own = next === 'deciding' ? 'One moment …' : next === 'failed' ? 'That did not work. You can try again.' : (ended[next] ?? '');
     said.textContent = [own, message].filter(Boolean).join(' ');
     element.dataset.state = next;
-    if (focused === null || next === 'deciding') return;
+    // Where there are no words yet, they come at once.
+    if (focused === null || next === 'deciding' || (isGone && said.textContent === '')) return;
     // Who has gone elsewhere since stays there.
     if (document.activeElement === document.body || form.contains(document.activeElement)) {
       said.tabIndex = -1;

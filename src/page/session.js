@@ -69,14 +69,13 @@ export class Session {
   #use(token) {
     const before = remembered(USER);
     this.#token = token;
-    if (before !== null && before !== this.id) {
+    if (before && before !== this.id) {
       forgetAll();
       if (this.#mode === "token") remember(KEY, token);
-      remember(USER, this.id);
       startAnew();
       return new Promise(() => {});
     }
-    remember(USER, this.id);
+    if (this.id) remember(USER, this.id);
     return token;
   }
 }
