@@ -150,7 +150,8 @@ export function sentenceList(sentences, part = 60) {
     more.textContent = `Show more (${count(sentences.length - shown, 'change')} left)`;
   };
   grow();
-  return h('div', null, items, more);
+  const isCut = sentences.some(({ isMore }) => isMore);
+  return h('div', null, isCut ? h('p', { class: 'sb-warning' }, 'There are more changes than are listed. The whole is in the JSON below.') : null, items, more);
 }
 
 /** The sign of each state: a shape, so that colour is never alone. */

@@ -20,6 +20,9 @@ class SbGraph extends HTMLElement {
   #svg = null;
   #details = null;
   #merged = null;
+  #watch = null;
+  /** Whether somebody has changed its size. */
+  #isSized = false;
 
   /** `{after, before?}`: two workflows in the backend's terms. */
   set graph(graph) {
@@ -57,8 +60,8 @@ class SbGraph extends HTMLElement {
     fill(this,
       h('div', { class: 'sb-bar' },
         isUpdate ? legend() : null,
-        h('span', { class: 'sb-zoom' }, button('Smaller', '−', () => this.#zoomTo(this.#zoom / ZOOM.step)),
-          button('Larger', '+', () => this.#zoomTo(this.#zoom * ZOOM.step)), button('Fit', 'Fit', () => this.#fit(0)))),
+        h('span', { class: 'sb-zoom' }, button('Smaller', '−', () => this.#resize(this.#zoom / ZOOM.step)),
+          button('Larger', '+', () => this.#resize(this.#zoom * ZOOM.step)), button('Fit', 'Fit', () => this.#fit(0)))),
       this.#box,
       h('p', { id: helpId, class: 'sb-hint' }, 'Arrow keys move the drawing; + and − change its size, 0 fits it. Choose a step for its settings.'),
       shown.length < nodes.length ? h('p', { class: 'sb-note' }, `${shown.length} of ${nodes.length} steps are drawn. All of them are in the list.`) : null,
@@ -66,13 +69,17 @@ class SbGraph extends HTMLElement {
       isUpdate ? h('div', null, h('h4', null, 'What changes'), sentences.length > 0 ? sentenceList(sentences) : h('p', null, 'Nothing changes.')) : null,
       this.#outline(nodes, edges),
     );
-    // Where it is not seen yet, it is made to fit when it is.
-    const watch = new ResizeObserver(() => {
-      if (this.#box.clientWidth === 0) return;
-      watch.disconnect();
+    // Where it is not seen yet, it is made to fit when it is; and again where there is more or less room, until somebody has a size of their own.
+    this.#watch?.disconnect();
+    this.#isSized = false;
+    let room = 0;
+    this.#watch = new ResizeObserver(() => {
+      const now = this.clientWidth;
+      if (now === room || this.#isSized) return;
+      room = now;
       this.#fit(READABLE);
     });
-    watch.observe(this.#box);
+    this.#watch.observe(this);
   }
 
   #drawing(nodes, edges, between) {
@@ -96,7 +103,8 @@ class SbGraph extends HTMLElement {
         labels.push(portLabel({ x: points[0].x + 12, y: points[0].y - 4 }, 'start', edge.state, 'start'));
       } else if (edge.port || edge.state !== 'same') labels.push(portLabel(way.label, edge.port, edge.state, 'middle'));
     }
-    const boxes = nodes.map((node, at) => nodeBox(node, places.get(node.key), at === 0));
+    const fonts = fontsOf(this);
+    const boxes = nodes.map((node, at) => nodeBox(node, places.get(node.key), at === 0, fonts));
     return s('svg', { viewBox: `0 ${-top} ${this.#size.width} ${this.#size.height}`, role: 'group', 'aria-label': 'Steps' },
       s('defs', null, ['same', 'added', 'removed'].map(marker)), lines, boxes, labels);
   }
@@ -138,7 +146,7 @@ class SbGraph extends HTMLElement {
     const node = event.target.closest?.('.sb-node');
     const zooms = { '+': this.#zoom * ZOOM.step, '=': this.#zoom * ZOOM.step, '-': this.#zoom / ZOOM.step };
     if (event.ctrlKey) return;
-    if (Object.hasOwn(zooms, event.key)) this.#zoomTo(zooms[event.key]);
+    if (Object.hasOwn(zooms, event.key)) this.#resize(zooms[event.key]);
     else if (event.key === '0') this.#fit(0);
     else if (node && ['Enter', ' '].includes(event.key)) this.#choose(node);
     else if (node && event.key.startsWith('Arrow')) this.#go(node, event.key);
@@ -177,7 +185,7 @@ class SbGraph extends HTMLElement {
   #wheel(event) {
     if (!event.ctrlKey) return;
     event.preventDefault();
-    this.#zoomTo(this.#zoom * (event.deltaY < 0 ? ZOOM.step : 1 / ZOOM.step), event);
+    this.#resize(this.#zoom * (event.deltaY < 0 ? ZOOM.step : 1 / ZOOM.step), event);
   }
 
   /** A mouse or pen pulls the drawing; a finger scrolls the box as it does any other. */
@@ -220,6 +228,11 @@ class SbGraph extends HTMLElement {
       h('pre', { tabindex: '0' }, seen(pretty(node.config, 20_000))));
   }
 
+  #resize(zoom, at) {
+    this.#isSized = true;
+    this.#zoomTo(zoom, at);
+  }
+
   #zoomTo(zoom, at) {
     const before = this.#zoom;
     this.#zoom = Math.min(ZOOM.most, Math.max(ZOOM.least, zoom));
@@ -246,7 +259,7 @@ class SbGraph extends HTMLElement {
 
 const STATES = { same: 'as it is now', added: 'added', changed: 'changed', removed: 'removed' };
 
-function nodeBox(node, { x, y }, isFirst) {
+function nodeBox(node, { x, y }, isFirst, fonts) {
   const { width, height } = NODE;
   const mark = node.state === 'same' ? null : s('g', { class: 'sb-badge' },
     s('rect', { x: width - 84, y: -10, width: 78, height: 20, rx: 10 }),
@@ -259,10 +272,33 @@ function nodeBox(node, { x, y }, isFirst) {
   s('rect', { class: 'sb-node-box', width, height, rx: 8 }),
   // An image of its own, which ends at its edge however wide a letter is.
   s('svg', { width: width - 6, height },
-    s('text', { class: 'sb-node-name', x: 12, y: 24 }, brief(node.name, 27)),
-    s('text', { class: 'sb-node-type', x: 12, y: 43 }, `${node.isActive ? '' : '(off) '}${brief(node.type || 'unknown', 28)}`),
-    s('text', { class: 'sb-node-config', x: 12, y: 61 }, summary(node))),
+    s('text', { class: 'sb-node-name', x: 12, y: 24 }, fits(brief(node.name, 60), fonts.name)),
+    s('text', { class: 'sb-node-type', x: 12, y: 43 }, fits(`${node.isActive ? '' : '(off) '}${brief(node.type || 'unknown', 60)}`, fonts.type)),
+    s('text', { class: 'sb-node-config', x: 12, y: 61 }, fits(summary(node), fonts.config))),
   mark);
+}
+
+const ruler = document.createElement('canvas').getContext('2d');
+
+/** The fonts of a step's lines, as the style sheet has them. */
+function fontsOf(element) {
+  const style = getComputedStyle(element);
+  const mono = style.getPropertyValue('--mono').trim() || 'ui-monospace, monospace';
+  return { name: `600 13px ${style.fontFamily}`, type: `11.5px ${mono}`, config: `12px ${style.fontFamily}` };
+}
+
+/** `words`, cut where a step's box ends. */
+function fits(words, font) {
+  ruler.font = font;
+  const room = NODE.width - 22;
+  if (ruler.measureText(words).width <= room) return words;
+  let [short, long] = [1, words.length];
+  while (long - short > 1) {
+    const half = (short + long) >> 1;
+    if (ruler.measureText(cut(words, half)).width <= room) short = half;
+    else long = half;
+  }
+  return cut(words, Math.max(short, 2));
 }
 
 /** What a step does, in a few words of its settings. */
@@ -272,9 +308,9 @@ function summary({ config, description }) {
   if (condition && typeof condition === 'object') {
     const more = config.conditions.length > 1 ? ` +${config.conditions.length - 1}` : '';
     const compared = condition.value === undefined ? '' : ` ${brief(condition.value, 12)}`;
-    return cut(`${brief(condition.field_name ?? '?', 14)} ${brief(condition.operator ?? '?', 14).replaceAll('_', ' ')}${compared}${more}`, 30);
+    return cut(`${brief(condition.field_name ?? '?', 14)} ${brief(condition.operator ?? '?', 14).replaceAll('_', ' ')}${compared}${more}`, 60);
   }
-  return brief(first(['title', 'subject', 'message', 'duration', 'to_status', 'target_field', 'target_entity', 'action', 'entity']) ?? (description || ''), 30);
+  return brief(first(['title', 'subject', 'message', 'duration', 'to_status', 'target_field', 'target_entity', 'action', 'entity']) ?? (description || ''), 60);
 }
 
 function portLabel({ x, y }, port, state, anchor) {

@@ -5,7 +5,7 @@ import { Graph, layout as dagreLayout } from './vendor/dagre/dagre.esm.js';
 export const NODE = { width: 212, height: 74 };
 const GAP = { x: 28, y: 58 };
 /** Nodes, and the places that long edges take in the layers between: beyond this, dagre takes too long. */
-const MAX_PLACES = 700;
+const MAX_PLACES = 220;
 /** How many nodes of our own layers stand side by side. */
 const MAX_IN_ROW = 12;
 

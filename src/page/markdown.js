@@ -4,9 +4,10 @@
 // Blocks that are complete stay as the nodes they are. Only what is still open is read again, at most once per frame.
 
 import { Lexer, Marked, Parser } from './vendor/marked/marked.esm.js';
-import './vendor/dompurify/purify.min.js';
-
-const purify = globalThis.DOMPurify;
+import { clicked, decorate, element } from './markdown-decor.js';
+import { escaped, plainHtml, sanitized } from './markdown-html.js';
+import { mend, openFence } from './markdown-mend.js';
+import { patched } from './markdown-patch.js';
 
 /** The most text of one view that is read as Markdown; what comes after is plain text, shown in parts. */
 const RICH_CHARS = 131_072;
@@ -26,35 +27,6 @@ const MAX_COLUMNS = 100;
 /** The most blocks of one view: more paragraphs than any answer has. */
 const MAX_BLOCKS = 4_000;
 
-/** What of HTML that is written in Markdown may stay; the rest is shown as the text it is. */
-const TAGS = [
-  'a', 'b', 'blockquote', 'br', 'code', 'del', 'dd', 'details', 'div', 'dl', 'dt', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'ins',
-  'kbd', 'li', 'mark', 'ol', 'p', 'pre', 'q', 's', 'samp', 'small', 'span', 'strong', 'sub', 'summary', 'sup', 'table', 'tbody', 'td', 'tfoot',
-  'th', 'thead', 'tr', 'u', 'ul', 'var', '#text',
-];
-const ATTRIBUTES = ['href', 'title', 'align', 'start', 'colspan', 'rowspan', 'open', 'data-language'];
-const RULES = {
-  ALLOWED_TAGS: TAGS,
-  ALLOWED_ATTR: ATTRIBUTES,
-  // Addresses are in `href` alone; what else is kept need not look like one.
-  ADD_URI_SAFE_ATTR: ATTRIBUTES.filter((name) => name !== 'href'),
-  ALLOW_DATA_ATTR: false,
-  ALLOW_ARIA_ATTR: false,
-  ALLOW_UNKNOWN_PROTOCOLS: false,
-  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
-  FORBID_CONTENTS: ['script', 'style', 'template', 'noscript', 'iframe', 'noembed', 'noframes', 'plaintext', 'xmp', 'svg', 'math', 'title', 'textarea', 'select', 'object', 'audio', 'video'],
-  KEEP_CONTENT: true,
-  // A fragment and not text: what was checked is what is shown, with no second reading in between.
-  RETURN_DOM_FRAGMENT: true,
-  RETURN_TRUSTED_TYPE: true,
-};
-
-// Once and for all: with each text it would be read again.
-purify.setConfig(RULES);
-
-const escapes = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-const escaped = (text) => text.replace(/[&<>"']/g, (char) => escapes[char]);
-
 const marked = new Marked({
   gfm: true,
   renderer: {
@@ -73,39 +45,6 @@ const marked = new Marked({
     },
   },
 });
-
-const TAG = /<(\/?)([a-z][a-z0-9]{0,10})((?:\s+[a-z-]{1,20}(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*)\s*\/?>|<!--[^]{0,2000}?-->|[<>]/gi;
-const ATTRIBUTE = /([a-z-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?/gi;
-
-/**
- * HTML with simple tags alone, written anew; any other is text that everybody sees. An image is a link. This is no guard, which
- * DOMPurify is: but what would be thrown away should be seen, and nothing that the page's policy forbids should be tried at all.
- */
-function plainHtml(text) {
-  return text.replace(TAG, (tag, end, name = '', rest = '') => {
-    if (tag.startsWith('<!--')) return '';
-    const kept = name.toLowerCase();
-    const given = new Map([...rest.matchAll(ATTRIBUTE)].map(([, key, ...values]) => [key.toLowerCase(), values.find((value) => value !== undefined) ?? '']));
-    if (kept === 'img' && !end) return `<a href="${quoted(given.get('src') ?? '')}">${quoted(given.get('alt') || 'Image')}</a>`;
-    if (!TAGS.includes(kept)) return escaped(tag);
-    const attributes = [...given].filter(([key]) => ATTRIBUTES.includes(key)).map(([key, value]) => ` ${key}="${quoted(value)}"`);
-    return `<${end}${kept}${end ? '' : attributes.join('')}>`;
-  });
-}
-
-/** An attribute's text, whose entities stay as they are. */
-const quoted = (text) => text.replace(/[<>"]/g, (char) => escapes[char]);
-
-/** Where a link leads, if it may: an absolute address of the web, or a mail address. */
-function safeAddress(href) {
-  if (!/^\s*(https?:\/\/|mailto:)/i.test(href)) return null;
-  try {
-    const address = new URL(href);
-    return ['http:', 'https:', 'mailto:'].includes(address.protocol) ? address : null;
-  } catch {
-    return null;
-  }
-}
 
 /** A view of Markdown in `element`, which should be empty and is the view's own from now on. */
 export class MarkdownView {
@@ -305,12 +244,6 @@ export class MarkdownView {
   }
 }
 
-function element(tag, name) {
-  const made = document.createElement(tag);
-  made.className = name;
-  return made;
-}
-
 /** The blocks of `text`, their inline marks read where that is not too much. `links`: the addresses that were defined before. */
 function read(text, links) {
   if (isTooDeep(text)) return [plainBlock(text)];
@@ -366,7 +299,7 @@ function drawn(block) {
   const shown = rows.length > most ? { ...block, rows: rows.slice(0, most) } : block;
   let fragment;
   try {
-    fragment = purify.sanitize(Parser.parse([shown], marked.defaults));
+    fragment = sanitized(Parser.parse([shown], marked.defaults));
   } catch {
     return [plainNode(block.raw)];
   }
@@ -405,162 +338,4 @@ function folded(title, text) {
     if (details.open && details.children.length === 1) details.append(plainNode(text));
   });
   return details;
-}
-
-/** Gives links, code and tables what we add to them; the tree is harmless by now, and not in the page yet. */
-function decorate(fragment) {
-  for (const other of fragment.querySelectorAll('[data-language]:not(pre)')) other.removeAttribute('data-language');
-  for (const link of fragment.querySelectorAll('a')) {
-    const address = safeAddress(link.getAttribute('href') ?? '');
-    if (!address) {
-      link.replaceWith(...link.childNodes);
-      continue;
-    }
-    link.href = address.href;
-    link.target = '_blank';
-    link.rel = 'noopener noreferrer nofollow';
-    const host = address.protocol === 'mailto:' ? address.pathname : address.host;
-    if (!names(link.textContent, address, host)) {
-      const shown = element('span', 'sb-host');
-      shown.textContent = ` (${host.length > 80 ? `${host.slice(0, 20)}…${host.slice(-58)}` : host})`;
-      link.append(shown);
-    }
-    if (link.textContent.trim() === `(${host})`) link.prepend('Link');
-  }
-  for (const pre of fragment.querySelectorAll('pre')) {
-    const language = pre.dataset.language ?? '';
-    delete pre.dataset.language;
-    pre.tabIndex = 0;
-    const box = element('div', 'sb-code');
-    const head = element('div', 'sb-code-head');
-    const label = document.createElement('span');
-    label.textContent = language || 'text';
-    const copy = element('button', 'sb-copy');
-    copy.type = 'button';
-    copy.textContent = 'Copy';
-    copy.dataset.act = 'copy';
-    head.append(label, copy);
-    pre.replaceWith(box);
-    box.append(head, pre);
-  }
-  for (const table of fragment.querySelectorAll('table')) {
-    if (table.parentElement?.closest('table')) continue;
-    const box = element('div', 'sb-scroll');
-    box.tabIndex = 0;
-    box.setAttribute('role', 'region');
-    box.setAttribute('aria-label', 'Table');
-    table.replaceWith(box);
-    box.append(table);
-  }
-}
-
-/** Whether a link's text says itself where the link leads. */
-function names(text, address, host) {
-  const said = text.trim().toLowerCase();
-  if (address.protocol === 'mailto:') return said === host.toLowerCase() || said === address.href.toLowerCase();
-  if (said === host) return true;
-  // Other than plain characters may look like those of a host.
-  if (!/^(https?:\/\/)?[a-z0-9.:-]+([/?#][\x21-\x7e]*)?$/.test(said)) return false;
-  return said.replace(/^https?:\/\//, '').split(/[/?#]/)[0] === host;
-}
-
-/**
- * Text that is still being written, so that it reads well as it is: a mark that has no end yet is ended, one that has
- * only begun is left out until there is more.
- */
-export function mend(text) {
-  const fence = openFence(text);
-  if (fence) return text.replace(/\n[ \t]*[`~]{1,2}$/, '\n');
-  let mended = text;
-  const lines = mended.split('\n');
-  let last = lines.pop();
-  // A mark alone could still be anything: a list, a line, a heading under what stands above.
-  if (/^\s*(?:[-*+=_|]+|#{1,6}|\d{1,9}[.)]?|>|`{1,2}|~{1,2})\s*$/.test(last)) last = '';
-  // What is half-written is short; a longer line is not searched from each of its letters.
-  const end = Math.max(0, last.length - 2_000);
-  last = last.slice(0, end) + last.slice(end)
-    .replace(/<[a-z!/?][^>]*$/i, '')
-    .replace(/!?\[([^[\]]*)\]\([^()\s]*(?:\s[^()]*)?$/, '$1')
-    .replace(/!?\[([^[\]]*)$/, '$1')
-    .replace(/(?:\*{1,3}|_{1,3}|~{1,2}|`)$/, (mark, at, all) => (isOpen(all.slice(0, at), mark) ? mark : ''));
-  mended = [...lines, last].join('\n');
-  const table = /(?:^|\n\n)(\|[^\n]*)(?:\n[|: \t-]*)?$/.exec(mended.trimEnd());
-  if (table && !/\n\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*\n/.test(mended.slice(table.index + 2))) {
-    const head = table[1].trim().replace(/\|$/, '');
-    const columns = head.slice(1).split(/(?<!\\)\|/).length;
-    const before = mended.slice(0, mended.lastIndexOf(table[1]));
-    return `${before}${head}|\n${'|-'.repeat(Math.min(columns, 200))}|\n`;
-  }
-  // Marks reach no further than their paragraph.
-  const from = mended.lastIndexOf('\n\n') + 1;
-  const paragraph = mended.slice(from);
-  let ends = '';
-  for (const mark of ['`', '**', '~~', '*', '_']) {
-    if (isOpen(paragraph, mark)) {
-      ends = mark + ends;
-      if (mark === '`') break;
-    }
-  }
-  return ends === '' ? mended : `${mended.trimEnd()}${ends}`;
-}
-
-/** Whether `mark` has begun in `text` and not ended. */
-function isOpen(text, mark) {
-  const withoutCode = mark === '`' ? text : text.replace(/`[^`]*`/g, '');
-  if (mark === '`') return (text.match(/(?<![`\\])`(?!`)/g)?.length ?? 0) % 2 === 1;
-  if (mark === '**' || mark === '***' || mark === '~~') return (withoutCode.split(mark).length - 1) % 2 === 1 && !withoutCode.endsWith(mark);
-  if (mark === '*') return (withoutCode.match(/(?<![*\\\n])\*(?![*\s])|(?<=[^\s*\\])\*(?!\*)/g)?.length ?? 0) % 2 === 1;
-  return (withoutCode.match(/(?<![\w_\\])_(?![_\s])|(?<=[^\s_\\])_(?![\w_])/g)?.length ?? 0) % 2 === 1;
-}
-
-/** Whether the text ends inside of a code block. */
-function openFence(text) {
-  let open = null;
-  for (const [, mark, rest] of text.matchAll(/^ {0,3}(`{3,}|~{3,})([^\n]*)$/gm)) {
-    if (!open) open = mark;
-    else if (mark[0] === open[0] && mark.length >= open.length && rest.trim() === '') open = null;
-  }
-  return open;
-}
-
-/** `old`, or `fresh` in its place: what is the same in both stays the same node, so that nothing flickers or loses its place. */
-function patched(old, fresh) {
-  const isSame = old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && attributesOf(old) === attributesOf(fresh);
-  if (!isSame || old.nodeName === 'DETAILS') {
-    old.replaceWith(fresh);
-    return fresh;
-  }
-  if (old.nodeType === 3) {
-    if (old.data !== fresh.data) {
-      if (fresh.data.startsWith(old.data)) old.appendData(fresh.data.slice(old.data.length));
-      else old.data = fresh.data;
-    }
-    return old;
-  }
-  const before = [...old.childNodes];
-  const after = [...fresh.childNodes];
-  after.forEach((child, at) => {
-    if (before[at]) patched(before[at], child);
-    else old.append(child);
-  });
-  for (const child of before.slice(after.length)) child.remove();
-  return old;
-}
-
-function attributesOf(node) {
-  if (node.nodeType !== 1) return '';
-  return node.getAttributeNames().map((name) => `${name}=${node.getAttribute(name)}`).join('\n');
-}
-
-async function clicked(event) {
-  const button = event.target.closest?.('[data-act="copy"]');
-  if (!button) return;
-  const code = button.closest('.sb-code').querySelector('pre').textContent;
-  try {
-    await navigator.clipboard.writeText(code);
-    button.textContent = 'Copied';
-  } catch {
-    button.textContent = 'Not copied';
-  }
-  setTimeout(() => (button.textContent = 'Copy'), 2000);
 }

@@ -4,8 +4,11 @@ import './graph.js';
 import './table.js';
 import { brief, field, freshId, h, isObject, pretty, seen, text } from './drawing.js';
 import { decision } from './decision.js';
+import { MarkdownView } from './markdown.js';
 
 const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.', expired: 'Nobody decided in time; nothing was saved.' };
+/** So long the drawing waits for what it is compared with. */
+const SOON_MS = 700;
 const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'expired', 'ended'];
 
 class SbPreview extends HTMLElement {
@@ -69,10 +72,16 @@ class SbPreview extends HTMLElement {
     this.#note = h('p', { class: 'sb-note', role: 'status' });
     this.replaceChildren(h('section', { class: 'sb-card', 'aria-labelledby': id },
       h('h3', { id }, `${isUpdate ? `Change to the ${thing}` : `New ${thing}`}${name ? `: ${brief(name, 120)}` : ''}`),
-      description ? h('p', { class: 'sb-words' }, seen(description.slice(0, 4_000))) : null,
+      description ? words(description) : null,
       this.#note, this.#drawing, raw('As JSON', () => after), this.#form.element));
-    this.#show(this.#preview.before);
+    // What it is now comes soon: drawn once, with what changes. Where it does not come soon, the change alone is drawn until it does.
+    if (!this.#isComparable) this.#show(this.#preview.before);
     this.#compare();
+  }
+
+  /** Whether what it is now can still be got. */
+  get #isComparable() {
+    return this.#load !== null && this.#preview.isUpdate && this.#preview.before === undefined;
   }
 
   #show(before) {
@@ -93,18 +102,18 @@ class SbPreview extends HTMLElement {
     }
     const wanted = (this.#wanted += 1);
     this.#note.textContent = 'Comparing with what it is now …';
+    const late = setTimeout(() => wanted === this.#wanted && this.#show(undefined), SOON_MS);
     let current;
     try {
       current = (await this.#load(id))?.current;
     } catch {
       current = undefined;
     }
+    clearTimeout(late);
     if (wanted !== this.#wanted) return;
     this.#note.textContent = isObject(current) ? '' : lost;
-    if (isObject(current)) {
-      this.#preview.before = current;
-      this.#show(current);
-    }
+    if (isObject(current)) this.#preview.before = current;
+    this.#show(this.#preview.before);
   }
 }
 
@@ -135,6 +144,13 @@ function labelled(stored) {
   const label = typeof stored.name === 'string' ? { 'saved as': stored.name } : {};
   if (typeof stored.description === 'string' && stored.description !== '') label['saved description'] = stored.description;
   return { ...config, ...label };
+}
+
+/** What the model says of its change, as it says everything else: in Markdown. */
+function words(description) {
+  const place = h('div', { class: 'sb-words' });
+  new MarkdownView(place).set(seen(description.slice(0, 4_000)));
+  return place;
 }
 
 /** JSON behind a fold, made when it is opened. */

@@ -1,7 +1,8 @@
 // <sb-table>: a table configuration drawn as the table that it makes, with sample values, and what changes in words.
 
 import { brief, changeMark, count, cut, fill, h, isObject, seen, sentenceList, SIGNS } from './drawing.js';
-import { changeText, tableDifference } from './difference.js';
+import { changeText } from './difference.js';
+import { tableDifference } from './table-difference.js';
 
 /** The columns of one part. */
 const SHOWN = 40;
@@ -53,7 +54,8 @@ class SbTable extends HTMLElement {
 }
 
 function head(column) {
-  const notes = [column.type, formatText(column.format), column.hidden && 'hidden', column.width !== null && `${column.width} px`].filter(Boolean);
+  const format = formatText(column.format);
+  const notes = [column.type, format !== column.type && format, column.hidden && 'hidden', column.width !== null && `${column.width} px`].filter(Boolean);
   const sort = column.sort && `${column.sort.direction === 'desc' ? '↓' : '↑'}${column.sort.of > 1 ? column.sort.place : ''}`;
   const can = [column.sortable && 'sortable', column.filterable && 'filterable'].filter(Boolean).join(', ');
   return h('th', {

@@ -26,8 +26,19 @@ async fn differences_are_told_in_words() {
         "what is not seen": ["a: “x” removed", "a⟨U+202E⟩: “x⟨U+200B⟩y” added"],
         "names that every object has": ["constructor: 1 removed", "__proto__: 2 added", "toString: 3 added"],
         "nothing at all": [],
+        "the end of long texts": [
+            "a: “…xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxone” → “…xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxtwo”",
+            "b: “…👩👩👩👩👩👩👩👩👩👩👩👩👩👩👩1” → “…👩👩👩👩👩👩👩👩👩👩👩👩👩👩👩2”",
+        ],
+        "blanks alone": ["a: “x y” → “x y” (other blanks)"],
+        "too deep in a value": ["a: 7 → [[[[[[[…]]]]]]]"],
     });
     assert_eq!(seen["differences"], expected);
+    let cut_short = [
+        ["Step “One”: more changes than are listed"],
+        ["Filter changed: there are more than 200; the rest is not listed"],
+    ];
+    assert_eq!(seen["cutShort"], json!(cut_short), "what is not listed is told");
     assert_eq!((&seen["wide"], &seen["deepWords"]), (&json!(201), &json!(1)), "bounds in width and depth");
     let texts = json!([
         "a⟨U+202E⟩b⟨U+0000⟩c⟨U+FEFF⟩d⟨U+E0041⟩e⟨U+D800⟩f👩‍👩",

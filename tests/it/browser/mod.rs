@@ -3,6 +3,7 @@
 
 mod drawings;
 mod hostile;
+mod walk;
 
 use serde_json::{Value, json};
 

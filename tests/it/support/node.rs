@@ -11,8 +11,8 @@ use tokio::process::Command;
 use super::app::TestApp;
 use super::environment;
 
-/// The longest time of one script, a browser's start included.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The longest time of one script on a busy machine, a browser's start included.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/frontends")

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import * as samples from './samples.mjs';
 
 const home = join(import.meta.dirname, '../../../../src/page');
-const { changes, changeText, tableDifference, workflowDifference } = await import(join(home, 'difference.js'));
+const { changes, changeText, workflowDifference } = await import(join(home, 'difference.js'));
+const { tableDifference } = await import(join(home, 'table-difference.js'));
 const { place } = await import(join(home, 'layout.js'));
 const { brief, cut, pretty, seen } = await import(join(home, 'drawing.js'));
 
@@ -24,14 +25,19 @@ const differences = {
   'what is not seen': words({ a: 'x' }, { 'a\u202E': 'x\u200By' }),
   'names that every object has': words({ constructor: 1 }, JSON.parse('{"__proto__": 2, "toString": 3}')),
   'nothing at all': words(undefined, undefined),
+  'the end of long texts': words({ a: `${'x'.repeat(200)}one`, b: `${'👩'.repeat(100)}1` }, { a: `${'x'.repeat(200)}two`, b: `${'👩'.repeat(100)}2` }),
+  'blanks alone': words({ a: 'x\ty' }, { a: 'x y' }),
+  'too deep in a value': words({ a: 7 }, { a: [[[[[[[[1]]]]]]]] }),
 };
 
+const step = (id, name, more) => ({ ...(id ? { id } : {}), name, action_type: 'delay', action_config: { duration: '1h' }, ...more });
+const many = (value) => ({ actions: [step('A1', 'One', { action_config: Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`k${at}`, value])) })] });
+const filters = (count) => ({ data_source: [{ filters: Array.from({ length: count }, (_, at) => ({ column: `c${at}` })) }] });
 const wide = changes(Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`k${at}`, at])), {}).length;
 let deep = 'end';
 for (let at = 0; at < 5_000; at += 1) deep = { a: deep };
 const deepWords = words({ a: deep }, deep).length;
 
-const step = (id, name, more) => ({ ...(id ? { id } : {}), name, action_type: 'delay', action_config: { duration: '1h' }, ...more });
 const edge = (from, to, port) => ({ ...(from ? { source_action_id: from, edge_type: 'sequence' } : { edge_type: 'start' }), target_action_id: to, ...(port ? { source_output: port } : {}) });
 const told = (before, after) => {
   const { nodes, edges, sentences } = workflowDifference(before, after);
@@ -69,8 +75,10 @@ const readme = readFileSync(join(home, 'vendor/README.md'), 'utf8');
 const changed = [...readme.matchAll(/\| `([^` ]+\.js)` \([^)]*\) \| `([0-9a-f]{64})` \|/g)].filter(([, path, sum]) => createHash('sha256').update(readFileSync(join(home, 'vendor', path))).digest('hex') !== sum).map(([, path]) => path);
 const listed = [...readme.matchAll(/`[0-9a-f]{64}`/g)].length;
 
+const cutShort = [workflowDifference(many(1), many(2)), tableDifference(filters(250), filters(300))].map(({ sentences }) => sentences.filter(({ isMore }) => isMore).map(({ words: said }) => said));
+
 console.log(JSON.stringify({
-  differences, wide, deepWords, workflows,
+  differences, cutShort, wide, deepWords, workflows,
   tables: { columns: tables.columns.map((column) => `${column.header}: ${column.state}`), said: tables.sentences.map((sentence) => sentence.words), same: sameTable.sentences },
   overlaps, vendored: { listed, changed },
   texts: [seen('a\u202Eb\u0000c\uFEFFd\u{E0041}e\uD800f👩‍👩'), cut('👩👩👩', 4), brief({ a: ['x', 1, null], 'b\n': true }), brief('x'.repeat(100), 5), pretty('x'.repeat(10), 4)],

@@ -1,0 +1,90 @@
+// What we add to Markdown that is harmless by now: where links lead, a head for code, boxes in which tables scroll.
+
+/** An element with a class of ours. */
+export function element(tag, name) {
+  const made = document.createElement(tag);
+  made.className = name;
+  return made;
+}
+
+/** Gives links, code and tables what we add to them; the tree is harmless by now, and not in the page yet. */
+export function decorate(fragment) {
+  for (const other of fragment.querySelectorAll('[data-language]:not(pre)')) other.removeAttribute('data-language');
+  for (const link of fragment.querySelectorAll('a')) {
+    const address = safeAddress(link.getAttribute('href') ?? '');
+    if (!address) {
+      link.replaceWith(...link.childNodes);
+      continue;
+    }
+    link.href = address.href;
+    link.target = '_blank';
+    link.rel = 'noopener noreferrer nofollow';
+    const host = address.protocol === 'mailto:' ? address.pathname : address.host;
+    if (!names(link.textContent, address, host)) {
+      const shown = element('span', 'sb-host');
+      shown.textContent = ` (${host.length > 80 ? `${host.slice(0, 20)}…${host.slice(-58)}` : host})`;
+      link.append(shown);
+    }
+    if (link.textContent.trim() === `(${host})`) link.prepend('Link');
+  }
+  for (const pre of fragment.querySelectorAll('pre')) {
+    const language = pre.dataset.language ?? '';
+    delete pre.dataset.language;
+    pre.tabIndex = 0;
+    const box = element('div', 'sb-code');
+    const head = element('div', 'sb-code-head');
+    const label = document.createElement('span');
+    label.textContent = language || 'text';
+    const copy = element('button', 'sb-copy');
+    copy.type = 'button';
+    copy.textContent = 'Copy';
+    copy.dataset.act = 'copy';
+    head.append(label, copy);
+    pre.replaceWith(box);
+    box.append(head, pre);
+  }
+  for (const table of fragment.querySelectorAll('table')) {
+    if (table.parentElement?.closest('table')) continue;
+    const box = element('div', 'sb-scroll');
+    box.tabIndex = 0;
+    box.setAttribute('role', 'region');
+    box.setAttribute('aria-label', 'Table');
+    table.replaceWith(box);
+    box.append(table);
+  }
+}
+
+/** Whether a link's text says itself where the link leads. */
+function names(text, address, host) {
+  const said = text.trim().toLowerCase();
+  if (address.protocol === 'mailto:') return said === host.toLowerCase() || said === address.href.toLowerCase();
+  if (said === host) return true;
+  // Other than plain characters may look like those of a host.
+  if (!/^(https?:\/\/)?[a-z0-9.:-]+([/?#][\x21-\x7e]*)?$/.test(said)) return false;
+  return said.replace(/^https?:\/\//, '').split(/[/?#]/)[0] === host;
+}
+
+/** Where a link leads, if it may: an absolute address of the web, or a mail address. */
+function safeAddress(href) {
+  if (!/^\s*(https?:\/\/|mailto:)/i.test(href)) return null;
+  try {
+    const address = new URL(href);
+    return ['http:', 'https:', 'mailto:'].includes(address.protocol) ? address : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A click in a view: code is copied. */
+export async function clicked(event) {
+  const button = event.target.closest?.('[data-act="copy"]');
+  if (!button) return;
+  const code = button.closest('.sb-code').querySelector('pre').textContent;
+  try {
+    await navigator.clipboard.writeText(code);
+    button.textContent = 'Copied';
+  } catch {
+    button.textContent = 'Not copied';
+  }
+  setTimeout(() => (button.textContent = 'Copy'), 2000);
+}
