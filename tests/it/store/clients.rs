@@ -184,7 +184,7 @@ pub async fn what_a_client_told_of_before_begins_every_branch(database: &impl Da
         ),
         (Ask::message("Anew"), Some(Parent::Root), 0, "One?\u{0} Two.", "a branch from the root"),
         (Ask::message("More"), Some(Parent::Message(MessageId { run: first, seq: 0 })), 0, "One?\u{0} Two. And?", "on"),
-        (Ask::message("Root"), Some(Parent::Root), 9, "", "what does not fit"),
+        (Ask::message("Root"), Some(Parent::Root), 8, "", "what does not fit"),
     ];
     for (ask, parent, bytes, expected, reason) in rows {
         let (run, start) = begin(&ask, parent, bytes).await;
