@@ -206,8 +206,8 @@ export class Chat {
   /** The server has named the run. */
   #began(run, answer, question) {
     answer.runId = run.runId;
-    // A message's id begins with that of the run that answers it.
-    if (question && run.runId) question.messageId = `${run.runId}.0`;
+    // A message's id begins with that of the run that answers it; answered again, it has that of the one or the other.
+    if (question && run.runId) question.messageIds.push(`${run.runId}.0`);
     this.#unsent = null;
     this.conversation = run.conversationId;
     this.#past.remember(run.conversationId, run.runId);
@@ -293,9 +293,9 @@ export class Chat {
     const { conversation } = this;
     try {
       // What the server does not have has no place there, and is said anew behind the newest.
-      const parent = question.messageId ? await this.#past.before(question.messageId, conversation) : undefined;
+      const parent = question.messageIds.length > 0 ? await this.#past.before(question.messageIds, conversation) : undefined;
       if (opening !== this.#opening || !this.#isIdle) return;
-      if (question.messageId && parent === undefined) {
+      if (question.messageIds.length > 0 && parent === undefined) {
         await this.open(conversation);
         if (this.#composer.text === "") this.#composer.text = text;
         announce("The conversation has gone on elsewhere. Your message is kept where you write.");

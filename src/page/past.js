@@ -95,10 +95,10 @@ export class Past {
   }
 
   /** The message before this one, as `parent_message_id` takes it; `undefined` where the conversation goes another way by now.
-   *  @param {string} id */
-  async before(id, conversation) {
+   *  @param {string[]} ids Those that the message may have. */
+  async before(ids, conversation) {
     this.note(await this.#client.conversation(conversation));
-    const at = this.#messages.findIndex((message) => message.id === id);
+    const at = this.#messages.findIndex((message) => ids.includes(message.id));
     if (at < 0) return undefined;
     return at === 0 ? "root" : this.#messages[at - 1].id;
   }

@@ -2,11 +2,12 @@
 
 import { announce, copyButton, h, iconButton } from "./dom.js";
 
-/** Dispatches `edit` (detail: the new text). `messageId` is known once the server has told it. */
+/** Dispatches `edit` (detail: the new text). `messageIds` are known once the server has told them. */
 class Question extends HTMLElement {
   #text = "";
   #words = h("div", { class: "question-words" });
-  messageId = "";
+  /** Those that the server may know it by, one for each time that it was answered; none before the first. @type {string[]} */
+  messageIds = [];
 
   connectedCallback() {
     if (this.#words.isConnected) return;

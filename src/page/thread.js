@@ -78,7 +78,7 @@ class Thread extends HTMLElement {
     this.#list.querySelector(".welcome, .skeleton")?.remove();
     const element = document.createElement("sb-question");
     element.text = text;
-    element.messageId = id;
+    if (id) element.messageIds.push(id);
     this.#list.append(h("article", { class: "message user" }, element));
     return element;
   }

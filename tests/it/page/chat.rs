@@ -104,7 +104,7 @@ async fn a_tab_that_is_looked_at_again_has_what_was_said_in_another() {
 
 #[tokio::test]
 async fn an_answer_that_was_given_up_is_read_on_when_the_network_is_back() {
-    let s = Scripted::with(&[], [turn().text("Once").text(" upon a time").answer()]).await;
+    let s = Scripted::playing([turn().text("Once").text(" upon a time").done()]).await;
     let Some(seen) = visit("network", &s.app).await else { return };
     assert_eq!(seen, json!({"thread": ["? Tell me", "! Once upon a time"], "wrong": []}));
 }
