@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::client::ClientTool;
+use super::client;
 use super::ports::tools::{OfferedTool, ToolExecutor};
 use super::profile::{Profile, Selection};
 use super::selection::{Finder, Wanted};
@@ -33,7 +33,7 @@ pub(super) struct Offer {
     /// Names that run without being offered.
     accepts: Vec<String>,
     /// What the client runs itself.
-    client: Vec<ClientTool>,
+    client: Vec<Arc<ToolDef>>,
     /// Whether something was left out, so that the model can look for it.
     finds: bool,
 }
@@ -80,9 +80,9 @@ impl Offer {
         if finds {
             defs.push(Arc::new(find_tools()));
         }
-        let client = client_tools.iter().filter(|def| taken.insert(def.name.clone())).map(ClientTool::of);
-        let client: Vec<ClientTool> = client.collect();
-        defs.extend(client.iter().map(|tool| tool.def.clone()));
+        let client = client_tools.iter().filter(|def| taken.insert(def.name.clone())).cloned();
+        let client: Vec<Arc<ToolDef>> = client.collect();
+        defs.extend(client.iter().cloned());
         Self { defs, tools, accepts, client, finds }
     }
 
@@ -102,8 +102,8 @@ impl Offer {
         }
         match self.accepts.iter().any(|known| known == name) {
             true => Look::Offered(Policy::default()),
-            false => match self.client.iter().find(|tool| tool.def.name == name) {
-                Some(tool) => Look::Client(tool.check(call)),
+            false => match self.client.iter().find(|def| def.name == name) {
+                Some(def) => Look::Client(client::check(def, call)),
                 None => Look::Unknown,
             },
         }

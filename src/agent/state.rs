@@ -72,7 +72,7 @@ pub(super) enum Open {
 
 impl Transcript {
     pub(super) fn new(run: RunId, start: RunStart, profile: &Profile) -> Self {
-        let RunStart { summary, history, message, answered, call: _, turned_down: _, context: _, begins: _ } = start;
+        let RunStart { summary, history, message, answered, call: _, turned_down: _, context: _ } = start;
         let mut messages = history;
         if let Some(summary) = summary {
             messages.insert(0, Message::User(UserMessage::new(format!("{SUMMARY_HEAD}\n{summary}"))));
@@ -304,6 +304,8 @@ impl Transcript {
             Open::Streaming { fold, since_ms } => {
                 let partial = fold.partial();
                 self.note_turn(partial.as_ref(), finish, None, Times { since_ms, now_ms });
+                // It has its price, and nobody was told how many tokens it took.
+                self.cost.add(None);
                 self.messages.extend(partial.map(Message::Assistant));
                 self.end_turn();
             }

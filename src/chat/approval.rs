@@ -44,8 +44,14 @@ pub struct Approval {
     pub expires_at_ms: i64,
 }
 
+/// The name under which wires offer to let a call through.
+pub const APPROVE_CALL: &str = "approve_call";
+
+/// The name under which wires offer to turn a call down.
+pub const REJECT_CALL: &str = "reject_call";
+
 /// The names under which wires offer a decision. No model writes an action of these names.
-pub const DECIDING_ACTIONS: [&str; 2] = ["approve_call", "reject_call"];
+pub const DECIDING_ACTIONS: [&str; 2] = [APPROVE_CALL, REJECT_CALL];
 
 /// The artifact that shows a call to approve.
 pub const APPROVAL_REQUEST: &str = "approval_request";

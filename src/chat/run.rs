@@ -4,6 +4,7 @@ use super::cost::Cost;
 use super::event::{AgentEvent, Failure};
 use super::ids::{ConversationId, RunId};
 use super::stream::Usage;
+use super::tool::ToolCall;
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,7 +79,7 @@ pub struct RunRecord {
     pub turns: u32,
     /// Their tokens together.
     pub usage: Usage,
-    /// What they cost together, where every one of them has a price.
+    /// What they cost together, where every one of them has a price and came to its end.
     pub cost: Option<Cost>,
     /// Why it failed.
     pub error: Option<Failure>,
@@ -94,6 +95,8 @@ pub struct RunRecord {
     pub background: bool,
     /// The run that it continues.
     pub continues: Option<RunId>,
+    /// The calls that it ended with and left to its client.
+    pub left: Vec<ToolCall>,
 }
 
 impl RunRecord {
@@ -101,7 +104,11 @@ impl RunRecord {
     pub fn end(&self) -> Option<AgentEvent> {
         match self.state {
             RunState::Queued | RunState::Running => None,
-            RunState::Completed | RunState::AwaitingApproval => Some(AgentEvent::Finished { usage: self.usage }),
+            RunState::Completed if !self.left.is_empty() => {
+                Some(AgentEvent::AwaitingClient { usage: self.usage, calls: self.left.clone() })
+            }
+            RunState::Completed => Some(AgentEvent::Finished { usage: self.usage }),
+            RunState::AwaitingApproval => Some(AgentEvent::AwaitingApproval { usage: self.usage }),
             RunState::Failed => Some(AgentEvent::Failed(self.error.clone().unwrap_or_else(Failure::internal))),
             RunState::Cancelled => Some(AgentEvent::Cancelled),
             RunState::Interrupted => Some(AgentEvent::Interrupted),

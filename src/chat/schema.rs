@@ -1,10 +1,11 @@
 //! JSON Schemas, compiled once: what arguments and payloads are held to.
 //!
 //! **Invariant:** checking fetches nothing. A schema that refers to another place is refused when it is read.
+//! **Invariant:** what a stranger's schema costs grows with its length alone; see [`Schema::of_stranger`].
 
 use std::sync::Arc;
 
-use jsonschema::Validator;
+use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 /// How many mistakes are told at once: a model that is wrong about everything need not read all of it.
@@ -12,6 +13,24 @@ const MOST_TOLD: usize = 5;
 
 /// The longest single mistake, in characters: messages repeat the value that is wrong.
 const MISTAKE_CHARS: usize = 300;
+
+/// The most values that a stranger's schema may hold, in all its depths.
+const STRANGERS_VALUES: usize = 4000;
+
+/// Bytes that one expression may take once it is compiled: a belt, since a stranger's schema has none.
+const PATTERN_BYTES: usize = 16 * 1024;
+
+/// What a stranger's schema may not hold: a reference can go round without end, a short expression can become megabytes
+/// of states, and what asks for what nobody else has looked at looks at everything again in each depth.
+const COSTLY: [&str; 7] = [
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "pattern",
+    "patternProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+];
 
 /// A schema that values are checked against.
 #[derive(Debug, Clone)]
@@ -24,6 +43,20 @@ impl Schema {
     /// When it is none, or refers to another document; in words for the operator.
     pub fn parse(schema: &Value) -> Result<Self, String> {
         jsonschema::validator_for(schema).map(|validator| Self(Arc::new(validator))).map_err(|error| error.to_string())
+    }
+
+    /// The schema in `schema`, which came with a request and which nobody has looked at; `None` where it is none, or
+    /// checking it might take long: then nothing is held to it. A name that is costly as a keyword counts wherever it
+    /// stands, so a schema with a property of that name is not checked either.
+    pub fn of_stranger(schema: &Value) -> Option<Self> {
+        let mut room = STRANGERS_VALUES;
+        if !is_cheap(schema, &mut room) {
+            return None;
+        }
+        // A format may be an expression too, one that the checked value brings.
+        let options = jsonschema::options().should_validate_formats(false);
+        let options = options.with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES));
+        options.build(schema).ok().map(|validator| Self(Arc::new(validator)))
     }
 
     /// Checks `value`.
@@ -42,6 +75,19 @@ impl Schema {
             })
             .collect();
         if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    }
+}
+
+/// Whether the schema holds nothing that is costly, and at most `room` values.
+fn is_cheap(schema: &Value, room: &mut usize) -> bool {
+    let Some(left) = room.checked_sub(1) else { return false };
+    *room = left;
+    match schema {
+        Value::Object(fields) => {
+            fields.iter().all(|(name, value)| !COSTLY.contains(&name.as_str()) && is_cheap(value, room))
+        }
+        Value::Array(items) => items.iter().all(|item| is_cheap(item, room)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
@@ -81,5 +127,40 @@ mod tests {
         ] {
             assert!(Schema::parse(&schema).is_err(), "{schema}");
         }
+    }
+
+    #[test]
+    fn nobody_is_held_to_a_strangers_schema_that_may_take_long() {
+        let wrong = json!({"s": 7});
+        let with = |keyword: &str, value: Value| {
+            let mut schema = json!({"properties": {"s": {"type": "string"}}});
+            schema[keyword] = value;
+            schema
+        };
+        let rows = [
+            (json!({"properties": {"s": {"type": "string", "minLength": 2}}}), true, "one that costs little"),
+            (with("$schema", json!("http://json-schema.org/draft-07/schema#")), true, "of another draft"),
+            (with("items", json!({"pattern": r"\w{300}"})), false, "an expression"),
+            (
+                with("dependentSchemas", json!({"properties": {"pattern": r"\w{300}"}})),
+                false,
+                "one that looks like a name",
+            ),
+            (with("patternProperties", json!({r"\w{300}": true})), false, "expressions for names"),
+            (with("propertyNames", json!({"pattern": "a"})), false, "the same"),
+            (with("$ref", json!("#")), false, "no end"),
+            (with("anyOf", json!([{"not": {"$dynamicRef": "#"}}])), false, "no end, further in"),
+            (with("$ref", json!("http://localhost:1/x")), false, "another place"),
+            (with("unevaluatedProperties", json!({"not": {}})), false, "what looks at everything again"),
+            (with("enum", json!(vec![0; STRANGERS_VALUES])), false, "too much of it"),
+            (json!({"type": 7}), false, "a schema that is none"),
+        ];
+        for (schema, is_held, reason) in rows {
+            let held = Schema::of_stranger(&schema).is_some_and(|schema| schema.check(&wrong).is_err());
+            assert_eq!(held, is_held, "{reason}");
+        }
+        let format =
+            Schema::of_stranger(&json!({"$schema": "http://json-schema.org/draft-07/schema#", "format": "regex"}));
+        assert_eq!(format.unwrap().check(&json!("(")), Ok(()), "no expression is made of what is checked");
     }
 }

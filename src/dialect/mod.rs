@@ -7,6 +7,7 @@ pub mod ag_ui;
 pub mod agent_chat;
 pub mod ai_sdk;
 pub mod chat_stream;
+mod client_tools;
 mod frame;
 mod json;
 pub mod openai_chat;

@@ -350,6 +350,7 @@ mod tests {
             request_id: "r".to_owned(),
             background: false,
             continues: None,
+            left: Vec::new(),
         }))
     }
 

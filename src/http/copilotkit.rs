@@ -20,9 +20,10 @@ use super::problem::Problem;
 use super::sse;
 use super::views::{header_of_conversation, header_of_run};
 use crate::agent::ports::conversations::{MessageView, Role};
+use crate::chat::approval::Approval;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::dialect::ag_ui::{Earlier, Stream};
+use crate::dialect::ag_ui::{Called, Earlier, Stream};
 
 /// Who is there, for the caller.
 #[derive(Serialize)]
@@ -88,10 +89,10 @@ pub(super) async fn connect(
     };
     let shown_live = attached.as_ref().map(|attached| attached.run);
     let found = services.conversations.conversation(owner, &asker.thread).await?;
-    let messages: Vec<Earlier> =
-        found.into_iter().flat_map(|view| view.messages).filter_map(|message| earlier(message, shown_live)).collect();
     let waiting = waiting(&services, &caller, &asker.thread).await?;
-    let waiting: Vec<_> = waiting.into_iter().map(|view| view.approval).collect();
+    let waiting: Vec<Approval> = waiting.into_iter().map(|view| view.approval).collect();
+    let messages = found.into_iter().flat_map(|view| view.messages);
+    let messages: Vec<Earlier> = messages.filter_map(|message| earlier(message, shown_live, &waiting)).collect();
     let before = Stream::new(asker.clone()).restored(&messages, &waiting);
     let Some(attached) = attached else { return Ok(whole(before)) };
     asker.run = attached.run.to_string();
@@ -102,15 +103,24 @@ pub(super) async fn connect(
     Ok((sse::HEADERS, ids, Body::from_stream(frames)).into_response())
 }
 
-/// A message as a client is shown it again: its words. What the live run says comes with its events.
-fn earlier(message: MessageView, live: Option<RunId>) -> Option<Earlier> {
+/// A message as a client is shown it again: its words, and its calls with what became of them. A call that waits has no
+/// result yet, every other one has, so that no client takes it for one to make. What the live run says comes with its
+/// events.
+fn earlier(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> Option<Earlier> {
     let MessageView { id, role, text, calls, created_at_ms: _ } = message;
-    let of_user = match role {
-        Role::User => true,
-        Role::Assistant => false,
-    };
-    let is_shown = of_user || live != Some(id.run) && (!text.trim().is_empty() || !calls.is_empty());
-    is_shown.then(|| Earlier { id: id.to_string(), of_user, text })
+    match role {
+        Role::User => return Some(Earlier::User { id: id.to_string(), text }),
+        Role::Assistant if live == Some(id.run) || text.trim().is_empty() && calls.is_empty() => return None,
+        Role::Assistant => {}
+    }
+    let waits = |call: &str| waiting.iter().any(|held| held.run == id.run && held.call.as_deref() == Some(call));
+    let calls = calls.into_iter().enumerate().map(|(nth, call)| Called {
+        result: format!("{}.r{}.{nth}", id.run, id.seq),
+        fate: Some(call.fate).filter(|_| !waits(&call.id)),
+        id: call.id,
+        name: call.name,
+    });
+    Some(Earlier::Assistant { id: id.to_string(), text, calls: calls.collect() })
 }
 
 /// Whether something was stopped.

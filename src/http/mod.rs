@@ -203,6 +203,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             HeaderName::from_static("x-run-id"),
             HeaderName::from_static("x-conversation-id"),
             HeaderName::from_static("x-resumable-stream-id"),
+            HeaderName::from_static("x-should-retry"),
             HeaderName::from_static("x-vercel-ai-ui-message-stream"),
             header::LOCATION,
             header::RETRY_AFTER,

@@ -209,7 +209,7 @@ fn is_from_this_machine(headers: &HeaderMap) -> bool {
         (None, _) => true,
         (Some(origin), repeated) => !repeated && origin.eq_ignore_ascii_case(&format!("http://{host}")),
     };
-    let is_forwarded = ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"];
+    let is_forwarded = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
     is_loopback(host) && site && origin && !is_forwarded.iter().any(|name| headers.contains_key(*name))
 }
 

@@ -18,7 +18,7 @@ const ENDINGS = {
 
 const PREVIEWS = ["workflow_preview", "table_config_preview"];
 
-/** Dispatches `retry`, `continue`, `say` (detail: text) and `client-action` (detail: the action); decisions pass through
+/** Dispatches `retry`, `continue`, `reconnect`, `say` (detail: text) and `client-action` (detail: the action); decisions pass through
  *  it as `decide`. */
 class Answer extends HTMLElement {
   #body = h("div", { class: "answer-body" });
@@ -32,6 +32,8 @@ class Answer extends HTMLElement {
   /** Whether events happen now, or are read again. */
   seen = true;
   runId = "";
+  /** The run that could not be read to its end. */
+  lostRun = null;
 
   connectedCallback() {
     if (this.#body.isConnected) return;
@@ -91,7 +93,7 @@ class Answer extends HTMLElement {
         this.addPreview({ ...data, kind: event }, "waiting");
         break;
       case "approval_request":
-        [...this.#calls.values()].findLast((call) => call.tool === data.tool)?.hold();
+        (this.#calls.get(data.tool_use_id) ?? [...this.#calls.values()].findLast((call) => call.tool === data.tool))?.hold();
         this.addApproval(data);
         break;
       case "payload": {
@@ -161,6 +163,19 @@ class Answer extends HTMLElement {
       line.append(this.#button("Retry", "retry"));
     }
     this.#add(line);
+  }
+
+  /** Its run may go on where it cannot be read now. @param {import("./client.js").Run} run */
+  lose(run) {
+    this.lostRun = run;
+    this.#add(h("div", { class: "ending failed lost" }, h("span", {}, "The server cannot be reached. The answer goes on there."),
+      this.#button("Reconnect", "reconnect")));
+  }
+
+  /** It is read on. */
+  find() {
+    this.lostRun = null;
+    this.#body.querySelector(".lost")?.remove();
   }
 
   /** Nothing more comes: what can be done with the answer takes the place of the dots. */

@@ -53,9 +53,13 @@ function showTitle(text) {
 
 function showUser() {
   element("user").textContent = session.user;
-  element("user").title = session.user;
+  // In development nobody has a name, only an id.
+  element("user").title = session.canSignOut ? session.user : session.id;
   element("sign-out").hidden = !session.canSignOut;
 }
+
+/** What the banner says while there is no network. */
+const OFFLINE = "offline";
 
 const THEMES = { auto: ["half", "Colours: as the system"], light: ["sun", "Colours: light"], dark: ["moon", "Colours: dark"] };
 
@@ -141,7 +145,7 @@ async function go() {
     chat.openNew();
     showTitle("Waiting for a decision");
     const items = await showWaiting();
-    if (location.hash === "#/waiting") thread.notice(...waitingList(items, session.user, { client }));
+    if (location.hash === "#/waiting") thread.notice(...waitingList(items, session.id, { client }));
   } else {
     chat.openNew();
   }
@@ -170,8 +174,8 @@ function wire() {
     if (drawer.isOpen) drawer.shut();
     else if (chat.isRunning) chat.stop();
   });
-  addEventListener("offline", () => banner.show("This device is offline.", { now: true }));
-  addEventListener("online", () => banner.hide("Online again."));
+  addEventListener("offline", () => banner.show("This device is offline.", { now: true, about: OFFLINE }));
+  addEventListener("online", () => banner.hide("Online again.", OFFLINE));
   // Another tab, or another device, may have gone on.
   document.addEventListener("visibilitychange", () => { if (!document.hidden) list.refresh(); });
 }

@@ -6,7 +6,7 @@ import { decision } from './decision.js';
 const ENDED = {
   accepted: 'Approved.', rejected: 'Rejected; the call is not made.', expired: 'Nobody decided in time; the call is not made.',
 };
-const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'expired'];
+const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'expired', 'ended'];
 /** The most lines of the readable form; the raw form has all. */
 const MAX_LINES = 200;
 const MAX_RAW = 500_000;

@@ -7,16 +7,18 @@ const PATIENCE_MS = 1200;
 
 /** `show` a line with a button, `hide` it again. */
 export class Banner {
-  #place; #timer;
+  #place; #timer; #about = "";
 
   /** @param {HTMLElement} place */
   constructor(place) {
     this.#place = place;
   }
 
-  /** @param {string} text @param {{label?: string, action?: () => void, now?: boolean}} [options] */
-  show(text, { label, action, now = false } = {}) {
+  /** `about` names the subject, for who hides it. @param {string} text
+   *  @param {{label?: string, action?: () => void, now?: boolean, about?: string}} [options] */
+  show(text, { label, action, now = false, about = "" } = {}) {
     clearTimeout(this.#timer);
+    this.#about = about;
     this.#timer = setTimeout(() => {
       const wasHidden = this.#place.hidden;
       this.#place.replaceChildren(h("span", { class: "spinner", "aria-hidden": "true", hidden: now }), h("span", {}, text),
@@ -26,8 +28,9 @@ export class Banner {
     }, now || !this.#place.hidden ? 0 : PATIENCE_MS);
   }
 
-  /** @param {string} [words] What is said when there was something to hide. */
-  hide(words) {
+  /** @param {string} [words] What is said when there was something to hide. @param {string} [about] Only what is about this. */
+  hide(words, about = this.#about) {
+    if (about !== this.#about) return;
     clearTimeout(this.#timer);
     if (words && !this.#place.hidden) announce(words);
     this.#place.hidden = true;

@@ -2,16 +2,24 @@
 // the elements; the elements know nothing of each other.
 
 import { titleOf } from "./composer.js";
+import { undecided } from "./decision.js";
 import { announce, h } from "./dom.js";
 import { short, toolName } from "./format.js";
 import { Past } from "./past.js";
+
+/** What the banner says while a connection is opened again. */
+const CONNECTION = "connection";
 
 /** Drives a thread and a composer with a client. */
 export class Chat {
   #client; #thread; #composer; #banner; #changed; #past;
   #run = null;
-  #failedToBegin = null;
+  /** What the server has not taken, or not told that it has. */
+  #unsent = null;
+  /** The answer whose run may go on where we cannot read it. */
+  #lost = null;
   #opening = 0;
+  #isReading = false;
   /** The conversation that is open; "" for a new one. */
   conversation = "";
 
@@ -29,11 +37,14 @@ export class Chat {
     thread.addEventListener("continue", () => this.#continue());
     thread.addEventListener("decide", (event) => this.#decide(event));
     thread.addEventListener("client-action", (event) => this.#act(event.detail));
-    composer.addEventListener("send", (event) => { composer.text = ""; this.send(event.detail); });
+    thread.addEventListener("reconnect", (event) => this.#reattach(event.target));
+    // What cannot be sent now stays where it was written.
+    composer.addEventListener("send", (event) => { if (this.send(event.detail)) composer.text = ""; });
     composer.addEventListener("stop", () => this.stop());
     composer.addEventListener("edit-last", () => thread.questions.at(-1)?.edit());
     composer.addEventListener("profile", () => { if (this.conversation === "" && !this.#run) this.openNew(); });
-    addEventListener("online", () => this.#run?.wake());
+    addEventListener("online", () => this.#isBack());
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#isBack(); });
   }
 
   /** An empty conversation. */
@@ -53,19 +64,19 @@ export class Chat {
     const opening = this.#opening;
     const isGone = () => opening !== this.#opening;
     const slow = setTimeout(() => { if (!isGone()) this.#thread.loading(); }, 150);
+    this.#isReading = true;
     try {
-      const { view, live, last } = await this.#past.read(id).finally(() => clearTimeout(slow));
+      const past = await this.#past.read(id).finally(() => clearTimeout(slow));
       if (isGone()) return;
-      this.#composer.pick(view.context_type);
-      this.#past.show({ view, live, last });
-      this.#changed({ title: view.title });
-      await this.#past.showWaiting(id).catch(() => {});
-      if (isGone()) return;
-      if (live) this.#follow(this.#client.attach(live.id, this.#manner({ conversationId: id })), { seenFrom: live.last_event_id });
+      this.#isReading = false;
+      this.#composer.pick(past.view.context_type);
+      this.#show(past);
+      this.#changed({ title: past.view.title });
       this.#thread.toEnd();
       this.#composer.focus();
     } catch (error) {
       if (isGone()) return;
+      this.#isReading = false;
       const gone = error.status === 404;
       this.#thread.notice(h("h2", {}, gone ? "There is no such conversation" : "It could not be read"), h("p", {}, error.message));
       this.#changed({ title: "" });
@@ -73,12 +84,46 @@ export class Chat {
     }
   }
 
-  /** Sends a message; with `parent` on a branch of its own. @param {string} text */
+  /** Puts what was read into the thread, and goes on with the answer that is being written. */
+  #show(past) {
+    this.#past.show(past);
+    const { live, view } = past;
+    if (live) this.#follow(this.#client.attach(live.id, this.#manner({ conversationId: view.id })), { seenFrom: live.last_event_id });
+  }
+
+  /** The network or the user is back: goes on where an answer was lost, and reads what was said elsewhere. */
+  #isBack() {
+    if (this.#run) this.#run.wake();
+    else if (this.#lost) this.#reattach(this.#lost);
+    else this.#readAgain().catch(() => {});
+  }
+
+  /** Another tab, or another device, may have gone on with the conversation. Nothing that is being written here is lost. */
+  async #readAgain() {
+    const { conversation } = this;
+    const opening = this.#opening;
+    const isTaken = () => !this.#isIdle || this.#unsent !== null || this.#thread.isBeingWritten || opening !== this.#opening;
+    if (conversation === "" || isTaken()) return;
+    const past = await this.#past.read(conversation);
+    if (isTaken() || !this.#past.isNews(past)) return;
+    this.#show(past);
+    this.#changed({ title: past.view.title });
+    announce("The conversation has gone on elsewhere.");
+  }
+
+  /** Whether something new may begin. */
+  get #isIdle() { return !this.#run && !this.#isReading; }
+
+  /** Sends a message; with `parent` on a branch of its own. @param {string} text @returns {boolean} Whether it was sent. */
   send(text, { parent } = {}) {
-    if (this.#run || !this.#composer.profile) return;
-    this.#thread.question(text);
+    if (this.#isReading) announce("The conversation is still being read.");
+    if (!this.#isIdle || !this.#composer.profile) return false;
+    // What the server refused was never said.
+    if (this.#unsent?.isRefused && this.#unsent.question) this.#thread.cut(this.#unsent.question, { keep: false });
+    const question = this.#thread.question(text);
     if (this.conversation === "") this.#changed({ title: short(text) });
-    this.#ask({ message: text, parentMessageId: parent });
+    this.#ask({ message: text, parentMessageId: parent }, question);
+    return true;
   }
 
   /** Stops the answer that is being written. */
@@ -92,13 +137,19 @@ export class Chat {
   /** Whether an answer is being written. */
   get isRunning() { return this.#run !== null; }
 
-  #ask(asked) {
+  /** @param {object} asked @param {HTMLElement} [question] The message that it is about. */
+  #ask(asked, question) {
     const { profile, context, model } = this.#composer;
-    const run = this.#client.chat(this.#manner({
+    this.#send({ asked, question, whole: {
       ...asked, contextType: profile.context_type, conversationId: this.conversation || undefined, context, model,
-    }));
-    this.#failedToBegin = asked;
-    this.#follow(run);
+    } });
+  }
+
+  /** `whole` is everything that was said: repeated with its key, it finds the run that it began the first time. */
+  #send({ asked, question, whole }) {
+    const run = this.#client.chat(this.#manner(whole));
+    this.#unsent = { asked, question, whole: { ...whole, idempotencyKey: run.idempotencyKey }, isRefused: false };
+    this.#follow(run, { question });
   }
 
   #manner(rest) {
@@ -106,19 +157,20 @@ export class Chat {
   }
 
   #connection(state, why) {
-    if (state === "streaming" || state === "ended") this.#banner.hide(state === "streaming" ? "Connected again." : undefined);
+    if (state === "streaming" || state === "ended") this.#banner.hide(state === "streaming" ? "Connected again." : undefined, CONNECTION);
     if (state !== "reconnecting") return;
     const text = why?.status === 503 ? "The server is restarting. Trying again…" : "The connection is lost. Trying again…";
-    this.#banner.show(text, { label: "Try now", action: () => this.#run?.wake() });
+    this.#banner.show(text, { label: "Try now", action: () => this.#run?.wake(), about: CONNECTION });
   }
 
   /** Reads a run into an answer, to its end. */
-  async #follow(run, { answer = this.#newAnswer(), seenFrom = null } = {}) {
+  async #follow(run, { answer = this.#newAnswer(), question = null, seenFrom = null } = {}) {
     this.#run = run;
+    this.#lost = null;
     this.#composer.running = true;
     const conversation = this.conversation;
     const isGone = () => this.#run !== run;
-    run.started.then(() => { if (!isGone()) this.#began(run, answer); }, () => {});
+    run.started.then(() => { if (!isGone()) this.#began(run, answer, question); }, () => {});
     let isIncomplete = false;
     answer.wait("Connecting");
     this.#thread.toEnd();
@@ -134,7 +186,7 @@ export class Chat {
       }
       if (isGone()) return;
       this.#over(run, answer);
-      if (run.document) answer.closest("article").remove();
+      if (run.document) answer.closest("article")?.remove();
       await this.#settle(run, answer, isIncomplete);
     } catch (error) {
       if (isGone()) return;
@@ -152,9 +204,11 @@ export class Chat {
   }
 
   /** The server has named the run. */
-  #began(run, answer) {
+  #began(run, answer, question) {
     answer.runId = run.runId;
-    this.#failedToBegin = null;
+    // A message's id begins with that of the run that answers it; answered again, it has that of the one or the other.
+    if (question && run.runId) question.messageIds.push(`${run.runId}.0`);
+    this.#unsent = null;
     this.conversation = run.conversationId;
     this.#past.remember(run.conversationId, run.runId);
     this.#changed({ isNew: true });
@@ -170,19 +224,17 @@ export class Chat {
   async #settle(run, answer, isIncomplete) {
     if (!run.runId) return;
     this.#past.forget(run.conversationId);
-    const isGone = () => this.conversation !== run.conversationId;
+    const opening = this.#opening;
+    const isGone = () => opening !== this.#opening;
     try {
-      const [account, view] = await Promise.all([
+      const past = isIncomplete ? await this.#past.read(run.conversationId) : null;
+      const [account, view] = past ? [past.last, past.view] : await Promise.all([
         this.#client.run(run.runId), this.#client.conversation(run.conversationId),
       ]);
       if (isGone()) return;
       this.#past.note(view);
-      if (isIncomplete && !this.#run) {
-        this.#past.show({ view, live: null, last: account });
-        await this.#past.showWaiting(run.conversationId).catch(() => {});
-      } else {
-        answer.account(account);
-      }
+      if (past && !this.#run) this.#show(past);
+      else if (account) answer.account(account);
       this.#changed({ title: view.title, isNew: true });
     } catch {
       // The answer is there; what is missing comes with the next one.
@@ -190,79 +242,107 @@ export class Chat {
   }
 
   #broke(run, answer, error) {
-    const lost = error.code === "connection_lost";
-    if (lost && run.runId) {
-      const again = () => {
-        this.#banner.hide();
-        const manner = this.#manner({ after: run.lastEventId || undefined, conversationId: run.conversationId });
-        this.#follow(this.#client.attach(run.runId, manner), { answer });
-      };
-      this.#banner.show("The server cannot be reached. The answer goes on there.", { label: "Reconnect", action: again, now: true });
+    if (error.isTemporary && run.runId) {
+      // It may go on there, and all of it can still be read.
+      answer.lose(run);
+      this.#lost = answer;
+      announce("The server cannot be reached. The answer goes on there.");
       return;
     }
+    const isRefused = !error.isTemporary;
+    if (this.#unsent && !run.runId) this.#unsent.isRefused = isRefused;
     const message = error.code === "conversation_busy"
       ? "Another answer is being written in this conversation." : error.message ?? "Something went wrong in this page.";
-    answer.fail({ code: error.code === "cancelled" ? "failed" : error.code, message, retryable: true });
+    answer.fail({ code: error.code, message, retryable: true });
     announce(`The message was not answered: ${message}`);
     if (!error.code) console.error(error);
   }
 
+  /** Reads on where the connection was lost. */
+  #reattach(answer) {
+    if (!this.#isIdle || !answer.lostRun) return;
+    const { runId, lastEventId, conversationId } = answer.lostRun;
+    answer.find();
+    this.#banner.hide(undefined, CONNECTION);
+    this.#follow(this.#client.attach(runId, this.#manner({ after: lastEventId || undefined, conversationId })), { answer });
+  }
+
   /** Answers the last message again. */
   #retry() {
-    if (this.#run) return;
+    if (!this.#isIdle) return;
     const question = this.#thread.questions.at(-1);
-    const asked = this.#failedToBegin;
-    if (!question && !asked) return;
+    const unsent = this.#unsent;
+    if (!question && !unsent) return;
     if (question) this.#thread.cut(question, { keep: true });
-    // What never reached the server is sent again, not answered again.
-    this.#ask(asked ?? { regenerate: true });
+    // What never reached the server is sent again, not answered again; and word for word where it may have reached it.
+    if (unsent?.isRefused === false) this.#send(unsent);
+    else this.#ask(unsent?.asked ?? { regenerate: true }, question);
     this.#composer.focus();
   }
 
   #continue() {
     const { runId } = this.#thread.lastAnswer ?? {};
-    if (this.#run || !runId) return;
+    if (!this.#isIdle || !runId) return;
     this.#follow(this.#client.continue(runId, this.#manner({ context: this.#composer.context, model: this.#composer.model })));
     this.#composer.focus();
   }
 
   async #edit(question, text) {
-    if (this.#run) return;
-    const parent = this.conversation && !this.#failedToBegin ? await this.#past.before(question, this.conversation) : undefined;
-    if (this.#run) return;
-    this.#thread.cut(question, { keep: false });
-    this.send(text, { parent });
-    this.#composer.focus();
+    if (!this.#isIdle) return;
+    const opening = this.#opening;
+    const { conversation } = this;
+    try {
+      // What the server does not have has no place there, and is said anew behind the newest.
+      const parent = question.messageIds.length > 0 ? await this.#past.before(question.messageIds, conversation) : undefined;
+      if (opening !== this.#opening || !this.#isIdle) return;
+      if (question.messageIds.length > 0 && parent === undefined) {
+        await this.open(conversation);
+        if (this.#composer.text === "") this.#composer.text = text;
+        announce("The conversation has gone on elsewhere. Your message is kept where you write.");
+        return;
+      }
+      this.#thread.cut(question, { keep: false });
+      if (this.#unsent?.question && !this.#unsent.question.isConnected) this.#unsent = null;
+      this.send(text, { parent });
+      this.#composer.focus();
+    } catch (error) {
+      if (opening !== this.#opening) return;
+      question.edit(text);
+      this.#banner.show(`The message could not be sent: ${error.message}`, { label: "Close", action: () => this.#banner.hide(), now: true });
+    }
   }
 
   async #decide({ target, detail: { decision, comment, digest } }) {
-    target.state = "deciding";
+    const opening = this.#opening;
+    Object.assign(target, { state: "deciding", message: "" });
     try {
       if (target.localName === "sb-preview") {
         await this.#client.decidePreview(target.preview.preview_id, { decision, comment });
       } else {
-        const { approval_id: id } = target.approval;
-        const run = this.#client.decideApproval(id, this.#manner({
-          decision, comment, digest: digest ?? target.approval.digest, context: this.#composer.context,
-        }));
-        if (this.#run) throw new Error("an answer is being written; stop it, or wait");
-        const following = this.#follow(run);
-        await run.started.catch(async (error) => {
-          await following;
-          this.#thread.lastAnswer?.closest("article").remove();
-          throw error;
-        });
-        if (run.document) target.message = "Your decision is kept.";
+        if (!this.#isIdle) throw new Error("An answer is being written; stop it, or wait.");
+        await this.#decideCall(target, { decision, comment, digest: digest ?? target.approval.digest });
       }
       target.state = decision === "reject" ? "rejected" : "accepted";
+      if (opening !== this.#opening) return;
       announce(decision === "reject" ? "Rejected." : "Accepted.");
       this.#changed({ isNew: true });
     } catch (error) {
-      const isOver = [404, 409, 410].includes(error.status) && error.code !== "conversation_busy";
-      target.state = isOver ? "failed" : "waiting";
-      target.message = error.message;
-      announce(`The decision was not taken: ${error.message}`);
+      Object.assign(target, undecided(error));
+      if (opening === this.#opening) announce(`The decision was not taken: ${error.message}`);
     }
+  }
+
+  /** A call that was decided goes on as a run; where none begins, nothing of it stays in the thread. */
+  async #decideCall(target, decided) {
+    const run = this.#client.decideApproval(target.approval.approval_id, this.#manner({ ...decided, context: this.#composer.context }));
+    const answer = this.#newAnswer();
+    const following = this.#follow(run, { answer });
+    await run.started.catch(async (error) => {
+      await following;
+      answer.closest("article")?.remove();
+      throw error;
+    });
+    if (run.document) target.message = "Your decision is kept.";
   }
 
   /** The screen that this action belongs to is not here, unless somebody has built the page into one. */
@@ -277,8 +357,10 @@ export class Chat {
     this.#run = null;
     run?.close();
     this.#opening += 1;
+    this.#isReading = false;
     this.conversation = "";
-    this.#failedToBegin = null;
+    this.#unsent = null;
+    this.#lost = null;
     this.#composer.running = false;
     this.#banner.hide();
   }

@@ -14,7 +14,7 @@
  * @typedef {{event: "table_config_preview", data: {preview_id: string, description: string, config: object,
  *   is_update: boolean, config_id?: string, name?: string}}} TablePreview
  * @typedef {{event: "approval_request", data: {approval_id: string, tool: string, arguments: object, digest: string,
- *   needs: "user"|"role", role?: string, expires_at_ms: number}}} ApprovalRequest
+ *   needs: "user"|"role", role?: string, expires_at_ms: number, tool_use_id: string}}} ApprovalRequest
  * @typedef {{event: "payload", data: {payload_id: string, type: string, data: any, summary: string}}} PayloadEvent
  * @typedef {{event: "suggestions", data: {suggested_values?: {label: string, value: any}[],
  *   suggested_actions?: {label: string, action: string, handler: "client"|"server", data?: any, style?: string}[]}}
@@ -137,7 +137,8 @@ function lineEnd(text, from) {
 
 /** @typedef {{attempts?: number, baseMs?: number, maxMs?: number, idleMs?: number}} RetryOptions How often a lost connection
  *  is tried again without hearing anything (10); the first wait (500), which doubles, and the longest one (15000), of
- *  each of which a random part is waited; and how long a silent connection counts as alive (60000). */
+ *  each of which a random part is waited; and how long a connection counts as alive that is silent or not answered
+ *  (60000). */
 
 /** A server, as one user. */
 export class Switchboard {
@@ -223,20 +224,14 @@ export class Switchboard {
 
   /** One request and its answer as JSON; `null` for none. Throws [SwitchboardError]. */
   async json(method, path, { body, query, signal } = {}) {
-    const timeout = AbortSignal.timeout(30_000);
-    const response = await this.request(method, path, {
-      body, query, headers: { accept: "application/json" }, signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-    });
+    const response = await this.request(method, path, { body, query, headers: { accept: "application/json" }, signal, timeoutMs: JSON_MS });
     if (response.status === 204) return null;
-    try {
-      return await response.json();
-    } catch (cause) {
-      throw lost(cause);
-    }
+    return within(JSON_MS, response.json().catch((cause) => { throw lost(cause); }));
   }
 
-  /** A response that is good; everything else is a [SwitchboardError]. */
-  async request(method, path, { body, query = {}, headers = {}, signal } = {}) {
+  /** A response that is good; everything else is a [SwitchboardError]. `timeoutMs` is for the head of the response alone:
+   *  its user may take their time to find a token. */
+  async request(method, path, { body, query = {}, headers = {}, signal, timeoutMs = this.retry.idleMs } = {}) {
     const url = new URL(path, this.baseUrl);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined && value !== "") url.searchParams.set(name, String(value));
@@ -247,12 +242,13 @@ export class Switchboard {
       const sent = { ...headers };
       if (token) sent.authorization = `Bearer ${token}`;
       if (body !== undefined) sent["content-type"] = "application/json";
-      const response = await this.fetch(url, {
-        method, headers: sent, signal, cache: "no-store", credentials: "omit",
+      const late = new AbortController();
+      const response = await within(timeoutMs, this.fetch(url, {
+        method, headers: sent, signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal, cache: "no-store", credentials: "omit",
         // A token is for this server alone.
         redirect: "error",
         body: body === undefined ? undefined : JSON.stringify(body),
-      }).catch((cause) => { throw signal?.aborted && signal.reason?.name !== "TimeoutError" ? cause : lost(cause); });
+      }).catch((cause) => { throw signal?.aborted && signal.reason?.name !== "TimeoutError" ? cause : lost(cause); }), () => late.abort());
       return response.ok ? response : Promise.reject(await problem(response));
     };
     try {
@@ -268,12 +264,17 @@ export class Switchboard {
  *  last event. It can be read once.
  *  @implements {AsyncIterable<ChatEvent>} */
 export class Run {
-  #server; #from; #manner; #wake = () => {}; #stop = new AbortController(); #begun; #wasCancelled = false; #seen = 0;
+  #server; #from; #manner; #wake = () => {}; #stop = new AbortController(); #begun; #seen = 0;
+  #wasCancelled = false; #giveUp = () => {};
+  /** Whether the server may have begun the run without our hearing of it. */
+  #mayLive = false;
 
   constructor(server, { path, body, runId = "", conversationId = "", after = "" }, manner) {
     this.#server = server;
-    this.#from = { path, body, key: manner.idempotencyKey ?? newKey() };
+    this.#from = { path, body };
     this.#manner = manner;
+    /** Whoever sends the same request with it again begins no second run. */
+    this.idempotencyKey = manner.idempotencyKey ?? newKey();
     /** Known once the server has answered. */
     this.runId = runId;
     this.conversationId = conversationId || (body?.conversation_id ?? "");
@@ -292,13 +293,25 @@ export class Run {
     if (manner.signal?.aborted) this.close();
   }
 
-  /** Stops the run. Its stream then ends with `error`, code `cancelled`. */
+  /** Stops the run. Its stream then ends with `error`, code `cancelled`. Of a run that the server has not named yet, the
+   *  request is sent again to learn its name; throws where that cannot be learnt. */
   async cancel() {
     this.#wasCancelled = true;
     this.wake();
-    await this.started;
+    const timer = setTimeout(() => this.#giveUp(), this.#hurryMs);
+    try {
+      await this.started;
+    } catch (error) {
+      if (error.code === "cancelled") return;
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
     if (this.runId) await this.#server.cancel(this.runId);
   }
+
+  /** Who stops a run does not wait as long for its name as who wants to read it. */
+  get #hurryMs() { return Math.min(HURRY_MS, this.#server.retry.idleMs); }
 
   /** Stops reading; a run in the background goes on. */
   close() {
@@ -311,6 +324,7 @@ export class Run {
 
   async *[Symbol.asyncIterator]() {
     let failures = 0;
+    let tries = 0;
     let isOver = false;
     let retryMs;
     this.#tell("connecting");
@@ -356,12 +370,17 @@ export class Run {
           }
         }
         if (this.#stop.signal.aborted) return;
-        if (this.#wasCancelled && !this.runId) {
-          throw new SwitchboardError({ code: "cancelled", message: "stopped before it began" });
+        // Of what the server did not answer at all, nobody knows whether it has begun.
+        this.#mayLive ||= !this.runId && [0, 502, 504].includes(why.status);
+        const isHurried = this.#wasCancelled && !this.runId;
+        if (isHurried) {
+          if (!this.#mayLive) throw new SwitchboardError({ code: "cancelled", message: "stopped before it began" });
+          if (tries >= HURRIED_TRIES) throw why;
+          tries += 1;
         }
         if (failures >= this.#server.retry.attempts) throw why;
         this.#tell("reconnecting", why);
-        await this.#wait(Math.max(this.#backOff(failures), retryMs ?? 0, why.retryAfterMs));
+        await this.#wait(isHurried ? this.#backOff(0) : Math.max(this.#backOff(failures), retryMs ?? 0, why.retryAfterMs));
         if (this.#stop.signal.aborted) return;
         retryMs = undefined;
         failures += 1;
@@ -380,7 +399,7 @@ export class Run {
   /** The stream from where we are; `null` when there is nothing more to read. A request whose answer was lost is repeated with
    *  the key of the first time, and so begins nothing new. */
   async #open() {
-    const { path, body, key } = this.#from;
+    const { path, body } = this.#from;
     const signal = this.#stop.signal;
     const headers = { accept: "text/event-stream" };
     if (this.runId) {
@@ -388,8 +407,12 @@ export class Run {
       const response = await this.#server.request("GET", `v1/agent/runs/${enc(this.runId)}/events`, { headers, signal });
       return response.status === 204 ? null : response;
     }
-    headers["idempotency-key"] = key;
-    const response = await this.#server.request("POST", path, { body, headers, signal });
+    headers["idempotency-key"] = this.idempotencyKey;
+    const opening = new AbortController();
+    const timeoutMs = this.#wasCancelled ? this.#hurryMs : this.#server.retry.idleMs;
+    this.#giveUp = () => opening.abort(new DOMException("it takes too long", "TimeoutError"));
+    const response = await this.#server.request("POST", path, { body, headers, timeoutMs, signal: AbortSignal.any([signal, opening.signal]) });
+    this.#giveUp = () => {};
     this.runId = response.headers.get("x-run-id") ?? "";
     this.conversationId = response.headers.get("x-conversation-id") ?? this.conversationId;
     this.#begun.resolve();
@@ -405,10 +428,7 @@ export class Run {
     let isWhole = false;
     try {
       for (;;) {
-        let timer;
-        const silence = new Promise((_, reject) => { timer = setTimeout(() => reject(lost()), idleMs); });
-        const read = reader.read().catch((cause) => { throw lost(cause); });
-        const { done, value } = await Promise.race([read, silence]).finally(() => clearTimeout(timer));
+        const { done, value } = await within(idleMs, reader.read().catch((cause) => { throw lost(cause); }));
         if (done) {
           isWhole = true;
           return;
@@ -459,7 +479,21 @@ async function finish(reader) {
   }
 }
 
+/** What `awaited` gives, in this time; else the connection counts as lost, and `stop` is called. */
+function within(ms, awaited, stop = () => {}) {
+  let timer;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => { reject(lost()); stop(); }, ms); });
+  return Promise.race([awaited, late]).finally(() => clearTimeout(timer));
+}
+
 const LIVE = ["queued", "running"];
+
+/** The longest that a JSON document may take: for the head of its response, and for the rest. */
+const JSON_MS = 30_000;
+
+/** How long a run that is to be stopped is waited for, each time, until its name is known; and how often it is asked for again. */
+const HURRY_MS = 3_000;
+const HURRIED_TRIES = 3;
 
 /** The longest wait that a server may ask for. */
 const LONGEST_WAIT_MS = 60_000;

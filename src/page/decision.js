@@ -7,7 +7,8 @@ const COMMENT_CHARS = 1_000;
 
 /**
  * A form for one decision. `words`: `{yes, no, yesLabel, noLabel, detail}`; `ended`: a sentence for each state that ends it.
- * It sends "decide" from `host`, once until `state` is "waiting" or "failed" again.
+ * It sends "decide" from `host`, once until `state` is "waiting" or "failed" again. "ended" is for what somebody or something
+ * else has ended: the message says what.
  */
 export function decision(host, words, ended) {
   const id = freshId('comment');
@@ -16,32 +17,51 @@ export function decision(host, words, ended) {
   const yes = button(words.yes, words.yesLabel, 'sb-yes');
   const no = button(words.no, words.noLabel, 'sb-no');
   const said = h('p', { class: 'sb-said', role: 'status' });
-  const form = h('div', { class: 'sb-form' }, h('label', { for: id }, 'Comment'), comment, h('div', { class: 'sb-buttons' }, yes, no));
+  // Folded, so that the buttons are in view.
+  const note = h('details', { class: 'sb-comment' }, h('summary', null, 'Add a comment'), h('label', { for: id }, 'Comment'), comment);
+  note.addEventListener('toggle', () => { if (note.open) comment.focus(); });
+  const form = h('div', { class: 'sb-form' }, note, h('div', { class: 'sb-buttons' }, yes, no));
   const element = h('div', { class: 'sb-decision' }, form, said);
   let state = 'waiting';
+  // What had the focus when the form was closed for a moment: a control that is disabled loses it.
+  let focused = null;
 
   function send(verdict) {
     if (state !== 'waiting' && state !== 'failed') return;
-    const note = comment.value.trim();
-    host.dispatchEvent(new CustomEvent('decide', { detail: { decision: verdict, comment: note === '' ? undefined : note, ...words.detail?.() }, bubbles: true, composed: true }));
+    const said = comment.value.trim();
+    host.dispatchEvent(new CustomEvent('decide', { detail: { decision: verdict, comment: said === '' ? undefined : said, ...words.detail?.() }, bubbles: true, composed: true }));
   }
 
   function show(next, message) {
     state = next;
     const isOpen = next === 'waiting' || next === 'failed';
     const isGone = !isOpen && next !== 'deciding';
-    const hadFocus = isGone && form.contains(document.activeElement);
+    if (form.contains(document.activeElement)) focused = document.activeElement;
     form.hidden = isGone;
     for (const control of [yes, no, comment]) control.disabled = !isOpen;
     const own = next === 'deciding' ? 'One moment …' : next === 'failed' ? 'That did not work. You can try again.' : (ended[next] ?? '');
     said.textContent = [own, message].filter(Boolean).join(' ');
     element.dataset.state = next;
-    if (hadFocus) {
+    // Where there are no words yet, they come at once.
+    if (focused === null || next === 'deciding' || (isGone && said.textContent === '')) return;
+    // Who has gone elsewhere since stays there.
+    if (document.activeElement === document.body || form.contains(document.activeElement)) {
       said.tabIndex = -1;
-      said.focus();
+      (isGone ? said : focused).focus();
     }
+    focused = null;
   }
 
   show('waiting', '');
   return { element, show };
+}
+
+/** What became of a decision that was not taken: `{state, message}` of what it was about. @param {any} error */
+export function undecided(error) {
+  const { status, code, message } = error;
+  if (code === 'conversation_busy' || code === 'digest_mismatch') return { state: 'waiting', message };
+  if (status === 404) return { state: 'ended', message: 'It does not wait any more.' };
+  if (status === 409) return { state: 'ended', message: 'It was decided elsewhere.' };
+  if (status === 410) return { state: 'expired', message: '' };
+  return { state: error.isTemporary || status >= 500 ? 'failed' : 'waiting', message };
 }

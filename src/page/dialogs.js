@@ -13,10 +13,18 @@ export function ask(title, build, { mayClose = true, wide = false } = {}) {
     dialog.append(heading, ...build(close));
     dialog.addEventListener("cancel", (event) => { if (!mayClose) event.preventDefault(); });
     dialog.addEventListener("click", (event) => { if (mayClose && event.target === dialog) dialog.close(); });
-    dialog.addEventListener("close", () => { dialog.remove(); resolve(answer); });
+    const open = () => {
+      dialog.showModal();
+      (dialog.querySelector("[data-first]") ?? dialog).focus();
+    };
+    dialog.addEventListener("close", () => {
+      // Escape a second time closes it whatever the page says.
+      if (!mayClose && answer === undefined) { open(); return; }
+      dialog.remove();
+      resolve(answer);
+    });
     document.body.append(dialog);
-    dialog.showModal();
-    (dialog.querySelector("[data-first]") ?? dialog).focus();
+    open();
   });
 }
 ask.count = 0;

@@ -10,6 +10,8 @@ class History extends HTMLElement {
   #client = null;
   #items = [];
   #cursor = undefined;
+  /** How many reads were begun: the answer of one that is not the newest comes too late. */
+  #reads = 0;
   #current = "";
   #list = h("div", { class: "history-list" });
   #more = h("button", { type: "button", class: "button small more", hidden: true, onclick: () => this.#read(true) }, "Show more");
@@ -40,28 +42,47 @@ class History extends HTMLElement {
 
   async #read(more) {
     this.#more.disabled = true;
+    const read = this.#reads += 1;
+    const isLate = () => read !== this.#reads;
     try {
-      const { items, next_cursor: next } = await this.#client.conversations({ limit: PART, cursor: more ? this.#cursor : "" });
-      const known = new Set(items.map((item) => item.id));
-      // The newest part again: what was read behind it stays.
-      const rest = this.#items.filter((item) => !known.has(item.id));
-      const isFirst = !more && this.#items.length <= items.length;
-      this.#items = more ? [...rest, ...items] : [...items, ...rest];
-      if (more || isFirst) this.#cursor = next;
-      this.#more.hidden = this.#cursor === undefined;
-      this.#note.textContent = this.#items.length === 0 ? "Your conversations will be listed here." : "";
-      this.#draw();
+      const part = await this.#client.conversations({ limit: PART, cursor: more ? this.#cursor : "" });
+      if (isLate()) return;
+      this.#take(part, more);
+      this.#show();
     } catch (error) {
-      this.#note.textContent = `The list could not be read: ${error.message}`;
+      if (!isLate()) this.#note.textContent = `The list could not be read: ${error.message}`;
     } finally {
-      this.#more.disabled = false;
+      if (!isLate()) this.#more.disabled = false;
     }
+  }
+
+  #take({ items, next_cursor: next }, more) {
+    const known = new Set(items.map((item) => item.id));
+    const others = this.#items.filter((item) => !known.has(item.id));
+    if (more) {
+      this.#items = [...others, ...items];
+      this.#cursor = next;
+      return;
+    }
+    // The newest part again. What was read behind it stays; what should be in it and is not was deleted elsewhere.
+    const last = Date.parse(items.at(-1)?.updated_at);
+    const rest = next === undefined ? [] : others.filter((item) => Date.parse(item.updated_at) <= last);
+    this.#items = [...items, ...rest];
+    if (rest.length === 0) this.#cursor = next;
+  }
+
+  #show() {
+    this.#more.hidden = this.#cursor === undefined;
+    this.#note.textContent = this.#items.length === 0 ? "Your conversations will be listed here." : "";
+    this.#draw();
   }
 
   /** Takes one out of the list. */
   remove(id) {
     this.#items = this.#items.filter((item) => item.id !== id);
     this.#draw();
+    // A read that was begun before would bring it back.
+    this.refresh();
   }
 
   #draw() {

@@ -12,36 +12,45 @@ const MOST = 40;
 /** Reads conversations for one thread. */
 export class Past {
   #client; #thread; #messages = [];
-  /** Questions that are not shown. */
-  #hidden = 0;
 
   constructor(client, thread) {
     this.#client = client;
     this.#thread = thread;
   }
 
-  /** A conversation, its run where one goes on, and else the last one. @param {string} id */
+  /** A conversation, its run where one goes on, and else the last one; and what waits in it for a decision. @param {string} id */
   async read(id) {
-    const view = await this.#client.conversation(id);
+    const [view, { items }] = await Promise.all([this.#client.conversation(id), this.#client.approvals().catch(() => ({ items: [] }))]);
+    const waiting = items.filter((item) => item.conversation_id === id).reverse();
     const runId = view.live_run_id ?? remembered(id);
     const run = runId ? await this.#client.run(runId).catch(() => null) : null;
-    if (run && LIVE.includes(run.state)) return { view, live: run, last: null };
+    if (run && LIVE.includes(run.state)) return { view, live: run, last: null, waiting };
     this.forget(id);
     const newest = runOf(view.messages.at(-1));
     const last = newest && (newest === run?.id ? run : await this.#client.run(newest).catch(() => null));
-    return { view, live: null, last };
+    return { view, live: null, last, waiting };
+  }
+
+  /** Whether more was said than is known here. */
+  isNews({ view, live }) {
+    return live !== null || view.messages.at(-1)?.id !== this.#messages.at(-1)?.id;
   }
 
   /** Puts the messages into the thread; those of the run that goes on come with its events. What the last one took, and how
-   *  it ended, stands below its answer. Of a long conversation the newest part is shown, the rest when it is asked for. */
-  show({ view, live, last }, { all = false } = {}) {
+   *  it ended, stands below its answer, and then what waits. Of a long conversation the newest part is shown, the rest when
+   *  it is asked for. */
+  show({ view, live, last, waiting = [] }, { all = false } = {}) {
     this.#messages = view.messages;
     const blocks = inBlocks(view.messages.filter((message) => !live || message.role === "user" || runOf(message) !== live.id));
     const shown = all ? blocks : blocks.slice(-MOST);
     const earlier = blocks.slice(0, blocks.length - shown.length);
-    this.#hidden = earlier.filter(({ question }) => question).length;
     this.#thread.clear();
-    if (earlier.length > 0) this.#thread.earlier(() => this.#showAll({ view, live, last }));
+    if (earlier.length > 0) this.#thread.earlier(() => this.#showAll({ view, live, last, waiting }));
+    this.#showMessages(shown, { isLive: live !== null, view, last });
+    this.#showWaiting(waiting);
+  }
+
+  #showMessages(shown, { isLive, view, last }) {
     let answer = null;
     for (const { question, said } of shown) {
       answer = null;
@@ -52,7 +61,7 @@ export class Past {
         answer.load(said);
       }
     }
-    if (live || blocks.length === 0) return;
+    if (isLive || shown.length === 0) return;
     if (answer === null) {
       answer = this.#newAnswer(runOf(view.messages.at(-1)));
       answer.finish();
@@ -62,40 +71,34 @@ export class Past {
   }
 
   /** Only while nothing is being written: what stands there since is read again with the rest. */
-  async #showAll({ view, live, last }) {
-    const newest = await this.read(view.id).catch(() => ({ view, live, last }));
-    if (newest.live) {
+  async #showAll(past) {
+    const newest = await this.read(past.view.id).catch(() => past);
+    if (newest.live || this.#thread.isLive) {
       announce("Earlier messages can be shown when the answer is complete.");
       return;
     }
     this.#thread.keepPlace(() => this.show(newest, { all: true }));
-    await this.showWaiting(view.id).catch(() => {});
   }
 
-  /** Puts what waits for a decision behind the messages. @param {string} id */
-  async showWaiting(id) {
-    const { items } = await this.#client.approvals();
-    const own = items.filter((item) => item.conversation_id === id).reverse();
-    if (own.length === 0) return;
+  #showWaiting(waiting) {
+    if (waiting.length === 0) return;
     const answer = this.#thread.lastAnswer ?? this.#newAnswer("");
-    for (const item of own) {
+    for (const item of waiting) {
       if (item.kind === "preview") answer.addPreview(asPreview(item), "waiting");
       else answer.addApproval({ ...item, expires_at_ms: Date.parse(item.expires_at) });
     }
   }
 
-  /** Notes the ids of messages that were sent from here. */
+  /** Notes what the server has by now. */
   note(view) {
     this.#messages = view.messages;
-    const asked = view.messages.filter((message) => message.role === "user");
-    const shown = asked.slice(this.#hidden);
-    this.#thread.questions.forEach((question, at) => { if (shown[at]) question.messageId = shown[at].id; });
   }
 
-  /** The message before this one, as `parent_message_id` takes it; `undefined` where the server does not have it. */
-  async before(question, conversation) {
-    if (!question.messageId) this.note(await this.#client.conversation(conversation).catch(() => ({ messages: [] })));
-    const at = this.#messages.findIndex((message) => message.id === question.messageId);
+  /** The message before this one, as `parent_message_id` takes it; `undefined` where the conversation goes another way by now.
+   *  @param {string[]} ids Those that the message may have. */
+  async before(ids, conversation) {
+    this.note(await this.#client.conversation(conversation));
+    const at = this.#messages.findIndex((message) => ids.includes(message.id));
     if (at < 0) return undefined;
     return at === 0 ? "root" : this.#messages[at - 1].id;
   }

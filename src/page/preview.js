@@ -6,10 +6,10 @@ import { brief, field, freshId, h, isObject, pretty, seen, text } from './drawin
 import { decision } from './decision.js';
 import { MarkdownView } from './markdown.js';
 
-const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.' };
+const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.', expired: 'Nobody decided in time; nothing was saved.' };
 /** So long the drawing waits for what it is compared with. */
 const SOON_MS = 700;
-const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed'];
+const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'expired', 'ended'];
 
 class SbPreview extends HTMLElement {
   #given = null;

@@ -2,11 +2,12 @@
 
 import { announce, copyButton, h, iconButton } from "./dom.js";
 
-/** Dispatches `edit` (detail: the new text). `messageId` is known once the server has told it. */
+/** Dispatches `edit` (detail: the new text). `messageIds` are known once the server has told them. */
 class Question extends HTMLElement {
   #text = "";
   #words = h("div", { class: "question-words" });
-  messageId = "";
+  /** Those that the server may know it by, one for each time that it was answered; none before the first. @type {string[]} */
+  messageIds = [];
 
   connectedCallback() {
     if (this.#words.isConnected) return;
@@ -20,10 +21,10 @@ class Question extends HTMLElement {
 
   get text() { return this.#text; }
 
-  /** Opens the text for changes. */
-  edit() {
+  /** Opens the text for changes. @param {string} [begun] A change that was made before. */
+  edit(begun = this.#text) {
     if (this.querySelector("textarea")) return;
-    const area = h("textarea", { class: "question-edit", "aria-label": "Edit message", value: this.#text, rows: 3 });
+    const area = h("textarea", { class: "question-edit", "aria-label": "Edit message", value: begun, rows: 3 });
     const send = () => {
       const text = area.value.trim();
       if (text === "") return;

@@ -1,9 +1,14 @@
 // Who the user is: in development the server hands out a token, elsewhere the user pastes one. It is kept for this tab only.
 
+import { SwitchboardError } from "./client.js";
 import { ask } from "./dialogs.js";
 import { h } from "./dom.js";
 
+/** What this page keeps for the tab, whoever writes it: drafts, screens, runs, the token. */
+const OURS = "switchboard.";
 const KEY = "switchboard.token";
+/** Whose the rest is. */
+const USER = "switchboard.user";
 
 /** Gives the token of each request, and asks for another one when the server does not take it. */
 export class Session {
@@ -17,17 +22,11 @@ export class Session {
   /** Whether the user may sign out: nobody pasted the token of development. */
   get canSignOut() { return this.#mode === "token"; }
 
-  /** The user's name as the token tells it. It is for show: the server looks for itself. */
-  get user() {
-    try {
-      const [, body] = this.#token.split(".");
-      const bytes = Uint8Array.from(atob(body.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-      const claims = JSON.parse(new TextDecoder().decode(bytes));
-      return String(claims.name ?? claims.email ?? claims.sub ?? "");
-    } catch {
-      return "";
-    }
-  }
+  /** What the user is called. */
+  get user() { return this.#mode === "dev" ? "Development sign-in" : named(this.#token); }
+
+  /** The user's id as the server knows it. */
+  get id() { return String(claims(this.#token).sub ?? ""); }
 
   /** A token, asked for where there is none. Many requests may wait for one answer.
    *  @param {{refused?: import("./client.js").SwitchboardError, token?: string}} why */
@@ -38,31 +37,68 @@ export class Session {
     return this.#asking;
   }
 
-  /** Forgets the token and begins anew. */
+  /** Forgets the token and all that its user has left in this tab, and begins anew. */
   signOut() {
-    forget();
-    location.hash = "";
-    location.reload();
+    forgetAll();
+    startAnew();
   }
 
   async #fetchOrAsk(refused) {
-    const session = await fetch(new URL("page/session", this.#base), { cache: "no-store", credentials: "omit" })
-      .then((response) => response.json(), () => ({ mode: "token" }));
+    const kept = remembered(KEY);
+    const session = await this.#session();
     this.#mode = session.mode === "dev" ? "dev" : "token";
-    if (this.#mode === "dev") {
-      this.#token = session.token;
-      return this.#token;
-    }
-    const kept = remembered();
-    if (kept && !refused) {
-      this.#token = kept;
-      return kept;
-    }
-    forget();
-    this.#token = await paste(refused);
-    remember(this.#token);
-    return this.#token;
+    if (this.#mode === "dev") return this.#use(session.token);
+    if (kept && !refused) return this.#use(kept);
+    forget(KEY);
+    const token = await paste(refused);
+    remember(KEY, token);
+    return this.#use(token);
   }
+
+  /** How the server has its users sign in. */
+  async #session() {
+    const url = new URL("page/session", this.#base);
+    const away = (status, cause) => new SwitchboardError({ code: "connection_lost", message: "The server cannot be reached.", status, cause });
+    const response = await fetch(url, { cache: "no-store", credentials: "omit" }).catch((cause) => { throw away(0, cause); });
+    // What a proxy says while the server is away.
+    if (response.status >= 500) throw away(response.status);
+    return response.json().catch(() => ({ mode: "token" }));
+  }
+
+  /** Of another user nothing stays that the one before has left in this tab. */
+  #use(token) {
+    const before = remembered(USER);
+    this.#token = token;
+    if (before && before !== this.id) {
+      forgetAll();
+      if (this.#mode === "token") remember(KEY, token);
+      startAnew();
+      return new Promise(() => {});
+    }
+    if (this.id) remember(USER, this.id);
+    return token;
+  }
+}
+
+function startAnew() {
+  history.replaceState(null, "", "#/");
+  location.reload();
+}
+
+/** What the token says of its user. It is for show: the server looks for itself. */
+function claims(token) {
+  try {
+    const [, body] = token.split(".");
+    const bytes = Uint8Array.from(atob(body.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function named(token) {
+  const { name, email, sub } = claims(token);
+  return String(name ?? email ?? sub ?? "");
 }
 
 /** Why the server wants another token, for people. */
@@ -93,14 +129,22 @@ function paste(refused) {
   }, { mayClose: false });
 }
 
-function remembered() {
-  try { return sessionStorage.getItem(KEY); } catch { return null; }
+function remembered(key) {
+  try { return sessionStorage.getItem(key); } catch { return null; }
 }
 
-function remember(token) {
-  try { sessionStorage.setItem(KEY, token); } catch { /* Storage is switched off: the page's memory has to do. */ }
+function remember(key, text) {
+  try { sessionStorage.setItem(key, text); } catch { /* Storage is switched off: the page's memory has to do. */ }
 }
 
-function forget() {
-  try { sessionStorage.removeItem(KEY); } catch { /* There is nothing to forget. */ }
+function forget(key) {
+  try { sessionStorage.removeItem(key); } catch { /* There is nothing to forget. */ }
+}
+
+function forgetAll() {
+  try {
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith(OURS)) sessionStorage.removeItem(key);
+  } catch {
+    // There is nothing to forget.
+  }
 }

@@ -78,7 +78,7 @@ class Thread extends HTMLElement {
     this.#list.querySelector(".welcome, .skeleton")?.remove();
     const element = document.createElement("sb-question");
     element.text = text;
-    element.messageId = id;
+    if (id) element.messageIds.push(id);
     this.#list.append(h("article", { class: "message user" }, element));
     return element;
   }
@@ -94,6 +94,14 @@ class Thread extends HTMLElement {
   get questions() { return [...this.#list.querySelectorAll("sb-question")]; }
 
   get lastAnswer() { return [...this.#list.querySelectorAll("sb-answer")].at(-1) ?? null; }
+
+  /** Whether an answer is being written. */
+  get isLive() { return this.#list.querySelector("sb-answer[data-state=live]") !== null; }
+
+  /** Whether the user writes something here: another text for a message, or a comment. */
+  get isBeingWritten() {
+    return [...this.#list.querySelectorAll("textarea")].some((area) => area.matches(".question-edit") || area.value !== "");
+  }
 
   /** Takes away everything behind this message, and it too unless `keep`. */
   cut(element, { keep }) {

@@ -2,10 +2,11 @@
 // others that somebody with one of their roles has to approve.
 
 import "./approval.js";
+import { undecided } from "./decision.js";
 import { h } from "./dom.js";
 import { toolName } from "./format.js";
 
-/** @param {any[]} items Those of `GET /v1/agent/approvals`. @param {string} user The caller. */
+/** @param {any[]} items Those of `GET /v1/agent/approvals`. @param {string} user The caller's id. */
 export function waitingList(items, user, { client }) {
   if (items.length === 0) return [h("h2", {}, "Nothing waits for you"), h("p", {}, "Calls and changes that need a decision are listed here.")];
   const own = items.filter((item) => item.kind === "preview" || item.user_id === user);
@@ -28,15 +29,14 @@ function call(item, client) {
   element.addEventListener("decide", async (event) => {
     event.stopPropagation();
     const { decision, comment } = event.detail;
-    element.state = "deciding";
+    Object.assign(element, { state: "deciding", message: "" });
     try {
       const run = client.decideApproval(item.approval_id, { decision, comment, digest: item.digest });
       for await (const _ of run) { /* Somebody else's call goes on when they come back to it. */ }
       element.state = decision === "reject" ? "rejected" : "accepted";
       element.message = decision === "reject" ? "" : "It is made when its user goes on.";
     } catch (error) {
-      element.state = [404, 409, 410].includes(error.status) ? "failed" : "waiting";
-      element.message = error.message;
+      Object.assign(element, undecided(error));
     }
   });
   return box;

@@ -13,7 +13,7 @@ use super::log::ring::{Reader, Sees};
 use super::reading::{Attached, Hold, Of};
 use super::task::{Asked, Asking, Task};
 use super::{Runs, StartError};
-use crate::agent::ports::store::BeginError;
+use crate::agent::ports::store::{BeginError, StoreError};
 use crate::agent::profile::Profile;
 use crate::agent::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
@@ -55,6 +55,14 @@ impl Runs {
         let conversation = conversation.unwrap_or_else(ConversationId::fresh);
         let question = Asking::Ask { ask, parent, earlier, unlisted };
         self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await
+    }
+
+    /// Whether a request of the owner's with one of these keys has begun a run, which it would find again.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError> {
+        self.store.knows_request(owner, keys).await
     }
 
     /// Goes on with a run that was interrupted, cancelled or failed, in a new one.

@@ -30,6 +30,8 @@ pub struct Config {
     pub retention_s: u64,
     /// Days that the trail is kept; 0 means for ever.
     pub trail_days: u32,
+    /// Days that a conversation which no list shows is kept after its newest run began; 0 means for ever.
+    pub unlisted_days: u32,
     /// Who summarises what no longer fits: `provider:model`, empty for whoever answered, `off` for nobody.
     pub summary_model: String,
 }
@@ -47,6 +49,8 @@ pub struct Settings {
     pub lease: Duration,
     /// How long the trail is kept; `None` means for ever.
     pub trail: Option<Duration>,
+    /// How long a conversation that no list shows is kept; `None` means for ever.
+    pub unlisted: Option<Duration>,
     /// How much history a run begins with, in bytes; 0 means all.
     pub history_bytes: usize,
 }
@@ -59,10 +63,16 @@ impl Config {
             on_busy: OnBusy::parse(&self.on_busy).unwrap_or(OnBusy::Reject),
             queue: self.queue,
             lease: Duration::from_secs(self.lease_s),
-            trail: (self.trail_days != 0).then(|| Duration::from_secs(u64::from(self.trail_days) * 86_400)),
+            trail: days(self.trail_days),
+            unlisted: days(self.unlisted_days),
             history_bytes,
         }
     }
+}
+
+/// So many days; none means for ever.
+fn days(days: u32) -> Option<Duration> {
+    (days != 0).then(|| Duration::from_secs(u64::from(days) * 86_400))
 }
 
 /// `[events]`: where the events of runs are kept while somebody may want them.

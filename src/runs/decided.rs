@@ -10,8 +10,8 @@ use crate::agent::ports::approvals::{ApprovalView, GrantError};
 use crate::agent::ports::store::{BeginError, StoreError};
 use crate::agent::profile::Profile;
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
-use crate::chat::caller::Caller;
-use crate::chat::ids::ApprovalId;
+use crate::chat::caller::{Caller, Owner};
+use crate::chat::ids::{ApprovalId, ConversationId};
 use crate::chat::input::{Manner, Screen};
 
 /// What came of a decision.
@@ -29,6 +29,18 @@ impl Runs {
     /// When the store failed.
     pub async fn approvals(&self, caller: &Caller) -> Result<Vec<ApprovalView>, StoreError> {
         self.approvals.waiting(caller).await
+    }
+
+    /// The owner's own calls in that conversation that wait, in the order in which they were asked.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn approvals_in(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+    ) -> Result<Vec<ApprovalView>, StoreError> {
+        self.approvals.waiting_in(owner, conversation).await
     }
 
     /// The approval of that id, whatever its state, if `caller` may decide it.

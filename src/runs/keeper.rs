@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tracing::Instrument;
 
 use super::Runs;
-use crate::agent::ports::leases::{EndedRun, Progress, Standing};
+use crate::agent::ports::leases::{EndedRun, Old, Progress, Standing};
 use crate::agent::ports::store::StoreError;
 use crate::agent::stop::StopReason;
 use crate::chat::causes::Causes;
@@ -145,10 +145,14 @@ impl Runs {
         }
         watched.and(reaped)?;
         if duty.is_untidy {
-            let trail_before = self.settings.trail.map(|kept| {
+            let before = |kept: Duration| {
                 self.agent.clock.now_ms().saturating_sub(i64::try_from(kept.as_millis()).unwrap_or(i64::MAX))
-            });
-            duty.is_untidy = self.leases.tidy(trail_before).await?;
+            };
+            let old = Old {
+                trail_before_ms: self.settings.trail.map(before),
+                unlisted_before_ms: self.settings.unlisted.map(before),
+            };
+            duty.is_untidy = self.leases.tidy(old).await?;
         }
         Ok(())
     }

@@ -8,7 +8,6 @@
 mod begin;
 pub mod config;
 mod decided;
-mod earlier;
 mod interest;
 mod keeper;
 mod live;
@@ -235,12 +234,29 @@ impl Runs {
         Ok(Some(record))
     }
 
-    /// The newest run of the owner's conversation that is queued or running.
+    /// The owner's conversation's running run, or the first of those that wait: what whoever opens it wants to read.
     ///
     /// # Errors
     /// When the store failed.
     pub async fn live_run(&self, owner: &Owner, conversation: &ConversationId) -> Result<Option<RunId>, StoreError> {
-        self.store.live_run(owner, conversation).await
+        Ok(self.store.live_runs(owner, conversation).await?.first().copied())
+    }
+
+    /// Cancels all runs of the owner's conversation: those that wait before the one that runs, so that none of them gets
+    /// its turn by it. The run that was asked for first, as it is after that; `None` where nothing lived.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn cancel_all(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        let mut first = None;
+        for run in self.store.live_runs(owner, conversation).await?.into_iter().rev() {
+            first = self.cancel(owner, run).await?;
+        }
+        Ok(first)
     }
 
     /// Reads a run after the event with the id `after`, or from its first event.

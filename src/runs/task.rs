@@ -7,7 +7,6 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::begin::Request;
-use super::earlier;
 use super::live::Live;
 use super::log::EventLog;
 use super::summary::Summaries;
@@ -68,6 +67,10 @@ impl Task {
                 Asking::Continue(run) => Question::Continue(*run),
                 Asking::Decided { approval, decision } => Question::Decided { approval: *approval, decision },
             },
+            earlier: match question {
+                Asking::Ask { earlier, .. } => earlier,
+                Asking::Continue(_) | Asking::Decided { .. } => &[],
+            },
             unlisted: match question {
                 Asking::Ask { unlisted, .. } => *unlisted,
                 Asking::Continue(_) | Asking::Decided { .. } => false,
@@ -83,7 +86,7 @@ impl Task {
         let since = std::time::Instant::now();
         let answer = self.when_there_is_room(self.store.begin_run(new)).await;
         // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
-        let mut start = match answer {
+        let start = match answer {
             Err(error) => {
                 self.log.forget(&[self.live.id]).await;
                 return drop(begun.send(Err(error)));
@@ -106,10 +109,7 @@ impl Task {
                 }
             }
         };
-        let Self { agent, live, caller, asked, summaries, history_bytes, .. } = self;
-        if let (Asking::Ask { earlier, .. }, true) = (&asked.question, start.begins) {
-            start.history = earlier::history(earlier, history_bytes);
-        }
+        let Self { agent, live, caller, asked, summaries, .. } = self;
         let of = (caller.owner.clone(), asked.conversation.clone());
         let run = Run {
             id: live.id,

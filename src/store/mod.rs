@@ -30,6 +30,7 @@ mod settle;
 mod sqlite;
 mod stuck;
 mod summary;
+mod told;
 mod trail;
 mod transcript;
 mod view;
@@ -49,6 +50,8 @@ use crate::agent::ports::leases::Leases;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::{RunStore, StoreError};
+pub use redact::names_a_secret;
+
 use postgres::PostgresStore;
 use sqlite::SqliteStore;
 

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::client::decode_calls;
 use super::scope::original;
 use super::transcript::RecordError;
 use crate::chat::cost::Cost;
@@ -42,7 +43,8 @@ macro_rules! run_columns {
                   WHERE c.tenant = r.tenant AND c.user_id = r.user_id AND c.id = r.conversation) END AS context_type,
              r.turns, r.input_tokens, r.output_tokens, r.cached_input_tokens, r.reasoning_tokens,
              r.failure_code, r.failure_message, r.failure_retryable, r.started_at, r.finished_at, r.last_event_id,
-             r.request_id, r.background, r.continues, r.nano_usd"
+             r.request_id, r.background, r.continues, r.nano_usd,
+             (SELECT x.client_calls FROM run_details x WHERE x.run_id = r.id) AS client_calls"
         )
     };
 }
@@ -71,6 +73,7 @@ pub(super) struct RunRow {
     background: i64,
     continues: Option<String>,
     nano_usd: Option<i64>,
+    client_calls: Option<String>,
 }
 
 impl RunRow {
@@ -118,6 +121,7 @@ impl RunRow {
             request_id: original(&self.request_id).into_owned(),
             background: self.background != 0,
             continues: self.continues.map(|id| RunId::parse(&id)).transpose()?,
+            left: self.client_calls.map(|text| decode_calls(&text)).transpose()?.unwrap_or_default(),
         })
     }
 }

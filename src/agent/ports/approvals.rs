@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::store::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Decision};
 use crate::chat::caller::{Caller, Owner};
-use crate::chat::ids::ApprovalId;
+use crate::chat::ids::{ApprovalId, ConversationId};
 
 /// Reads approvals, and keeps what somebody with a role says to another one's.
 #[async_trait]
@@ -19,6 +19,13 @@ pub trait ApprovalStore: Send + Sync {
     /// # Errors
     /// When they could not be read.
     async fn waiting(&self, caller: &Caller) -> Result<Vec<ApprovalView>, StoreError>;
+
+    /// The owner's own calls in that conversation that wait, in the order in which they were asked, 100 at most; none
+    /// that has expired.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn waiting_in(&self, owner: &Owner, conversation: &ConversationId) -> Result<Vec<ApprovalView>, StoreError>;
 
     /// The approval of that id, whatever its state, if `caller` is its owner or has the role it asks for.
     ///

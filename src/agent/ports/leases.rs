@@ -36,13 +36,21 @@ pub trait Leases: Send + Sync {
     /// When it could not be done.
     async fn watch(&self, runs: &[RunId]) -> Result<Vec<EndedRun>, StoreError>;
 
-    /// Removes what is older than it has to be: trail entries of before `trail_before_ms` (milliseconds since the Unix
-    /// epoch, `None` keeps all), idempotency keys older than a day. A bounded part at a time; returns whether more is
-    /// left.
+    /// Removes what is older than it has to be: what `old` says, and idempotency keys older than a day. A bounded part at a
+    /// time; returns whether more is left.
     ///
     /// # Errors
     /// When it could not be done.
-    async fn tidy(&self, trail_before_ms: Option<i64>) -> Result<bool, StoreError>;
+    async fn tidy(&self, old: Old) -> Result<bool, StoreError>;
+}
+
+/// What is kept no longer, by its time in milliseconds since the Unix epoch; `None` keeps all.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Old {
+    /// Trail entries of before.
+    pub trail_before_ms: Option<i64>,
+    /// Conversations that no list shows, with all of theirs, whose newest run began before and in which nothing lives.
+    pub unlisted_before_ms: Option<i64>,
 }
 
 /// A run that has ended, as its log has to say it.

@@ -13,7 +13,7 @@ use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::event::Failure;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
-use crate::chat::input::{Ask, Parent};
+use crate::chat::input::{Ask, Parent, Told};
 use crate::chat::message::{AssistantMessage, Message, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::{RunRecord, RunState};
@@ -31,6 +31,11 @@ pub const RETRY_NOTICE: &str = "[Retrying in English...]";
 
 /// What the server's message begins with that tells the model of a decision on a call that waited.
 pub const DECISION_ON_CALL: &str = "[Decision on a waiting call: ";
+
+/// What the server writes in the user's place when an answer is given again that began with an approved call: it goes on
+/// behind that call, which is not made again. Begins with [`DECISION_ON_CALL`], by which it is known.
+pub const AFTER_APPROVED_CALL: &str = "[Decision on a waiting call: the call that the user approved stands above, made once, with its result; \
+                                       where no result stands there it was not made. Answer once more, and do not make it again.]";
 
 /// What the server writes in the user's place when the client has answered calls that were left to it.
 pub const CLIENT_RESULTS: &str = "[Results from the application: the calls that were left to it stand here again, with what it says \
@@ -85,11 +90,12 @@ pub trait RunStore: Send + Sync {
     /// When the store failed.
     async fn find_run(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// The newest run of the owner's conversation that is queued or running.
+    /// The runs of the owner's conversation that have not ended: the running one, then those that wait for their turn,
+    /// in the order in which they get it.
     ///
     /// # Errors
     /// When the store failed.
-    async fn live_run(&self, owner: &Owner, conversation: &ConversationId) -> Result<Option<RunId>, StoreError>;
+    async fn live_runs(&self, owner: &Owner, conversation: &ConversationId) -> Result<Vec<RunId>, StoreError>;
 
     /// Asks whoever runs it to cancel a run, and ends one that nobody has begun. Returns the run as it is then; one
     /// that has ended stays as it is.
@@ -97,6 +103,12 @@ pub trait RunStore: Send + Sync {
     /// # Errors
     /// When it could not be committed.
     async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Whether a request with one of these keys has begun a run of the owner's, and would find it again.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError>;
 }
 
 /// A run about to begin.
@@ -114,6 +126,9 @@ pub struct NewRun<'a> {
     pub context: Option<&'a Map<String, Value>>,
     /// What it answers.
     pub question: Question<'a>,
+    /// What was said before, where the conversation begins with it: kept with it, as far as it fits, and part of the
+    /// history of every branch.
+    pub earlier: &'a [Told],
     /// Whether a conversation that begins with it is left out of lists.
     pub unlisted: bool,
     /// Makes a repeated request find this run.
@@ -198,8 +213,6 @@ pub struct RunStart {
     pub turned_down: Option<TurnedDown>,
     /// The screen state: the request's own, else that of the run which it goes on with.
     pub context: Option<Map<String, Value>>,
-    /// Whether its conversation begins with it.
-    pub begins: bool,
 }
 
 /// A call that was let through.

@@ -3,7 +3,7 @@
 //! Ids of messages are made of the run's and a number, so they are unique in the thread and the same whenever the run
 //! is read again.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use serde_json::Value;
 
 use super::super::shown::{PayloadBody, SuggestionsBody};
@@ -22,6 +22,9 @@ const TURNED_DOWN: &str = r#"{"error":"this call was turned down, it was not mad
 /// What a call reads that its turn began and did not make, so that no client takes it for one of its own.
 const NOT_MADE: &str = r#"{"error":"this call was not made"}"#;
 
+/// What a call reads that had no answer when its stream broke off, for the same reason. It may have been made.
+const CUT_OFF: &str = r#"{"error":"the stream ended before there was an answer to this call"}"#;
+
 /// One of our runs in what the client sees.
 pub(super) struct AgUiEncoder {
     stream: Stream,
@@ -38,12 +41,10 @@ pub(super) struct AgUiEncoder {
     /// The message on which the turn's calls hang; its text has the same id, where it has text.
     message: Option<String>,
     calls: Vec<Call>,
-    /// Calls that were decided: how this run calls them, and how the client does.
-    decided: Vec<(String, String)>,
+    /// Calls of earlier runs that this one makes.
+    decided: Vec<Decided>,
     /// Calls that wait for a person.
     held: Vec<(ApprovalId, String)>,
-    /// Where the newest frame begins.
-    newest: Option<usize>,
 }
 
 /// A call of this run that the client has been told of.
@@ -51,6 +52,17 @@ struct Call {
     id: String,
     /// Whether its arguments are complete.
     is_whole: bool,
+    /// Whether it has its result.
+    is_answered: bool,
+}
+
+/// A call of an earlier run, which was decided.
+struct Decided {
+    /// How this run calls it.
+    runs_as: String,
+    /// How the client does.
+    asked_as: String,
+    is_answered: bool,
 }
 
 impl AgUiEncoder {
@@ -69,12 +81,10 @@ impl AgUiEncoder {
             calls: Vec::new(),
             decided: Vec::new(),
             held: Vec::new(),
-            newest: None,
         }
     }
 
-    fn write(&mut self, event: &Event<'_>, out: &mut BytesMut) {
-        self.newest = Some(out.len());
+    fn write(&self, event: &Event<'_>, out: &mut BytesMut) {
         frame::write_data(out, None, event);
     }
 
@@ -85,12 +95,12 @@ impl AgUiEncoder {
 
     /// What the client calls a call of this run.
     fn known_as(&self, id: &str) -> String {
-        let decided = self.decided.iter().find(|(runs_as, _)| runs_as == id);
-        decided.map_or(id, |(_, asked_as)| asked_as).to_owned()
+        let decided = self.decided.iter().find(|call| call.runs_as == id);
+        decided.map_or(id, |call| &call.asked_as).to_owned()
     }
 
     fn is_decided(&self, id: &str) -> bool {
-        self.decided.iter().any(|(runs_as, _)| runs_as == id)
+        self.decided.iter().any(|call| call.runs_as == id)
     }
 
     fn say(&mut self, delta: &str, out: &mut BytesMut) {
@@ -154,7 +164,7 @@ impl AgUiEncoder {
         let event = Event::ToolCallStart { tool_call_id: id, tool_call_name: name, parent_message_id: &parent };
         self.write(&event, out);
         self.message = Some(parent);
-        self.calls.push(Call { id: id.to_owned(), is_whole: false });
+        self.calls.push(Call { id: id.to_owned(), is_whole: false, is_answered: false });
     }
 
     /// The call's arguments, whole. Clients parse them as JSON, so no arguments are an empty object.
@@ -172,23 +182,47 @@ impl AgUiEncoder {
         self.write(&Event::ToolCallEnd { tool_call_id: id }, out);
     }
 
+    /// What came of a call, under the id that the client knows.
     fn result(&mut self, id: &str, content: &str, out: &mut BytesMut) {
+        for call in self.calls.iter_mut().filter(|call| call.id == id) {
+            (call.is_whole, call.is_answered) = (true, true);
+        }
+        for call in self.decided.iter_mut().filter(|call| call.asked_as == id) {
+            call.is_answered = true;
+        }
         let message_id = self.mint('r');
         let event = Event::ToolCallResult { message_id: &message_id, tool_call_id: id, content, role: "tool" };
         self.write(&event, out);
     }
 
+    /// Answers the calls without a result of which `is_over` is true.
+    fn answer(&mut self, is_over: impl Fn(&Call) -> bool, content: &str, out: &mut BytesMut) {
+        let over = self.calls.iter().filter(|call| !call.is_answered && is_over(call));
+        let over: Vec<(String, bool)> = over.map(|call| (call.id.clone(), call.is_whole)).collect();
+        for (id, is_whole) in over {
+            if !is_whole {
+                self.write(&Event::ToolCallEnd { tool_call_id: &id }, out);
+            }
+            self.result(&id, content, out);
+        }
+    }
+
     /// Calls that a turn began and that came to nothing.
     fn end_calls(&mut self, out: &mut BytesMut) {
-        let unmade = self.calls.iter_mut().filter(|call| !call.is_whole).map(|call| {
-            call.is_whole = true;
-            call.id.clone()
-        });
-        let unmade: Vec<String> = unmade.collect();
-        for id in unmade {
-            self.write(&Event::ToolCallEnd { tool_call_id: &id }, out);
-            self.result(&id, NOT_MADE, out);
+        self.answer(|call| !call.is_whole, NOT_MADE, out);
+    }
+
+    /// Answers whatever has no answer, since nobody will: a client that found no result would make the call itself.
+    fn cut_off(&mut self, out: &mut BytesMut) {
+        self.end_text(out);
+        self.end_thought(out);
+        self.answer(|_| true, CUT_OFF, out);
+        let decided = self.decided.iter().filter(|call| !call.is_answered);
+        let decided: Vec<String> = decided.map(|call| call.asked_as.clone()).collect();
+        for id in decided {
+            self.result(&id, CUT_OFF, out);
         }
+        self.end_step(out);
     }
 
     fn end_step(&mut self, out: &mut BytesMut) {
@@ -227,26 +261,40 @@ impl AgUiEncoder {
 
     /// Ends our run well, and with it what the client sees, unless another one goes on.
     fn end_well(&mut self, out: &mut BytesMut) {
+        let held: Vec<String> = self.held.iter().map(|(_, call)| call.clone()).collect();
+        self.answer(|call| !held.contains(&call.id), NOT_MADE, out);
         self.end_step(out);
         self.stream.so_far().goes_on = !self.is_last;
-        if !self.is_last {
-            return;
+        if self.is_last {
+            self.finish(out);
         }
+    }
+
+    fn finish(&mut self, out: &mut BytesMut) {
         self.tell_cost(out);
-        self.newest = Some(out.len());
         self.stream.finish(out);
     }
 
     fn end_cancelled(&mut self, out: &mut BytesMut) {
-        self.end_step(out);
+        self.end_text(out);
+        self.end_thought(out);
+        self.end_calls(out);
+        self.cut_off(out);
         self.tell_cost(out);
-        self.newest = Some(out.len());
         self.stream.cancel(out);
     }
 
+    /// The run has failed: a call that was not whole was not made.
     fn end_failed(&mut self, code: &str, message: &str, out: &mut BytesMut) {
-        self.end_step(out);
-        self.newest = Some(out.len());
+        self.end_text(out);
+        self.end_thought(out);
+        self.end_calls(out);
+        self.break_off(code, message, out);
+    }
+
+    /// The stream ends, whatever becomes of the run.
+    fn break_off(&mut self, code: &str, message: &str, out: &mut BytesMut) {
+        self.cut_off(out);
         self.stream.fail(code, message, out);
     }
 
@@ -257,12 +305,15 @@ impl AgUiEncoder {
         }
     }
 
+    /// The client is to make these calls, before anything else: whoever goes on without their results loses them. So
+    /// the client sees its run end here, also where another decision was to follow.
     fn await_client(&mut self, calls: &[ToolCall], out: &mut BytesMut) {
         for ToolCall { id, name, input } in calls {
             self.arguments(id.as_str(), name, input, out);
         }
         self.stream.so_far().pending.extend(calls.iter().map(|call| call.id.as_str().to_owned()));
-        self.end_well(out);
+        self.end_step(out);
+        self.finish(out);
     }
 
     fn progress(&mut self, id: &str, name: &str, progress: &Progress, out: &mut BytesMut) {
@@ -290,8 +341,7 @@ impl Encoder for AgUiEncoder {
         }
     }
 
-    fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
-        self.newest = None;
+    fn encode(&mut self, _id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
         match event {
             AgentEvent::TurnStarted { turn } => self.step(*turn, out),
             AgentEvent::TurnEnded { model, usage, cost } => {
@@ -311,7 +361,10 @@ impl Encoder for AgUiEncoder {
                 self.held.push((*approval, known_as));
             }
             AgentEvent::CallDecided { asked_as, name: _, runs_as } => match runs_as {
-                Some(runs_as) => self.decided.push((runs_as.clone(), asked_as.clone())),
+                Some(runs_as) => {
+                    let (runs_as, asked_as) = (runs_as.clone(), asked_as.clone());
+                    self.decided.push(Decided { runs_as, asked_as, is_answered: false });
+                }
                 None => self.result(asked_as, TURNED_DOWN, out),
             },
             AgentEvent::ToolCallFinished { id, name: _, is_error: _, result } => {
@@ -341,15 +394,10 @@ impl Encoder for AgUiEncoder {
                 self.end_failed("interrupted", "The server stopped while answering; please ask again", out);
             }
         }
-        if let (Some(id), Some(at)) = (id, self.newest) {
-            let newest = out.split_off(at);
-            out.put_slice(format!("id: {id}\n").as_bytes());
-            out.unsplit(newest);
-        }
     }
 
     fn lost(&mut self, out: &mut BytesMut) {
-        self.end_failed("resync", "Part of this answer is missing here; please load the conversation again", out);
+        self.break_off("resync", "Part of this answer is missing here; please load the conversation again", out);
     }
 
     fn keep_alive(&mut self, out: &mut BytesMut) {
@@ -360,7 +408,7 @@ impl Encoder for AgUiEncoder {
     fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
         frame::write_comment(out, "draining");
         if come_back_ms.is_some() {
-            self.end_failed("draining", "This server stops; the answer goes on elsewhere, please load it again", out);
+            self.break_off("draining", "This server stops; the answer goes on elsewhere, please load it again", out);
         }
     }
 }

@@ -110,11 +110,46 @@ pub(super) enum Outcome<'a> {
 }
 
 /// A message of a snapshot.
-#[derive(Debug, Serialize)]
-pub(super) struct Said<'a> {
-    pub(super) id: &'a str,
-    pub(super) role: &'static str,
-    pub(super) content: &'a str,
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub(super) enum Said<'a> {
+    User {
+        id: &'a str,
+        content: &'a str,
+    },
+    Assistant {
+        id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<CallOfSaid<'a>>,
+    },
+    Tool {
+        id: &'a str,
+        tool_call_id: &'a str,
+        content: &'a str,
+    },
+}
+
+/// A call in a message of a snapshot.
+#[derive(Serialize)]
+pub(super) struct CallOfSaid<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: FunctionOfSaid<'a>,
+}
+
+#[derive(Serialize)]
+struct FunctionOfSaid<'a> {
+    name: &'a str,
+    arguments: &'static str,
+}
+
+impl<'a> CallOfSaid<'a> {
+    /// A call of that tool. Its arguments are not shown again, and clients parse what stands for them as JSON.
+    pub(super) fn of(id: &'a str, name: &'a str) -> Self {
+        Self { id, r#type: "function", function: FunctionOfSaid { name, arguments: "{}" } }
+    }
 }
 
 /// What a block of the transcript shows; always an object.
@@ -175,6 +210,11 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
+    /// What it asks of its user.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The interrupt of an `approval_request` artifact; `call` is the id that clients know its call by, where they do.
     pub(super) fn of(payload: &Value, call: Option<String>) -> Self {
         let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();

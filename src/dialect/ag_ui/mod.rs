@@ -10,14 +10,13 @@ mod request;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod tools;
 mod usage;
 
 use super::DecodeError;
 use crate::chat::ids::ConversationId;
 
 pub use request::{Answered, Asked, Entry};
-pub use stream::{Earlier, Stream};
+pub use stream::{Called, Earlier, Stream};
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::super::client_tools::{self, Told};
 use super::super::{DecodeError, FieldError, json};
-use super::tools::tools;
 use super::{AgUi, Asker, Version};
 use crate::chat::approval::Decision;
 use crate::chat::ids::{ApprovalId, ConversationId, MessageId, RunId};
@@ -33,6 +33,8 @@ pub struct Asked {
     pub resume: Vec<Answered>,
     /// What is to be answered. `None` only of a request that decides calls and says nothing new.
     pub ask: Option<Ask>,
+    /// The message of ours whose id the newest words have: they ask it again, or stand in its place.
+    pub place: Option<MessageId>,
     /// How.
     pub manner: Manner,
 }
@@ -108,6 +110,14 @@ struct Part {
     text: Option<String>,
 }
 
+/// A tool of the client; unknown keys are ignored.
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+    description: Option<String>,
+    parameters: Option<Value>,
+}
+
 /// An entry of `resume`. Not every key is known: what edits a call must not be ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -146,12 +156,20 @@ pub(super) fn decode(limits: &AgUi, bytes: &[u8]) -> Result<Asked, DecodeError> 
     let mut errors = Vec::new();
     let asker = asker(&body, &mut errors);
     let resume = resume(body.resume, &mut errors);
-    let client_tools = tools(body.tools, &mut errors)?;
+    let client_tools = client_tools::read(body.tools, tool, &mut errors)?;
     let context = context(limits, &body, &mut errors)?;
-    let ask = newest(limits, body.messages, !resume.is_empty(), &mut errors)?;
+    let newest = newest(limits, body.messages, !resume.is_empty(), &mut errors)?;
+    let (ask, place) = newest.map_or((None, None), |(ask, place)| (Some(ask), place));
     let (Some(asker), true) = (asker, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
     let manner = Manner { context, details: true, client_tools, ..Manner::default() };
-    Ok(Asked { asker, resume, ask, manner })
+    Ok(Asked { asker, resume, ask, place, manner })
+}
+
+fn tool(raw: &RawValue) -> Result<Told, &'static str> {
+    let tool: Result<Tool, _> = serde_json::from_str(raw.get());
+    let Tool { name, description, parameters } =
+        tool.map_err(|_| "must have a name and may have a description, both texts, and parameters, an object")?;
+    Ok(Told { name, description, schema: parameters })
 }
 
 fn asker(body: &Body<'_>, errors: &mut Errors) -> Option<Asker> {
@@ -244,14 +262,14 @@ fn read(ResumeEntry { interrupt_id, status, payload }: ResumeEntry) -> Result<An
     Ok(Answered { approval, entry: Entry::Resolved(Decision { approve, comment }) })
 }
 
-/// What the newest messages ask. With `decides`, they need not ask anything: then results are those that some clients
+/// What the newest messages ask, and the message of ours whose id they have. With `decides`, they need not ask anything: then results are those that some clients
 /// write for the calls they decide, and a message of the user counts only if it is new.
 fn newest(
     limits: &AgUi,
     raw: Option<&RawValue>,
     decides: bool,
     errors: &mut Errors,
-) -> Result<Option<Ask>, DecodeError> {
+) -> Result<Option<(Ask, Option<MessageId>)>, DecodeError> {
     let messages: Option<Vec<&RawValue>> = match raw {
         Some(raw) => serde_json::from_str(raw.get()).ok(),
         None => None,
@@ -279,11 +297,12 @@ fn newest(
                 }
             },
             "user" if results.is_empty() && !ours => {
-                let is_known = message.id.as_deref().is_some_and(|id| MessageId::parse(id).is_ok());
-                if decides && is_known {
+                let place = message.id.as_deref().and_then(|id| MessageId::parse(id).ok());
+                if decides && place.is_some() {
                     return Ok(None);
                 }
-                return user(limits, at, message, errors).map(|text| text.map(Ask::message));
+                let text = user(limits, at, message, errors)?;
+                return Ok(text.map(|text| (Ask::message(text), place)));
             }
             "user" | "assistant" => break,
             other => {
@@ -309,13 +328,15 @@ fn newest(
         let field = "the results of tools in messages together";
         return Err(DecodeError::TooLarge { field, max_bytes: limits.max_context_bytes });
     }
-    Ok(Some(Ask::Results(results)))
+    Ok(Some((Ask::Results(results), None)))
 }
 
-/// Whether the id is one that our encoder gave to a result: the server has run that call itself.
+/// Whether the id is one that we gave to a result, in a run or a snapshot: the server has told it itself.
 fn is_our_result(id: Option<&str>) -> bool {
     let parts = id.and_then(|id| id.rsplit_once(".r"));
-    parts.is_some_and(|(run, number)| RunId::parse(run).is_ok() && number.bytes().all(|b| b.is_ascii_digit()))
+    parts.is_some_and(|(run, number)| {
+        RunId::parse(run).is_ok() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    })
 }
 
 fn user(limits: &AgUi, at: usize, message: Message<'_>, errors: &mut Errors) -> Result<Option<String>, DecodeError> {

@@ -7,10 +7,11 @@ use bytes::{Bytes, BytesMut};
 
 use super::super::{Encoder, RunIds, frame};
 use super::encoder::AgUiEncoder;
-use super::events::{Event, Interrupt, Outcome, Said};
+use super::events::{CallOfSaid, Event, Interrupt, Outcome, Said};
 use super::usage::Tally;
 use super::{Asker, Version};
 use crate::chat::approval::Approval;
+use crate::chat::trail::CallFate;
 
 /// What this server speaks.
 const PROTOCOL: &str = "1.0";
@@ -34,13 +35,36 @@ pub(super) struct SoFar {
 
 /// A message that was said before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Earlier {
+pub enum Earlier {
+    /// By the user.
+    User {
+        /// Its id.
+        id: String,
+        /// The words.
+        text: String,
+    },
+    /// By the assistant.
+    Assistant {
+        /// Its id.
+        id: String,
+        /// The words; empty where it only called tools.
+        text: String,
+        /// The tools it called.
+        calls: Vec<Called>,
+    },
+}
+
+/// A call that was made before. Its arguments are not shown again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Called {
     /// Its id.
     pub id: String,
-    /// Whether the user said it.
-    pub of_user: bool,
-    /// The words.
-    pub text: String,
+    /// The tool.
+    pub name: String,
+    /// The id of its result.
+    pub result: String,
+    /// What became of it; `None` while it waits for a person.
+    pub fate: Option<CallFate>,
 }
 
 impl Stream {
@@ -79,24 +103,43 @@ impl Stream {
         self.restored(&[], &[])
     }
 
+    /// A whole stream that does nothing, since calls wait for a person first: it names them as interrupts, also to a
+    /// client that has not heard of them, and says so.
+    pub fn decide_first(&self, waiting: &[Approval]) -> Bytes {
+        let mut out = BytesMut::new();
+        self.begin(&mut out);
+        self.remember(waiting);
+        let asked: Vec<String> =
+            self.so_far().interrupts.iter().map(|interrupt| interrupt.message().to_owned()).collect();
+        let delta = format!("Nothing was done yet, since a decision is needed first: {}.", asked.join("; "));
+        let id = format!("{}.open", self.asker.run);
+        for event in [
+            Event::TextMessageStart { message_id: &id, role: "assistant" },
+            Event::TextMessageContent { message_id: &id, delta: &delta },
+            Event::TextMessageEnd { message_id: &id },
+        ] {
+            frame::write_data(&mut out, None, &event);
+        }
+        self.finish(&mut out);
+        out.freeze()
+    }
+
+    /// Notes calls that wait for a person whatever this run does: its good end names them.
+    pub fn remember(&self, waiting: &[Approval]) {
+        let interrupts = waiting.iter().map(|held| Interrupt::of(&held.artifact().payload, held.call.clone()));
+        self.so_far().interrupts.extend(interrupts);
+    }
+
     /// A whole stream that shows a thread as it is: what was said, and the calls that wait for a person. Where nothing
     /// was said, the client keeps what it has.
     pub fn restored(&self, messages: &[Earlier], waiting: &[Approval]) -> Bytes {
         let mut out = BytesMut::new();
         self.begin(&mut out);
-        let said: Vec<Said<'_>> = messages
-            .iter()
-            .map(|Earlier { id, of_user, text }| Said {
-                id,
-                role: if *of_user { "user" } else { "assistant" },
-                content: text,
-            })
-            .collect();
+        let said: Vec<Said<'_>> = messages.iter().flat_map(said).collect();
         if !said.is_empty() {
             frame::write_data(&mut out, None, &Event::MessagesSnapshot { messages: &said });
         }
-        self.so_far().interrupts =
-            waiting.iter().map(|held| Interrupt::of(&held.artifact().payload, held.call.clone())).collect();
+        self.remember(waiting);
         self.finish(&mut out);
         out.freeze()
     }
@@ -118,10 +161,11 @@ impl Stream {
     /// Ends it well, with what our runs have left.
     pub(super) fn finish(&self, out: &mut BytesMut) {
         let so_far = self.so_far();
-        let outcome = match (so_far.interrupts.as_slice(), so_far.pending.as_slice()) {
+        let outcome = match (so_far.pending.as_slice(), so_far.interrupts.as_slice()) {
             ([], []) => None,
-            ([], pending) => self.is_v1().then_some(Outcome::Success { pending_tool_call_ids: pending }),
-            (interrupts, _) => Some(Outcome::Interrupt { interrupts }),
+            ([], interrupts) => Some(Outcome::Interrupt { interrupts }),
+            // The client makes its calls first; the end of the run that follows names what waits.
+            (pending, _) => self.is_v1().then_some(Outcome::Success { pending_tool_call_ids: pending }),
         };
         self.end(outcome, &so_far.tally, out);
     }
@@ -140,5 +184,30 @@ impl Stream {
 
     pub(super) fn fail(&self, code: &str, message: &str, out: &mut BytesMut) {
         frame::write_data(out, None, &Event::RunError { message, code });
+    }
+}
+
+/// A message of a snapshot, and the results of its calls.
+fn said(message: &Earlier) -> Vec<Said<'_>> {
+    match message {
+        Earlier::User { id, text } => vec![Said::User { id, content: text }],
+        Earlier::Assistant { id, text, calls } => {
+            let content = Some(text.as_str()).filter(|text| !text.is_empty());
+            let tool_calls = calls.iter().map(|call| CallOfSaid::of(&call.id, &call.name)).collect();
+            let results = calls.iter().filter_map(|Called { id, result, fate, name: _ }| {
+                Some(Said::Tool { id: result, tool_call_id: id, content: words((*fate)?) })
+            });
+            std::iter::once(Said::Assistant { id, content, tool_calls }).chain(results).collect()
+        }
+    }
+}
+
+/// What stands in a snapshot for a call's result, which is not shown again.
+fn words(fate: CallFate) -> &'static str {
+    match fate {
+        CallFate::Done => r#"{"status":"done"}"#,
+        CallFate::Failed => r#"{"status":"failed"}"#,
+        CallFate::NotRun => r#"{"status":"not_run"}"#,
+        CallFate::Unknown => r#"{"status":"unknown"}"#,
     }
 }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::{Asker, Stream, Version};
 use crate::chat::approval::{Approval, Consent};
-use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
@@ -290,6 +289,44 @@ fn decided_calls_get_their_results_under_the_ids_that_the_client_knows() {
 }
 
 #[test]
+fn no_end_leaves_a_call_without_a_result_that_the_client_would_make() {
+    let held = AgentEvent::ToolCallHeld { id: "h".to_owned(), name: "look".to_owned(), approval: ApprovalId::fresh() };
+    let decided = AgentEvent::CallDecided {
+        asked_as: "old".to_owned(),
+        name: "look".to_owned(),
+        runs_as: Some("new".to_owned()),
+    };
+    let told = whole(
+        Version::Before1,
+        &[
+            decided,
+            turn(0),
+            started("new"),
+            ready("new", &json!({})),
+            started("a"),
+            started("h"),
+            ready("a", &json!({})),
+            ready("h", &json!({})),
+            held,
+            finished("h", "it waits"),
+            AgentEvent::Cancelled,
+        ],
+    );
+    let cut = |nth: u32, call: &str| {
+        json!({"type": "TOOL_CALL_RESULT", "messageId": format!("R.r{nth}"), "toolCallId": call, "role": "tool",
+            "content": "{\"error\":\"the stream ended before there was an answer to this call\"}"})
+    };
+    let expected = json!([
+        cut(2, "a"),
+        cut(3, "h"),
+        cut(4, "old"),
+        {"type": "STEP_FINISHED", "stepName": "turn-0"},
+        ends(),
+    ]);
+    assert_eq!(json!(told[told.len() - 5..]), expected);
+}
+
+#[test]
 fn calls_for_the_client_have_arguments_and_no_results() {
     let call = |id: &str, input| ToolCall { id: ToolCallId::from_model(id), name: "look".to_owned(), input };
     let calls = vec![call("a", ToolInput::parse(r#"{"x":1}"#)), call("b", ToolInput::Invalid("oops".to_owned()))];
@@ -320,21 +357,4 @@ fn calls_for_the_client_have_arguments_and_no_results() {
         ]);
         assert_eq!(json!(told[2..]), expected);
     }
-}
-
-#[test]
-fn the_last_frame_of_an_event_carries_its_number() {
-    let of = RunIds { run: RunId::fresh(), conversation: ConversationId::fresh(), request: "q".to_owned() };
-    let mut encoder = stream(Version::V1).encoder(&of, false, true);
-    let mut out = BytesMut::new();
-    encoder.encode(Some(1), &text("x"), &mut out);
-    encoder.encode(Some(2), &AgentEvent::RoundEnded, &mut out);
-    encoder.encode(Some(3), &AgentEvent::Artifact(Artifact { kind: "k".into(), payload: json!(1) }), &mut out);
-    let told = String::from_utf8(out.to_vec()).unwrap().replace(&of.run.to_string(), "R");
-    assert_eq!(
-        told,
-        "data: {\"type\":\"TEXT_MESSAGE_START\",\"messageId\":\"R.m1\",\"role\":\"assistant\"}\n\n\
-         id: 1\ndata: {\"type\":\"TEXT_MESSAGE_CONTENT\",\"messageId\":\"R.m1\",\"delta\":\"x\"}\n\n\
-         id: 3\ndata: {\"type\":\"ACTIVITY_SNAPSHOT\",\"messageId\":\"R.a2\",\"activityType\":\"k\",\"content\":{\"value\":1}}\n\n"
-    );
 }

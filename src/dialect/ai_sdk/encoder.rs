@@ -37,7 +37,10 @@ pub(super) struct AiSdkEncoder {
     /// How many segments and parts there were: their ids are numbers, the same for whoever reads the run again.
     numbered: u32,
     calls: Calls,
+    /// What the runs before have used.
+    earlier: Usage,
     usage: Option<Usage>,
+    /// Of those and this one.
     cost: Option<Cost>,
     model: Option<ModelOrigin>,
 }
@@ -58,7 +61,7 @@ struct Segment {
 impl AiSdkEncoder {
     pub(super) fn new(answer: Answer) -> Self {
         let calls = Calls::new(&answer);
-        let Answer { of, version, continues, client_tools: _, more_follows } = answer;
+        let Answer { of, version, continues, client_tools: _, more_follows, spent } = answer;
         let run = of.run.to_string();
         Self {
             message: continues.clone().unwrap_or_else(|| format!("{run}.1")),
@@ -72,8 +75,9 @@ impl AiSdkEncoder {
             segment: None,
             numbered: 0,
             calls,
+            earlier: spent.usage,
             usage: None,
-            cost: None,
+            cost: spent.cost,
             model: None,
         }
     }
@@ -164,20 +168,23 @@ impl AiSdkEncoder {
     }
 
     fn metadata(&self, finish_reason: Option<&'static str>) -> Metadata<'_> {
+        let usage = self.usage.map(|mut usage| {
+            usage += self.earlier;
+            UsageBody::of(usage)
+        });
         Metadata {
             run_id: &self.run,
             finish_reason,
             provider: self.model.as_ref().map(|model| &*model.provider),
             model: self.model.as_ref().map(|model| &*model.model),
-            usage: self.usage.map(UsageBody::of),
+            usage,
             cost_usd: self.cost.map(Cost::usd),
         }
     }
 
     /// The end of a run that came to one.
-    fn finish(&mut self, usage: Usage, reason: &'static str, out: &mut BytesMut) {
+    fn finish(&mut self, reason: &'static str, out: &mut BytesMut) {
         self.close_step(out);
-        self.usage = Some(usage);
         // The first releases of version 5 refuse the key, so it is among what they take as it comes.
         let (known, otherwise) = if self.version >= Version::V6 { (Some(reason), None) } else { (None, Some(reason)) };
         write(out, &Chunk::Finish { finish_reason: known, message_metadata: self.metadata(otherwise) });
@@ -204,6 +211,13 @@ impl AiSdkEncoder {
         write_done(out);
     }
 
+    /// The end of a run whose answer the model cut off: what it has said stays an answer, and its reason says the rest.
+    fn cut_short(&mut self, reason: &'static str, out: &mut BytesMut) {
+        self.settle(out);
+        self.finish(reason, out);
+        write_done(out);
+    }
+
     fn fail(&mut self, message: &str, out: &mut BytesMut) {
         let error_text = with_reference(message, &self.of.request);
         self.break_off(&Chunk::Error { error_text: &error_text }, out);
@@ -220,7 +234,8 @@ impl AiSdkEncoder {
     }
 
     fn ended(&mut self, usage: Usage, reason: &'static str, out: &mut BytesMut) {
-        self.finish(usage, reason, out);
+        self.usage = Some(usage);
+        self.finish(reason, out);
         if !self.more_follows {
             write_done(out);
         }
@@ -290,10 +305,15 @@ impl Encoder for AiSdkEncoder {
             AgentEvent::AwaitingClient { usage, calls } => {
                 self.close_segment(out);
                 self.calls.left_to_client(calls, out);
-                self.finish(*usage, "tool-calls", out);
+                self.usage = Some(*usage);
+                self.finish("tool-calls", out);
                 write_done(out);
             }
-            AgentEvent::Failed(Failure { message, .. }) => self.fail(message, out),
+            AgentEvent::Failed(Failure { code, message, .. }) => match &**code {
+                "max_tokens" => self.cut_short("length", out),
+                "content_filtered" => self.cut_short("content-filter", out),
+                _ => self.fail(message, out),
+            },
             AgentEvent::Cancelled => self.break_off(&Chunk::Abort, out),
             AgentEvent::Interrupted => self.fail(INTERRUPTED, out),
         }

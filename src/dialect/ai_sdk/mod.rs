@@ -16,6 +16,8 @@ mod ui_message;
 use serde::Deserialize;
 
 use super::{DecodeError, Encoder, RunIds};
+use crate::chat::cost::Cost;
+use crate::chat::stream::Usage;
 
 pub use request::{Asked, Deciding, Edited, Place, What};
 
@@ -82,10 +84,40 @@ pub struct Answer {
     pub version: Version,
     /// The message of the client that goes on with this run; `None` begins a new one.
     pub continues: Option<String>,
-    /// The names of the tools that the client runs itself; `None` where nobody knows, since it has come back.
-    pub client_tools: Option<Vec<String>>,
+    /// The tools that the client runs itself.
+    pub client_tools: Own,
     /// Whether another run follows in the same stream when this one ends well.
     pub more_follows: bool,
+    /// What the runs before it in the same stream have used: the message's metadata tells all of it.
+    pub spent: Spent,
+}
+
+/// The tools that a client runs itself, by their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Own {
+    /// These.
+    These(Vec<String>),
+    /// Any but these, which are the server's: what a client that has come back brought is not known.
+    NoneOf(Vec<String>),
+}
+
+impl Own {
+    /// Whether the tool may be one of the client's.
+    fn may_have(&self, name: &str) -> bool {
+        match self {
+            Self::These(names) => names.iter().any(|own| own == name),
+            Self::NoneOf(names) => !names.iter().any(|servers| servers == name),
+        }
+    }
+}
+
+/// What runs have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Their tokens.
+    pub usage: Usage,
+    /// What they cost, where their models have prices.
+    pub cost: Option<Cost>,
 }
 
 impl AiSdk {

@@ -25,6 +25,9 @@ const MAX_TOOL_BYTES: usize = 16 * 1024;
 /// 32 decisions in a request: more than a person has made since the last one.
 const MAX_DECISIONS: usize = 32;
 
+/// What is said of an id that is not ours, where nothing before it says where it stands.
+const UNKNOWN_PLACE: &str = "names a message whose place in the conversation is not known here";
+
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
@@ -63,6 +66,8 @@ pub enum Place {
     Newest,
     /// The question of this message.
     Question(MessageId),
+    /// That earlier message of the user's, asked again.
+    Again(Edited),
     /// In the place of an earlier message of the user's.
     Edited(Edited),
 }
@@ -171,9 +176,10 @@ fn wanted(
     match trigger.as_deref() {
         None | Some("submit-message") => {}
         Some("regenerate-message") => {
-            let ours = message_id.as_deref().and_then(|id| MessageId::parse(id).ok());
-            // Whatever the run has said by then, its question is there.
-            let from = ours.map_or(Place::Newest, |MessageId { run, .. }| Place::Question(MessageId { run, seq: 0 }));
+            let Some(from) = again(body, message_id.as_deref()) else {
+                errors.push(FieldError { field: "messageId", reason: UNKNOWN_PLACE.to_owned() });
+                return Ok(None);
+            };
             return Ok(Some((What::Answer { ask: Ask::Again, from }, None)));
         }
         Some(_) => {
@@ -201,8 +207,7 @@ fn wanted(
                 Some(id) => edited(id, before).map(Place::Edited),
             };
             let Some(from) = from else {
-                let reason = "names a message whose place in the conversation is not known here".to_owned();
-                errors.push(FieldError { field: "messageId", reason });
+                errors.push(FieldError { field: "messageId", reason: UNKNOWN_PLACE.to_owned() });
                 return Ok(None);
             };
             Ok(Some((What::Answer { ask: Ask::message(text), from }, None)))
@@ -266,6 +271,18 @@ fn newest<'a>(body: &Body<'a>, named: Option<&str>, errors: &mut Vec<FieldError>
     Some(Newest { field, raw, head, before: Some(messages) })
 }
 
+/// What is to be answered again; `None` where it is not known. Clients cut `messages` behind that question.
+fn again(body: &Body<'_>, message_id: Option<&str>) -> Option<Place> {
+    let Some(id) = message_id else { return Some(Place::Newest) };
+    if let Ok(MessageId { run, .. }) = MessageId::parse(id) {
+        // Whatever the run has said by then, its question is there.
+        return Some(Place::Question(MessageId { run, seq: 0 }));
+    }
+    let mut before: Vec<&RawValue> = serde_json::from_str(json::given(body.messages)?.get()).ok()?;
+    let question = Head::read(before.pop()?).filter(|head| head.role == "user")?;
+    edited(question.id.as_deref().unwrap_or_default(), Some(before)).map(Place::Again)
+}
+
 /// Which message `id` is: one of ours, or one whose place the answer before it tells, which has an id of ours.
 fn edited(id: &str, before: Option<Vec<&RawValue>>) -> Option<Edited> {
     if let Ok(id) = MessageId::parse(id) {
@@ -284,14 +301,15 @@ fn going_on(limits: &AiSdk, body: &Body<'_>, raw: &RawValue) -> Result<What, (Op
         let decision = Answered::read(decision).map_err(|reason| (Some("decision"), reason))?;
         return Ok(What::Decide(vec![decision]));
     }
-    let News { decisions, results } = news(raw, limits.max_context_bytes).map_err(|reason| (None, reason))?;
-    if decisions.len() > MAX_DECISIONS {
-        return Err((None, format!("has more than {MAX_DECISIONS} decisions")));
+    let News { left, decisions, results } = news(raw, limits.max_context_bytes).map_err(|reason| (None, reason))?;
+    if decisions.is_empty() && !results.is_empty() {
+        return Ok(What::Answer { ask: Ask::Results(results), from: Place::Newest });
     }
-    match (decisions.is_empty(), results.is_empty()) {
-        (false, _) => Ok(What::Decide(decisions)),
-        (true, false) => Ok(What::Answer { ask: Ask::Results(results), from: Place::Newest }),
-        (true, true) => Err((None, "ends with an answer to which nothing was added".to_owned())),
+    let decisions: Vec<Deciding> = left.into_iter().chain(decisions).collect();
+    match decisions.len() {
+        0 => Err((None, "ends with an answer to which nothing was added".to_owned())),
+        1..=MAX_DECISIONS => Ok(What::Decide(decisions)),
+        _ => Err((None, format!("has more than {MAX_DECISIONS} decisions"))),
     }
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use serde_json::{Map, Value, json};
 
-use super::{AiSdk, Answer, Version};
+use super::{AiSdk, Answer, Own, Spent, Version};
 use crate::chat::answer::{SuggestedValue, Suggestions};
 use crate::chat::artifact::Artifact;
-use crate::chat::event::AgentEvent;
+use crate::chat::cost::Cost;
+use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
@@ -20,7 +21,8 @@ const RUN: &str = "01999999-9999-7999-8999-000000000001";
 fn answer(version: Version) -> Answer {
     let run = RunId::parse(RUN).unwrap();
     let of = RunIds { run, conversation: ConversationId::parse("c").unwrap(), request: "r".to_owned() };
-    Answer { of, version, continues: None, client_tools: Some(Vec::new()), more_follows: false }
+    let (client_tools, spent) = (Own::These(Vec::new()), Spent::default());
+    Answer { of, version, continues: None, client_tools, more_follows: false, spent }
 }
 
 /// The chunks of a run, without those that every stream has.
@@ -126,7 +128,6 @@ fn the_clients_own_calls_are_told_at_the_end_and_the_servers_at_once() {
         AgentEvent::ToolCallReady { id: "c2".into(), name: "locate".into(), input: call.input.clone() },
         AgentEvent::AwaitingClient { usage: Usage::default(), calls: vec![call] },
     ];
-    let own = Answer { client_tools: Some(vec!["locate".to_owned()]), ..answer(Version::V6) };
     let usage = json!({"inputTokens": 0, "outputTokens": 0, "totalTokens": 0});
     let expected = [
         start(&format!("{RUN}.1")),
@@ -138,7 +139,36 @@ fn the_clients_own_calls_are_told_at_the_end_and_the_servers_at_once() {
         json!({"type": "finish-step"}),
         json!({"type": "finish", "finishReason": "tool-calls", "messageMetadata": {"runId": RUN, "usage": usage}}),
     ];
-    assert_eq!(chunks(own, &events), expected);
+    let rows = [
+        (Own::These(vec!["locate".to_owned()]), "the page that asked"),
+        (Own::NoneOf(vec!["find".to_owned()]), "one that has come back hears the same"),
+    ];
+    for (client_tools, reason) in rows {
+        assert_eq!(chunks(Answer { client_tools, ..answer(Version::V6) }, &events), expected, "{reason}");
+    }
+}
+
+#[test]
+fn an_answer_that_the_model_cut_off_is_one_and_says_why_it_ends() {
+    let rows = [("max_tokens", "length"), ("content_filtered", "content-filter")];
+    for (code, reason) in rows {
+        let failure = Failure { code: code.into(), message: "It failed".to_owned(), retryable: false };
+        let events = [step(0), text("Half"), AgentEvent::Failed(failure)];
+        let expected = json!({"type": "finish", "finishReason": reason, "messageMetadata": {"runId": RUN}});
+        assert_eq!(chunks(answer(Version::V6), &events).last(), Some(&expected));
+        let older = json!({"type": "finish", "messageMetadata": {"runId": RUN, "finishReason": reason}});
+        assert_eq!(chunks(answer(Version::V5), &events).last(), Some(&older));
+    }
+}
+
+#[test]
+fn what_the_runs_before_have_used_is_told_with_the_rest() {
+    let used = |tokens| Usage { input_tokens: tokens, output_tokens: 1, ..Usage::default() };
+    let spent = Spent { usage: used(100), cost: Some(Cost { nano_usd: 500_000_000 }) };
+    let usage = json!({"inputTokens": 107, "outputTokens": 2, "totalTokens": 109});
+    let metadata = json!({"runId": RUN, "finishReason": "stop", "usage": usage, "costUsd": 0.5});
+    let said = chunks(Answer { spent, ..answer(Version::V5) }, &[AgentEvent::Finished { usage: used(7) }]);
+    assert_eq!(said.last(), Some(&json!({"type": "finish", "messageMetadata": metadata})));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 
 use super::chunks::{Chunk, write};
 use super::plain::{Plain, error_words};
-use super::{Answer, Version};
+use super::{Answer, Own, Version};
 use crate::chat::ids::ApprovalId;
 use crate::chat::tool::{ToolCall, ToolInput};
 
@@ -27,7 +27,7 @@ const TURNED_DOWN: &str = "This call was turned down";
 /// The calls that have no answer yet.
 pub(super) struct Calls {
     version: Version,
-    client_tools: Option<Vec<String>>,
+    client_tools: Own,
     open: Vec<Open>,
     /// A call of this run that its client knows as one of an earlier run: its id here, and there.
     decided: Option<(String, String)>,
@@ -107,17 +107,13 @@ impl Calls {
     pub(super) fn started(&mut self, id: &str, name: &str, out: &mut BytesMut) {
         let stage = match &self.decided {
             Some((runs_as, asked_as)) if runs_as == id => Stage::CalledAs(asked_as.clone()),
-            Some(_) | None if self.may_be_the_clients(name) => Stage::Unknown(None),
+            Some(_) | None if self.client_tools.may_have(name) => Stage::Unknown(None),
             Some(_) | None => {
                 write(out, &Chunk::ToolInputStart { tool_call_id: id, tool_name: name, dynamic: true });
                 Stage::Named
             }
         };
         self.open.push(Open { id: id.to_owned(), name: name.to_owned(), stage });
-    }
-
-    fn may_be_the_clients(&self, name: &str) -> bool {
-        self.client_tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name))
     }
 
     /// A call's arguments are complete.

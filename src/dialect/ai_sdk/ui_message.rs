@@ -82,6 +82,8 @@ impl Answered {
 /// What is new in an answer that goes on.
 #[derive(Default)]
 pub(super) struct News {
+    /// Decisions in earlier steps, that have no answer: a run broke off before them, or they were told long ago.
+    pub(super) left: Vec<Deciding>,
     pub(super) decisions: Vec<Deciding>,
     pub(super) results: Vec<ClientResult>,
 }
@@ -115,16 +117,18 @@ pub(super) fn text(raw: &RawValue) -> Result<String, String> {
     }
 }
 
-/// What has been added to the last step of an answer.
+/// What has been added to the last step of an answer, and the decisions before it that may still be open.
 ///
 /// # Errors
 /// What is wrong with it.
 pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, String> {
     let mut news = News::default();
+    let mut answered: Vec<&RawValue> = Vec::new();
     for part in parts(raw)? {
         if part.r#type == "step-start" {
-            // What came before it has been told.
-            news = News::default();
+            // What came before it has been told. What cannot be read there is no decision.
+            news.left.extend(answered.drain(..).filter_map(|raw| Answered::read(raw).ok()));
+            news.results.clear();
             continue;
         }
         let is_pages_own = part.r#type.starts_with("tool-");
@@ -133,8 +137,7 @@ pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, Stri
         }
         match part.state.as_deref() {
             Some("approval-responded") => {
-                let answered = part.approval.ok_or_else(|| "has a decision without its approval".to_owned())?;
-                news.decisions.push(Answered::read(answered).map_err(|why| format!("has a decision that {why}"))?);
+                answered.push(part.approval.ok_or_else(|| "has a decision without its approval".to_owned())?);
             }
             Some("output-available") if is_pages_own && part.provider_executed != Some(true) => {
                 let content = part.output.map_or_else(|| "null".to_owned(), said);
@@ -149,6 +152,9 @@ pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, Stri
         if news.results.last().is_some_and(|result| max_result_bytes != 0 && result.content.len() > max_result_bytes) {
             return Err(format!("has a result of more than {max_result_bytes} bytes"));
         }
+    }
+    for raw in answered {
+        news.decisions.push(Answered::read(raw).map_err(|why| format!("has a decision that {why}"))?);
     }
     Ok(news)
 }

@@ -5,9 +5,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::told::{APPROVE, REJECT};
 use super::{ChatStream, note};
-use crate::chat::approval::Decision;
+use crate::chat::approval::{APPROVE_CALL, Decision, REJECT_CALL};
 use crate::chat::ids::ApprovalId;
 use crate::chat::input::{Ask, Manner, Screen};
 use crate::dialect::json;
@@ -155,8 +154,8 @@ fn what(message: String, interaction: Interaction, action: Option<Action>) -> Re
         let text = if message.trim().is_empty() { EMPTY.to_owned() } else { message };
         return Ok(What::Answer(Ask::message(text)));
     };
-    let approve = action_identifier == APPROVE;
-    if interaction == Interaction::ActionExecuted && (approve || action_identifier == REJECT) {
+    let approve = action_identifier == APPROVE_CALL;
+    if interaction == Interaction::ActionExecuted && (approve || action_identifier == REJECT_CALL) {
         return decided(action_data.as_ref(), approve);
     }
     let note = note::action(&action_identifier, action_data.as_ref().filter(|data| !data.is_null()));

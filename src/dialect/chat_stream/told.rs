@@ -7,15 +7,11 @@ use serde_json::{Value, json};
 use super::diagnostics;
 use super::words;
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
-use crate::chat::approval::APPROVAL_REQUEST;
+use crate::chat::approval::{APPROVAL_REQUEST, APPROVE_CALL, REJECT_CALL};
 use crate::chat::artifact::Artifact;
 use crate::chat::event::Failure;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::tool::ToolInput;
-
-/// The action that lets a call through, and the one that turns it down.
-pub(super) const APPROVE: &str = "approve_call";
-pub(super) const REJECT: &str = "reject_call";
 
 /// What stands between the calls of a turn and the text after them.
 pub(super) const SEPARATOR: &str = "\n\n";
@@ -167,8 +163,8 @@ impl Told {
                 style: Some(style_name(style)),
             };
             let actions = self.actions.get_or_insert_default();
-            actions.push(action("Approve", APPROVE, ActionStyle::Primary));
-            actions.push(action("Reject", REJECT, ActionStyle::Warning));
+            actions.push(action("Approve", APPROVE_CALL, ActionStyle::Primary));
+            actions.push(action("Reject", REJECT_CALL, ActionStyle::Warning));
         }
         self.shown = Some(PayloadBody {
             payload_id: None,

@@ -15,8 +15,21 @@ use crate::chat::input::{Ask, ClientResult, Manner, RunInput, Screen, Told};
 use crate::chat::model::{Effort, ModelWish};
 use crate::dialect::{DecodeError, FieldError, json};
 
-/// How Open WebUI begins what it asks a model for by itself: a title, tags, what to ask next.
+/// How Open WebUI begins what it asks a model for by itself, and also a question with documents, which is no task.
 const TASK: &str = "### Task:";
+
+/// What its tasks say behind that: a title, tags, a picture, what to ask next, what to search for, and how a message goes on.
+const TASKS: [&str; 6] = [
+    "Generate a concise",
+    "Generate 1-3 broad tags",
+    "Generate a detailed prompt",
+    "Suggest 3-5 relevant follow-up",
+    "Analyze the chat history",
+    "You are an autocompletion system",
+];
+
+/// What all of them quote the chat in.
+const QUOTED_CHAT: &str = "<chat_history>";
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,10 +191,15 @@ impl Said {
     /// Whether a front end asks for something of its own about the chat, which is no part of it.
     fn is_task(&self) -> bool {
         match &self.newest {
-            Newest::User(text) => self.earlier.is_empty() && text.trim_start().starts_with(TASK),
+            Newest::User(text) => self.earlier.is_empty() && is_task(text),
             Newest::Results(_) => false,
         }
     }
+}
+
+fn is_task(text: &str) -> bool {
+    let task = text.trim_start().strip_prefix(TASK).map(str::trim_start);
+    task.is_some_and(|task| TASKS.iter().any(|begin| task.starts_with(begin)) && task.contains(QUOTED_CHAT))
 }
 
 fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Said> {

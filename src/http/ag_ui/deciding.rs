@@ -11,8 +11,9 @@ use futures::{StreamExt, stream};
 
 use super::{Turn, whole};
 use crate::agent::ports::approvals::ApprovalView;
+use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::store::BeginError;
-use crate::chat::approval::{ApprovalState, Consent, Decision};
+use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::causes::Causes;
 use crate::chat::ids::ApprovalId;
 use crate::chat::input::Ask;
@@ -38,8 +39,15 @@ pub(super) async fn decide(
     open: Vec<ApprovalView>,
     resume: Vec<Answered>,
     ask: Option<Ask>,
+    is_again: bool,
 ) -> Result<Response, Problem> {
-    let mut links = match decisions(&turn, open, resume).await? {
+    let is_answered = |view: &ApprovalView| resume.iter().any(|answered| answered.approval == view.approval.id);
+    // A request that was made before may have led to new calls that wait.
+    if !is_again && !open.iter().all(is_answered) {
+        let held: Vec<Approval> = open.into_iter().map(|view| view.approval).collect();
+        return Ok(whole(turn.stream.decide_first(&held)));
+    }
+    let mut links = match decisions(&turn, open, resume, is_again).await? {
         Ok(links) => links,
         Err((code, message)) => return Ok(whole(turn.stream.refusal(code, &message))),
     };
@@ -59,70 +67,80 @@ pub(super) async fn decide(
 /// The decisions, in the order in which they were asked for.
 async fn decisions(
     turn: &Turn,
-    open: Vec<ApprovalView>,
-    mut resume: Vec<Answered>,
+    mut open: Vec<ApprovalView>,
+    resume: Vec<Answered>,
+    is_again: bool,
 ) -> Result<Result<VecDeque<Link>, Refusal>, Problem> {
-    let is_answered = |view: &ApprovalView| resume.iter().any(|answered| answered.approval == view.approval.id);
-    let missing: Vec<String> =
-        open.iter().filter(|view| !is_answered(view)).map(|view| view.approval.id.to_string()).collect();
-    if !missing.is_empty() {
-        let words = "Something in this conversation waits for a decision first; answer each of these with resume";
-        return Ok(Err(("interrupts_open", format!("{words}: {}", missing.join(", ")))));
-    }
-    let mut links = VecDeque::new();
-    for view in open {
-        let Some(at) = resume.iter().position(|answered| answered.approval == view.approval.id) else { continue };
-        let decision = resume.swap_remove(at).entry.decision();
-        if let (true, ApprovalState::Pending, Consent::Role(role)) =
-            (decision.approve, view.state, &view.approval.consent)
-            && !turn.caller.has_role(role)
-        {
-            let error = StartError::RoleRequired(role.clone());
-            return Ok(Err(("role_required", error.to_string())));
-        }
-        links.push_back(Link::Decide(view.approval.id, decision));
-    }
-    for answered in resume {
-        match past(turn, answered).await? {
-            Ok(link) => links.extend(link),
+    let mut links = Vec::new();
+    for Answered { approval: id, entry } in resume {
+        let view = match open.iter().position(|view| view.approval.id == id) {
+            Some(at) => Some(open.swap_remove(at)),
+            None => {
+                let found = turn.services.runs.approval(&turn.caller, id).await?;
+                found.filter(|view| view.owner == turn.caller.owner && view.approval.conversation == turn.thread)
+            }
+        };
+        let Some(view) = view else {
+            return Ok(Err(("unknown_interrupt", format!("There is no interrupt {id} in this thread"))));
+        };
+        match link(turn, &view, &entry, is_again) {
+            Ok(Some(link)) => links.push(((view.approval.created_at_ms, id.to_string()), link)),
+            Ok(None) => {}
             Err(refusal) => return Ok(Err(refusal)),
         }
     }
-    Ok(Ok(links))
+    links.sort_by(|(asked, _), (other, _)| asked.cmp(other));
+    Ok(Ok(links.into_iter().map(|(_, link)| link).collect()))
 }
 
-/// An answer to what does not wait any more: the same answer again, or a farewell to what is too late, changes nothing.
-async fn past(turn: &Turn, answered: Answered) -> Result<Result<Option<Link>, Refusal>, Problem> {
-    let Answered { approval: id, entry } = answered;
-    let found = turn.services.runs.approval(&turn.caller, id).await?;
-    let of_thread = |view: &ApprovalView| view.owner == turn.caller.owner && view.approval.conversation == turn.thread;
-    let Some(view) = found.filter(of_thread) else {
-        return Ok(Err(("unknown_interrupt", format!("There is no interrupt {id} in this thread"))));
+/// What an answer does: to what does not wait any more, the same answer again, or a farewell to what is too late, does
+/// nothing.
+fn link(turn: &Turn, view: &ApprovalView, entry: &Entry, is_again: bool) -> Result<Option<Link>, Refusal> {
+    let (id, decision) = (view.approval.id, entry.decision());
+    let was_approved = match view.state {
+        ApprovalState::Pending | ApprovalState::Granted if view.approval.expires_at_ms <= SystemClock.now_ms() => {
+            return match entry {
+                Entry::Cancelled => Ok(None),
+                Entry::Resolved(_) => {
+                    Err(("approval_expired", format!("It is too late to decide {id}; please ask again")))
+                }
+            };
+        }
+        ApprovalState::Pending => {
+            return match &view.approval.consent {
+                Consent::Role(role) if decision.approve && !turn.caller.has_role(role) => {
+                    Err(("role_required", StartError::RoleRequired(role.clone()).to_string()))
+                }
+                Consent::Role(_) | Consent::Auto | Consent::User => Ok(Some(Link::Decide(id, decision))),
+            };
+        }
+        ApprovalState::Granted => return Ok(Some(Link::Decide(id, decision))),
+        ApprovalState::Approved => true,
+        ApprovalState::Rejected => false,
     };
-    let is_settled = match (view.state, &entry) {
-        (_, Entry::Cancelled) => true,
-        (ApprovalState::Approved, Entry::Resolved(decision)) => decision.approve,
-        (ApprovalState::Rejected, Entry::Resolved(decision)) => !decision.approve,
-        (ApprovalState::Pending | ApprovalState::Granted, Entry::Resolved(_)) => false,
+    let is_settled = match entry {
+        Entry::Cancelled => true,
+        Entry::Resolved(decision) => decision.approve == was_approved,
     };
-    let is_decided = matches!(view.state, ApprovalState::Approved | ApprovalState::Rejected);
-    match (is_settled, is_decided) {
+    match is_settled {
+        false => Err(("already_decided", format!("{id} has been decided already"))),
         // A request that was made before finds its run by its key.
-        (true, true) if turn.request.key.is_some() => Ok(Ok(Some(Link::Decide(id, entry.decision())))),
-        (true, _) => Ok(Ok(None)),
-        (false, true) => Ok(Err(("already_decided", format!("{id} has been decided already")))),
-        (false, false) => Ok(Err(("approval_expired", format!("It is too late to decide {id}; please ask again")))),
+        true => Ok(is_again.then_some(Link::Decide(id, decision))),
     }
+}
+
+/// The key of the run that carries out one decision of a request with this key: each has a name of its own.
+pub(super) fn key_of(key: &str, approval: ApprovalId) -> String {
+    format!("{key} {approval}")
 }
 
 impl Turn {
     async fn begin(&self, link: Link) -> Result<Attached, StartError> {
         let (id, decision) = match link {
-            Link::Answer(ask) => return self.start(ask).await,
+            Link::Answer(ask) => return self.start(ask, None).await,
             Link::Decide(id, decision) => (id, decision),
         };
-        // Each run of this request has a name of its own.
-        let key = self.request.key.as_ref().map(|(key, digest)| (format!("{key} {id}"), digest.clone()));
+        let key = self.request.key.as_ref().map(|(key, digest)| (key_of(key, id), digest.clone()));
         let request = Request { id: self.request.id.clone(), key };
         let (runs, caller) = (&self.services.runs, self.caller.clone());
         match runs.decide(caller, id, decision, self.manner.clone(), request).await? {

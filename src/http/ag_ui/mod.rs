@@ -2,6 +2,7 @@
 //! [`Problem`]; what concerns the interrupts of a thread is told in a stream, as clients expect.
 
 mod deciding;
+mod place;
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -18,11 +19,12 @@ use super::request_id::RequestId;
 use super::sse::{self, View};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::StoreError;
+use crate::chat::approval::Approval;
 use crate::chat::caller::Caller;
 use crate::chat::ids::ConversationId;
-use crate::chat::input::{Ask, Manner, RunInput, Screen};
+use crate::chat::input::{Ask, Manner, Parent, RunInput, Screen};
 use crate::dialect::RunIds;
-use crate::dialect::ag_ui::{Asked, Stream};
+use crate::dialect::ag_ui::{Answered, Asked, Stream};
 use crate::runs::{Attached, Request, StartError};
 
 /// Starts a run, or decides calls that wait, and streams it.
@@ -37,19 +39,34 @@ pub(super) async fn post(
     let agent = agent.map(|Path(agent)| agent).map_err(|_| no_such_agent())?;
     let body = readable(&headers, body)?;
     is_for(&services, &caller, &agent)?;
-    let Asked { asker, resume, ask, manner } = services.ag_ui.decode(&body)?;
+    let Asked { asker, resume, ask, place, manner } = services.ag_ui.decode(&body)?;
     let request = request(request_id, &headers, &format!("ag-ui {agent}"), &body)?;
     let stream = Stream::new(asker.clone());
     let open = waiting(&services, &caller, &asker.thread).await?;
     let turn = Turn { services, caller, agent, thread: asker.thread, manner, request, stream };
-    if resume.is_empty() && open.is_empty() {
-        // A request that decides nothing has something to answer.
-        let ask = ask.ok_or_else(Problem::internal)?;
-        let started = turn.start(ask).await?;
-        let view = turn.view(&of(&started), true, true);
-        return Ok(shown(started, view));
+    // One that was made before finds its runs again, whatever waits by now.
+    let is_again = turn.is_again(&resume).await?;
+    if !resume.is_empty() {
+        return deciding::decide(turn, open, resume, ask, is_again).await;
     }
-    deciding::decide(turn, open, resume, ask).await
+    // A request that decides nothing has something to answer.
+    let ask = ask.ok_or_else(Problem::internal)?;
+    let (ask, parent) = match is_again {
+        true => (ask, None),
+        false => place::of(&turn, ask, place).await?,
+    };
+    // Results belong to the newest run, whose client cannot go on without them; what waits is named again at the end.
+    let may_start = is_again || open.is_empty() || matches!(ask, Ask::Results(_));
+    let held: Vec<Approval> = open.into_iter().map(|view| view.approval).collect();
+    if !may_start {
+        return Ok(whole(turn.stream.decide_first(&held)));
+    }
+    if matches!(ask, Ask::Results(_)) {
+        turn.stream.remember(&held);
+    }
+    let started = turn.start(ask, parent).await?;
+    let view = turn.view(&of(&started), true, true);
+    Ok(shown(started, view))
 }
 
 /// Whether there is such an agent, for this caller.
@@ -79,10 +96,7 @@ pub(super) async fn waiting(
     caller: &Caller,
     thread: &ConversationId,
 ) -> Result<Vec<ApprovalView>, StoreError> {
-    let mut waiting = services.runs.approvals(caller).await?;
-    waiting.retain(|view| view.owner == caller.owner && view.approval.conversation == *thread);
-    waiting.reverse();
-    Ok(waiting)
+    services.runs.approvals_in(&caller.owner, thread).await
 }
 
 /// How a run is shown. Nobody comes back to these streams, so they have no numbers.
@@ -112,12 +126,20 @@ struct Turn {
 }
 
 impl Turn {
-    async fn start(&self, ask: Ask) -> Result<Attached, StartError> {
+    /// Whether the same request, by its key, has begun runs before.
+    async fn is_again(&self, resume: &[Answered]) -> Result<bool, StoreError> {
+        let Some((key, _)) = &self.request.key else { return Ok(false) };
+        let mut keys = vec![key.clone()];
+        keys.extend(resume.iter().map(|answered| deciding::key_of(key, answered.approval)));
+        self.services.runs.knows_request(&self.caller.owner, &keys).await
+    }
+
+    async fn start(&self, ask: Ask, parent: Option<Parent>) -> Result<Attached, StartError> {
         let input = RunInput {
             ask,
             screen: Screen::Type(self.agent.clone()),
             conversation: Some(self.thread.clone()),
-            parent: None,
+            parent,
             earlier: Vec::new(),
             unlisted: false,
             manner: self.manner.clone(),

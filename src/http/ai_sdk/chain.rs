@@ -5,22 +5,21 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
 use futures::{StreamExt, stream};
 
-use super::{Shown, headers_of, told};
+use super::{Shown, headers_of};
 use crate::agent::ports::store::BeginError;
 use crate::chat::caller::Caller;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::ConversationId;
 use crate::chat::input::Manner;
 use crate::dialect::Encoder;
-use crate::dialect::ai_sdk::{Answer, Deciding, broken_off};
+use crate::dialect::ai_sdk::{Answer, Deciding, Spent, broken_off};
 use crate::http::Services;
 use crate::http::chat::of;
 use crate::http::problem::Problem;
@@ -39,6 +38,8 @@ struct Chain {
     manner: Manner,
     request: Request,
     shown: Shown,
+    /// What the runs before have used.
+    spent: Spent,
 }
 
 /// Takes the decisions, in order.
@@ -54,16 +55,28 @@ pub(super) async fn decide(
     request: Request,
     shown: Shown,
 ) -> Result<Response, Problem> {
-    let mut chain = Chain { services, caller, conversation, left: decisions.into(), manner, request, shown };
-    let first = chain.left.pop_front().ok_or_else(Problem::internal)?;
-    let attached = chain.take(first).await.map_err(told)?;
-    // The key names the request; what is begun for it later is not found by it.
-    chain.request.key = None;
+    let spent = Spent::default();
+    let mut chain = Chain { services, caller, conversation, left: decisions.into(), manner, request, shown, spent };
+    let attached = chain.next().await.ok_or_else(Problem::internal)??;
     let headers = headers_of(&attached);
     Ok((sse::HEADERS, headers, chain.body(attached)).into_response())
 }
 
 impl Chain {
+    /// Takes the next decision that can be taken; `None` where none is left. One that comes too late is passed over while
+    /// others are left: a client tells all that it has, and not all of it is new.
+    async fn next(&mut self) -> Option<Result<Attached, StartError>> {
+        loop {
+            let next = self.left.pop_front()?;
+            let taken = self.take(next).await;
+            let is_late =
+                matches!(taken, Err(StartError::Begin(BeginError::AlreadyDecided | BeginError::ApprovalExpired)));
+            if !is_late || self.left.is_empty() {
+                return Some(taken);
+            }
+        }
+    }
+
     /// Decides a call of this caller's conversation. One of another conversation is none, whoever says so.
     async fn take(&self, Deciding { approval, decision }: Deciding) -> Result<Attached, StartError> {
         let found = self.services.runs.approval(&self.caller, approval).await.map_err(BeginError::from)?;
@@ -72,7 +85,10 @@ impl Chain {
         if !is_of_chat {
             return Err(BeginError::NoSuchApproval.into());
         }
-        let (caller, manner, request) = (self.caller.clone(), self.manner.clone(), self.request.clone());
+        // Each run of this request has a name of its own, by which the same request finds it again.
+        let key = self.request.key.as_ref().map(|(key, digest)| (format!("{key} {approval}"), digest.clone()));
+        let request = Request { id: self.request.id.clone(), key };
+        let (caller, manner) = (self.caller.clone(), self.manner.clone());
         match self.services.runs.decide(caller, approval, decision, manner, request).await? {
             Decided::GoesOn(attached) => Ok(attached),
             Decided::Kept(_) => Err(BeginError::NoSuchApproval.into()),
@@ -88,11 +104,12 @@ impl Chain {
                     // Our bodies never fail.
                     return Some((Ok::<_, Infallible>(piece.unwrap_or_default()), (chain, Some(run))));
                 }
-                if !run.has_ended_well.load(Ordering::Relaxed) {
+                let Seen { has_ended_well, spent } = *seen(&run.seen);
+                if !has_ended_well {
                     return None;
                 }
-                let next = chain.left.pop_front()?;
-                match chain.take(next).await {
+                chain.spent = spent;
+                match chain.next().await? {
                     Ok(attached) => run = chain.run(attached),
                     Err(error) => {
                         tracing::warn!(%error, "a later decision was not taken");
@@ -104,33 +121,46 @@ impl Chain {
         }))
     }
 
-    /// What is shown of a run, and whether it has ended well, once it has.
+    /// What is shown of a run, and what it comes to.
     fn run(&self, attached: Attached) -> Run {
         let Shown { version, continues, client_tools } = self.shown.clone();
         let more_follows = !self.left.is_empty();
-        let answer = Answer { of: of(&attached), version, continues, client_tools, more_follows };
-        let has_ended_well = Arc::new(AtomicBool::new(false));
+        let answer = Answer { of: of(&attached), version, continues, client_tools, more_follows, spent: self.spent };
+        let seen = Arc::new(Mutex::new(Seen { has_ended_well: false, spent: self.spent }));
         let encoder = self.services.ai_sdk.encoder(answer);
         let view = View {
-            encoder: Box::new(Watching { encoder, has_ended_well: has_ended_well.clone() }),
+            encoder: Box::new(Watching { encoder, seen: seen.clone() }),
             numbered: false,
             keep_alive: self.services.keep_alive,
             draining: self.services.runs.draining().clone(),
         };
-        Run { pieces: sse::body(attached, view).into_data_stream(), has_ended_well }
+        Run { pieces: sse::body(attached, view).into_data_stream(), seen }
     }
 }
 
 /// A run of the chain.
 struct Run {
     pieces: BodyDataStream,
-    has_ended_well: Arc<AtomicBool>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// What is seen of a run while it is shown.
+#[derive(Clone, Copy)]
+struct Seen {
+    has_ended_well: bool,
+    /// What it and the runs before it have used.
+    spent: Spent,
+}
+
+/// Nobody panics with it in hand, and it is whole at any time.
+fn seen(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An encoder that is looked over the shoulder.
 struct Watching {
     encoder: Box<dyn Encoder>,
-    has_ended_well: Arc<AtomicBool>,
+    seen: Arc<Mutex<Seen>>,
 }
 
 impl Encoder for Watching {
@@ -140,8 +170,13 @@ impl Encoder for Watching {
 
     fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
         self.encoder.encode(id, event, out);
-        if matches!(event, AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. }) {
-            self.has_ended_well.store(true, Ordering::Relaxed);
+        if let AgentEvent::TurnEnded { cost: Some(cost), .. } = event {
+            *seen(&self.seen).spent.cost.get_or_insert_default() += *cost;
+        }
+        if let AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage } = event {
+            let mut seen = seen(&self.seen);
+            seen.spent.usage += *usage;
+            seen.has_ended_well = true;
         }
     }
 

@@ -24,7 +24,7 @@ use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::{RunInput, Screen};
 use crate::chat::run::RunState;
-use crate::dialect::ai_sdk::{self, Answer, Asked, Version, What};
+use crate::dialect::ai_sdk::{self, Answer, Asked, Own, Spent, Version, What};
 use crate::dialect::{DecodeError, FieldError};
 use crate::runs::{Attached, StartError};
 
@@ -43,7 +43,7 @@ type ChatPath = Result<Path<String>, PathRejection>;
 struct Shown {
     version: Version,
     continues: Option<String>,
-    client_tools: Option<Vec<String>>,
+    client_tools: Own,
 }
 
 /// Starts a run, or decides calls that wait, and streams what comes of it.
@@ -61,7 +61,7 @@ pub(super) async fn post(
         services.ai_sdk.decode(&query, &body)?;
     let request = request(request_id, &headers, "ai-sdk", &body)?;
     let client_tools = manner.client_tools.iter().map(|tool| tool.name.clone()).collect();
-    let shown = Shown { version, continues, client_tools: Some(client_tools) };
+    let shown = Shown { version, continues, client_tools: Own::These(client_tools) };
     match what {
         What::Answer { ask, from } => {
             let context_type = match context_type {
@@ -100,13 +100,24 @@ pub(super) async fn resume(
     let Some(run) = live_run(&services, &caller.owner, chat).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
+    let client_tools = Own::NoneOf(server_tools(&services, &caller, run).await?);
     let attached = services.runs.attach(&caller.owner, run, None).await?;
     if attached.is_over() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let headers = headers_of(&attached);
-    let shown = Shown { version, continues: None, client_tools: None };
+    let shown = Shown { version, continues: None, client_tools };
     Ok((sse::HEADERS, headers, stream(&services, attached, &shown)).into_response())
+}
+
+/// The tools of a run's profile, as far as their names are known: no client's tool has one of these.
+async fn server_tools(services: &Services, caller: &Caller, run: RunId) -> Result<Vec<String>, StoreError> {
+    let record = services.runs.find(&caller.owner, run).await?;
+    let profiles = services.runs.profiles_for(caller);
+    let profile = record.and_then(|run| profiles.into_iter().find(|it| it.context_type == run.context_type));
+    let Some(profile) = profile else { return Ok(Vec::new()) };
+    let named = profile.tools.iter().map(|tool| &tool.def.name).chain(profile.sourced.iter().map(|tool| &tool.name));
+    Ok(named.chain(&profile.accepts).cloned().collect())
 }
 
 /// Whether there was something to stop.
@@ -170,13 +181,15 @@ fn headers_of(attached: &Attached) -> [(HeaderName, HeaderValue); 4] {
         header_of_run(attached.run),
         header_of_conversation(&attached.conversation),
         IS_UI_MESSAGES,
-        (HeaderName::from_static("x-resumable-stream-id"), header_value(&attached.run.to_string())),
+        // By that it is come back to.
+        (HeaderName::from_static("x-resumable-stream-id"), header_value(attached.conversation.as_str())),
     ]
 }
 
 fn stream(services: &Services, attached: Attached, shown: &Shown) -> Body {
     let Shown { version, continues, client_tools } = shown.clone();
-    let answer = Answer { of: of(&attached), version, continues, client_tools, more_follows: false };
+    let spent = Spent::default();
+    let answer = Answer { of: of(&attached), version, continues, client_tools, more_follows: false, spent };
     let view = View {
         encoder: services.ai_sdk.encoder(answer),
         // Its clients come back to the beginning.

@@ -73,6 +73,10 @@ pub(super) async fn post(
     Ok(shown(attached, view))
 }
 
+/// What the ids of Open WebUI begin with that are no chats of one user: a chat that is not kept has the id of a connection,
+/// and a channel belongs to many.
+const NO_CHATS: [&str; 2] = ["local:", "channel:"];
+
 /// The conversation that the headers name.
 ///
 /// # Errors
@@ -91,5 +95,7 @@ fn key(headers: &HeaderMap) -> Result<Key, Problem> {
     if let Some(id) = named("x-conversation-id")? {
         return Ok(Key::Conversation(id));
     }
-    Ok(named("x-openwebui-chat-id")?.map_or(Key::None, Key::Chat))
+    let chat = named("x-openwebui-chat-id")?;
+    let chat = chat.filter(|id| !NO_CHATS.iter().any(|begin| id.as_str().starts_with(begin)));
+    Ok(chat.map_or(Key::None, Key::Chat))
 }

@@ -4,6 +4,7 @@
 //! appends through a [`Writer`]; readers of any replica follow a ring with a [`ring::Reader`]. The log is a cache: what
 //! a run has said is in the store, and who loses their place in a log is told so.
 
+mod line;
 pub mod local;
 pub mod redis;
 pub mod ring;

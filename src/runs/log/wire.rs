@@ -4,18 +4,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-
+use super::line::{CallLine, InputLine, Line, UsageLine};
 use super::suggested::SuggestionsLine;
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
 use crate::chat::event::{AgentEvent, Failure};
-use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
+use crate::chat::ids::{ApprovalId, PayloadId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
-use crate::chat::stream::Usage;
-use crate::chat::tool::{Progress, ToolCall, ToolInput};
+use crate::chat::tool::Progress;
 
 /// One event per line, without a last line break.
 pub fn write<'a>(events: impl IntoIterator<Item = &'a AgentEvent>) -> Result<String, serde_json::Error> {
@@ -35,176 +32,6 @@ pub fn write<'a>(events: impl IntoIterator<Item = &'a AgentEvent>) -> Result<Str
 /// When a line is no event.
 pub fn read(lines: &str) -> Result<Vec<AgentEvent>, serde_json::Error> {
     lines.split('\n').map(|line| serde_json::from_str::<Line<'_>>(line).map(AgentEvent::from)).collect()
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Line<'a> {
-    Turn(u32),
-    #[serde(borrow)]
-    Text(Cow<'a, str>),
-    #[serde(borrow)]
-    Thinking(Cow<'a, str>),
-    Call {
-        #[serde(borrow)]
-        id: Cow<'a, str>,
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-    },
-    Result {
-        #[serde(borrow)]
-        id: Cow<'a, str>,
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-        is_error: bool,
-        /// Lines of earlier versions have none.
-        #[serde(borrow, default)]
-        result: Cow<'a, str>,
-    },
-    TurnEnded {
-        #[serde(borrow)]
-        provider: Cow<'a, str>,
-        #[serde(borrow)]
-        model: Cow<'a, str>,
-        usage: UsageLine,
-        nano_usd: Option<u64>,
-    },
-    Held {
-        #[serde(borrow)]
-        id: Cow<'a, str>,
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-        #[serde(borrow)]
-        approval: Cow<'a, str>,
-    },
-    Decided {
-        #[serde(borrow)]
-        asked_as: Cow<'a, str>,
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-        #[serde(borrow)]
-        runs_as: Option<Cow<'a, str>>,
-    },
-    Ready {
-        #[serde(borrow)]
-        id: Cow<'a, str>,
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-        input: InputLine<'a>,
-    },
-    Progress {
-        #[serde(borrow)]
-        id: Cow<'a, str>,
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-        #[serde(borrow)]
-        stage: Cow<'a, str>,
-        #[serde(borrow)]
-        message: Cow<'a, str>,
-        fraction: Option<f64>,
-        data: Option<Cow<'a, Value>>,
-    },
-    Artifact {
-        #[serde(borrow)]
-        kind: Cow<'a, str>,
-        payload: Cow<'a, Value>,
-    },
-    Payload {
-        #[serde(borrow)]
-        id: Cow<'a, str>,
-        #[serde(borrow)]
-        kind: Cow<'a, str>,
-        data: Cow<'a, Value>,
-        #[serde(borrow)]
-        summary: Cow<'a, str>,
-        by_model: bool,
-    },
-    RoundEnded,
-    #[serde(borrow)]
-    Suggested(SuggestionsLine<'a>),
-    Diagnosed(Cow<'a, Value>),
-    Finished(UsageLine),
-    AwaitingApproval(UsageLine),
-    AwaitingClient {
-        usage: UsageLine,
-        #[serde(borrow)]
-        calls: Vec<CallLine<'a>>,
-    },
-    Failed {
-        #[serde(borrow)]
-        code: Cow<'a, str>,
-        #[serde(borrow)]
-        message: Cow<'a, str>,
-        retryable: bool,
-    },
-    Cancelled,
-    Interrupted,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UsageLine {
-    input_tokens: u64,
-    output_tokens: u64,
-    cached_input_tokens: u64,
-    reasoning_tokens: u64,
-}
-
-impl UsageLine {
-    fn of(usage: Usage) -> Self {
-        let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
-        Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens }
-    }
-
-    fn into_usage(self) -> Usage {
-        let Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = self;
-        Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CallLine<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    input: InputLine<'a>,
-}
-
-impl<'a> CallLine<'a> {
-    fn of(call: &'a ToolCall) -> Self {
-        Self { id: call.id.as_str().into(), name: (&call.name).into(), input: InputLine::of(&call.input) }
-    }
-
-    fn into_call(self) -> ToolCall {
-        let Self { id, name, input } = self;
-        ToolCall { id: ToolCallId::from_model(id), name: name.into_owned(), input: input.into_input() }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum InputLine<'a> {
-    Object(Cow<'a, Map<String, Value>>),
-    #[serde(borrow)]
-    Invalid(Cow<'a, str>),
-}
-
-impl<'a> InputLine<'a> {
-    fn of(input: &'a ToolInput) -> Self {
-        match input {
-            ToolInput::Object(fields) => Self::Object(Cow::Borrowed(fields)),
-            ToolInput::Invalid(text) => Self::Invalid(text.into()),
-        }
-    }
-
-    fn into_input(self) -> ToolInput {
-        match self {
-            Self::Object(fields) => ToolInput::Object(fields.into_owned()),
-            Self::Invalid(text) => ToolInput::Invalid(text.into_owned()),
-        }
-    }
 }
 
 impl<'a> From<&'a AgentEvent> for Line<'a> {
@@ -349,9 +176,12 @@ impl From<Line<'_>> for AgentEvent {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Map, Number};
+    use serde_json::{Map, Number, Value};
 
     use super::*;
+    use crate::chat::ids::ToolCallId;
+    use crate::chat::stream::Usage;
+    use crate::chat::tool::{ToolCall, ToolInput};
 
     fn json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![

@@ -22,6 +22,11 @@ use cut::REDACTED;
 /// text.
 const DEPTH: u32 = 160;
 
+/// Whether a field or header of that name holds a secret.
+pub fn names_a_secret(name: &str) -> bool {
+    name::kind(name).is_some() || name::is_header(name)
+}
+
 /// Takes secrets out of `value`.
 pub(super) fn redact(value: &mut Value) {
     within(value, DEPTH);

@@ -7,8 +7,8 @@ use super::{Connection, SqlStore};
 use crate::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
 use crate::agent::ports::store::StoreError;
 use crate::chat::approval::{ApprovalState, Decision};
-use crate::chat::caller::Caller;
-use crate::chat::ids::ApprovalId;
+use crate::chat::caller::{Caller, Owner};
+use crate::chat::ids::{ApprovalId, ConversationId};
 use crate::chat::trail::{ApprovalVerdict, Happened};
 use crate::store::approval::{ApprovalRow, approval_columns};
 use crate::store::fault::{Fault, attempt};
@@ -26,6 +26,10 @@ const NOTED_AT_ONCE: i64 = 500;
 impl ApprovalStore for SqlStore {
     async fn waiting(&self, caller: &Caller) -> Result<Vec<ApprovalView>, StoreError> {
         attempt("list approvals", self.try_waiting(caller)).await
+    }
+
+    async fn waiting_in(&self, owner: &Owner, conversation: &ConversationId) -> Result<Vec<ApprovalView>, StoreError> {
+        attempt("list a conversation's approvals", self.try_waiting_in(&owner.into(), conversation)).await
     }
 
     async fn approval(&self, caller: &Caller, id: ApprovalId) -> Result<Option<ApprovalView>, StoreError> {
@@ -69,6 +73,24 @@ impl SqlStore {
         .bind(&scope.tenant)
         .bind(&scope.user)
         .bind(roles(caller)?)
+        .bind(self.clock.now_ms())
+        .bind(WAITING_LISTED)
+        .fetch_all(self.readers())
+        .await?;
+        rows.into_iter().map(|row| Ok(row.into_view()?)).collect()
+    }
+
+    async fn try_waiting_in(&self, scope: &Scope, conversation: &ConversationId) -> Result<Vec<ApprovalView>, Fault> {
+        let rows: Vec<ApprovalRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            approval_columns!(),
+            " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND a.decided_in IS NULL
+                 AND a.state IN ('pending', 'granted') AND a.expires_at > $4
+             ORDER BY a.created_at, a.id LIMIT $5",
+        ))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(conversation.as_str())
         .bind(self.clock.now_ms())
         .bind(WAITING_LISTED)
         .fetch_all(self.readers())

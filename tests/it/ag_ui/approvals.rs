@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::front_end_tools::offering;
 use super::{World, finished, input, resuming, says, usage, v1};
 use crate::support::model::{Script, calls, says as answers, turn};
 
@@ -123,15 +124,21 @@ async fn calls_that_wait_together_are_decided_together_and_seen_as_one_run() {
     let shown = interrupts(&world.run(&says("Close 7 and 8")).await);
     let [seven, eight] = shown.as_slice() else { panic!("{shown:#?}") };
 
-    let words = "Something in this conversation waits for a decision first; answer each of these with resume";
+    let words = "Nothing was done yet, since a decision is needed first: close_ticket waits for your approval; \
+                 close_ticket waits for your approval.";
+    let both_open = json!([
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "theirs"},
+        {"type": "TEXT_MESSAGE_START", "messageId": "theirs.open", "role": "assistant"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "theirs.open", "delta": words},
+        {"type": "TEXT_MESSAGE_END", "messageId": "theirs.open"},
+        {"type": "RUN_FINISHED", "threadId": "t", "runId": "theirs",
+         "outcome": {"type": "interrupt", "interrupts": [seven, eight]}},
+    ]);
     let yes = resolved(seven, json!({"approved": true}));
     let told = world.run(&resuming(after_call(), json!([yes]))).await;
-    let eight_id = eight["id"].as_str().unwrap();
-    assert_eq!(json!(told), error("interrupts_open", &format!("{words}: {eight_id}")), "one of two");
+    assert_eq!(json!(told), both_open, "one of two");
     let told = world.run(&says("Never mind")).await;
-    let seven_id = seven["id"].as_str().unwrap();
-    let both_open = error("interrupts_open", &format!("{words}: {seven_id}, {eight_id}"));
-    assert_eq!(json!(told), both_open, "no answer at all");
+    assert_eq!(json!(told), both_open, "no answer at all, of a client that may never have heard of them");
     assert_eq!((world.writes(), world.s.asked().len()), (Vec::<String>::new(), 1), "nothing was decided");
 
     let answer = json!([resolved(eight, json!({"approved": false})), yes]);
@@ -216,4 +223,65 @@ async fn a_decision_with_a_key_is_carried_out_once() {
     let again = post().await.unwrap().text().await.unwrap();
     assert_eq!(first, again);
     assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}"]);
+}
+
+#[tokio::test]
+async fn a_call_waits_in_its_thread_however_many_of_others_wait_for_the_same_role() {
+    let many = (0..101).fold(turn(), |turn, nth| turn.call(&format!("m{nth}"), "refund", &json!({"amount": nth})));
+    let turns = [calls("c", "refund", &json!({"amount": 5})), many.done(), answers("Paid.")];
+    let world = World::answering(&[("RUNS__MAX_TOOL_CALLS", "0")], turns.map(Script::answer)).await;
+    let ada = world.s.app.token_of("ada", None, &["chief"]);
+    let eve = world.s.app.token_of("eve", None, &["USER"]);
+    let asked = super::told(world.post_as(&ada, "/v1/ag-ui/tickets", &says("Refund 5")).await).await;
+    let theirs = super::told(world.post_as(&eve, "/v1/ag-ui/tickets", &says("Refund all")).await).await;
+    let (own, theirs) = (interrupts(&asked), interrupts(&theirs));
+    assert_eq!((own.len(), theirs.len()), (1, 101));
+    let told = super::told(world.post_as(&ada, "/v1/ag-ui/tickets", &says("Hi")).await).await;
+    assert_eq!(interrupts(&told), own, "it is still open");
+    let yes = json!([resolved(&own[0], json!({"approved": true}))]);
+    let told = super::told(world.post_as(&ada, "/v1/ag-ui/tickets", &resuming(after_call(), yes)).await).await;
+    assert_eq!((&told[2], told.last()), (&result(1, "c", RESULT), Some(&finished(1))));
+    assert_eq!(world.writes(), [r#"POST /v1/refunds {"amount":5}"#]);
+}
+
+#[tokio::test]
+async fn calls_left_to_the_client_come_before_the_next_decision() {
+    let both = turn().call("c", "close_ticket", &json!({"id": 7})).call("d", "close_ticket", &json!({"id": 8})).done();
+    let paints = calls("p", "paint", &json!({"color": "red"}));
+    let world = World::playing([both, paints, answers("It is red."), answers("8 is closed.")]).await;
+    let shown = interrupts(&world.run(&says("Close 7 and 8")).await);
+    let all = shown.iter().map(|interrupt| resolved(interrupt, json!({"approved": true}))).collect();
+    let told = world.run(&v1(offering(resuming(after_call(), all)))).await;
+    let end = json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "theirs", "usage": usage(1),
+        "outcome": {"type": "success", "pendingToolCallIds": ["p"]}});
+    assert_eq!(told.last(), Some(&end), "the client's turn has come");
+    assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}"], "the other decision is not taken yet");
+    let painted = input(json!([{"id": "t1", "role": "tool", "toolCallId": "p", "content": "painted"}]));
+    let told = world.run(&offering(painted)).await;
+    assert_eq!(interrupts(&told), shown[1..], "what waits is named again behind the answer");
+    assert!(told.iter().any(|event| event["delta"] == "It is red."), "{told:#?}");
+    let last = json!([resolved(&shown[1], json!({"approved": true}))]);
+    assert_eq!(world.run(&resuming(after_call(), last)).await.last(), Some(&finished(1)));
+    assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}", "POST /v1/tickets/8/close {}"]);
+}
+
+#[tokio::test]
+async fn a_request_with_a_key_finds_its_runs_although_calls_wait_by_then() {
+    let both = turn().call("c", "close_ticket", &json!({"id": 7})).call("d", "close_ticket", &json!({"id": 8})).done();
+    let world = World::playing([both, closes("e", 9), answers("Done.")]).await;
+    let app = &world.s.app;
+    let post = async |key: &str, body: &Value| {
+        let request = app.http.post(app.url("/v1/ag-ui/tickets")).bearer_auth(&app.token);
+        request.header("idempotency-key", key).json(body).send().await.unwrap().text().await.unwrap()
+    };
+    let asks = says("Close 7 and 8");
+    let first = post("k", &asks).await;
+    assert_eq!(post("k", &asks).await, first, "the run that made them wait");
+    let shown = interrupts(&super::events(&first));
+    let decisions = shown.iter().rev().map(|interrupt| resolved(interrupt, json!({"approved": true}))).collect();
+    let decides = resuming(after_call(), decisions);
+    let first = post("l", &decides).await;
+    assert_eq!(post("l", &decides).await, first, "both runs, in the order in which they were asked");
+    assert_eq!(interrupts(&super::events(&first)).len(), 1, "a new call waits behind them");
+    assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}", "POST /v1/tickets/8/close {}"]);
 }

@@ -124,3 +124,42 @@ async fn what_waits_is_shown_again_to_who_connects() {
     assert_eq!(world.run(&input).await.last(), Some(&finished(1)), "the question is not asked again");
     assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}"]);
 }
+
+#[tokio::test]
+async fn calls_are_shown_again_with_what_became_of_them_and_what_is_cut_back_is_asked_again() {
+    let looks = turn().text("Looking.").call("a", "get_ticket", &json!({"id": 7})).done();
+    let world = World::playing([looks, answers("Fine."), answers("Better."), answers("Hello."), answers("No.")]).await;
+    world.run(&says("How is 7?")).await;
+    let again = told(world.post_as(&world.s.app.token, CONNECT, &says("ignored")).await).await;
+    let messages = again[1]["messages"].as_array().unwrap().clone();
+    let run = messages[0]["id"].as_str().unwrap().strip_suffix(".0").unwrap().to_owned();
+    let call = json!({"id": "a", "type": "function", "function": {"name": "get_ticket", "arguments": "{}"}});
+    let expected = json!([
+        {"id": format!("{run}.0"), "role": "user", "content": "How is 7?"},
+        {"id": format!("{run}.1"), "role": "assistant", "content": "Looking.", "toolCalls": [call]},
+        {"id": format!("{run}.r1.0"), "role": "tool", "toolCallId": "a", "content": "{\"status\":\"done\"}"},
+        {"id": format!("{run}.3"), "role": "assistant", "content": "Fine."},
+    ]);
+    assert_eq!(json!(messages), expected);
+
+    let heard = |world: &World| -> Vec<(String, String)> {
+        let asked = world.s.last_asked().into_iter().skip(1);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        asked.map(|message| (text(&message["role"]), text(&message["content"]))).collect()
+    };
+    let said = |role: &str, text: &str| (role.to_owned(), text.to_owned());
+    world.run(&super::input(json!([messages[0]]))).await;
+    assert_eq!(heard(&world), [said("user", "How is 7?")], "asked again, without the answer that was cut off");
+    let (mut edited, known) = (messages[0].clone(), world.s.asked().len());
+    let gone = world.refused(&super::input(json!([edited]))).await;
+    let words =
+        format!("messages has the id {run}.0, which is no message of the user on the newest branch of this thread");
+    assert_eq!((gone.0, gone.2, world.s.asked().len()), (400, words, known), "it is on another branch now");
+    let again = told(world.post_as(&world.s.app.token, CONNECT, &says("ignored")).await).await;
+    edited["id"] = again[1]["messages"][0]["id"].clone();
+    edited["content"] = json!("Hi");
+    world.run(&super::input(json!([edited]))).await;
+    assert_eq!(heard(&world), [said("user", "Hi")], "in the place of the other one");
+    world.run(&super::input(json!([{"id": "u9", "role": "user", "content": "And?"}]))).await;
+    assert_eq!(heard(&world), [said("user", "Hi"), said("assistant", "Hello."), said("user", "And?")], "a new one");
+}

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{World, finished, input, says, usage, v1};
 use crate::support::model::{says as answers, turn};
 
-fn offering(mut input: Value) -> Value {
+pub(super) fn offering(mut input: Value) -> Value {
     input["tools"] = json!([{
         "name": "paint",
         "description": "Paints the page.",

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::model::{Script, Scripted};
-use crate::support::upstream::{Answer, Upstream};
+use crate::support::upstream::{Answer, End, Upstream};
 
 const PROFILE: &str = r#"
 id = "tickets"
@@ -58,7 +58,10 @@ input_schema = { type = "object", properties = { id = { type = "integer" } }, re
 path = "/v1/tickets/{id}"
 "#;
 
-/// The product with the profiles and tools above, a scripted model, and a backend that says yes to everything.
+/// The end of paths whose answers the backend does not finish.
+const SILENT: &str = "/66";
+
+/// The product with the profiles and tools above, a scripted model, and a backend that says yes to everything else.
 pub struct World {
     pub s: Scripted,
     pub backend: Upstream,
@@ -85,7 +88,11 @@ impl World {
             std::fs::write(path, text).unwrap();
         }
         let model = Upstream::script(answers).await;
-        let backend = Upstream::choosing(|_| Some(Answer::ok("application/json", r#"{"ok":true}"#))).await;
+        let backend = Upstream::choosing(|request| {
+            let end = if request.path.ends_with(SILENT) { End::Hang } else { End::Clean };
+            Some(Answer::ok("application/json", r#"{"ok":true}"#).ending(end))
+        });
+        let backend = backend.await;
         let (model_url, backend_url) = (format!("{}/v1", model.url()), backend.url());
         let mut settings = vec![
             ("LLM__PROVIDER", "openai"),

@@ -111,3 +111,27 @@ async fn a_request_with_a_key_is_run_once() {
     let again = post().await.unwrap().text().await.unwrap();
     assert_eq!(first, again);
 }
+
+#[tokio::test]
+async fn a_call_that_is_cut_off_has_a_result_so_that_no_client_makes_it() {
+    let world = World::playing([calls("a", "get_ticket", &json!({"id": 66}))]).await;
+    let mut response = world.post(&says("How is 66?")).await;
+    let run = response.headers()["x-run-id"].to_str().unwrap().to_owned();
+    let mut seen = read_until(&mut response, "TOOL_CALL_END").await;
+    let app = &world.s.app;
+    let cancel = app.http.post(app.url(&format!("/v1/agent/runs/{run}/cancel"))).bearer_auth(&app.token).send().await;
+    assert_eq!(cancel.unwrap().status(), 200);
+    seen.push_str(&response.text().await.unwrap());
+    let content = r#"{"error":"the stream ended before there was an answer to this call"}"#;
+    let expected = json!([
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "theirs"},
+        {"type": "STEP_STARTED", "stepName": "turn-0"},
+        {"type": "TOOL_CALL_START", "toolCallId": "a", "toolCallName": "get_ticket", "parentMessageId": "R.m1"},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "a", "delta": "{\"id\":66}"},
+        {"type": "TOOL_CALL_END", "toolCallId": "a"},
+        {"type": "TOOL_CALL_RESULT", "messageId": "R.r2", "toolCallId": "a", "content": content, "role": "tool"},
+        {"type": "STEP_FINISHED", "stepName": "turn-0"},
+        finished(1),
+    ]);
+    assert_eq!(json!(events(&seen.replace(&run, "R"))), expected);
+}

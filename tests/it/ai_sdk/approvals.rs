@@ -89,7 +89,51 @@ async fn several_decisions_are_taken_one_after_the_other_in_one_stream() {
     ] {
         assert!(body.contains(said), "{said}: {body}");
     }
+    let used = |turns: u32| json!({"inputTokens": 10 * turns, "outputTokens": 5 * turns, "totalTokens": 15 * turns});
+    for turns in [1, 2] {
+        let usage = format!(r#""usage":{}"#, used(turns));
+        assert!(body.contains(&usage), "both answers are of one message: {usage}: {body}");
+    }
     assert_eq!(w.writes(), ["POST /v1/tickets/1/close"]);
+}
+
+#[tokio::test]
+async fn the_same_request_with_a_key_finds_all_of_its_runs() {
+    let both =
+        turn().call("c1", "close_ticket", &json!({"id": 1})).call("c2", "close_ticket", &json!({"id": 2})).done();
+    let w = World::playing([both, says("First."), says("Second.")]).await;
+    let stream = w.ask("?sdk=6", &said("Close both")).await;
+    let [one, two] = &asked(&stream)[..] else { panic!("{stream:#?}") };
+    let body = decisions([decided(one, true), decided(two, true)]);
+    let send = async || {
+        let request = w.s.app.http.post(w.s.app.url("/v1/ai-sdk/chat?sdk=6")).bearer_auth(&w.s.app.token);
+        request.header("idempotency-key", "k").json(&body).send().await.unwrap().text().await.unwrap()
+    };
+    let first = send().await;
+    assert!(first.contains("First.") && first.contains("Second."), "{first}");
+    assert_eq!(send().await, first);
+    assert_eq!(w.writes(), ["POST /v1/tickets/1/close", "POST /v1/tickets/2/close"]);
+}
+
+#[tokio::test]
+async fn a_decision_that_was_not_reached_can_be_sent_again() {
+    let both =
+        turn().call("c1", "close_ticket", &json!({"id": 1})).call("c2", "close_ticket", &json!({"id": 2})).done();
+    let w = World::playing([both, turn().text("Half").breaks(), says("Both are closed.")]).await;
+    let stream = w.ask("?sdk=6", &said("Close both")).await;
+    let [one, two] = &asked(&stream)[..] else { panic!("{stream:#?}") };
+    let broken = w.ask("?sdk=6", &decisions([decided(one, true), decided(two, true)])).await;
+    assert_eq!(broken.types().last(), Some(&"error"));
+    assert_eq!(w.writes(), ["POST /v1/tickets/1/close"]);
+
+    // The answer has a step more by now, and one part of an older step that the page never saw answered.
+    let later = [json!({"type": "step-start"}), json!({"type": "text", "text": "Half"})];
+    let parts = [decided(one, true), decided(two, true)].into_iter().chain(later);
+    let stream = w.ask("?sdk=6", &decisions(parts)).await;
+    assert_eq!(stream.text(), "Both are closed.");
+    let outputs: Vec<&Value> = stream.all("tool-output-available").iter().map(|chunk| &chunk["toolCallId"]).collect();
+    assert_eq!(outputs, ["c2"]);
+    assert_eq!(w.writes(), ["POST /v1/tickets/1/close", "POST /v1/tickets/2/close"]);
 }
 
 #[tokio::test]

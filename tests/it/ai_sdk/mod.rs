@@ -154,7 +154,7 @@ pub async fn stream(response: reqwest::Response) -> Stream {
         assert_eq!(headers[name], value);
     }
     assert_eq!(headers["x-conversation-id"], "c");
-    assert_eq!(headers["x-resumable-stream-id"], headers["x-run-id"]);
+    assert_eq!(headers["x-resumable-stream-id"], "c");
     let run = headers["x-run-id"].to_str().unwrap().to_owned();
     Stream { chunks: chunks(&text, &run), run }
 }

@@ -18,17 +18,37 @@ fn answer(stream: &Stream) -> Value {
 
 #[tokio::test]
 async fn an_answer_is_given_again() {
-    let w = World::playing([says("One."), says("Two."), says("One again."), says("The last again.")]).await;
+    let w = World::playing(["One.", "Two.", "Two again.", "Two, third.", "Two, fourth.", "One again."].map(says)).await;
     let one = w.say("First").await;
-    w.ask("", &request(json!([user("u1", "First"), answer(&one), user("u2", "Second")]))).await;
-    let mut again = request(json!([user("u1", "First")]));
-    again["trigger"] = json!("regenerate-message");
-    again["messageId"] = answer(&one)["id"].clone();
-    assert_eq!(w.ask("", &again).await.text(), "One again.");
-    assert_eq!(heard(&w), ["First"], "that one is named");
-    again["messageId"] = json!("not-ours");
-    assert_eq!(w.ask("", &again).await.text(), "The last again.");
-    assert_eq!(heard(&w), ["First"], "else it is the newest");
+    let before = json!([user("u1", "First"), answer(&one), user("u2", "Second")]);
+    let two = w.ask("", &request(before.clone())).await;
+    let again = |messages: &Value, id: Value| {
+        let mut body = request(messages.clone());
+        (body["trigger"], body["messageId"]) = (json!("regenerate-message"), id);
+        body
+    };
+    let theirs = json!({"id": "theirs", "role": "assistant", "parts": []});
+    let first = json!([user("u1", "First")]);
+    let rows = [
+        (
+            again(&before, answer(&two)["id"].clone()),
+            "Two again.",
+            &["First", "One.", "Second"][..],
+            "the answer is ours",
+        ),
+        (again(&before, json!("u2")), "Two, third.", &["First", "One.", "Second"][..], "the question is named"),
+        (again(&before, json!(null)), "Two, fourth.", &["First", "One.", "Second"][..], "the newest"),
+        (again(&first, json!("u1")), "One again.", &["First"][..], "a question that is not the newest"),
+    ];
+    for (body, expected, thread, reason) in rows {
+        assert_eq!(w.ask("", &body).await.text(), expected, "{reason}");
+        assert_eq!(heard(&w), thread, "{reason}");
+    }
+    let unknown = "messageId names a message whose place in the conversation is not known here";
+    for messages in [json!([]), json!([theirs]), json!([user("u1", "First"), theirs, user("u2", "Second")])] {
+        let (status, _, detail) = problem(post(&w.s.app, "", &again(&messages, json!("x"))).await).await;
+        assert_eq!((status, detail.as_str()), (400, unknown), "{messages}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::{World, bare, chunks, said, start, stream};
+use super::{Stream, World, bare, chunks, said, start, stream};
 use crate::support::app::TestApp;
 use crate::support::frames::read_until;
 use crate::support::model::{says, turn};
@@ -43,6 +43,34 @@ async fn who_comes_back_hears_the_whole_answer() {
     assert_eq!(second.types().last(), Some(&"finish"));
     drop(first);
     assert_eq!(come_back(&w.s.app, "c").await.status(), 204, "nothing is active any more");
+}
+
+#[tokio::test]
+async fn who_comes_back_hears_of_the_servers_calls_as_who_asked() {
+    let gate = Arc::new(Notify::new());
+    let two = turn().call("c1", "get_ticket", &json!({"id": 7})).call("c2", "get_ticket", &json!({"id": 404})).done();
+    let last = turn().text("One ").answer().gated(&gate, says("is there.").bytes());
+    let w = World::answering(&[], [two.answer(), last]).await;
+    let mut first = super::post(&w.s.app, "", &in_background("Look at both")).await;
+    let run = first.headers()["x-run-id"].to_str().unwrap().to_owned();
+    let mut seen = read_until(&mut first, "One ").await;
+    let second = come_back(&w.s.app, "c").await;
+    gate.notify_one();
+    seen.push_str(&first.text().await.unwrap());
+    let Stream { run: same, chunks: second } = stream(second).await;
+    assert_eq!((same.as_str(), second), (run.as_str(), chunks(&seen, &run)));
+}
+
+#[tokio::test]
+async fn a_call_that_is_still_made_is_shown_to_who_comes_back() {
+    let half = turn().call("c1", "get_ticket", &json!({"id": 7}));
+    let w = World::playing([half.hangs()]).await;
+    let mut first = super::post(&w.s.app, "", &in_background("Look")).await;
+    let named = r#"{"type":"tool-input-start","toolCallId":"c1","toolName":"get_ticket","dynamic":true}"#;
+    read_until(&mut first, named).await;
+    let mut second = come_back(&w.s.app, "c").await;
+    read_until(&mut second, named).await;
+    assert_eq!(stop(&w.s.app, "c").await, (200, json!({"stopped": true})));
 }
 
 #[tokio::test]

@@ -42,6 +42,22 @@ async fn a_call_waits_is_shown_whole_and_is_made_when_its_user_says_yes() {
 }
 
 #[tokio::test]
+async fn an_answer_to_an_approved_call_may_be_given_again_and_the_call_is_not() {
+    let w = World::playing([closing(), says("Closed."), says("It is closed.")]).await;
+    let shown = w.held("Close 7").await;
+    assert_made(&w.decide(&shown, &approve()).await, true);
+    let again = json!({"regenerate": true, "context_type": "tickets", "conversation_id": "c"});
+    let frames = w.s.app.chat(&again).await;
+    assert_eq!(names(&frames), ["message_start", "content_chunk", "message_complete"]);
+    assert_eq!(w.writes(), [CLOSED], "it is made once");
+    let asked = w.s.last_asked();
+    // Between the two stands that nothing was said: the answer of before is not on this branch.
+    let [.., result, _, told] = &asked[..] else { panic!("{asked:#?}") };
+    assert_eq!((&result["role"], &result["content"]), (&json!("tool"), &json!(r#"{"ok":true}"#)), "it was made");
+    assert!(told["content"].as_str().unwrap().contains("do not make it again"), "{told}");
+}
+
+#[tokio::test]
 async fn a_call_that_is_turned_down_is_not_made_and_the_model_hears_why() {
     let w = World::playing([closing(), says("All right.")]).await;
     let shown = w.held("Close 7").await;

@@ -1,10 +1,12 @@
 //! Conversations that a client keeps to itself.
 
+use serde_json::json;
 use switchboard::agent::ports::conversations::Page;
-use switchboard::chat::input::{Ask, RunInput, Told};
+use switchboard::chat::ids::{MessageId, RunId};
+use switchboard::chat::input::{Ask, Parent, RunInput, Told};
 use switchboard::chat::message::Message;
 
-use super::{Desk, ada, input, says, told};
+use super::{Desk, ada, calls, input, result, says, told, tool};
 
 fn words(messages: &[Message]) -> Vec<String> {
     let text = |message: &Message| match message {
@@ -23,11 +25,38 @@ async fn what_was_said_before_goes_before_the_first_message_alone() {
     assert_eq!(told(&d.ask(ask("And?")).await.unwrap()), ["end"]);
     assert_eq!(words(&d.last_asked().0), ["One?", "Two.", "And?"]);
     assert_eq!(told(&d.ask(ask("More?")).await.unwrap()), ["end"]);
-    assert_eq!(words(&d.last_asked().0), ["And?", "Three.", "More?"], "the server's own history is never replaced");
+    let all = ["One?", "Two.", "And?", "Three.", "More?"];
+    assert_eq!(words(&d.last_asked().0), all, "it is told once: the server's own history is never replaced");
 
     let owner = ada().owner;
     let listed = d.store.conversations(&owner, Page { limit: 9, cursor: None }).await.unwrap();
     assert!(listed.items.is_empty(), "it is unlisted");
     let view = d.store.conversation(&owner, &ask("").conversation.unwrap()).await.unwrap().unwrap();
-    assert_eq!(view.messages.len(), 4, "what the client told is kept nowhere");
+    assert_eq!(view.messages.len(), 4, "what the client told is nobody's message");
+}
+
+#[tokio::test]
+async fn what_was_said_before_is_there_when_the_client_tells_its_results_or_wants_another_answer() {
+    let asking = calls(&[("t1", "locate", json!({"city": "Ulm"}))]);
+    let d = Desk::playing([asking, vec![], says("North."), says("Far north."), says("Ulm?")]).await;
+    let earlier = vec![Told::User("One?".to_owned()), Told::Assistant("Two.".to_owned())];
+    let first = RunInput { earlier, unlisted: true, ..input(Ask::message("Where?"), &[tool("locate")]) };
+    let events = d.ask(first).await.unwrap();
+    assert_eq!(told(&events).last().unwrap(), "awaiting client: t1");
+    let results = || input(Ask::Results(vec![result("t1", "48")]), &[]);
+    assert_eq!(told(&d.ask(results()).await.unwrap()), ["failed: provider_rejected"]);
+    for (ask, reason) in [(results(), "the results"), (input(Ask::Again, &[]), "another answer")] {
+        assert_eq!(told(&d.ask(ask).await.unwrap()), ["end"]);
+        assert_eq!(words(&d.last_asked().0)[..3], ["One?", "Two.", "Where?"], "{reason}");
+    }
+    let (again, parent) =
+        (input(Ask::Again, &[]), Some(Parent::Message(MessageId { run: first_run(&d).await, seq: 0 })));
+    assert_eq!(told(&d.ask(RunInput { parent, ..again }).await.unwrap()), ["end"]);
+    assert_eq!(words(&d.last_asked().0), ["One?", "Two.", "Where?"], "its question again");
+}
+
+/// The run with which the conversation begins.
+async fn first_run(d: &Desk) -> RunId {
+    let id = input(Ask::Again, &[]).conversation.unwrap();
+    d.store.conversation(&ada().owner, &id).await.unwrap().unwrap().messages[0].id.run
 }

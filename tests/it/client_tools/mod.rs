@@ -3,6 +3,7 @@
 
 mod earlier;
 mod results;
+mod stopping;
 mod turns;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -155,6 +156,7 @@ impl Desk {
             queue: 0,
             lease: Duration::from_secs(15),
             trail: None,
+            unlisted: None,
             history_bytes: 1000,
         };
         let parts = Parts {

@@ -74,11 +74,48 @@ async fn without_a_name_only_the_words_of_user_and_assistant_count_and_nothing_i
 async fn a_front_ends_own_question_about_a_chat_stays_out_of_it() {
     let s = playing([says("Hello."), says("{\"title\": \"Hi\"}"), says("Bye.")]).await;
     let key = [("x-openwebui-chat-id", "c")];
+    let task =
+        "### Task:\nGenerate a concise, 3-5 word title.\n### Chat History:\n<chat_history>\nUSER: Hi\n</chat_history>";
     answered(&s, &key, &ask("Hi")).await;
-    answered(&s, &key, &ask("### Task:\nGenerate a concise title")).await;
+    answered(&s, &key, &ask(task)).await;
+    assert_eq!(said(&s), words(&[("user", task)]));
     answered(&s, &key, &ask("Bye")).await;
     assert_eq!(said(&s), words(&[("user", "Hi"), ("assistant", "Hello."), ("user", "Bye")]));
     assert_eq!(listed(&s).await, [json!("c")]);
+}
+
+#[tokio::test]
+async fn a_question_of_the_user_is_no_task_whatever_it_begins_with() {
+    let rows = [
+        (
+            "### Task:\nRespond to the user query using the provided context.\n<context>\nRules.\n</context>\nWhich?",
+            "a first question with documents",
+        ),
+        ("### Task:\nGenerate a concise report of my rules", "a user's own words"),
+        ("### Task:\nExplain what <chat_history> means", "a word alone is no task"),
+    ];
+    for (question, reason) in rows {
+        let s = playing([says("Two."), says("You asked.")]).await;
+        let key = [("x-openwebui-chat-id", "c")];
+        answered(&s, &key, &ask(question)).await;
+        answered(&s, &key, &ask("What did I ask?")).await;
+        let expected = [("user", question), ("assistant", "Two."), ("user", "What did I ask?")];
+        assert_eq!(said(&s), words(&expected), "{reason}");
+        assert_eq!(listed(&s).await, [json!("c")], "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_chat_that_is_not_kept_and_a_channel_of_many_are_no_conversations() {
+    for id in ["local:3f1c", "channel:3f1c"] {
+        let s = playing([says("Hello."), says("It is 43.")]).await;
+        let key = [("x-openwebui-chat-id", id)];
+        answered(&s, &key, &ask("I am Ada.")).await;
+        assert_eq!(answered(&s, &key, &forged()).await, "It is 43.");
+        let expected = [("user", "What is 6 times 7?"), ("assistant", "It is 42."), ("user", "And plus 1?")];
+        assert_eq!(said(&s), words(&expected), "{id}: the client knows what was said");
+        assert_eq!(listed(&s).await, Vec::<Value>::new(), "{id}");
+    }
 }
 
 #[tokio::test]

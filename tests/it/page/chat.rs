@@ -70,6 +70,55 @@ async fn nothing_that_a_model_writes_runs_or_is_fetched() {
 }
 
 #[tokio::test]
+async fn what_is_sent_while_a_conversation_is_read_is_neither_lost_nor_said_too_soon() {
+    let s = Scripted::playing([says("One"), says("Two")]).await;
+    s.app.say("c", "First").await;
+    let Some(seen) = visit("opening", &s.app).await else { return };
+    let thread = ["? First", "! One", "? Second", "! Two"];
+    assert_eq!(seen, json!({"kept": "Second", "thread": thread, "wrong": []}));
+}
+
+#[tokio::test]
+async fn a_message_whose_answer_was_lost_is_said_once() {
+    let s = Scripted::playing([says("Once")]).await;
+    let Some(seen) = visit("unheard", &s.app).await else { return };
+    let thread = ["? Hello", "! Once"];
+    assert_eq!(seen, json!({"seen": [thread, thread], "keys": 1, "wrong": []}));
+    assert_eq!(s.asked().len(), 1, "the model was asked once");
+}
+
+#[tokio::test]
+async fn a_message_that_was_refused_is_in_nobodys_way() {
+    let s = Scripted::playing([says("One"), says("Two"), says("Three")]).await;
+    let Some(seen) = visit("refused", &s.app).await else { return };
+    let whole = json!(["? Other", "! Two", "? Third", "! Three"]);
+    assert_eq!(seen, json!({"seen": [["? Other", "! Two"], whole, whole], "wrong": []}));
+}
+
+#[tokio::test]
+async fn a_tab_that_is_looked_at_again_has_what_was_said_in_another() {
+    let s = Scripted::playing([says("One"), says("Two")]).await;
+    let Some(seen) = visit("tabs", &s.app).await else { return };
+    assert_eq!(seen, json!({"thread": ["? First", "! One", "? Second", "! Two"], "wrong": []}));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_given_up_is_read_on_when_the_network_is_back() {
+    let s = Scripted::playing([turn().text("Once").text(" upon a time").done()]).await;
+    let Some(seen) = visit("network", &s.app).await else { return };
+    assert_eq!(seen, json!({"thread": ["? Tell me", "! Once upon a time"], "wrong": []}));
+}
+
+#[tokio::test]
+async fn what_was_decided_elsewhere_has_no_buttons() {
+    let Some(seen) = visit("elsewhere", &TestApp::demo().await).await else { return };
+    let failed = "That did not work. You can try again. The server answered 503.";
+    let ended = "It was decided elsewhere.";
+    let states = json!([["failed", failed, true, "accept"], ["ended", ended, false, "sb-said"]]);
+    assert_eq!(seen, json!({"seen": states, "wrong": []}));
+}
+
+#[tokio::test]
 async fn a_change_is_drawn_accepted_and_waits_no_more() {
     let Some(seen) = visit("decide", &TestApp::demo().await).await else { return };
     assert_eq!(seen, json!({"calls": true, "waiting": "1 waiting for a decision", "wrong": []}));
@@ -96,7 +145,7 @@ async fn who_is_not_known_pastes_a_token() {
     let app = TestApp::start(&[("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", &"s".repeat(32))]).await;
     let Some(seen) = visit("token", &app).await else { return };
     let why = "The server did not accept the token: the token is not valid: it cannot be read.";
-    assert_eq!(seen, json!({"why": why, "kept": 0, "forgotten": null, "wrong": []}));
+    assert_eq!(seen, json!({"why": why, "kept": 0, "left": [], "wrong": []}));
 }
 
 #[tokio::test]

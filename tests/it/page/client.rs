@@ -54,6 +54,19 @@ async fn a_cancelled_run_ends_its_stream() {
 }
 
 #[tokio::test]
+async fn a_run_whose_name_is_not_known_yet_is_stopped_too() {
+    let Some(seen) = demo("cancel-unanswered").await else { return };
+    let asked = ["/v1/agent/chat", "/v1/agent/chat", "/v1/agent/runs/r/cancel"];
+    assert_eq!(seen, json!({"events": ["message_start", "error"], "asked": asked, "isOneKey": true}));
+}
+
+#[tokio::test]
+async fn who_cannot_learn_whether_a_run_began_says_so() {
+    let Some(seen) = demo("cancel-unheard").await else { return };
+    assert_eq!(seen, json!({"read": "connection_lost", "stopped": "connection_lost", "asked": 4}));
+}
+
+#[tokio::test]
 async fn a_run_goes_on_when_its_reader_leaves() {
     let s = Scripted::with(&[], [hanging("Once upon")]).await;
     let Some(seen) = node::run("client.mjs", &["leave"], &s.app).await else { return };

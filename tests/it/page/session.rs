@@ -36,7 +36,7 @@ async fn only_a_browser_on_this_machine_is_signed_in() {
     let own = format!("127.0.0.1:{port}");
     let (origin, https, elsewhere) =
         (format!("http://{own}"), format!("https://{own}"), format!("evil.example:{port}"));
-    let rows: [(&str, Headers<'_>, &str); 22] = [
+    let rows: [(&str, Headers<'_>, &str); 24] = [
         ("the page's own request", &[("host", &own), ("sec-fetch-site", "same-origin")], "dev"),
         ("an address that was typed", &[("host", &own), ("sec-fetch-site", "none")], "dev"),
         ("by its name", &[("host", "localhost:8080")], "dev"),
@@ -58,6 +58,8 @@ async fn only_a_browser_on_this_machine_is_signed_in() {
         ("a neighbour of the same site", &[("host", &own), ("sec-fetch-site", "same-site")], "token"),
         ("a proxy that says for whom", &[("host", &own), ("x-forwarded-for", "203.0.113.7")], "token"),
         ("a proxy that says what it was asked", &[("host", &own), ("x-forwarded-host", "chat.example")], "token"),
+        ("a proxy that says how it was asked", &[("host", &own), ("x-forwarded-proto", "https")], "token"),
+        ("a proxy that says who asks", &[("host", &own), ("x-real-ip", "203.0.113.7")], "token"),
         ("a proxy by the standard", &[("host", &own), ("forwarded", "for=203.0.113.7")], "token"),
     ];
     for (why, headers, mode) in rows {

@@ -134,12 +134,16 @@ impl RunStore for Nothing {
         Ok(None)
     }
 
-    async fn live_run(&self, _owner: &Owner, _conversation: &ConversationId) -> Result<Option<RunId>, StoreError> {
-        Ok(None)
+    async fn live_runs(&self, _owner: &Owner, _conversation: &ConversationId) -> Result<Vec<RunId>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn request_cancel(&self, _owner: &Owner, _run: RunId) -> Result<Option<RunRecord>, StoreError> {
         Ok(None)
+    }
+
+    async fn knows_request(&self, _owner: &Owner, _keys: &[String]) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }
 
@@ -232,7 +236,6 @@ async fn told(
             call: None,
             turned_down: None,
             context: json!({"page": "reports"}).as_object().cloned(),
-            begins: false,
         },
     };
     change(&mut run.start);

@@ -77,3 +77,14 @@ async fn a_run_that_failed_has_cost_what_it_said() {
     let run = run_in(&s.app, &id, "failed").await;
     assert_eq!(run["usage"], json!({"input_tokens": 20, "output_tokens": 10, "cost_usd": 0.00003}));
 }
+
+#[tokio::test]
+async fn what_a_stream_has_cost_that_broke_off_is_not_known() {
+    let file = "[prices.\"m.1\"]\ninput = 1\noutput = 1";
+    let s = priced(file, vec![calls("1", "discover_trigger_types", &json!({})), turn().text("Half")]).await;
+    let response = s.app.post(&body("How many?")).await;
+    let id = header(&response, "x-run-id");
+    response.text().await.unwrap();
+    let run = run_in(&s.app, &id, "failed").await;
+    assert_eq!(run["usage"], json!({"input_tokens": 10, "output_tokens": 5}), "the sum of the others would look whole");
+}

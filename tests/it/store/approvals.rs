@@ -1,21 +1,26 @@
 //! What every store promises about calls that wait for somebody's approval.
 
+use std::sync::Arc;
+
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
 use switchboard::agent::ports::approvals::{ApprovalView, GrantError, call_digest};
-use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RunEnd, RunStart, StoreError, TurnedDown};
+use switchboard::agent::ports::leases::Old;
+use switchboard::agent::ports::store::{
+    AFTER_APPROVED_CALL, BeginError, Begun, NewRun, Question, RunEnd, RunStart, StoreError, TurnedDown,
+};
 use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use switchboard::chat::caller::{Bearer, Caller};
 use switchboard::chat::ids::{ApprovalId, RunId};
 use switchboard::chat::input::{Ask, Parent};
-use switchboard::chat::message::{Message, UserMessage};
+use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use switchboard::chat::run::RunState;
-use switchboard::chat::tool::{ToolCall, ToolInput};
+use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::store::Store;
 
 use super::contract::{
-    Database, ManualClock, Room, answer, assert_same, complete, ended, running, said, tool_turn, user,
+    Database, ManualClock, Room, answer, append, assert_same, complete, ended, running, said, tool_turn, user,
 };
 
 const HOUR_MS: i64 = 3_600_000;
@@ -143,6 +148,38 @@ pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Databa
     assert_eq!(record.continues, Some(run));
     assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Approved);
     assert_eq!(store.waiting(&caller("acme/ann/c1", &[])).await.unwrap(), []);
+}
+
+pub async fn an_answer_that_is_given_again_goes_on_behind_its_approved_call(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (asking, approvals) = asked(&*store, &room, &[Consent::User]).await;
+    let (decided, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
+    let call = start.call.unwrap().call;
+    let result =
+        ToolResult { id: call.id.clone(), name: call.name.clone(), content: "{\"ok\":1}".into(), is_error: false };
+    let origin = Arc::new(ModelOrigin { provider: "switchboard".into(), model: "approved".into() });
+    let made =
+        Message::Assistant(AssistantMessage { origin, parts: vec![AssistantPart::ToolCall { call, replay: None }] });
+    let made = [made, Message::ToolResults(vec![result])];
+    append(&*store, decided, 1, &made).await.unwrap();
+    store.finish_run(decided, said(3, &[answer("Closed.")]), ended(RunState::Completed)).await.unwrap();
+    // Once more, and that answer again.
+    for _ in 0..2 {
+        let (again, start) = room.ask(&*store, &Ask::Again, None).await.unwrap();
+        assert!(start.call.is_none() && start.answered.is_none() && start.turned_down.is_none(), "it is made once");
+        assert_eq!(start.message, UserMessage::new(AFTER_APPROVED_CALL));
+        assert_eq!(start.history.len(), 6, "{:#?}", start.history);
+        assert_same(&start.history[4], &made[0]);
+        assert_same(&start.history[5], &made[1]);
+        assert_eq!(store.find_run(&room.owner, again).await.unwrap().unwrap().continues, Some(asking));
+        store.finish_run(again, said(1, &[answer("Done.")]), ended(RunState::Completed)).await.unwrap();
+    }
+    let view = store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap();
+    let texts: Vec<_> = view.messages.iter().map(|message| message.text.as_str()).collect();
+    assert_eq!(texts, ["Close it", "I look \u{2028} it up", "", "Done."], "the answer of before is on another branch");
+    assert_eq!(view.head.message_count, 4);
+    assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Approved);
 }
 
 pub async fn a_refusal_is_told_and_makes_no_call(database: &impl Database) {
@@ -298,8 +335,8 @@ pub async fn what_has_expired_is_decided_no_more_and_the_model_is_told(database:
     let told = UserMessage { note: Some(note.into()), ..UserMessage::new("well?") };
     assert_eq!(room.told(&*store, "well?").await, told);
     assert_eq!(room.told(&*store, "and?").await, UserMessage::new("and?"));
-    store.tidy(None).await.unwrap();
-    store.tidy(None).await.unwrap();
+    store.tidy(Old::default()).await.unwrap();
+    store.tidy(Old::default()).await.unwrap();
     let trail = database.ask("SELECT body FROM trail WHERE kind = 'approval_decided'").await;
     let trail: Vec<Value> = trail.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
     let id = approvals[0].id.to_string();

@@ -1,10 +1,13 @@
 //! What every store promises to clients that make calls themselves, or keep their conversations to themselves.
 
 use switchboard::agent::ports::chats::Chats;
+use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::conversations::Page;
+use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::store::{BeginError, CLIENT_RESULTS, Commit, NewRun, Question, RunEnd, RunStart};
-use switchboard::chat::ids::{RunId, ToolCallId};
-use switchboard::chat::input::{Ask, ClientResult, Parent};
+use switchboard::chat::event::AgentEvent;
+use switchboard::chat::ids::{MessageId, RunId, ToolCallId};
+use switchboard::chat::input::{Ask, ClientResult, Parent, Told};
 use switchboard::chat::message::{Message, UserMessage};
 use switchboard::chat::run::RunState;
 use switchboard::chat::tool::{ToolCall, ToolInput};
@@ -54,7 +57,7 @@ pub async fn results_of_a_client_stand_behind_the_calls_again(database: &impl Da
     let (asking, left) = asked(&*store, &room).await;
     let store = database.open(ManualClock::new()).await;
     let (run, start) = told(&*store, &room, &results(&left)).await.unwrap();
-    assert_eq!((&start.message, start.begins), (&UserMessage::new(CLIENT_RESULTS), false));
+    assert_eq!(start.message, UserMessage::new(CLIENT_RESULTS));
     assert_eq!(start.history.len(), 3, "the calls with what stood for their results come before");
     let (message, told) = start.answered.unwrap();
     let again: Vec<ToolCall> = message.calls().cloned().collect();
@@ -103,7 +106,11 @@ pub async fn results_are_taken_once_and_only_of_the_newest_run(database: &impl D
     }
     let (run, start) = told(&*store, &room, &results(&left[..1])).await.unwrap();
     assert!(start.answered.unwrap().1[1].is_error, "one that is missing is told to have none");
-    assert_no_such_call(told(&*store, &room, &results(&left)).await, "while it runs");
+    for of in [&left[..], &left[..1]] {
+        let again = told(&*store, &room, &results(of)).await;
+        assert!(matches!(again, Err(BeginError::Busy { running }) if running == run), "while it runs: {again:?}");
+    }
+    assert_no_such_call(told(&*store, &room, &results(&[])).await, "nothing, while it runs");
     complete(&*store, run).await;
     assert_no_such_call(told(&*store, &room, &results(&left)).await, "once");
 
@@ -142,17 +149,55 @@ pub async fn our_words_from_a_user_are_a_message_like_any_other(database: &impl 
     assert!(start.answered.is_none());
 }
 
-pub async fn a_run_knows_whether_its_conversation_begins_with_it(database: &impl Database) {
+pub async fn what_a_client_told_of_before_begins_every_branch(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    let (first, start) = room.say(&*store, "one").await;
-    assert!(start.begins);
-    complete(&*store, first).await;
-    let (second, start) = room.say(&*store, "two").await;
-    assert!(!start.begins);
-    complete(&*store, second).await;
-    let (_, start) = room.ask(&*store, &Ask::message("anew"), Some(Parent::Root)).await.unwrap();
-    assert!(start.history.is_empty() && !start.begins, "a branch from the root begins no conversation");
+    let earlier = [Told::User("One?\u{0}".to_owned()), Told::Assistant("Two.".to_owned())];
+    let begin = async |ask: &Ask, parent, history_bytes| {
+        let store = database.open(ManualClock::new()).await;
+        let new = NewRun { history_bytes, earlier: &earlier, ..room.new_run(Question::Ask { ask, parent }) };
+        (new.id, running(store.begin_run(new).await.unwrap()))
+    };
+    let words = |start: &RunStart| {
+        let text = |message: &Message| match message {
+            Message::User(user) => user.text.clone(),
+            Message::Assistant(assistant) => assistant.text(),
+            Message::ToolResults(_) => "results".to_owned(),
+        };
+        start.history.iter().map(text).collect::<Vec<_>>().join(" ")
+    };
+    let (first, start) = begin(&Ask::message("And?"), None, 0).await;
+    assert_eq!(words(&start), "One?\u{0} Two.");
+    let turn = tool_turn();
+    let left = calls_of(&turn);
+    let end = RunEnd { left: &left, ..ended(RunState::Completed) };
+    store.finish_run(first, said(1, &turn), end).await.unwrap();
+    let rows = [
+        (results(&left), None, 0, "One?\u{0} Two. And? I look \u{2028} it up results", "results"),
+        (Ask::Again, None, 0, "One?\u{0} Two. And? I look \u{2028} it up results", "the answer to the results again"),
+        (
+            Ask::Again,
+            Some(Parent::Message(MessageId { run: first, seq: 0 })),
+            0,
+            "One?\u{0} Two.",
+            "the first answer again",
+        ),
+        (Ask::message("Anew"), Some(Parent::Root), 0, "One?\u{0} Two.", "a branch from the root"),
+        (Ask::message("More"), Some(Parent::Message(MessageId { run: first, seq: 0 })), 0, "One?\u{0} Two. And?", "on"),
+        (Ask::message("Root"), Some(Parent::Root), 8, "", "what does not fit"),
+    ];
+    for (ask, parent, bytes, expected, reason) in rows {
+        let (run, start) = begin(&ask, parent, bytes).await;
+        assert_eq!(words(&start), expected, "{reason}");
+        store
+            .finish_run(run, said(if start.answered.is_some() { 3 } else { 1 }, &[]), ended(RunState::Failed))
+            .await
+            .unwrap();
+    }
+    let view = store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap();
+    assert!(view.messages.iter().all(|message| message.text != "Two."), "it is no message of the conversation");
+    store.delete(&room.owner, &room.conversation).await.unwrap().unwrap();
+    assert_eq!(database.ask("SELECT run_id FROM run_details").await, [""; 0]);
 }
 
 pub async fn an_unlisted_conversation_is_read_by_its_id_alone(database: &impl Database) {
@@ -177,4 +222,49 @@ pub async fn an_unlisted_conversation_is_read_by_its_id_alone(database: &impl Da
     assert_eq!(view.messages.len(), 2);
     assert_eq!(store.export(&room.owner, &room.conversation).await.unwrap().unwrap().runs.len(), 2);
     assert_eq!(store.delete(&room.owner, &room.conversation).await.unwrap().unwrap().len(), 2);
+}
+
+pub async fn an_unlisted_conversation_goes_when_it_is_old_and_nothing_of_it_lives(database: &impl Database) {
+    let clock = ManualClock::new();
+    let store = database.open(clock.clone()).await;
+    let (listed, old, lives, young) =
+        (Room::at("acme/ann/c1"), Room::at("acme/ann/c2"), Room::at("acme/bob/c2"), Room::at("acme/ann/c4"));
+    let ask = Ask::message("Psst");
+    let begin = async |room: &Room, unlisted| {
+        let new = NewRun { unlisted, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
+        running(store.begin_run(new).await.unwrap());
+        new.id
+    };
+    for (room, unlisted) in [(&listed, false), (&old, true), (&young, true)] {
+        complete(&*store, begin(room, unlisted).await).await;
+    }
+    let live = begin(&lives, true).await;
+    clock.advance_ms(10);
+    let border = clock.now_ms();
+    complete(&*store, begin(&young, true).await).await;
+    let rooms = [&listed, &old, &lives, &young];
+    let there = async || {
+        let mut there = Vec::new();
+        for room in rooms {
+            there.push(store.conversation(&room.owner, &room.conversation).await.unwrap().is_some());
+        }
+        there
+    };
+    store.tidy(Old::default()).await.unwrap();
+    assert_eq!(there().await, [true; 4], "they are kept for ever");
+    let unlisted = Old { unlisted_before_ms: Some(border), ..Old::default() };
+    assert!(!store.tidy(unlisted).await.unwrap(), "no more is left");
+    assert_eq!(there().await, [true, false, true, true], "what is listed, what lives, and what was said since stay");
+    complete(&*store, live).await;
+    store.tidy(unlisted).await.unwrap();
+    assert_eq!(there().await, [true, false, false, true]);
+    assert_eq!(database.ask("SELECT id FROM runs").await.len(), 3, "with all of theirs");
+}
+
+pub async fn a_run_that_left_calls_to_its_client_ends_with_them(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (run, left) = asked(&*store, &room).await;
+    let record = store.find_run(&room.owner, run).await.unwrap().unwrap();
+    assert_eq!(record.end(), Some(AgentEvent::AwaitingClient { usage: record.usage, calls: left }));
 }

@@ -111,7 +111,7 @@ macro_rules! contract {
             requests_with_one_key_at_once_begin_one_run
             a_key_is_free_after_a_day
             cancelling_is_asked_of_whoever_runs_it
-            the_newest_run_that_lives_is_found
+            the_runs_that_live_are_found_in_their_order
         );
         crate::store::contract::contract!(@ $database, leases:
             a_beat_tells_how_every_run_stands
@@ -178,6 +178,7 @@ macro_rules! contract {
         crate::store::contract::contract!(@ $database, approvals:
             a_call_that_waits_reads_back_exactly
             an_approval_begins_a_run_with_the_exact_call
+            an_answer_that_is_given_again_goes_on_behind_its_approved_call
             a_refusal_is_told_and_makes_no_call
             a_decision_is_taken_once
             of_many_decisions_at_once_one_is_taken
@@ -195,8 +196,10 @@ macro_rules! contract {
             results_are_taken_once_and_only_of_the_newest_run
             results_may_come_again_where_their_run_did_not_end_well
             our_words_from_a_user_are_a_message_like_any_other
-            a_run_knows_whether_its_conversation_begins_with_it
+            what_a_client_told_of_before_begins_every_branch
             an_unlisted_conversation_is_read_by_its_id_alone
+            an_unlisted_conversation_goes_when_it_is_old_and_nothing_of_it_lives
+            a_run_that_left_calls_to_its_client_ends_with_them
         );
         crate::store::contract::contract!(@ $database, chats:
             a_conversation_has_one_number_of_its_owners
@@ -298,6 +301,7 @@ impl Room {
             context_type: "workflow",
             context: None,
             question,
+            earlier: &[],
             unlisted: false,
             key: None,
             queue: None,

@@ -425,6 +425,7 @@ pub async fn a_run_is_found_as_it_stands(database: &impl Database) {
         request_id: "req-1".into(),
         background: true,
         continues: None,
+        left: Vec::new(),
     };
     assert_eq!(store.find_run(&room.owner, id).await.unwrap().unwrap(), expected);
     let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 };

@@ -1,6 +1,7 @@
 //! What every store promises about the trail, about what is tidied away, and about the version before this one.
 
 use serde_json::{Value, json};
+use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::store::{Commit, RequestKey, RunEnd};
 use switchboard::chat::event::Failure;
 use switchboard::chat::ids::{PreviewId, RunId, ToolCallId};
@@ -179,18 +180,18 @@ pub async fn what_is_old_is_tidied_away(database: &impl Database) {
     let entries: Vec<TrailEntry> = (0..6000).map(|n| entry(run, n, call(json!({}), ""))).collect();
     store.append(run, Commit { trail: &entries, ..said(1, &[]) }).await.unwrap();
     let count = async || database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM trail").await.remove(0);
-    assert!(!store.tidy(None).await.unwrap());
+    assert!(!store.tidy(Old::default()).await.unwrap());
     assert_eq!(count().await, "6001", "all is kept");
-    assert!(store.tidy(Some(5900)).await.unwrap(), "more is left");
+    assert!(store.tidy(Old { trail_before_ms: Some(5900), ..Old::default() }).await.unwrap(), "more is left");
     assert_eq!(count().await, "1001");
-    assert!(!store.tidy(Some(5900)).await.unwrap());
+    assert!(!store.tidy(Old { trail_before_ms: Some(5900), ..Old::default() }).await.unwrap());
     assert_eq!(count().await, "101", "the border itself is kept");
     let keys = async || database.ask("SELECT request_key FROM runs WHERE request_key IS NOT NULL").await.len();
     clock.advance_ms(DAY_MS - 1);
-    store.tidy(None).await.unwrap();
+    store.tidy(Old::default()).await.unwrap();
     assert_eq!(keys().await, 1);
     clock.advance_ms(1);
-    store.tidy(None).await.unwrap();
+    store.tidy(Old::default()).await.unwrap();
     assert_eq!(keys().await, 0);
 }
 

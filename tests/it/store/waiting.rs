@@ -216,21 +216,23 @@ pub async fn cancelling_is_asked_of_whoever_runs_it(database: &impl Database) {
     assert!(matches!(store.begin_run(busy).await.unwrap(), Begun::Running(_)), "the place is free again");
 }
 
-pub async fn the_newest_run_that_lives_is_found(database: &impl Database) {
+pub async fn the_runs_that_live_are_found_in_their_order(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    let live = async || store.live_run(&room.owner, &room.conversation).await.unwrap();
-    assert_eq!(live().await, None, "nothing was said");
+    let live = async || store.live_runs(&room.owner, &room.conversation).await.unwrap();
+    assert_eq!(live().await, [], "nothing was said");
     let (first, _) = room.say(&*store, "one").await;
-    assert_eq!(live().await, Some(first), "it runs");
+    assert_eq!(live().await, [first], "it runs");
     let (second, _) = room.queue(&*store, "two", 2).await.unwrap();
-    assert_eq!(live().await, Some(second), "it waits, and was asked for later");
+    let (third, _) = room.queue(&*store, "three", 2).await.unwrap();
+    assert_eq!(live().await, [first, second, third], "what waits comes behind what runs");
     for stranger in Room::strangers() {
-        assert_eq!(store.live_run(&stranger.owner, &stranger.conversation).await.unwrap(), None);
+        assert_eq!(store.live_runs(&stranger.owner, &stranger.conversation).await.unwrap(), []);
     }
     complete(&*store, first).await;
-    assert_eq!(live().await, Some(second), "it waits for its turn");
+    assert_eq!(live().await, [second, third], "both wait for their turn");
     store.promote(second, 0).await.unwrap().unwrap();
+    store.request_cancel(&room.owner, third).await.unwrap().unwrap();
     complete(&*store, second).await;
-    assert_eq!(live().await, None, "all have ended");
+    assert_eq!(live().await, [], "all have ended");
 }

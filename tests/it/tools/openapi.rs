@@ -46,6 +46,7 @@ paths:
         - {name: ids, in: query, explode: false, schema: {type: array, items: {type: integer}}}
         - {name: near, in: query, content: {application/json: {schema: {type: object}}}}
         - {name: X-Trace, in: header, schema: {type: string}}
+        - {name: X-Api-Key, in: header, schema: {type: string}}
         - {name: Authorization, in: header, required: true, schema: {type: string}}
       requestBody:
         required: true
@@ -55,6 +56,9 @@ paths:
               allOf:
                 - {$ref: "#/components/schemas/Thing"}
                 - {type: object, required: [note], properties: {note: {type: [string, "null"]}}}
+    post:
+      operationId: shareThing
+      parameters: [{name: X-Session-Token, in: header, required: true, schema: {type: string}}]
     delete:
       operationId: dropThing
       parameters: [{name: session, in: cookie, required: true, schema: {type: string}}]
@@ -69,6 +73,10 @@ components:
         name: {type: string}
         parent: {$ref: "#/components/schemas/Thing"}
 "##;
+
+/// What is said of the operations that cannot be tools.
+const LEFT_OUT: &str = "POST /things/{thing-id} was left out: it needs the header \"X-Session-Token\", which looks like a secret that no model \
+                        may say\nDELETE /things/{thing-id} was left out: it needs the cookie \"session\"\n";
 
 fn tools(ran: &super::rest::Ran) -> Vec<&Value> {
     ran.asked["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]).collect()
@@ -99,7 +107,7 @@ async fn a_turn_calls_operations_of_the_petstore() {
         ("c2", "pets_findPetsByTags", json!({"tags": []})),
         ("c3", "pets_getPetById", json!({"petId": 7})),
         ("c4", "pets_addPet", pet),
-        ("c5", "pets_deletePet", json!({"petId": 7, "api_key": "k"})),
+        ("c5", "pets_deletePet", json!({"petId": 7})),
         ("c6", "pets_createUsersWithListInput", json!({"body": [{"username": "ada"}]})),
         ("c7", "pets_getPetById", json!({"petId": "seven"})),
     ];
@@ -120,7 +128,7 @@ async fn a_turn_calls_operations_of_the_petstore() {
         "category": {"id": 1, "name": "cats"}, "name": "Mia", "photoUrls": [], "status": "available"
     });
     assert_eq!((ran.requests[3].json(), ran.requests[5].json()), (added, json!([{"username": "ada"}])));
-    assert_eq!(ran.requests[4].header("api_key"), Some("k"));
+    assert_eq!(ran.requests[4].header("api_key"), None, "no model says a secret");
     assert_eq!(ran.keys(), [None, None, None, Some("c4"), Some("c5"), Some("c6")]);
     let add = tools(&ran).into_iter().find(|tool| tool["name"] == "pets_addPet").unwrap();
     assert_eq!(add["description"], "Adds a pet.");
@@ -195,7 +203,7 @@ async fn an_import_is_a_file_of_tools_that_does_the_same() {
         ("c1", "pets_findPetsByStatus", json!({"status": ["sold"]})),
         ("c2", "pets_createUsersWithListInput", json!({"body": [{"username": "ada"}]})),
         ("c3", "pets_logoutUser", json!({})),
-        ("c4", "pets_deletePet", json!({"petId": 7, "api_key": "k"})),
+        ("c4", "pets_deletePet", json!({"petId": 7})),
     ];
     let ran = setup.calling(&calls, |_| answer(&json!([]))).await;
     let expected = [
@@ -205,7 +213,7 @@ async fn an_import_is_a_file_of_tools_that_does_the_same() {
         "DELETE /api/v2/pet/7",
     ];
     assert_eq!(ran.lines(), expected);
-    assert_eq!((ran.requests[1].json(), ran.requests[3].header("api_key")), (json!([{"username": "ada"}]), Some("k")));
+    assert_eq!((ran.requests[1].json(), ran.requests[3].header("api_key")), (json!([{"username": "ada"}]), None));
     let by_file = tools(&ran).into_iter().find(|tool| tool["name"] == "pets_deletePet").cloned();
     let ran = live().calling(&[("c1", "pets", json!({"status": []}))], |_| answer(&json!([]))).await;
     assert_eq!(tools(&ran).into_iter().find(|tool| tool["name"] == "pets_deletePet").cloned(), by_file);
@@ -217,10 +225,8 @@ fn the_command_prints_tools_or_says_what_is_wrong() {
     folder.write("odd.yaml", ODD);
     folder.write("old.json", "{\"swagger\": \"2.0\"}");
     let ended = folder.run(&["import-openapi", "odd.yaml", "--base-path", "/v3"], &[]);
-    assert_eq!(
-        (ended.code, ended.stderr.as_str()),
-        (0, "DELETE /things/{thing-id} was left out: it needs the cookie \"session\"\n")
-    );
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, LEFT_OUT));
+    assert!(!ended.stdout.contains("Api-Key"), "no model is asked for a secret: {}", ended.stdout);
     assert!(ended.stdout.contains("path = \"/v3/things/{thing-id}\"\n"), "{}", ended.stdout);
     let rows: [(&[&str], i32, &str); 4] = [
         (

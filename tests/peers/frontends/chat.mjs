@@ -44,6 +44,15 @@ const user = (page) => ({
       && element.getBoundingClientRect().right > innerWidth + 1)),
 });
 
+/** Something that waits: `asked` when it has come to `pass`, which goes on after `release`. */
+function held() {
+  const gate = {};
+  gate.asked = new Promise((done) => { gate.arrive = done; });
+  const released = new Promise((done) => { gate.release = done; });
+  gate.pass = () => { gate.arrive(); return released; };
+  return gate;
+}
+
 /** Runs a case and gives what it gives with what went wrong. */
 async function visit(options, act) {
   const { page, wrong, close } = await open(options);
@@ -104,6 +113,148 @@ const cases = {
     await answered(1);
     const links = await page.evaluate(() => [...document.querySelectorAll("sb-answer a")].map((link) => link.protocol));
     return { links, overflows: await overflows(), elements: await page.evaluate(() => document.querySelectorAll("sb-answer :is(script, img, iframe, style, form, object)").length), said: (await thread())[1].includes("End of it") };
+  }),
+
+  /** What is sent while a conversation is being read stays where it was written. */
+  opening: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    const read = held();
+    await page.route("**/v1/agent/conversations/c", async (route) => { await read.pass(); await route.continue(); });
+    await page.evaluate(() => { location.hash = "#/c/c"; });
+    await read.asked;
+    await say("Second");
+    const kept = await page.inputValue("#message");
+    read.release();
+    await sees("One");
+    await page.keyboard.press("Enter");
+    await answered(2);
+    return { kept, thread: await thread() };
+  }),
+
+  /** The server has heard a message and its answer is lost, until the page gives up; then the user tries again. */
+  unheard: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    // Waits are parts of their bounds: none.
+    await page.evaluate(() => { Math.random = () => 0; });
+    const keys = [];
+    let isBack = false;
+    await page.route("**/v1/agent/chat", async (route) => {
+      keys.push(route.request().headers()["idempotency-key"]);
+      if (isBack) { await route.continue(); return; }
+      if (keys.length === 1) await route.fetch();
+      await route.abort();
+    });
+    await say("Hello");
+    await sees("The connection to the server was lost.");
+    isBack = true;
+    await page.click("text=Retry");
+    await answered(1);
+    const seen = [await thread()];
+    await page.reload();
+    await answered(1);
+    seen.push(await thread());
+    return { seen, keys: new Set(keys).size };
+  }),
+
+  /** A message is refused; then the one before it is changed, and a third one takes the place of what was never said. */
+  refused: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    await say("First");
+    await answered(1);
+    const refuse = (route) => route.fulfill({ status: 409, contentType: "application/problem+json", body: '{"code": "conversation_busy", "detail": "busy"}' });
+    const another = async () => {
+      await page.route("**/v1/agent/chat", refuse, { times: 1 });
+      await say("Second");
+      await sees("Another answer is being written");
+    };
+    const seen = [];
+    await another();
+    await page.evaluate(() => document.querySelector("sb-question").edit());
+    await page.keyboard.press("ControlOrMeta+a");
+    await page.keyboard.type("Other");
+    await page.keyboard.press("Enter");
+    await sees("Two");
+    await answered(1);
+    seen.push(await thread());
+    await another();
+    await say("Third");
+    await sees("Three");
+    await answered(2);
+    seen.push(await thread());
+    await page.reload();
+    await answered(2);
+    seen.push(await thread());
+    return { seen };
+  }),
+
+  /** The same conversation in two tabs: the one that is looked at again has what was said in the other. */
+  tabs: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    await say("First");
+    await answered(1);
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await user(other).answered(1);
+    await user(other).say("Second");
+    await user(other).answered(2);
+    await other.close();
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await sees("Two");
+    return { thread: await thread() };
+  }),
+
+  /** The connection is lost in the middle of an answer, until the page gives up; it is read on when the network is back. */
+  network: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    await page.evaluate(() => { Math.random = () => 0; });
+    await page.route("**/v1/agent/runs/*/events", (route) => route.abort());
+    await page.route("**/v1/agent/chat", async (route) => {
+      const response = await route.fetch();
+      // The first word's event, and not the last one.
+      const frames = (await response.text()).split("\n\n");
+      const first = frames.findIndex((frame) => frame.includes("Once"));
+      await route.fulfill({ response, body: frames.slice(0, first + 1).map((frame) => `${frame}\n\n`).join("") });
+    });
+    await say("Tell me");
+    await sees("Reconnect");
+    await page.unroute("**/v1/agent/runs/*/events");
+    await page.evaluate(() => dispatchEvent(new Event("online")));
+    await answered(1);
+    return { thread: await thread() };
+  }),
+
+  /** Somebody else was quicker: there is nothing left to decide. Before that it fails once, and the focus stays. */
+  elsewhere: () => visit({}, async (page, { ready, say, answered }) => {
+    await ready();
+    await page.selectOption("sb-composer select[aria-label=Assistant]", "workflow");
+    await say("Create a workflow that sends an email to manager@example.com when an order is created");
+    await answered(1);
+    const decision = held();
+    const path = "**/v1/agent/previews/*/decision";
+    await page.route(path, async (route) => { await decision.pass(); await route.fulfill({ status: 503, body: "away" }); }, { times: 1 });
+    const accept = page.locator("sb-preview button", { hasText: "Accept" });
+    const shown = () => page.evaluate(() => {
+      const preview = document.querySelector("sb-preview");
+      const { activeElement: active } = document;
+      return [preview.state, preview.querySelector(".sb-said").textContent, preview.querySelector(".sb-yes").checkVisibility(), active.dataset.decision ?? active.className];
+    });
+    const reaches = (state) => page.waitForFunction((state) => document.querySelector("sb-preview").state === state, state);
+    await accept.focus();
+    await page.keyboard.press("Enter");
+    await decision.asked;
+    await reaches("deciding");
+    decision.release();
+    await reaches("failed");
+    const seen = [await shown()];
+    const id = await page.evaluate(() => document.querySelector("sb-preview").preview.preview_id);
+    await fetch(`${server}/v1/agent/previews/${id}/decision`, {
+      method: "POST", body: '{"decision": "reject"}',
+      headers: { authorization: `Bearer ${process.env.SWITCHBOARD_TOKEN}`, "content-type": "application/json" },
+    });
+    await page.keyboard.press("Enter");
+    await reaches("ended");
+    seen.push(await shown());
+    return { seen };
   }),
 
   /** A change is drawn, accepted, and waits no more. */
@@ -176,7 +327,8 @@ const cases = {
       await page.keyboard.press("Enter");
     };
     await page.waitForSelector("dialog textarea");
-    await page.keyboard.press("Escape");
+    // A second time the browser closes it without asking.
+    for (let times = 0; times < 3; times += 1) await page.keyboard.press("Escape");
     await paste("nonsense");
     await page.waitForSelector("dialog .warning");
     const why = await page.textContent("dialog .warning");
@@ -185,9 +337,11 @@ const cases = {
     await page.reload();
     await ready();
     const kept = await page.evaluate(() => Object.keys(localStorage).length);
+    await page.fill("#message", "A draft of mine");
     await page.click("#sign-out");
     await page.waitForSelector("dialog textarea");
-    return { why, kept, forgotten: await page.evaluate(() => sessionStorage.getItem("switchboard.token")) };
+    const left = await page.evaluate(() => Object.keys(sessionStorage).filter((key) => sessionStorage.getItem(key) !== ""));
+    return { why, kept, left };
   }),
 
   /** A conversation of many messages: the newest part, and the rest when it is asked for. */

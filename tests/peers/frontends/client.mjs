@@ -57,7 +57,7 @@ async function fake(answer) {
   const seen = [];
   const listening = http.createServer(async (request, response) => {
     for await (const _ of request) { /* It is all the same what it says. */ }
-    seen.push({ method: request.method, path: request.url, after: request.headers["last-event-id"] });
+    seen.push({ method: request.method, path: request.url, after: request.headers["last-event-id"], key: request.headers["idempotency-key"] });
     answer(seen.at(-1), response, seen);
   });
   await new Promise((resolve) => { listening.listen(0, "127.0.0.1", resolve); });
@@ -164,6 +164,40 @@ const cases = {
     const events = await collect(run, ({ event }) => { if (event === "content_chunk") return run.cancel(); });
     const { data } = events.at(-1);
     return { said: text(events), last: names(events).at(-1), code: data.code, state: run.state, conversation: run.conversationId, run: run.runId };
+  },
+
+  /** The first request is never answered; who stops learns the run's name by asking again. */
+  async "cancel-unanswered"() {
+    let stream;
+    const posts = [];
+    const silent = await fake(({ path, key }, response) => {
+      if (path === "/v1/agent/chat") {
+        posts.push(key);
+        if (posts.length === 1) return;
+        response.writeHead(200, STREAM).write(frames([0, "message_start", { turn: 0 }]));
+        stream = response;
+      } else {
+        response.writeHead(200, { "content-type": "application/json" }).end("{}");
+        stream.end(frames([1, "error", { code: "cancelled", message: "", retryable: false, request_id: "q" }]));
+      }
+    });
+    const run = client(silent.url, { retry: { ...QUICK, idleMs: 300 } }).chat({ message: "hello", contextType: "workflow" });
+    const reading = collect(run);
+    await run.cancel();
+    const events = await reading;
+    silent.close();
+    return { events: names(events), asked: silent.seen.map(({ path }) => path), isOneKey: new Set(posts).size === 1 };
+  },
+
+  /** Nobody answers at all: that is told, instead of that it never began. */
+  async "cancel-unheard"() {
+    const deaf = await fake(() => {});
+    const run = client(deaf.url, { retry: { ...QUICK, idleMs: 100 } }).chat({ message: "hello", contextType: "workflow" });
+    const reading = collect(run).then(() => null, told);
+    const stopped = await run.cancel().then(() => null, told);
+    const result = { read: (await reading)?.code, stopped: stopped?.code, asked: deaf.seen.length };
+    deaf.close();
+    return result;
   },
 
   /** Stops reading only. */

@@ -32,6 +32,12 @@ pub(super) async fn take_results(
 ) -> Result<Asked, NotBegun> {
     let no_such_call = || NotBegun::Refused(BeginError::NoSuchCall);
     let newest = newest(connection, place).await?.ok_or_else(no_such_call)?;
+    if newest.state.is_live() {
+        return Err(NotBegun::Refused(match taken_by(connection, place, &newest, results).await? {
+            Some(running) => BeginError::Busy { running },
+            None => BeginError::NoSuchCall,
+        }));
+    }
     let asking = asking(connection, place, newest).await?.ok_or_else(no_such_call)?;
     let left = left_by(connection, place, asking.run_seq).await?;
     let answered = answered(left, results)?.ok_or_else(no_such_call)?;
@@ -43,6 +49,26 @@ pub(super) async fn take_results(
         call: None,
         turned_down: None,
         context: None,
+    })
+}
+
+/// The run `live`, where it has begun with results of these calls: a client that heard of no answer says the same again.
+async fn taken_by(
+    connection: &mut Connection,
+    place: &Place,
+    live: &Earlier,
+    results: &[ClientResult],
+) -> Result<Option<RunId>, NotBegun> {
+    let Some(asking) = &live.continues else { return Ok(None) };
+    if answered_of(connection, place, live.run_seq).await?.is_none() {
+        return Ok(None);
+    }
+    let asking = RunId::parse(asking).map_err(RecordError::from)?;
+    let Some(asking) = find(connection, place, asking).await? else { return Ok(None) };
+    let left = left_by(connection, place, asking.run_seq).await?;
+    Ok(match answered(left, results)? {
+        Some(_) => Some(RunId::parse(&live.id).map_err(RecordError::from)?),
+        None => None,
     })
 }
 

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::answered::insert_answered;
 use super::append::{insert_happened, insert_message};
 use super::decided::tell_ends;
-use super::details::keep_context;
+use super::details::{keep_context, keep_told};
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
 use super::{Connection, Place, Seat, SqlStore, seen_before};
@@ -22,6 +22,7 @@ use crate::store::change::decode_decided;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns};
 use crate::store::scope::{Scope, storable};
+use crate::store::told::encode_told;
 use crate::store::transcript::{self, RecordError};
 
 /// How many decisions one run tells; whoever decided more tells the rest with the next message.
@@ -60,6 +61,22 @@ impl SqlStore {
             Err(NotBegun::Refused(reason)) => Ok(Err(reason)),
             Err(NotBegun::Failed(fault)) => Err(fault),
         }
+    }
+
+    pub(super) async fn try_knows_request(&self, scope: &Scope, keys: &[String]) -> Result<bool, Fault> {
+        let keys: Vec<_> = keys.iter().map(|key| storable(key)).collect();
+        let keys = serde_json::to_string(&keys).map_err(RecordError::json("list"))?;
+        let known: i64 = sqlx::query_scalar(concat!(
+            "SELECT COUNT(*) FROM runs WHERE tenant = $1 AND user_id = $2 AND started_at > $4 AND request_key",
+            is_one_of!("$3"),
+        ))
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(keys)
+        .bind(self.clock.now_ms().saturating_sub(KEY_LIFE_MS))
+        .fetch_one(self.readers())
+        .await?;
+        Ok(known > 0)
     }
 
     async fn begin(&self, run: NewRun<'_>) -> Result<Begun, NotBegun> {
@@ -118,6 +135,10 @@ impl SqlStore {
         .fetch_one(&mut *transaction)
         .await?;
         keep_context(&mut transaction, run.id, context.as_ref()).await?;
+        // The server's own history is never replaced.
+        if run_seq == 0 {
+            keep_told(&mut transaction, run.id, encode_told(run.earlier, run.history_bytes)?).await?;
+        }
         let seat = Seat { place, run_seq };
         message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
         let ends = tell_ends(&mut transaction, &seat.place, run.id, now).await?;
@@ -140,17 +161,7 @@ impl SqlStore {
             | RunState::Interrupted => {
                 let Earlier { summary, history } =
                     earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?;
-                let begins = run_seq == 0;
-                Begun::Running(Box::new(RunStart {
-                    summary,
-                    history,
-                    message,
-                    answered,
-                    call,
-                    turned_down,
-                    context,
-                    begins,
-                }))
+                Begun::Running(Box::new(RunStart { summary, history, message, answered, call, turned_down, context }))
             }
         };
         let Err(error) = transaction.commit().await else { return Ok(begun) };

@@ -1,5 +1,5 @@
 //! What is long of a run and kept apart from its row, which is written anew with each lease: the screen state of its
-//! request, and its answer.
+//! request, what its client told of before, the calls it left, and its answer.
 
 use serde_json::{Map, Value};
 
@@ -28,6 +28,40 @@ pub(super) async fn keep_context(
         .execute(connection)
         .await?;
     Ok(())
+}
+
+/// Keeps what the client told of before the run with which the conversation begins.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) async fn keep_told(connection: &mut Connection, run: RunId, told: Option<String>) -> Result<(), Fault> {
+    let Some(told) = told else { return Ok(()) };
+    sqlx::query(
+        "INSERT INTO run_details (run_id, earlier) VALUES ($1, $2)
+         ON CONFLICT (run_id) DO UPDATE SET earlier = excluded.earlier",
+    )
+    .bind(run.to_string())
+    .bind(told)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// What the client told of before the conversation began.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) async fn told_before(connection: &mut Connection, place: &Place) -> Result<Option<String>, sqlx::Error> {
+    let text: Option<Option<String>> = sqlx::query_scalar(
+        "SELECT d.earlier FROM runs r JOIN run_details d ON d.run_id = r.id
+         WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = 0",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .fetch_optional(connection)
+    .await?;
+    Ok(text.flatten())
 }
 
 /// Keeps the answer of a run that ends.

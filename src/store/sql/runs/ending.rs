@@ -88,27 +88,27 @@ impl SqlStore {
         Ok(row.map(RunRow::into_record).transpose()?)
     }
 
-    pub(super) async fn try_live_run(
+    pub(super) async fn try_live_runs(
         &self,
         scope: &Scope,
         conversation: &ConversationId,
-    ) -> Result<Option<RunId>, Fault> {
+    ) -> Result<Vec<RunId>, Fault> {
         // Each half has an index that holds nothing but such runs.
-        let id: Option<String> = sqlx::query_scalar(
+        let ids: Vec<String> = sqlx::query_scalar(
             "SELECT id FROM (
-                 SELECT id, run_seq FROM runs
+                 SELECT id, run_seq, 0 AS waits FROM runs
                  WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'running'
                  UNION ALL
-                 SELECT id, run_seq FROM runs
+                 SELECT id, run_seq, 1 AS waits FROM runs
                  WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'queued') AS live
-             ORDER BY run_seq DESC LIMIT 1",
+             ORDER BY waits, run_seq",
         )
         .bind(&scope.tenant)
         .bind(&scope.user)
         .bind(conversation.as_str())
-        .fetch_optional(self.readers())
+        .fetch_all(self.readers())
         .await?;
-        Ok(id.map(|id| RunId::parse(&id)).transpose().map_err(RecordError::from)?)
+        Ok(ids.iter().map(|id| RunId::parse(id)).collect::<Result<_, _>>().map_err(RecordError::from)?)
     }
 
     pub(super) async fn try_request_cancel(&self, scope: &Scope, run: RunId) -> Result<Option<RunRecord>, Fault> {

@@ -1,11 +1,13 @@
 //! What a run sees of its conversation: the newest messages on the way back to the root that fit, and the summary of
 //! what does not.
 
+use super::details::told_before;
 use super::{Branch, Connection, Place};
 use crate::chat::message::Message;
 use crate::store::fault::Fault;
 use crate::store::history::{Room, presentable};
 use crate::store::record::run_parent;
+use crate::store::told::decode_told;
 use crate::store::transcript::{self, RecordError};
 
 /// Rows of history read at once: a few runs, so that little is read in vain where it is cut.
@@ -57,8 +59,11 @@ pub(super) async fn earlier(
     parent: Option<Branch>,
     bytes: usize,
 ) -> Result<Earlier, Fault> {
-    let Some(parent) = parent else { return Ok(Earlier { summary: None, history: Vec::new() }) };
     let mut room = Room::new(bytes);
+    let Some(parent) = parent else {
+        let told = before_all(connection, place, &mut room).await?;
+        return Ok(Earlier { summary: None, history: presentable(told) });
+    };
     let mut newest_first: Vec<(i64, Message)> = Vec::new();
     let (mut open_run, mut cut_run, mut is_cut) = (None, None, false);
     let mut next = Some((parent.run_seq, parent.seq.map_or(ALL, |seq| seq.saturating_add(1))));
@@ -82,8 +87,18 @@ pub(super) async fn earlier(
     if let Some((upto, _)) = &summary {
         newest_first.retain(|(run_seq, _)| run_seq > upto);
     }
-    let history = presentable(newest_first.into_iter().map(|(_, message)| message).collect());
+    let mut newest_first: Vec<Message> = newest_first.into_iter().map(|(_, message)| message).collect();
+    if !is_cut {
+        newest_first.extend(before_all(connection, place, &mut room).await?);
+    }
+    let history = presentable(newest_first);
     Ok(Earlier { summary: summary.map(|(_, text)| text), history })
+}
+
+/// What the client told of before the conversation began, as far as there is room, the newest first.
+async fn before_all(connection: &mut Connection, place: &Place, room: &mut Room) -> Result<Vec<Message>, Fault> {
+    let told = told_before(connection, place).await?;
+    Ok(told.map(|text| decode_told(&text, room)).transpose()?.unwrap_or_default())
 }
 
 /// The message that a run answers.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::begin::KEY_LIFE_MS;
 use super::{Connection, SqlStore};
-use crate::agent::ports::leases::{EndedRun, Leases, Notice, Piece, Progress, Standing};
+use crate::agent::ports::leases::{EndedRun, Leases, Notice, Old, Piece, Progress, Standing};
 use crate::agent::ports::store::StoreError;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
@@ -44,8 +44,8 @@ impl Leases for SqlStore {
         attempt("watch runs", self.try_watch(runs)).await
     }
 
-    async fn tidy(&self, trail_before_ms: Option<i64>) -> Result<bool, StoreError> {
-        attempt("remove what is old", self.try_tidy(trail_before_ms)).await
+    async fn tidy(&self, old: Old) -> Result<bool, StoreError> {
+        attempt("remove what is old", self.try_tidy(old)).await
     }
 }
 
@@ -153,10 +153,10 @@ impl SqlStore {
     }
 
     /// Names no owner: it looks at nothing but the time.
-    async fn try_tidy(&self, trail_before_ms: Option<i64>) -> Result<bool, Fault> {
+    async fn try_tidy(&self, old: Old) -> Result<bool, Fault> {
         let mut transaction = self.write().await?;
         let mut is_more_left = false;
-        if let Some(before) = trail_before_ms {
+        if let Some(before) = old.trail_before_ms {
             let removed = sqlx::query(concat!(
                 "DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < $1 ORDER BY at LIMIT $2",
                 skip_locked!(),
@@ -180,6 +180,10 @@ impl SqlStore {
         .await?;
         transaction.commit().await?;
         let is_more_left = is_more_left || freed.rows_affected() >= TIDIED_AT_ONCE.unsigned_abs();
+        let is_more_left = match old.unlisted_before_ms {
+            Some(before) => self.try_delete_unlisted(before).await? || is_more_left,
+            None => is_more_left,
+        };
         Ok(self.try_note_expired().await? || is_more_left)
     }
 }

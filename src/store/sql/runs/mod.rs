@@ -53,12 +53,16 @@ impl RunStore for SqlStore {
         attempt("find a run", self.try_find_run(&owner.into(), run)).await
     }
 
-    async fn live_run(&self, owner: &Owner, conversation: &ConversationId) -> Result<Option<RunId>, StoreError> {
-        attempt("find a live run", self.try_live_run(&owner.into(), conversation)).await
+    async fn live_runs(&self, owner: &Owner, conversation: &ConversationId) -> Result<Vec<RunId>, StoreError> {
+        attempt("find live runs", self.try_live_runs(&owner.into(), conversation)).await
     }
 
     async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         attempt("cancel a run", self.try_request_cancel(&owner.into(), run)).await
+    }
+
+    async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError> {
+        attempt("look for a request", self.try_knows_request(&owner.into(), keys)).await
     }
 }
 

@@ -88,8 +88,6 @@ impl SqlStore {
         let (call, turned_down) = call_of(&mut transaction, &place, run).await?;
         let answered = answered_of(&mut transaction, &place, run_seq).await?;
         transaction.commit().await?;
-        // One that waits has another one before it.
-        let begins = false;
-        Ok(Some(RunStart { summary, history, message, answered, call, turned_down, context, begins }))
+        Ok(Some(RunStart { summary, history, message, answered, call, turned_down, context }))
     }
 }

@@ -4,17 +4,23 @@ use serde_json::{Map, Value};
 
 use super::answered::{Answered, answered_of, take_results};
 use super::begin::NotBegun;
-use super::decided::take;
+use super::decided::{call_of, take};
 use super::details::context_of;
 use super::history::question;
 use super::{Branch, Connection, Place};
-use crate::agent::ports::store::{ApprovedCall, BeginError, CONTINUE_REQUEST, NewRun, Question, TurnedDown};
+use crate::agent::ports::store::{
+    AFTER_APPROVED_CALL, ApprovedCall, BeginError, CONTINUE_REQUEST, NewRun, Question, TurnedDown,
+};
 use crate::chat::ids::{MessageId, RunId};
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::store::record::{parse_state, run_parent, run_state};
 use crate::store::transcript::RecordError;
+
+/// The number of the message that has the result of an approved call, in the run that made it: its question and the call
+/// come before.
+const APPROVED_RESULT: i64 = 2;
 
 /// What a run answers, resolved.
 pub(super) struct Asked {
@@ -82,8 +88,21 @@ pub(super) async fn resolve(
     }
 }
 
-/// The run's question again, beside it.
+/// The run's question again, beside it; of a run that made an approved call, all but that call: it is made once, so what
+/// came of it stays, and the answer behind it is given again.
 async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Result<Asked, NotBegun> {
+    let id = RunId::parse(&run.id).map_err(RecordError::from)?;
+    if let (Some(_), _) = call_of(connection, place, id).await? {
+        return Ok(Asked {
+            parent: Some(Branch { run_seq: run.run_seq, seq: Some(APPROVED_RESULT) }),
+            message: UserMessage::new(AFTER_APPROVED_CALL),
+            continues: run.continues,
+            answered: None,
+            call: None,
+            turned_down: None,
+            context: context_of(connection, place, run.run_seq).await?,
+        });
+    }
     let Message::User(message) = question(connection, place, run.run_seq).await? else {
         return Err(RecordError::Kind.into());
     };

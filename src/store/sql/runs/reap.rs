@@ -127,11 +127,11 @@ impl SqlStore {
             tracing::error!(error = %Causes(&error), run.id = %run, "the unfinished turn of a run is lost");
             Settled::default()
         });
-        // What its owner said last stays the last that is known: only the log knows the number of an end that its owner
+        // What its last turn cost died with its process. What its owner said last stays the last that is known: only the log knows the number of an end that its owner
         // did not say.
         sqlx::query(concat!(
             "UPDATE runs SET state = 'interrupted', outcome = 'cancelled', finished_at = $2, turns = $3, calling = NULL,
-                 replica = '', lease_until = ",
+                 nano_usd = NULL, replica = '', lease_until = ",
             database_now!(),
             " WHERE id = $1",
         ))

@@ -1,10 +1,13 @@
 //! Deleting a conversation with everything of it.
 
-use super::SqlStore;
+use super::{Connection, SqlStore};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::store::fault::Fault;
 use crate::store::scope::Scope;
 use crate::store::transcript::RecordError;
+
+/// Conversations that one tidying deletes: a fraction of a second's work.
+const UNLISTED_AT_ONCE: usize = 100;
 
 impl SqlStore {
     pub(super) async fn try_delete(&self, scope: &Scope, id: &ConversationId) -> Result<Option<Vec<RunId>>, Fault> {
@@ -22,34 +25,72 @@ impl SqlStore {
         if found.is_none() {
             return Ok(None);
         }
-        // Held before the conversation goes: whoever appends to one of them has it first and needs its conversation
-        // afterwards.
-        let runs: Vec<String> = sqlx::query_scalar(concat!(
-            "SELECT id FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3 ORDER BY id",
-            for_update!(),
-        ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
-        .bind(id.as_str())
-        .fetch_all(&mut *transaction)
-        .await?;
-        for statement in [
-            "DELETE FROM drafts WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
-            "DELETE FROM previews WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
-            "DELETE FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
-            // Before the conversation too: whoever decides one has it first and needs its conversation afterwards.
-            "DELETE FROM approvals WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
-            "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
-        ] {
-            sqlx::query(statement)
-                .bind(&scope.tenant)
-                .bind(&scope.user)
-                .bind(id.as_str())
-                .execute(&mut *transaction)
-                .await?;
-        }
+        let runs = delete_held(&mut transaction, scope, id.as_str()).await?;
         transaction.commit().await?;
         let runs = runs.iter().map(|run| RunId::parse(run)).collect::<Result<_, _>>();
         Ok(Some(runs.map_err(RecordError::from)?))
     }
+
+    /// Deletes conversations that no list shows and in which nothing has begun since `before_ms` and nothing lives, some
+    /// of them; whether there are more. Names no owner: it looks at nothing but the time.
+    pub(in crate::store) async fn try_delete_unlisted(&self, before_ms: i64) -> Result<bool, Fault> {
+        let old: Vec<(String, String, String)> = sqlx::query_as(
+            "SELECT tenant, user_id, id FROM conversations WHERE unlisted = 1 AND updated_at < $1 ORDER BY updated_at LIMIT $2",
+        )
+        .bind(before_ms)
+        .bind(UNLISTED_AT_ONCE as i64)
+        .fetch_all(self.readers())
+        .await?;
+        let mut deleted = 0;
+        for (tenant, user, id) in &old {
+            let scope = Scope { tenant: tenant.clone(), user: user.clone() };
+            let mut transaction = self.write().await?;
+            // Somebody may have said something meanwhile; who holds it now is not waited for.
+            let found: Option<String> = sqlx::query_scalar(concat!(
+                "SELECT id FROM conversations c WHERE tenant = $1 AND user_id = $2 AND id = $3 AND updated_at < $4
+                     AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.tenant = c.tenant AND r.user_id = c.user_id
+                         AND r.conversation = c.id AND r.state IN ('queued', 'running'))",
+                skip_locked!(),
+            ))
+            .bind(tenant)
+            .bind(user)
+            .bind(id)
+            .bind(before_ms)
+            .fetch_optional(&mut *transaction)
+            .await?;
+            if found.is_some() {
+                delete_held(&mut transaction, &scope, id).await?;
+                transaction.commit().await?;
+                deleted += 1;
+            }
+        }
+        // What could not be deleted now comes again with the next tidying.
+        Ok(old.len() == UNLISTED_AT_ONCE && deleted > 0)
+    }
+}
+
+/// Deletes a conversation whose row is held, with everything of it; its runs.
+async fn delete_held(connection: &mut Connection, scope: &Scope, id: &str) -> Result<Vec<String>, Fault> {
+    // Held before the conversation goes: whoever appends to one of them has it first and needs its conversation
+    // afterwards.
+    let runs: Vec<String> = sqlx::query_scalar(concat!(
+        "SELECT id FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3 ORDER BY id",
+        for_update!(),
+    ))
+    .bind(&scope.tenant)
+    .bind(&scope.user)
+    .bind(id)
+    .fetch_all(&mut *connection)
+    .await?;
+    for statement in [
+        "DELETE FROM drafts WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+        "DELETE FROM previews WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+        "DELETE FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+        // Before the conversation too: whoever decides one has it first and needs its conversation afterwards.
+        "DELETE FROM approvals WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+        "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
+    ] {
+        sqlx::query(statement).bind(&scope.tenant).bind(&scope.user).bind(id).execute(&mut *connection).await?;
+    }
+    Ok(runs)
 }

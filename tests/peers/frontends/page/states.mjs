@@ -42,6 +42,7 @@ async function workflow(page) {
   seen.closed = (await texts(page, '.sb-node-details h4')).length === 0;
   await page.locator('.sb-node').last().click();
   seen.byPointer = (await texts(page, '.sb-node-details h4')).length === 1;
+  await page.getByText('Add a comment').click();
   await page.locator('textarea').fill('  please  ');
   await page.getByRole('button', { name: 'Accept' }).click();
   seen.decided = await page.evaluate(() => window.decided);

@@ -9,6 +9,7 @@ use super::super::refs;
 use super::super::schema::Writer;
 use super::{Arguments, described, place};
 use crate::config::catalogue::request::{is_header_name, is_ours};
+use crate::store::names_a_secret;
 
 /// 200 parameters of one operation.
 const MOST: usize = 200;
@@ -199,6 +200,15 @@ impl<'d> Parameter<'d> {
         if is_ours(self.name) {
             return match self.name.eq_ignore_ascii_case("cookie") && self.is_required {
                 true => Err("it needs a cookie".to_owned()),
+                false => Ok(()),
+            };
+        }
+        // Whatever a model is told of it might say, and an argument is shown, stored and logged.
+        if names_a_secret(self.name) {
+            return match self.is_required {
+                true => {
+                    Err(format!("it needs the header {:?}, which looks like a secret that no model may say", self.name))
+                }
                 false => Ok(()),
             };
         }

@@ -1,0 +1,107 @@
+//! Tools that a client brings with its request and runs itself, whatever the protocol calls their parts: what it says about
+//! them goes to the model's vendor, so all of them are held to one rule.
+//!
+//! **Invariant:** nothing is compiled here: what a schema costs is for whoever checks arguments against it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{DecodeError, FieldError, json as text};
+use crate::chat::tool::ToolDef;
+
+/// More tools than any page has; each is in every request to the model.
+const MOST: usize = 64;
+
+/// The largest description of all tools together: a sixteenth of a mebibyte.
+const MAX_BYTES: usize = 65_536;
+
+/// The longest name that every vendor accepts, in bytes.
+const NAME_BYTES: usize = 64;
+
+/// Schema keywords that may refer to another document, where their value is a text.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// What a client says about one tool.
+pub(super) struct Told {
+    /// Its name.
+    pub(super) name: String,
+    /// What it is for.
+    pub(super) description: Option<String>,
+    /// The JSON Schema of its arguments; `None` where it takes none.
+    pub(super) schema: Option<Value>,
+}
+
+/// The tools in the list `raw`, each of them read by `read`; what is wrong with them is noted in `errors`.
+///
+/// # Errors
+/// When they are larger than 64 KiB together.
+pub(super) fn read(
+    raw: Option<&RawValue>,
+    read: impl Fn(&RawValue) -> Result<Told, &'static str>,
+    errors: &mut Vec<FieldError>,
+) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
+    let Some(raw) = text::given(raw) else { return Ok(Vec::new()) };
+    if raw.get().len() > MAX_BYTES {
+        return Err(DecodeError::TooLarge { field: "tools", max_bytes: MAX_BYTES });
+    }
+    let mut refuse = |reason: String| errors.push(FieldError { field: "tools", reason });
+    let tools: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).ok();
+    let Some(tools) = tools.filter(|tools| tools.iter().all(|tool| tool.get().starts_with('{'))) else {
+        refuse("must be a list of objects".to_owned());
+        return Ok(Vec::new());
+    };
+    if tools.len() > MOST {
+        refuse(format!("must be at most {MOST}"));
+        return Ok(Vec::new());
+    }
+    let mut names = HashSet::new();
+    let mut good = Vec::new();
+    for (at, tool) in tools.into_iter().enumerate() {
+        match read(tool).map_err(str::to_owned).and_then(checked) {
+            Ok(tool) if !names.insert(tool.name.clone()) => {
+                refuse(format!("has two tools with the name {}", tool.name));
+            }
+            Ok(tool) => good.push(Arc::new(tool)),
+            Err(reason) => refuse(format!("[{at}] {reason}")),
+        }
+    }
+    Ok(good)
+}
+
+fn checked(Told { name, description, schema }: Told) -> Result<ToolDef, String> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(allowed) {
+        return Err(format!("must have a name of 1 to {NAME_BYTES} characters of A-Z a-z 0-9 _ -"));
+    }
+    let input_schema = match schema {
+        None | Some(Value::Null) => json!({"type": "object", "properties": {}}),
+        Some(Value::Object(mut schema)) => {
+            // What describes an object need not say so, but vendors want to read it.
+            let kind = schema.entry("type").or_insert_with(|| json!("object"));
+            if kind != "object" {
+                return Err("must have parameters of the type object".to_owned());
+            }
+            Value::Object(schema)
+        }
+        Some(_) => return Err("must have parameters that are a JSON Schema".to_owned()),
+    };
+    if refers_elsewhere(&input_schema) {
+        return Err("must have parameters that refer to no other document".to_owned());
+    }
+    Ok(ToolDef { name, description: description.unwrap_or_default(), input_schema })
+}
+
+/// Whether the schema refers to another document, which a vendor might go and read.
+fn refers_elsewhere(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.iter().any(|(name, value)| match value {
+            Value::String(target) => REFERENCES.contains(&name.as_str()) && !target.starts_with('#'),
+            value => refers_elsewhere(value),
+        }),
+        Value::Array(items) => items.iter().any(refers_elsewhere),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}

@@ -1,0 +1,186 @@
+//! The shapes of the lines in which events leave this process. Another version of this program may read them: what is
+//! here already stays as it is, and a field that is added has a default.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::suggested::SuggestionsLine;
+use crate::chat::ids::ToolCallId;
+use crate::chat::stream::Usage;
+use crate::chat::tool::{ToolCall, ToolInput};
+
+/// An event.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Line<'a> {
+    Turn(u32),
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+    #[serde(borrow)]
+    Thinking(Cow<'a, str>),
+    Call {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+    },
+    Result {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        is_error: bool,
+        /// Lines of earlier versions have none.
+        #[serde(borrow, default)]
+        result: Cow<'a, str>,
+    },
+    TurnEnded {
+        #[serde(borrow)]
+        provider: Cow<'a, str>,
+        #[serde(borrow)]
+        model: Cow<'a, str>,
+        usage: UsageLine,
+        nano_usd: Option<u64>,
+    },
+    Held {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        approval: Cow<'a, str>,
+    },
+    Decided {
+        #[serde(borrow)]
+        asked_as: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        runs_as: Option<Cow<'a, str>>,
+    },
+    Ready {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        input: InputLine<'a>,
+    },
+    Progress {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        stage: Cow<'a, str>,
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+        fraction: Option<f64>,
+        data: Option<Cow<'a, Value>>,
+    },
+    Artifact {
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+        payload: Cow<'a, Value>,
+    },
+    Payload {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+        data: Cow<'a, Value>,
+        #[serde(borrow)]
+        summary: Cow<'a, str>,
+        by_model: bool,
+    },
+    RoundEnded,
+    #[serde(borrow)]
+    Suggested(SuggestionsLine<'a>),
+    Diagnosed(Cow<'a, Value>),
+    Finished(UsageLine),
+    AwaitingApproval(UsageLine),
+    AwaitingClient {
+        usage: UsageLine,
+        #[serde(borrow)]
+        calls: Vec<CallLine<'a>>,
+    },
+    Failed {
+        #[serde(borrow)]
+        code: Cow<'a, str>,
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+        retryable: bool,
+    },
+    Cancelled,
+    Interrupted,
+}
+
+/// Tokens.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UsageLine {
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_input_tokens: u64,
+    reasoning_tokens: u64,
+}
+
+impl UsageLine {
+    pub(super) fn of(usage: Usage) -> Self {
+        let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
+        Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens }
+    }
+
+    pub(super) fn into_usage(self) -> Usage {
+        let Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = self;
+        Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens }
+    }
+}
+
+/// A call that is left to the client.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CallLine<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    input: InputLine<'a>,
+}
+
+impl<'a> CallLine<'a> {
+    pub(super) fn of(call: &'a ToolCall) -> Self {
+        Self { id: call.id.as_str().into(), name: (&call.name).into(), input: InputLine::of(&call.input) }
+    }
+
+    pub(super) fn into_call(self) -> ToolCall {
+        let Self { id, name, input } = self;
+        ToolCall { id: ToolCallId::from_model(id), name: name.into_owned(), input: input.into_input() }
+    }
+}
+
+/// A call's arguments.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum InputLine<'a> {
+    Object(Cow<'a, Map<String, Value>>),
+    #[serde(borrow)]
+    Invalid(Cow<'a, str>),
+}
+
+impl<'a> InputLine<'a> {
+    pub(super) fn of(input: &'a ToolInput) -> Self {
+        match input {
+            ToolInput::Object(fields) => Self::Object(Cow::Borrowed(fields)),
+            ToolInput::Invalid(text) => Self::Invalid(text.into()),
+        }
+    }
+
+    pub(super) fn into_input(self) -> ToolInput {
+        match self {
+            Self::Object(fields) => ToolInput::Object(fields.into_owned()),
+            Self::Invalid(text) => ToolInput::Invalid(text.into_owned()),
+        }
+    }
+}
