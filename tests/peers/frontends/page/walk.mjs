@@ -175,6 +175,7 @@ async function table(page, act) {
   await drawn.locator('th.sb-changed').first().waitFor();
   const preview = { title: await act.title('sb-preview'), columns: await drawn.locator('th .sb-head').allInnerTexts(), changes: await act.sentences('sb-preview') };
   await act.picture('table-preview', { of: drawn });
+  await drawn.getByText('Add a comment').click();
   await drawn.getByLabel('Comment').fill('The header alone');
   await drawn.getByRole('button', { name: 'Reject' }).click();
   await act.is('sb-preview', 'rejected');
