@@ -11,6 +11,9 @@ use super::words;
 /// Types of steps that go on by more than one port.
 const BRANCHING: [&str; 4] = ["evaluate_condition", "check_inventory", "check_reorder_point", "seek_approval"];
 
+/// How steps go on that do not branch, as outlines write it.
+const PLAIN_PORTS: [&str; 4] = ["", "success", "output", "default"];
+
 /// A step that is there, and what it follows.
 #[derive(Debug, Clone, PartialEq)]
 struct Placed<'r> {
@@ -138,7 +141,8 @@ fn placed<'r>(found: &'r Value, actions: &'r [Value]) -> Option<Vec<Placed<'r>>>
             None => None,
             Some((last_depth, last)) => {
                 let branches = BRANCHING.contains(&last.action_type);
-                let is_sibling = depth < *last_depth || (depth == *last_depth && !port.is_empty() && !branches);
+                let is_sibling =
+                    depth < *last_depth || (depth == *last_depth && !branches && !PLAIN_PORTS.contains(&port));
                 match is_sibling {
                     false => Some(last.name),
                     true => Some(lines.iter().rev().find(|(other, _)| *other + 1 == depth)?.1.name),
@@ -171,6 +175,8 @@ mod tests {
         assert_eq!(after(outline, &types, 4), Some(vec![None, some("A:true"), some("B"), some("A:false")]));
         let chain = "A (evaluate_condition)\n[true] B (create_alert)\nC (delay)\nD (x) (log_audit_entry)";
         assert_eq!(after(chain, &types, 4), Some(vec![None, some("A:true"), some("B"), some("C")]));
+        let named = "A (evaluate_condition)\n  [true] B (create_alert)\n  [success] C (delay)\n  [false] D (x) (log_audit_entry)";
+        assert_eq!(after(named, &types, 4), Some(vec![None, some("A:true"), some("B:success"), some("A:false")]));
         let again =
             "A (evaluate_condition)\n  [true] B (create_alert)\n  C (delay)\n  [false] C (delay)  ↻ (continues above)";
         assert_eq!(after(again, &types, 5), None, "branches that meet again");

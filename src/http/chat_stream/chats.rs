@@ -87,12 +87,9 @@ pub(in crate::http) async fn get(
 
 /// The calls of the caller's chat that wait for somebody, oldest first.
 async fn waiting(services: &Services, caller: &Caller, number: i64) -> Result<Vec<Approval>, Problem> {
-    let conversation = services.chats.numbered(&caller.owner, number).await?;
-    let waiting = services.runs.approvals(caller).await?.into_iter().map(|view| view.approval);
-    let mut of_chat: Vec<Approval> =
-        waiting.filter(|approval| Some(&approval.conversation) == conversation.as_ref()).collect();
-    of_chat.reverse();
-    Ok(of_chat)
+    let Some(conversation) = services.chats.numbered(&caller.owner, number).await? else { return Ok(Vec::new()) };
+    let waiting = services.runs.approvals_in(&caller.owner, &conversation).await?;
+    Ok(waiting.into_iter().map(|view| view.approval).collect())
 }
 
 /// 200 with the chats of the administrator's tenant, or of one of its users; 403 for everybody else.
