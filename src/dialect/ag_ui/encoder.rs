@@ -261,6 +261,8 @@ impl AgUiEncoder {
 
     /// Ends our run well, and with it what the client sees, unless another one goes on.
     fn end_well(&mut self, out: &mut BytesMut) {
+        self.end_text(out);
+        self.end_thought(out);
         let held: Vec<String> = self.held.iter().map(|(_, call)| call.clone()).collect();
         self.answer(|call| !held.contains(&call.id), NOT_MADE, out);
         self.end_step(out);

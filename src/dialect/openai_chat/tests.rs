@@ -287,10 +287,17 @@ fn what_a_client_tells_of_before_is_bounded_and_only_words() {
 
 #[test]
 fn a_front_ends_own_question_about_a_chat_is_no_part_of_it() {
-    let task = json!([{"role": "user", "content": "### Task:\nGenerate a title."}]);
+    let task = json!([{"role": "user", "content": "### Task:\nGenerate a concise title.\n<chat_history>\nHi\n</chat_history>"}]);
+    let document =
+        json!([{"role": "user", "content": "### Task:\nRespond to the user query using the provided context."}]);
     let later = json!([{"role": "user", "content": "Hi"}, {"role": "user", "content": "### Task: read this"}]);
-    let of = |messages, key| decode(messages, key).unwrap().input.conversation;
+    let wide = OpenAiChat { max_message_bytes: 0, ..DIALECT };
+    let of = |messages: &Value, key| {
+        let body = json!({"model": "m", "messages": messages}).to_string();
+        wide.decode(body.as_bytes(), key).unwrap().input.conversation
+    };
     assert_eq!(of(&task, Key::Chat(conversation("k"))), None, "a title");
+    assert_eq!(of(&document, Key::Chat(conversation("k"))), Some(conversation("k")), "a question with a document");
     assert_eq!(of(&later, Key::Chat(conversation("k"))), Some(conversation("k")), "a user's words");
     assert_eq!(of(&task, Key::Conversation(conversation("k"))), Some(conversation("k")), "who names it means it");
 }
