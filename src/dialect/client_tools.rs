@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::{DecodeError, FieldError, json as text};
 use crate::chat::tool::ToolDef;
 
-/// More tools than any page has; each is in every request to the model.
-const MOST: usize = 64;
+/// As many as the vendors take; each is in every request to the model.
+const MOST: usize = 128;
 
-/// The largest description of all tools together: a sixteenth of a mebibyte.
-const MAX_BYTES: usize = 65_536;
+/// The largest description of all tools together, 128 KiB: a model reads them with each turn.
+const MAX_BYTES: usize = 131_072;
 
 /// The longest name that every vendor accepts, in bytes.
 const NAME_BYTES: usize = 64;
@@ -37,7 +37,7 @@ pub(super) struct Told {
 /// The tools in the list `raw`, each of them read by `read`; what is wrong with them is noted in `errors`.
 ///
 /// # Errors
-/// When they are larger than 64 KiB together.
+/// When they are larger than 128 KiB together.
 pub(super) fn read(
     raw: Option<&RawValue>,
     read: impl Fn(&RawValue) -> Result<Told, &'static str>,

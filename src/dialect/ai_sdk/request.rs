@@ -1,8 +1,6 @@
 //! Request bodies. What a client says was said before is not taken: the thread is the server's. Of the messages only the
 //! newest counts, and of older ones the ids, which say where an edited message stood.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -12,15 +10,9 @@ use super::{AiSdk, Query, Version};
 use crate::chat::approval::Decision;
 use crate::chat::ids::{ApprovalId, ConversationId, MessageId};
 use crate::chat::input::{Ask, Manner};
-use crate::chat::tool::ToolDef;
 use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::client_tools::{self, Told};
 use crate::dialect::{DecodeError, Dialect, FieldError, json};
-
-/// 64 tools of a page: more than a model can choose from well.
-const MAX_TOOLS: usize = 64;
-
-/// 16 KiB for each tool of a page, its schema included.
-const MAX_TOOL_BYTES: usize = 16 * 1024;
 
 /// 32 decisions in a request: more than a person has made since the last one.
 const MAX_DECISIONS: usize = 32;
@@ -139,7 +131,7 @@ pub(super) fn decode(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Asked
         }
         limits.version
     });
-    manner.client_tools = tools(parsed.tools, &mut errors);
+    manner.client_tools = client_tools::read(parsed.tools, tool, &mut errors)?;
     manner.details = true;
     let wanted = wanted(limits, &parsed, &mut errors)?;
     match (wanted, conversation) {
@@ -322,37 +314,8 @@ struct Tool {
     input_schema: Map<String, Value>,
 }
 
-/// The page's own tools; what is wrong with them is noted in `errors`.
-fn tools(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Vec<Arc<ToolDef>> {
-    let field = "tools";
-    let Some(list) = json::optional::<Vec<&RawValue>>(raw, field, "a list of tools", errors) else { return Vec::new() };
-    let mut tools: Vec<Arc<ToolDef>> = Vec::new();
-    let mut refuse = |reason: String| errors.push(FieldError { field, reason });
-    if list.len() > MAX_TOOLS {
-        refuse(format!("must be at most {MAX_TOOLS}"));
-        return Vec::new();
-    }
-    for raw in list {
-        let is_small = raw.get().len() <= MAX_TOOL_BYTES;
-        let Some(Tool { name, description, mut input_schema }) = object(raw).filter(|_| is_small) else {
-            refuse(format!(
-                "must each be an object with name, description and inputSchema, an object, of at most {} bytes",
-                MAX_TOOL_BYTES
-            ));
-            return Vec::new();
-        };
-        let is_legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-        if name.is_empty() || name.len() > 64 || !name.bytes().all(is_legal) {
-            refuse("must each have a name of 1 to 64 characters of A-Z a-z 0-9 _ -".to_owned());
-        }
-        if tools.iter().any(|tool| tool.name == name) {
-            refuse("must have different names".to_owned());
-        }
-        if input_schema.entry("type").or_insert_with(|| Value::from("object")) != "object" {
-            refuse("must each take an object".to_owned());
-        }
-        let description = description.unwrap_or_default();
-        tools.push(Arc::new(ToolDef { name, description, input_schema: Value::Object(input_schema) }));
-    }
-    tools
+fn tool(raw: &RawValue) -> Result<Told, &'static str> {
+    let Tool { name, description, input_schema } =
+        object(raw).ok_or("must have a name and inputSchema, an object, and may have a description")?;
+    Ok(Told { name, description, schema: Some(Value::Object(input_schema)) })
 }

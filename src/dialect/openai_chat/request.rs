@@ -127,7 +127,7 @@ pub(super) fn decode(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Asked
     if json::optional::<u64>(body.n, "n", "1: there is one answer", &mut errors).is_some_and(|n| n != 1) {
         errors.push(FieldError { field: "n", reason: "must be 1: there is one answer".to_owned() });
     }
-    let client_tools = tools::tools(body.tools, body.tool_choice, &mut errors);
+    let client_tools = tools::tools(body.tools, body.tool_choice, &mut errors)?;
     let model_wish = wish(&body, &mut errors);
     let named = match key {
         Key::None => named(body.metadata, &mut errors),

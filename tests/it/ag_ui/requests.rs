@@ -93,11 +93,11 @@ async fn a_bad_input_is_told_what_is_wrong_with_it_and_runs_nothing() {
             "tools has two tools with the name x",
         ),
         (
-            with("tools", (0..65).map(|n| json!({"name": format!("t{n}"), "description": ""})).collect()),
+            with("tools", (0..129).map(|n| json!({"name": format!("t{n}"), "description": ""})).collect()),
             400,
-            "tools must be at most 64",
+            "tools must be at most 128",
         ),
-        (tool(json!({"name": "x", "description": "y".repeat(70_000)})), 413, "tools is larger than 65536 bytes"),
+        (tool(json!({"name": "x", "description": "y".repeat(140_000)})), 413, "tools is larger than 131072 bytes"),
         (
             with("state", json!("z".repeat(600_000))),
             413,

@@ -65,13 +65,17 @@ async fn what_cannot_be_answered_is_refused_before_a_stream() {
         (with(said("Hi"), "context", json!(7)), "context must be an object"),
         (
             tool(json!({"name": "a b", "inputSchema": {}})),
-            "tools must each have a name of 1 to 64 characters of A-Z a-z 0-9 _ -",
+            "tools [0] must have a name of 1 to 64 characters of A-Z a-z 0-9 _ -",
         ),
-        (tool(json!({"name": "a", "inputSchema": {"type": "string"}})), "tools must each take an object"),
         (
-            tool(json!("a")),
-            "tools must each be an object with name, description and inputSchema, an object, of at most 16384 bytes",
+            tool(json!({"name": "a", "inputSchema": {"type": "string"}})),
+            "tools [0] must have parameters of the type object",
         ),
+        (
+            tool(json!({"name": "a"})),
+            "tools [0] must have a name and inputSchema, an object, and may have a description",
+        ),
+        (tool(json!("a")), "tools must be a list of objects"),
     ];
     for (body, expected) in rows {
         let (status, code, detail) = problem(post(&w.s.app, "", &body).await).await;

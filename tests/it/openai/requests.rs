@@ -55,11 +55,6 @@ async fn what_cannot_be_run_is_refused_by_its_field() {
         (changed("tools", json!([tool("a", json!({"type": "string"}))])), "tools", "parameters that are a text"),
         (changed("tools", json!([tool("a", object.clone()), tool("a", object.clone())])), "tools", "a name twice"),
         (changed("tools", json!(vec![tool("a", object.clone()); 129])), "tools", "too many"),
-        (
-            changed("tools", json!([tool("a", json!({"type": "object", "x": "x".repeat(131_072)}))])),
-            "tools",
-            "too large",
-        ),
         (changed("temperature", json!("hot")), "temperature", "no number"),
         (changed("max_tokens", json!(1.5)), "max_tokens", "half a token"),
         (changed("metadata", json!({"conversation_id": "a b"})), "metadata.conversation_id", "no id"),
@@ -79,12 +74,14 @@ async fn bodies_and_headers_that_are_none_are_refused() {
     let request = || s.app.http.post(s.app.url(COMPLETIONS)).bearer_auth(&s.app.token);
     let huge = "x".repeat(2_000_000);
     let long = ask(&"x".repeat(100_000)).to_string();
+    let large = changed("tools", json!([tool("a", json!({"type": "object", "x": "x".repeat(131_072)}))])).to_string();
     let rows = [
         (request().body("{"), 400, "malformed_json", "no JSON"),
         (request().body("[]"), 400, "malformed_json", "no object"),
         (request().body("[".repeat(100)), 400, "malformed_json", "too deep"),
         (request().body(huge), 413, "body_too_large", "too large"),
         (request().body(long), 413, "field_too_large", "a long message"),
+        (request().body(large), 413, "field_too_large", "tools that are too large together"),
         (request().header("content-encoding", "gzip").json(&ask("Hi")), 415, "encoded_body", "compressed"),
         (request().header("x-conversation-id", "a b").json(&ask("Hi")), 400, "invalid_request", "no id"),
         (request().header("x-openwebui-chat-id", "a/b").json(&ask("Hi")), 400, "invalid_request", "no id"),
