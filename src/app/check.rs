@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{StartError, backend_client, demo_seed, root, router, tools_and_profiles};
+use super::StartError;
+use super::parts::{backend_client, demo_seed, root, router, tools_and_profiles};
 use crate::agent::ports::clock::SystemClock;
 use crate::agent::profile::Profiles;
 use crate::chat::causes::Causes;
