@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::super::shown::{PayloadBody, SuggestionsBody};
 use super::super::{Encoder, frame};
+use super::calls::Calls;
 use super::events::{Activity, Custom, Event, Interrupt, ToolProgress};
 use super::stream::Stream;
 use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::artifact::Artifact;
 use crate::chat::event::AgentEvent;
-use crate::chat::ids::{ApprovalId, RunId};
+use crate::chat::ids::RunId;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
 
 /// What a call reads that a person turned down.
@@ -40,29 +41,7 @@ pub(super) struct AgUiEncoder {
     thought: Option<String>,
     /// The message on which the turn's calls hang; its text has the same id, where it has text.
     message: Option<String>,
-    calls: Vec<Call>,
-    /// Calls of earlier runs that this one makes.
-    decided: Vec<Decided>,
-    /// Calls that wait for a person.
-    held: Vec<(ApprovalId, String)>,
-}
-
-/// A call of this run that the client has been told of.
-struct Call {
-    id: String,
-    /// Whether its arguments are complete.
-    is_whole: bool,
-    /// Whether it has its result.
-    is_answered: bool,
-}
-
-/// A call of an earlier run, which was decided.
-struct Decided {
-    /// How this run calls it.
-    runs_as: String,
-    /// How the client does.
-    asked_as: String,
-    is_answered: bool,
+    calls: Calls,
 }
 
 impl AgUiEncoder {
@@ -78,9 +57,7 @@ impl AgUiEncoder {
             text: None,
             thought: None,
             message: None,
-            calls: Vec::new(),
-            decided: Vec::new(),
-            held: Vec::new(),
+            calls: Calls::default(),
         }
     }
 
@@ -91,16 +68,6 @@ impl AgUiEncoder {
     fn mint(&mut self, kind: char) -> String {
         self.ids += 1;
         format!("{}.{kind}{}", self.run, self.ids)
-    }
-
-    /// What the client calls a call of this run.
-    fn known_as(&self, id: &str) -> String {
-        let decided = self.decided.iter().find(|call| call.runs_as == id);
-        decided.map_or(id, |call| &call.asked_as).to_owned()
-    }
-
-    fn is_decided(&self, id: &str) -> bool {
-        self.decided.iter().any(|call| call.runs_as == id)
     }
 
     fn say(&mut self, delta: &str, out: &mut BytesMut) {
@@ -153,7 +120,7 @@ impl AgUiEncoder {
     }
 
     fn call(&mut self, id: &str, name: &str, out: &mut BytesMut) {
-        if self.is_decided(id) || self.calls.iter().any(|call| call.id == id) {
+        if !self.calls.begin(id) {
             return;
         }
         self.end_thought(out);
@@ -164,14 +131,14 @@ impl AgUiEncoder {
         let event = Event::ToolCallStart { tool_call_id: id, tool_call_name: name, parent_message_id: &parent };
         self.write(&event, out);
         self.message = Some(parent);
-        self.calls.push(Call { id: id.to_owned(), is_whole: false, is_answered: false });
     }
 
     /// The call's arguments, whole. Clients parse them as JSON, so no arguments are an empty object.
     fn arguments(&mut self, id: &str, name: &str, input: &ToolInput, out: &mut BytesMut) {
         self.call(id, name, out);
-        let Some(call) = self.calls.iter_mut().find(|call| call.id == id && !call.is_whole) else { return };
-        call.is_whole = true;
+        if !self.calls.complete(id) {
+            return;
+        }
         let delta = match input {
             ToolInput::Object(fields) => serde_json::to_string(fields),
             ToolInput::Invalid(text) => serde_json::to_string(&Invalid { invalid: text }),
@@ -184,21 +151,14 @@ impl AgUiEncoder {
 
     /// What came of a call, under the id that the client knows.
     fn result(&mut self, id: &str, content: &str, out: &mut BytesMut) {
-        for call in self.calls.iter_mut().filter(|call| call.id == id) {
-            (call.is_whole, call.is_answered) = (true, true);
-        }
-        for call in self.decided.iter_mut().filter(|call| call.asked_as == id) {
-            call.is_answered = true;
-        }
+        self.calls.answered(id);
         let message_id = self.mint('r');
         let event = Event::ToolCallResult { message_id: &message_id, tool_call_id: id, content, role: "tool" };
         self.write(&event, out);
     }
 
-    /// Answers the calls without a result of which `is_over` is true.
-    fn answer(&mut self, is_over: impl Fn(&Call) -> bool, content: &str, out: &mut BytesMut) {
-        let over = self.calls.iter().filter(|call| !call.is_answered && is_over(call));
-        let over: Vec<(String, bool)> = over.map(|call| (call.id.clone(), call.is_whole)).collect();
+    /// Answers calls without a result.
+    fn answer(&mut self, over: Vec<(String, bool)>, content: &str, out: &mut BytesMut) {
         for (id, is_whole) in over {
             if !is_whole {
                 self.write(&Event::ToolCallEnd { tool_call_id: &id }, out);
@@ -207,27 +167,25 @@ impl AgUiEncoder {
         }
     }
 
-    /// Calls that a turn began and that came to nothing.
+    /// Calls that a turn began and that came to nothing; what grows ends before.
     fn end_calls(&mut self, out: &mut BytesMut) {
-        self.answer(|call| !call.is_whole, NOT_MADE, out);
+        self.end_text(out);
+        self.end_thought(out);
+        self.answer(self.calls.begun(), NOT_MADE, out);
     }
 
     /// Answers whatever has no answer, since nobody will: a client that found no result would make the call itself.
     fn cut_off(&mut self, out: &mut BytesMut) {
         self.end_text(out);
         self.end_thought(out);
-        self.answer(|_| true, CUT_OFF, out);
-        let decided = self.decided.iter().filter(|call| !call.is_answered);
-        let decided: Vec<String> = decided.map(|call| call.asked_as.clone()).collect();
-        for id in decided {
+        self.answer(self.calls.unanswered(), CUT_OFF, out);
+        for id in self.calls.undone() {
             self.result(&id, CUT_OFF, out);
         }
         self.end_step(out);
     }
 
     fn end_step(&mut self, out: &mut BytesMut) {
-        self.end_text(out);
-        self.end_thought(out);
         self.end_calls(out);
         self.message = None;
         if let Some(step) = self.step.take() {
@@ -245,8 +203,7 @@ impl AgUiEncoder {
     fn artifact(&mut self, artifact: &Artifact, out: &mut BytesMut) {
         if artifact.kind == APPROVAL_REQUEST {
             let id = artifact.payload.get("approval_id").and_then(Value::as_str).unwrap_or_default();
-            let held = self.held.iter().find(|(approval, _)| approval.to_string() == id);
-            let interrupt = Interrupt::of(&artifact.payload, held.map(|(_, call)| call.clone()));
+            let interrupt = Interrupt::of(&artifact.payload, self.calls.held_for(id));
             self.stream.so_far().interrupts.push(interrupt);
             return;
         }
@@ -263,8 +220,7 @@ impl AgUiEncoder {
     fn end_well(&mut self, out: &mut BytesMut) {
         self.end_text(out);
         self.end_thought(out);
-        let held: Vec<String> = self.held.iter().map(|(_, call)| call.clone()).collect();
-        self.answer(|call| !held.contains(&call.id), NOT_MADE, out);
+        self.answer(self.calls.given_up(), NOT_MADE, out);
         self.end_step(out);
         self.stream.so_far().goes_on = !self.is_last;
         if self.is_last {
@@ -278,8 +234,6 @@ impl AgUiEncoder {
     }
 
     fn end_cancelled(&mut self, out: &mut BytesMut) {
-        self.end_text(out);
-        self.end_thought(out);
         self.end_calls(out);
         self.cut_off(out);
         self.tell_cost(out);
@@ -288,8 +242,6 @@ impl AgUiEncoder {
 
     /// The run has failed: a call that was not whole was not made.
     fn end_failed(&mut self, code: &str, message: &str, out: &mut BytesMut) {
-        self.end_text(out);
-        self.end_thought(out);
         self.end_calls(out);
         self.break_off(code, message, out);
     }
@@ -320,7 +272,7 @@ impl AgUiEncoder {
 
     fn progress(&mut self, id: &str, name: &str, progress: &Progress, out: &mut BytesMut) {
         let Progress { stage, message, fraction, data } = progress;
-        let (id, fraction) = (self.known_as(id), fraction.filter(|fraction| fraction.is_finite()));
+        let (id, fraction) = (self.calls.known_as(id), fraction.filter(|fraction| fraction.is_finite()));
         let (tool_call_id, tool_call_name) = (id.as_str(), name);
         let data = data.as_ref().filter(|data| !data.is_null());
         let value = Custom::Progress(ToolProgress { tool_call_id, tool_call_name, stage, message, fraction, data });
@@ -359,20 +311,18 @@ impl Encoder for AgUiEncoder {
             }
             AgentEvent::ToolProgress { id, name, progress } => self.progress(id, name, progress, out),
             AgentEvent::ToolCallHeld { id, name: _, approval } => {
-                let known_as = self.known_as(id);
-                self.held.push((*approval, known_as));
+                self.calls.hold(*approval, id);
             }
             AgentEvent::CallDecided { asked_as, name: _, runs_as } => match runs_as {
                 Some(runs_as) => {
-                    let (runs_as, asked_as) = (runs_as.clone(), asked_as.clone());
-                    self.decided.push(Decided { runs_as, asked_as, is_answered: false });
+                    self.calls.decide(runs_as, asked_as);
                 }
                 None => self.result(asked_as, TURNED_DOWN, out),
             },
             AgentEvent::ToolCallFinished { id, name: _, is_error: _, result } => {
-                let known_as = self.known_as(id);
+                let known_as = self.calls.known_as(id);
                 // What a call that waits reads says only that, and clients would take it for its result.
-                if !self.held.iter().any(|(_, held)| *held == known_as) {
+                if !self.calls.is_held(&known_as) {
                     self.result(&known_as, result, out);
                 }
             }

@@ -4,6 +4,7 @@
 //! A client says which protocol it speaks, once per request; one that says nothing gets what 0.0.59 knows.
 //! **Invariant:** the client's history is never taken, only its newest words; what it sends beside them is data.
 
+mod calls;
 mod encoder;
 mod events;
 mod request;

@@ -4,17 +4,20 @@
 //! Bodies are JSON text, so a NUL in somebody's words is stored as an escape that every database takes. Arguments and
 //! replay data are kept raw: a JSON reader's depth limit then counts them alone, as it did when they came.
 
+mod rows;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde::Serialize;
 
 use super::change::DecidedRow;
 use super::fates::encode_fates;
-use crate::chat::ids::{InvalidId, ToolCallId};
-use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
-use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
+use crate::chat::ids::InvalidId;
+use crate::chat::message::{AssistantMessage, Message, ModelOrigin, UserMessage};
+use rows::{AssistantRow, PartRow, ResultRow, UserRow};
+
+pub(super) use rows::IdRow;
 
 /// A message as it is stored.
 #[derive(Debug, PartialEq, Eq)]
@@ -133,157 +136,6 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Message, RecordError> {
             Ok(Message::ToolResults(rows.into_iter().map(ResultRow::into_result).collect()))
         }
         _ => Err(RecordError::Kind),
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct UserRow<'a> {
-    text: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    decisions: Vec<DecidedRow<'a>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    note: Option<Cow<'a, str>>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct AssistantRow<'a> {
-    provider: Cow<'a, str>,
-    model: Cow<'a, str>,
-    parts: Vec<PartRow<'a>>,
-}
-
-/// An [`AssistantPart`]. Tagged from outside, the only tagging through which serde passes raw JSON.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum PartRow<'a> {
-    Text {
-        text: Cow<'a, str>,
-        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-        replay: Option<Cow<'a, RawValue>>,
-    },
-    Thinking {
-        text: Cow<'a, str>,
-        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-        replay: Option<Cow<'a, RawValue>>,
-    },
-    ToolCall {
-        id: IdRow<'a>,
-        name: Cow<'a, str>,
-        input: InputRow<'a>,
-        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-        replay: Option<Cow<'a, RawValue>>,
-    },
-    Opaque(Cow<'a, RawValue>),
-}
-
-/// Reads replay data that is there: `null` is data too, its absence is a missing key.
-fn present<'de, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, RawValue>>, D::Error> {
-    Box::<RawValue>::deserialize(deserializer).map(|raw| Some(Cow::Owned(raw)))
-}
-
-/// A [`ToolCallId`].
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum IdRow<'a> {
-    Model(Cow<'a, str>),
-    Minted(Cow<'a, str>),
-}
-
-/// A [`ToolInput`].
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum InputRow<'a> {
-    Object(Box<RawValue>),
-    Invalid(Cow<'a, str>),
-}
-
-/// A [`ToolResult`].
-#[derive(Serialize, Deserialize)]
-struct ResultRow<'a> {
-    id: IdRow<'a>,
-    name: Cow<'a, str>,
-    content: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_error: bool,
-}
-
-impl<'a> PartRow<'a> {
-    fn of(part: &'a AssistantPart) -> Result<Self, serde_json::Error> {
-        let raw = |replay: &'a Option<Replay>| replay.as_ref().map(|replay| Cow::Borrowed(replay.raw()));
-        Ok(match part {
-            AssistantPart::Text { text, replay } => Self::Text { text: Cow::Borrowed(text), replay: raw(replay) },
-            AssistantPart::Thinking { text, replay } => {
-                Self::Thinking { text: Cow::Borrowed(text), replay: raw(replay) }
-            }
-            AssistantPart::ToolCall { call, replay } => Self::ToolCall {
-                id: IdRow::of(&call.id),
-                name: Cow::Borrowed(&call.name),
-                input: match &call.input {
-                    ToolInput::Object(map) => InputRow::Object(to_raw_value(map)?),
-                    ToolInput::Invalid(text) => InputRow::Invalid(Cow::Borrowed(text)),
-                },
-                replay: raw(replay),
-            },
-            AssistantPart::Opaque(replay) => Self::Opaque(Cow::Borrowed(replay.raw())),
-        })
-    }
-
-    fn into_part(self) -> Result<AssistantPart, serde_json::Error> {
-        let replay = |raw: Option<Cow<'_, RawValue>>| raw.map(|raw| Replay::new(raw.into_owned()));
-        Ok(match self {
-            Self::Text { text, replay: raw } => AssistantPart::Text { text: text.into_owned(), replay: replay(raw) },
-            Self::Thinking { text, replay: raw } => {
-                AssistantPart::Thinking { text: text.into_owned(), replay: replay(raw) }
-            }
-            Self::ToolCall { id, name, input, replay: raw } => AssistantPart::ToolCall {
-                call: ToolCall {
-                    id: id.into_id(),
-                    name: name.into_owned(),
-                    input: match input {
-                        InputRow::Object(raw) => ToolInput::Object(serde_json::from_str(raw.get())?),
-                        InputRow::Invalid(text) => ToolInput::Invalid(text.into_owned()),
-                    },
-                },
-                replay: replay(raw),
-            },
-            Self::Opaque(raw) => AssistantPart::Opaque(Replay::new(raw.into_owned())),
-        })
-    }
-}
-
-impl<'a> IdRow<'a> {
-    /// The row of `id`.
-    pub(super) fn of(id: &'a ToolCallId) -> Self {
-        let text = Cow::Borrowed(id.as_str());
-        if id.is_minted() { Self::Minted(text) } else { Self::Model(text) }
-    }
-
-    /// The id of this row.
-    pub(super) fn into_id(self) -> ToolCallId {
-        match self {
-            Self::Model(text) => ToolCallId::from_model(text),
-            Self::Minted(text) => ToolCallId::from_minted(text),
-        }
-    }
-}
-
-impl<'a> ResultRow<'a> {
-    fn of(result: &'a ToolResult) -> Self {
-        Self {
-            id: IdRow::of(&result.id),
-            name: Cow::Borrowed(&result.name),
-            content: Cow::Borrowed(&result.content),
-            is_error: result.is_error,
-        }
-    }
-
-    fn into_result(self) -> ToolResult {
-        ToolResult {
-            id: self.id.into_id(),
-            name: self.name.into_owned(),
-            content: self.content.into_owned(),
-            is_error: self.is_error,
-        }
     }
 }
 
