@@ -16,6 +16,10 @@ use switchboard::tools::mcp;
 use switchboard::{healthcheck, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Streams that come and go on many threads leave glibc's heap full of holes; see `docs/PERFORMANCE.md`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit code for a mistake in the configuration or on the command line.
 const MISCONFIGURED: u8 = 2;
 

@@ -1,36 +1,80 @@
-//! What the server costs under load, measured from outside.
+//! What the server costs under load, measured from outside and compared in one run with two others before the same upstream:
+//! a plain axum and reqwest proxy, and a hand-written limit (`benches/limit/`) that only makes the frames anew.
 //!
-//! `cargo bench` starts an upstream that speaks the OpenAI wire, then each server as a process of its own, and reads
-//! that process's CPU time and resident memory from `/proc`. Times on a shared machine vary: the ratio is the figure,
-//! not the seconds. `cargo bench -- --chunks N --streams N --readers N` changes the load.
-//! `cargo bench -- --instructions` counts instructions under valgrind instead, which no other load on the machine changes.
+//! `cargo bench` measures all figures of `docs/PERFORMANCE.md`, says each on a line that begins with `figure`, and ends with
+//! a table. Each server is a process of its own; its CPU time and memory are read from `/proc`. Times on a shared machine
+//! vary: the ratio in one run is what counts.
+//! `cargo bench -- chunks` (or `paced`, `tools`, `memory`, `start`) measures only that.
+//! `cargo bench -- instructions` counts instructions under valgrind, which no other load on the machine changes.
+//! `cargo bench -- profile "fast 200" 20 FILE` leaves a callgrind profile of one kind of request.
+//! `cargo bench -- runs` measures that runs outlive their connections: coming back, idle readers, Redis.
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stdout,
     reason = "a benchmark reports to its terminal and stops at the first failure"
 )]
 
+mod client;
+mod figures;
+mod instructions;
+#[path = "../limit/mod.rs"]
+mod limit;
+mod report;
 mod runs;
 mod server;
-mod stream;
 mod upstream;
 
+use report::Report;
+use upstream::Upstream;
+
 fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    match args.get(1).map(String::as_str) {
-        Some("serve-product") => runtime.block_on(server::serve_product(&args[2], &args[3], &args[4..])),
-        Some("serve-pass-through") => runtime.block_on(server::serve_pass_through(args[2].clone())),
-        _ if args.iter().any(|arg| arg == "--instructions") => runtime.block_on(stream::count_instructions()),
-        _ => {
-            runtime.block_on(stream::measure(option(&args, "--chunks", 50_000), option(&args, "--streams", 300)));
-            runtime.block_on(runs::measure(option(&args, "--readers", 10_000)));
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["serve-proxy", upstream] => on_all_cores().block_on(server::serve_proxy((*upstream).to_owned())),
+        ["serve-limit", upstream] => on_all_cores().block_on(server::serve_limit((*upstream).to_owned())),
+        asked => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(measure(asked));
         }
     }
 }
 
-fn option(args: &[String], name: &str, default: usize) -> usize {
-    let at = args.iter().position(|arg| arg == name);
-    at.and_then(|at| args.get(at + 1)?.parse().ok()).unwrap_or(default)
+/// As the product runs.
+fn on_all_cores() -> tokio::runtime::Runtime {
+    tokio::runtime::Runtime::new().unwrap()
+}
+
+async fn measure(asked: &[&str]) {
+    let upstream = Upstream::start();
+    if let ["profile", kind, times, out] = asked {
+        return instructions::profile(&upstream, kind, times.parse().unwrap(), out).await;
+    }
+    if let ["runs"] = asked {
+        return runs::measure(&upstream, figures::most_streams()).await;
+    }
+    let mut report = Report::default();
+    if asked == ["instructions"] {
+        instructions::measure(&mut report, &upstream).await;
+        return report.table();
+    }
+    let wanted = |name: &str| asked.is_empty() || asked.contains(&name);
+    if wanted("start") {
+        figures::start(&mut report, &upstream);
+    }
+    if wanted("chunks") {
+        figures::chunks(&mut report, &upstream).await;
+    }
+    if wanted("tools") {
+        figures::tools(&mut report, &upstream).await;
+    }
+    if wanted("paced") {
+        figures::paced(&mut report, &upstream).await;
+    }
+    if wanted("memory") {
+        figures::memory(&mut report, &upstream, figures::most_streams()).await;
+    }
+    report.table();
 }

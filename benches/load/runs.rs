@@ -12,8 +12,9 @@ use switchboard::runs::log::EventLog;
 use switchboard::runs::log::local::LocalLog;
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 
+use crate::figures::own_cpu_s;
 use crate::server::Server;
-use crate::upstream;
+use crate::upstream::Upstream;
 
 /// Requests whose middle one is the figure.
 const TRIES: usize = 100;
@@ -22,27 +23,23 @@ const TRIES: usize = 100;
 const SENT: [&str; 5] = ["eval", "evalsha", "ping", "xrange", "xread"];
 
 /// All figures.
-pub async fn measure(readers: usize) {
-    println!();
-    first_frame().await;
-    come_back().await;
-    idle_readers(readers).await;
+pub async fn measure(upstream: &Upstream, readers: usize) {
+    first_frame(upstream).await;
+    come_back(upstream).await;
+    idle_readers(upstream, readers).await;
     log_itself().await;
-    redis().await;
+    redis(upstream).await;
 }
 
-async fn first_frame() {
-    let upstream = upstream::serve(1).await;
+async fn first_frame(upstream: &Upstream) {
     let mut medians = Vec::new();
-    for store in ["sqlite::memory:", ""] {
-        let settings: Vec<(&str, &str)> =
-            [("STORE__URL", store)].into_iter().filter(|(_, url)| !url.is_empty()).collect();
-        let server = Server::start("serve-product", &upstream, &settings);
-        server.run("warm-up", "hello").await;
+    for settings in [&[("STORE__URL", "sqlite::memory:")][..], &[]] {
+        let server = Server::start_product(upstream.address, settings);
+        server.client().await.run("fast 1").await;
         let mut times = Vec::new();
         for _ in 0..TRIES {
             let started = Instant::now();
-            let mut stream = Box::pin(server.post("short", "hello", false).await.bytes_stream());
+            let mut stream = Box::pin(server.post("fast 1", false).await.bytes_stream());
             stream.next().await.unwrap().unwrap();
             times.push(started.elapsed());
             while stream.next().await.is_some() {}
@@ -53,34 +50,32 @@ async fn first_frame() {
     println!("first frame: store in memory {:?}, on disk {:?}, ratio {ratio:.2}", medians[0], medians[1]);
 }
 
-async fn come_back() {
+async fn come_back(upstream: &Upstream) {
     let events = 1_000;
-    let upstream = upstream::serve(events).await;
-    let server = Server::start("serve-product", &upstream, &[]);
-    let answer = server.post("long", "hello", true).await;
+    let server = Server::start_product(upstream.address, &[]);
+    let answer = server.post(&format!("fast {events}"), true).await;
     let run = answer.headers()["x-run-id"].to_str().unwrap().to_owned();
     answer.bytes().await.unwrap();
     let mut times = Vec::new();
     for _ in 0..TRIES {
         let started = Instant::now();
-        let all = server.events(&run, None).await.bytes().await.unwrap();
+        let all = server.events(&run).await.bytes().await.unwrap();
         times.push(started.elapsed());
         assert!(all.len() > events * 20, "{} bytes", all.len());
     }
     println!("coming back to a run of {events} chunks: {:?}", median(times));
 }
 
-async fn idle_readers(readers: usize) {
-    let upstream = upstream::serve(1).await;
-    let server = Server::start("serve-product", &upstream, &[]);
-    let answer = server.post("hold", "hello", true).await;
+async fn idle_readers(upstream: &Upstream, readers: usize) {
+    let server = Server::start_product(upstream.address, &[]);
+    let answer = server.post("hold", true).await;
     let run = answer.headers()["x-run-id"].to_str().unwrap().to_owned();
     let mut first = Box::pin(answer.bytes_stream());
     while !String::from_utf8_lossy(&first.next().await.unwrap().unwrap()).contains("word") {}
     let before = server.resident_kib();
     let mut held = Vec::new();
     for _ in 0..readers {
-        let mut stream = Box::pin(server.events(&run, None).await.bytes_stream());
+        let mut stream = Box::pin(server.events(&run).await.bytes_stream());
         stream.next().await.unwrap().unwrap();
         held.push(stream);
     }
@@ -107,7 +102,7 @@ async fn log_itself() {
 }
 
 /// Commands per run, while its model says a word every five milliseconds.
-async fn redis() {
+async fn redis(upstream: &Upstream) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("redis.sock").display().to_string();
     let args = ["--port", "0", "--unixsocket", &socket, "--save", "", "--appendonly", "no", "--dir"];
@@ -125,11 +120,10 @@ async fn redis() {
         let count = |line: &str| line.split("calls=").nth(1)?.split(',').next()?.parse::<u64>().ok();
         stats.lines().filter(is_sent).filter_map(count).sum()
     };
-    let upstream = upstream::serve_slowly(600, Duration::from_millis(5)).await;
     let url = format!("redis+unix://{socket}");
-    let server = Server::start("serve-product", &upstream, &[("EVENTS__URL", &url)]);
+    let server = Server::start_product(upstream.address, &[("EVENTS__URL", &url)]);
     let (before, began) = (calls(), Instant::now());
-    server.run("long", "hello").await;
+    server.client().await.run("slow 5 600").await;
     let (asked, took) = (calls() - before, began.elapsed());
     println!("redis: one command every {:.1} ms of a run", took.as_secs_f64() * 1e3 / asked as f64);
     drop(server);
@@ -140,10 +134,4 @@ async fn redis() {
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
-}
-
-fn own_cpu_s() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / crate::server::TICKS_PER_S
 }

@@ -1,90 +1,156 @@
-//! The servers under measurement, each in a process of its own, and the client that asks them.
+//! The servers under measurement, each in a process of its own: the product as it is shipped, a plain proxy, and the
+//! hand-written limit.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::routing::post;
-use bytes::Bytes;
-use futures::StreamExt;
-use switchboard::app::App;
-use switchboard::config::{Config, Sources};
-use switchboard::http::auth::Claims;
 use tokio::net::TcpListener;
 
-/// Ticks of `/proc/PID/stat` in a second; fixed by the Linux ABI.
-pub const TICKS_PER_S: f64 = 100.0;
+use crate::client::Client;
+use crate::limit;
 
-/// A server under measurement, in a process of its own.
+/// The shared secret of the bench's tokens.
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+const PROFILE: &str = r#"id = "bench"
+context_type = "bench"
+title = "Bench"
+description = "Measures."
+reply_language = "en"
+instructions = ["bench/role.md"]
+tools = ["list_items"]
+"#;
+
+const TOOLS: &str = r#"[[tool]]
+name = "list_items"
+description = "Lists the items."
+samples = ["which items are there?"]
+[tool.request]
+path = "/v1/items"
+[tool.result]
+projection = "items[].{id: id, name: name}"
+"#;
+
+/// Who stands between client and model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The product.
+    Product,
+    /// axum in, reqwest out, and the bytes as they are.
+    Proxy,
+    /// hyper in, hyper out, and the frames made anew.
+    Limit,
+}
+
+impl Role {
+    pub const ALL: [Self; 3] = [Self::Limit, Self::Proxy, Self::Product];
+}
+
+/// A server under measurement.
 pub struct Server {
     child: Child,
-    url: String,
-    token: String,
+    pub address: SocketAddr,
+    pub token: String,
+    /// From the start of the process to its address.
+    pub started_in: Duration,
     http: reqwest::Client,
-    _data: tempfile::TempDir,
+    _stdout: BufReader<std::process::ChildStdout>,
 }
 
 impl Server {
-    /// A server in its `role`; the product with these settings besides.
-    pub fn start(role: &str, upstream: &str, settings: &[(&str, &str)]) -> Self {
-        Self::start_under(&[], role, upstream, settings)
+    /// A server before `upstream`, the product with its data in a folder that ends with the bench.
+    pub fn start(role: Role, upstream: SocketAddr) -> Self {
+        let data = tempfile::tempdir().unwrap().keep();
+        Self::start_with(&[], role, upstream, &data, &[])
     }
 
-    /// Started by another program, which gets its command line as arguments.
-    pub fn start_under(program: &[&str], role: &str, upstream: &str, settings: &[(&str, &str)]) -> Self {
-        let data = tempfile::tempdir().unwrap();
-        let exe = std::env::current_exe().unwrap();
+    /// The product with these settings besides.
+    pub fn start_product(upstream: SocketAddr, settings: &[(&str, &str)]) -> Self {
+        let data = tempfile::tempdir().unwrap().keep();
+        Self::start_with(&[], Role::Product, upstream, &data, settings)
+    }
+
+    /// Started by another program, which gets its command line as arguments; its data in `data`.
+    pub fn start_with(
+        program: &[&str],
+        role: Role,
+        upstream: SocketAddr,
+        data: &Path,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let upstream = upstream.to_string();
+        let own = std::env::current_exe().unwrap();
         let mut line: Vec<&str> = program.to_vec();
-        line.extend([exe.to_str().unwrap(), role, upstream, data.path().to_str().unwrap()]);
-        let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        line.extend(settings.iter().map(String::as_str));
-        let mut child = Command::new(line[0]).args(&line[1..]).stdout(Stdio::piped()).spawn().unwrap();
+        match role {
+            Role::Product => line.push(env!("CARGO_BIN_EXE_switchboard")),
+            Role::Proxy => line.extend([own.to_str().unwrap(), "serve-proxy", &upstream]),
+            Role::Limit => line.extend([own.to_str().unwrap(), "serve-limit", &upstream]),
+        }
+        let mut command = Command::new(line[0]);
+        command.args(&line[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).current_dir(data);
+        let mut token = String::new();
+        if role == Role::Product {
+            write_config(data);
+            let env = environment(&upstream, data, settings);
+            let mut ask = Command::new(env!("CARGO_BIN_EXE_switchboard"));
+            let ask = ask.args(["token", "--user", "bench", "--ttl", "12h"]).envs(env.clone()).current_dir(data);
+            token = String::from_utf8(ask.output().unwrap().stdout).unwrap().trim().to_owned();
+            command.envs(env);
+            // The log of the default level, written to where it costs nothing but its making.
+            command.stderr(Stdio::null());
+        }
+        let began = Instant::now();
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let (address, token) = line.trim().split_once(' ').unwrap();
-        Self {
-            child,
-            url: format!("http://{address}/v1/agent"),
-            token: token.to_owned(),
-            http: reqwest::Client::builder().no_proxy().build().unwrap(),
-            _data: data,
-        }
+        stdout.read_line(&mut line).unwrap();
+        let started_in = began.elapsed();
+        let address = line.split_once("http://").and_then(|(_, rest)| rest.split_whitespace().next()).unwrap_or("");
+        let address = address.parse().unwrap_or_else(|_| panic!("{role:?} said {line:?}"));
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { child, address, token, started_in, http, _stdout: stdout }
     }
 
-    /// One run, read to its end. `conversation` says to the upstream what kind of answer to give.
-    pub async fn run(&self, kind: &str, message: &str) {
-        let body = self.post(kind, message, false).await;
-        let mut last = Bytes::new();
-        let mut pieces = body.bytes_stream();
-        while let Some(piece) = pieces.next().await {
-            last = piece.unwrap();
-        }
-        let ended_well = ["message_complete", "[DONE]"].iter().any(|end| String::from_utf8_lossy(&last).contains(end));
-        assert!(ended_well, "a run ended with {last:?}");
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
-    /// A run's answer as it comes.
-    pub async fn post(&self, kind: &str, message: &str, background: bool) -> reqwest::Response {
-        let conversation = if kind == "hold" { uuid::Uuid::new_v4().to_string() } else { "bench".to_owned() };
+    pub async fn client(&self) -> Client {
+        Client::connect(self.address, &self.token).await
+    }
+
+    /// CPU time of its process so far, in seconds.
+    pub fn cpu_s(&self) -> f64 {
+        cpu_of(self.child.id())
+    }
+
+    pub fn resident_kib(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// A run of the product over reqwest, for what reads headers.
+    pub async fn post(&self, kind: &str, background: bool) -> reqwest::Response {
         let body = serde_json::json!({
-            "message": format!("@{kind}@ {message}"), "context_type": "workflow",
-            "conversation_id": conversation, "background": background
+            "message": format!("@{kind}@"), "context_type": "bench", "background": background
         });
-        let response =
-            self.http.post(format!("{}/chat", self.url)).bearer_auth(&self.token).json(&body).send().await.unwrap();
+        let url = format!("http://{}/v1/agent/chat", self.address);
+        let response = self.http.post(url).bearer_auth(&self.token).json(&body).send().await.unwrap();
         assert_eq!(response.status(), 200);
         response
     }
 
     /// A run's events as they come.
-    pub async fn events(&self, run: &str, after: Option<u64>) -> reqwest::Response {
-        let after = after.map(|id| format!("?after={id}")).unwrap_or_default();
-        let url = format!("{}/runs/{run}/events{after}", self.url);
+    pub async fn events(&self, run: &str) -> reqwest::Response {
+        let url = format!("http://{}/v1/agent/runs/{run}/events", self.address);
         let response = self.http.get(url).bearer_auth(&self.token).send().await.unwrap();
         assert_eq!(response.status(), 200);
         response
@@ -94,31 +160,6 @@ impl Server {
     pub fn end(&mut self) {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         self.child.wait().unwrap();
-    }
-
-    pub fn cpu_s(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-        let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
-        ticks / TICKS_PER_S
-    }
-
-    pub fn resident_kib(&self) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
-    }
-
-    pub async fn kib_per_stream(&self, streams: usize) -> f64 {
-        let before = self.resident_kib();
-        let mut held = Vec::new();
-        for _ in 0..streams {
-            let mut stream = Box::pin(self.post("hold", "hello", false).await.bytes_stream());
-            // The first text has passed through, so everything a stream needs is in place.
-            while !String::from_utf8_lossy(&stream.next().await.unwrap().unwrap()).contains("word") {}
-            held.push(stream);
-        }
-        (self.resident_kib() - before) / streams as f64
     }
 }
 
@@ -130,49 +171,74 @@ impl Drop for Server {
     }
 }
 
-pub async fn serve_product(upstream: &str, data: &str, settings: &[String]) {
-    let mut env: BTreeMap<String, String> = [
-        ("SERVER__BIND", "127.0.0.1:0".to_owned()),
-        ("STORE__URL", format!("sqlite://{data}/bench.db")),
-        ("AUTH__DEV_SECRET_FILE", format!("{data}/dev-secret")),
-        ("LLM__PROVIDER", "openai".to_owned()),
-        ("LLM__OPENAI__BASE_URL", upstream.to_owned()),
-        ("LIMITS__HISTORY_BYTES", "100000".to_owned()),
-        // The upstream's answers are long, and asking it for a summary would count as relaying.
-        ("RUNS__SUMMARY_MODEL", "off".to_owned()),
-        ("LOG__LEVEL", "warn".to_owned()),
-    ]
-    .into_iter()
-    .map(|(key, value)| (format!("SWITCHBOARD__{key}"), value))
-    .collect();
-    env.extend(settings.iter().map(|setting| {
-        let (key, value) = setting.split_once('=').unwrap();
-        (format!("SWITCHBOARD__{key}"), value.to_owned())
-    }));
-    let sources = Sources { file: None, dir: None, env };
-    let config = Config::load(&sources).unwrap();
-    let app = App::build(&config, &sources.assets()).await.unwrap();
-    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let claims = Claims { user: "bench".to_owned(), tenant: None, roles: Vec::new(), ttl: Duration::from_secs(3600) };
-    announce(app.address(), &app.tokens().sign(&claims, now).unwrap());
-    app.serve(std::future::pending(), std::future::pending()).await;
+/// CPU time of all threads of a process, in seconds; `schedstat` counts nanoseconds where `stat` counts ticks.
+pub fn cpu_of(pid: u32) -> f64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of_task = |task: std::fs::DirEntry| -> Option<f64> {
+        let stat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse().ok()
+    };
+    tasks.filter_map(|task| of_task(task.unwrap())).sum::<f64>() / 1e9
 }
 
-/// The least a server in between can do: pass the upstream's bytes on.
-pub async fn serve_pass_through(upstream: String) {
+/// The bench's profile and its one tool.
+fn write_config(data: &Path) {
+    for (name, text) in [("profiles/bench.toml", PROFILE), ("tools/bench.toml", TOOLS), ("prompts/bench/role.md", ROLE)]
+    {
+        let path = data.join("config").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+const ROLE: &str = "You answer in one sentence.\n";
+
+/// The product's settings: the store on disk, tokens verified, no limit that counts runs.
+fn environment(upstream: &str, data: &Path, settings: &[(&str, &str)]) -> Vec<(String, String)> {
+    let data = data.display();
+    let mut env = vec![
+        ("SERVER__BIND".to_owned(), "127.0.0.1:0".to_owned()),
+        ("STORE__URL".to_owned(), format!("sqlite://{data}/bench.db")),
+        ("AUTH__MODE".to_owned(), "hs256".to_owned()),
+        ("AUTH__HS256_SECRET".to_owned(), SECRET.to_owned()),
+        ("LLM__PROVIDER".to_owned(), "openai".to_owned()),
+        ("LLM__OPENAI__BASE_URL".to_owned(), format!("http://{upstream}/v1")),
+        ("BACKEND__MODE".to_owned(), "http".to_owned()),
+        ("BACKEND__BASE_URL".to_owned(), format!("http://{upstream}")),
+        // The upstream's answers are long, and asking it for a summary would count as relaying.
+        ("RUNS__SUMMARY_MODEL".to_owned(), "off".to_owned()),
+        ("RUNS__MAX_TURNS".to_owned(), "0".to_owned()),
+        ("RUNS__MAX_TOOL_CALLS".to_owned(), "0".to_owned()),
+    ];
+    // Whatever counts is off, and 0 is off for all of them.
+    let defaults: toml::Table = include_str!("../../config/default.toml").parse().unwrap();
+    let limits = defaults["limits"].as_table().unwrap();
+    let counted = limits.iter().filter(|(_, value)| value.is_integer());
+    env.extend(counted.map(|(key, _)| (format!("LIMITS__{}", key.to_uppercase()), "0".to_owned())));
+    env.extend(settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    let own = env.into_iter().map(|(key, value)| (format!("SWITCHBOARD__{key}"), value));
+    own.collect()
+}
+
+/// The least that one writes who knows the usual libraries: pass the upstream's bytes on.
+pub async fn serve_proxy(upstream: String) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let relay = async |State((client, upstream)): State<(reqwest::Client, String)>, request: Request| {
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
-        let answer = client.post(format!("{upstream}/chat/completions")).body(body).send().await.unwrap();
+        let answer = client.post(format!("http://{upstream}/v1/chat/completions")).body(body).send().await.unwrap();
         ([("content-type", "text/event-stream")], Body::from_stream(answer.bytes_stream()))
     };
     let router = Router::new().route("/v1/agent/chat", post(relay)).with_state((client, upstream));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    announce(listener.local_addr().unwrap(), "none");
+    announce(listener.local_addr().unwrap());
     axum::serve(listener, router).await.unwrap();
 }
 
-fn announce(address: SocketAddr, token: &str) {
-    println!("{address} {token}");
+pub async fn serve_limit(upstream: String) {
+    limit::serve(upstream, announce).await;
+}
+
+fn announce(address: SocketAddr) {
+    println!("listening on http://{address}");
     std::io::stdout().flush().unwrap();
 }

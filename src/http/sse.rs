@@ -3,14 +3,15 @@
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
+use std::pin::Pin;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use bytes::{Bytes, BytesMut};
 use futures::stream;
-use tokio::time::{Instant, sleep_until, timeout_at};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::dialect::Encoder;
 use crate::runs::Attached;
@@ -31,6 +32,9 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// does not is never delayed, since its last piece is longer ago.
 const PIECE_PAUSE: Duration = Duration::from_millis(1);
 
+/// A day stands for a time that no clock reaches.
+const NEVER: Duration = Duration::from_secs(86_400);
+
 /// When a reader whose stream ends with this server may come back, in milliseconds: each at another time, or all of
 /// them would come to the next server at once.
 const COME_BACK_MS: RangeInclusive<u32> = 500..=1500;
@@ -47,6 +51,7 @@ pub(super) struct View {
     pub(super) draining: CancellationToken,
 }
 
+/// A body that is being written.
 struct Open {
     attached: Attached,
     view: View,
@@ -54,7 +59,10 @@ struct Open {
     /// When the next piece may go out, soon after the last one; silence is measured from here. Events that a protocol
     /// does not show do not count: a proxy would not see them either.
     next_piece: Instant,
-    told_draining: bool,
+    /// Rings when there may have been silence; not set anew for every piece.
+    alarm: Option<Pin<Box<Sleep>>>,
+    /// Done when the server is about to stop; `None` once that was told.
+    draining: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     ended: bool,
 }
 
@@ -62,7 +70,12 @@ struct Open {
 pub(super) fn body(attached: Attached, mut view: View) -> Body {
     let mut buffer = BytesMut::new();
     view.encoder.opened(&mut buffer);
-    let open = Open { attached, view, buffer, next_piece: Instant::now(), told_draining: false, ended: false };
+    let now = Instant::now();
+    // A time that no clock reaches is no limit.
+    let first_silence = view.keep_alive.and_then(|silence| now.checked_add(silence));
+    let alarm = first_silence.map(|until| Box::pin(sleep_until(until)));
+    let draining = Some(Box::pin(view.draining.clone().cancelled_owned()));
+    let open = Open { attached, view, buffer, next_piece: now, alarm, draining, ended: false };
     Body::from_stream(stream::unfold(open, |mut open| async move {
         let piece = open.next_piece().await?;
         Some((Ok::<_, Infallible>(piece), open))
@@ -98,24 +111,35 @@ impl Open {
         if let Some(next) = self.attached.try_next() {
             return Happens::Next(next);
         }
-        // A time that no clock reaches is no limit.
-        let silence = self.view.keep_alive.and_then(|silence| self.next_piece.checked_add(silence));
-        let next = async {
-            match silence {
-                None => Happens::Next(self.attached.next().await),
-                Some(until) => match timeout_at(until, self.attached.next()).await {
-                    Ok(next) => Happens::Next(next),
-                    Err(_) => Happens::Silence,
-                },
+        let Self { attached, view, next_piece, alarm, draining, .. } = self;
+        loop {
+            let silent = async {
+                match alarm {
+                    Some(alarm) => alarm.as_mut().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let stopping = async {
+                match draining {
+                    Some(draining) => draining.as_mut().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                next = attached.next() => return Happens::Next(next),
+                () = stopping => return Happens::Draining,
+                () = silent => {}
             }
-        };
-        if self.told_draining {
-            return next.await;
-        }
-        tokio::select! {
-            biased;
-            next = next => next,
-            () = self.view.draining.cancelled() => Happens::Draining,
+            // Something may have been sent since it was set.
+            let until = view.keep_alive.and_then(|silence| next_piece.checked_add(silence));
+            let until = until.unwrap_or_else(|| Instant::now() + NEVER);
+            if let Some(alarm) = alarm {
+                if Instant::now() >= until {
+                    return Happens::Silence;
+                }
+                alarm.as_mut().reset(until);
+            }
         }
     }
 
@@ -135,7 +159,7 @@ impl Open {
 
     /// A run of this process ends with it, and its readers are told how; one of another goes on there.
     fn tell_draining(&mut self) {
-        self.told_draining = true;
+        self.draining = None;
         let goes_on_elsewhere = !self.attached.is_local;
         let come_back_ms = goes_on_elsewhere.then(|| fastrand::u32(COME_BACK_MS));
         self.view.encoder.draining(come_back_ms, &mut self.buffer);

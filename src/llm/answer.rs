@@ -154,6 +154,8 @@ where
         has_frames: false,
         read_bytes: 0,
         pieces: Pieces::default(),
+        frames: Vec::new(),
+        events: Vec::new(),
         ready: VecDeque::new(),
     };
     stream::unfold(answer, async |mut answer| {
@@ -171,6 +173,9 @@ struct Answer<B, R, F> {
     has_frames: bool,
     read_bytes: usize,
     pieces: Pieces,
+    /// Room for the frames of one piece of the body, and for their events; empty between two.
+    frames: Vec<String>,
+    events: Vec<StreamEvent>,
     /// Events that are read but not yet taken; at most those of one piece of the body.
     ready: VecDeque<Result<StreamEvent, ProviderError>>,
 }
@@ -202,12 +207,13 @@ where
             self.ready.push_back(Err(Unreadable::AnswerTooLong { limit: MAX_ANSWER_BYTES }.into()));
             return;
         }
-        let mut frames = Vec::new();
+        let (mut frames, mut events) = (std::mem::take(&mut self.frames), std::mem::take(&mut self.events));
         // Frames before the unreadable place are complete, so what they say still counts.
         let read = reader.push(bytes, &mut frames);
-        let mut events = Vec::new();
         let folded = self.fold_frames(&frames, &mut events);
-        self.ready.extend(events.into_iter().map(Ok));
+        self.ready.extend(events.drain(..).map(Ok));
+        frames.clear();
+        (self.frames, self.events) = (frames, events);
         match (folded, read) {
             (Ok(Flow::Done), _) => {}
             (Err(error), _) => self.ready.push_back(Err(error)),

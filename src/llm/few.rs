@@ -10,22 +10,26 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 /// 10,000 items in one list; the longest real ones have a few dozen.
 const MAX_ITEMS: usize = 10_000;
 
-/// A list that is not too long; an object in its place is a list of one.
+/// A list that is not too long; an object in its place is a list of one. The first item has its place here: nearly all lists
+/// of a stream have no other, and a chunk then takes nothing from the heap for them.
 #[derive(Debug)]
-pub(super) struct Few<T>(Vec<T>);
+pub(super) struct Few<T> {
+    first: Option<T>,
+    others: Vec<T>,
+}
 
 impl<T> Default for Few<T> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self { first: None, others: Vec::new() }
     }
 }
 
 impl<T> IntoIterator for Few<T> {
     type Item = T;
-    type IntoIter = std::vec::IntoIter<T>;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.first.into_iter().chain(self.others)
     }
 }
 
@@ -46,18 +50,18 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
+        let mut items = Few { first: list.next_element()?, others: Vec::new() };
         while let Some(item) = list.next_element()? {
-            if items.len() == MAX_ITEMS {
+            if items.others.len() + 1 == MAX_ITEMS {
                 return Err(A::Error::custom(format_args!("a list has more than {MAX_ITEMS} items")));
             }
-            items.push(item);
+            items.others.push(item);
         }
-        Ok(Few(items))
+        Ok(items)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(object)).map(|item| Few(vec![item]))
+        T::deserialize(MapAccessDeserializer::new(object)).map(|item| Few { first: Some(item), others: Vec::new() })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Server-Sent Events out of bytes. `eventsource-stream` is the grammar; this reader stands before it, because the crate
 //! has no limits, scans its buffer anew for every chunk, drops an event that the body's end cuts short of its blank line
-//! and panics on a byte order mark. Here bytes become lines in linear time, and the crate gets one whole event at a time.
+//! and panics on a byte order mark. Here bytes become lines in linear time, and the crate gets one whole event at a time,
+//! unless it is one line of data: those are read here, since the grammar costs more than everything else about a chunk.
 
 use std::convert::Infallible;
 
@@ -42,9 +43,16 @@ impl Frames for Sse {
         if std::mem::take(&mut self.after_cr) {
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        while let Some(end) = bytes.iter().position(|b| matches!(b, b'\n' | b'\r')) {
-            self.grow(&bytes[..end])?;
-            self.end_line(frames)?;
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
+            self.check_size(end)?;
+            match self.line.is_empty() {
+                // A line that came whole is read where it is.
+                true => self.end_line(&bytes[..end], frames)?,
+                false => {
+                    self.line.extend_from_slice(&bytes[..end]);
+                    self.end_begun_line(frames)?;
+                }
+            }
             let is_cr = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
             if is_cr {
@@ -52,33 +60,43 @@ impl Frames for Sse {
                 bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
             }
         }
-        self.grow(bytes)
+        self.check_size(bytes.len())?;
+        self.line.extend_from_slice(bytes);
+        Ok(())
     }
 
     fn finish(mut self) -> Result<Ending, Unreadable> {
         let mut frames = Vec::new();
-        self.end_line(&mut frames)?;
+        self.end_begun_line(&mut frames)?;
         self.dispatch(&mut frames)?;
         Ok(Ending { frames, tail: String::from_utf8_lossy(&self.tail).into_owned() })
     }
 }
 
 impl Sse {
-    fn grow(&mut self, bytes: &[u8]) -> Result<(), Unreadable> {
-        if self.event.len() + self.line.len() + bytes.len() > MAX_EVENT_BYTES {
-            return Err(Unreadable::TooLong { limit: MAX_EVENT_BYTES });
+    /// Whether so many more bytes of the event are not too many.
+    fn check_size(&self, more: usize) -> Result<(), Unreadable> {
+        match self.event.len() + self.line.len() + more > MAX_EVENT_BYTES {
+            true => Err(Unreadable::TooLong { limit: MAX_EVENT_BYTES }),
+            false => Ok(()),
         }
-        self.line.extend_from_slice(bytes);
+    }
+
+    fn end_begun_line(&mut self, frames: &mut Vec<String>) -> Result<(), Unreadable> {
+        let mut line = std::mem::take(&mut self.line);
+        self.end_line(&line, frames)?;
+        // Its room is used for the next one.
+        line.clear();
+        self.line = line;
         Ok(())
     }
 
-    fn end_line(&mut self, frames: &mut Vec<String>) -> Result<(), Unreadable> {
-        let mut line = self.line.as_slice();
+    fn end_line(&mut self, mut line: &[u8], frames: &mut Vec<String>) -> Result<(), Unreadable> {
         if !self.started {
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
             self.started = true;
         }
-        let name = line.split(|b| *b == b':').next().unwrap_or_default();
+        let name = &line[..memchr::memchr(b':', line).unwrap_or(line.len())];
         if FIELDS.contains(&name) {
             self.event.extend_from_slice(line);
             self.event.push(b'\n');
@@ -92,7 +110,6 @@ impl Sse {
                 self.tail.extend(line.iter().chain(b"\n").take(room));
             }
         }
-        self.line.clear();
         Ok(())
     }
 
@@ -102,21 +119,45 @@ impl Sse {
         if self.event.is_empty() {
             return Ok(());
         }
+        if let Some(data) = only_data(&self.event) {
+            if !data.is_empty() {
+                let data = data.to_owned();
+                self.say(data, frames);
+            }
+            self.event.clear();
+            return Ok(());
+        }
         let event_lines = std::mem::take(&mut self.event);
         let lines = event_lines.split_inclusive(|b| *b == b'\n').chain([b"\n".as_slice()]);
         let mut events = stream::iter(lines.map(Ok::<_, Infallible>)).eventsource();
         while let Some(Some(event)) = events.next().now_or_never() {
             let event = event.map_err(|source| Unreadable::NotSse { source: Box::new(source) })?;
             if !event.data.is_empty() {
-                // Raw JSON with an event behind it is no tail, and as much to be understood as the event.
-                if !self.tail.is_empty() {
-                    frames.push(String::from_utf8_lossy(&std::mem::take(&mut self.tail)).into_owned());
-                }
-                frames.push(event.data);
+                self.say(event.data, frames);
             }
         }
         Ok(())
     }
+
+    fn say(&mut self, data: String, frames: &mut Vec<String>) {
+        // Raw JSON with an event behind it is no tail, and as much to be understood as the event.
+        if !self.tail.is_empty() {
+            frames.push(String::from_utf8_lossy(&std::mem::take(&mut self.tail)).into_owned());
+        }
+        frames.push(data);
+    }
+}
+
+/// The data of an event in the form that nearly all have: one line of data, perhaps behind its name. Any other one, and
+/// one that is no text, is the grammar's.
+fn only_data(lines: &[u8]) -> Option<&str> {
+    let lines = std::str::from_utf8(lines).ok()?;
+    let data = match lines.strip_prefix("event:") {
+        Some(named) => named.split_once('\n')?.1,
+        None => lines,
+    };
+    let data = data.strip_prefix("data:")?.strip_suffix('\n')?;
+    (!data.contains('\n')).then(|| data.strip_prefix(' ').unwrap_or(data))
 }
 
 #[cfg(test)]

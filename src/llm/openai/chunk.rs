@@ -24,8 +24,9 @@ pub(super) struct Chunk<'a> {
     x_groq: Option<Groq<'a>>,
     #[serde(default, deserialize_with = "lenient::error")]
     error: Option<ErrorField>,
-    /// `error` when the chunk itself is an error object.
-    pub(super) object: Option<String>,
+    /// What the chunk is, as it stands there.
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
 }
 
 /// What Groq adds to a chunk.
@@ -45,6 +46,11 @@ impl<'a> Chunk<'a> {
         [groq, self.usage].into_iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok())
     }
 
+    /// Whether the chunk itself is an error object.
+    pub(super) fn is_error(&self) -> bool {
+        self.object.is_some_and(|object| object.get() == r#""error""#)
+    }
+
     /// The error in it.
     pub(super) fn take_error(&mut self) -> Option<ErrorField> {
         self.error.take().or_else(|| self.x_groq.as_mut()?.error.take())
@@ -55,9 +61,9 @@ impl<'a> Chunk<'a> {
 pub(super) struct Choice<'a> {
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    /// The whole answer, of a server that does not stream.
+    /// The whole answer, of a server that does not stream. Apart, since every chunk is moved with its room.
     #[serde(borrow)]
-    pub(super) message: Option<Delta<'a>>,
+    pub(super) message: Option<Box<Delta<'a>>>,
     pub(super) finish_reason: Option<String>,
 }
 
@@ -80,7 +86,7 @@ pub(super) struct Delta<'a> {
 #[derive(Debug)]
 pub(super) enum Content {
     Text(String),
-    Parts(Few<ContentPart>),
+    Parts(Box<Few<ContentPart>>),
 }
 
 /// A typed part; kinds that are not known here are ignored.
@@ -116,11 +122,11 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Content, A::Error> {
-        Items(PhantomData).visit_seq(list).map(Content::Parts)
+        Items(PhantomData).visit_seq(list).map(|parts| Content::Parts(Box::new(parts)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, part: A) -> Result<Content, A::Error> {
-        Items(PhantomData).visit_map(part).map(Content::Parts)
+        Items(PhantomData).visit_map(part).map(|parts| Content::Parts(Box::new(parts)))
     }
 }
 

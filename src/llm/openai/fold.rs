@@ -38,7 +38,7 @@ impl answer::Fold for Fold {
         let mut chunk: Chunk<'_> = read(frame)?;
         self.has_chunks = true;
         let error = chunk.take_error();
-        if chunk.object.as_deref() == Some("error") && error.is_none() {
+        if error.is_none() && chunk.is_error() {
             return Err(read::<ErrorField>(frame)?.into_error());
         }
         chunk.usages().for_each(|usage| self.usage.merge(usage));
@@ -46,7 +46,7 @@ impl answer::Fold for Fold {
             // A message behind deltas only repeats them.
             let message = choice.message.filter(|_| !self.has_deltas);
             self.has_deltas |= choice.delta.is_some();
-            if let Some(delta) = choice.delta.or(message) {
+            if let Some(delta) = choice.delta.or(message.map(|message| *message)) {
                 self.push_delta(delta, events)?;
             }
             // A later null or empty reason does not take an earlier one back.
@@ -115,7 +115,7 @@ impl Fold {
         match delta.content {
             Some(Content::Text(text)) => self.push_text(text, events)?,
             Some(Content::Parts(parts)) => {
-                for part in parts {
+                for part in *parts {
                     self.push_part(part, events)?;
                 }
             }

@@ -1,0 +1,179 @@
+//! The least that a server in between can cost: hyper in, hyper out, and only the frames made anew. No token is verified,
+//! nothing is stored, nothing is logged, no JSON is read: the text of a chunk is found by its bytes and copied as it is.
+//! What the product costs beyond this is the price of what it does.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+
+/// What stands before the text in a chunk of the upstream.
+const TEXT: &[u8] = b"\"content\":\"";
+
+/// A request's body, whole.
+struct Whole(Option<Bytes>);
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+type Connection = SendRequest<Whole>;
+
+/// Connections to the upstream that wait for their next request.
+type Pool = Arc<Mutex<Vec<Connection>>>;
+
+/// An answer of the upstream in our frames. Its connection goes back to the pool at its end.
+struct Reframed {
+    upstream: Incoming,
+    /// The beginning of a line whose end has not come yet.
+    line: BytesMut,
+    out: BytesMut,
+    connection: Option<Connection>,
+    pool: Pool,
+    opened: bool,
+}
+
+impl Reframed {
+    fn push(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            match self.line.is_empty() {
+                true => reframe(&bytes[..end], &mut self.out),
+                false => {
+                    self.line.extend_from_slice(&bytes[..end]);
+                    let line = self.line.split();
+                    reframe(&line, &mut self.out);
+                }
+            }
+            bytes = &bytes[end + 1..];
+        }
+        self.line.extend_from_slice(bytes);
+    }
+}
+
+fn reframe(line: &[u8], out: &mut BytesMut) {
+    let Some(data) = line.strip_prefix(b"data: ") else { return };
+    if data == b"[DONE]" {
+        return out.extend_from_slice(b"event: message_complete\ndata: {}\n\n");
+    }
+    let Some(at) = data.windows(TEXT.len()).position(|window| window == TEXT) else { return };
+    let text = &data[at + TEXT.len()..];
+    let mut end = 0;
+    while let Some(byte) = text.get(end) {
+        match byte {
+            b'"' => break,
+            b'\\' => end += 2,
+            _ => end += 1,
+        }
+    }
+    out.extend_from_slice(b"event: content_chunk\ndata: {\"chunk\":\"");
+    out.extend_from_slice(&text[..end]);
+    out.extend_from_slice(b"\"}\n\n");
+}
+
+impl Body for Reframed {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        if !this.opened {
+            this.opened = true;
+            this.out.extend_from_slice(b"event: message_start\ndata: {\"turn\":0}\n\n");
+        }
+        loop {
+            // Whatever is there goes out in one piece.
+            match Pin::new(&mut this.upstream).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Some(data) = frame.data_ref() {
+                        this.push(data.chunk());
+                    }
+                    if this.out.len() < 16 * 1024 {
+                        continue;
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(None) => {
+                    if let Some(connection) = this.connection.take() {
+                        this.pool.lock().unwrap().push(connection);
+                    }
+                }
+                Poll::Pending => {
+                    if this.out.is_empty() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+            return Poll::Ready((!this.out.is_empty()).then(|| Ok(Frame::data(this.out.split().freeze()))));
+        }
+    }
+}
+
+/// Serves on a free port of this machine, in front of `upstream` (`127.0.0.1:1234`).
+pub async fn serve(upstream: String, announce: impl FnOnce(std::net::SocketAddr)) {
+    let pool: Pool = Arc::default();
+    let upstream: Arc<str> = upstream.into();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    announce(listener.local_addr().unwrap());
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (pool, upstream) = (pool.clone(), upstream.clone());
+        tokio::spawn(async move {
+            let service = service_fn(|request| relay(request, pool.clone(), upstream.clone()));
+            // A client that goes away is no error of ours.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn relay(request: Request<Incoming>, pool: Pool, upstream: Arc<str>) -> hyper::Result<Response<Reframed>> {
+    let mut body = request.into_body();
+    let mut asked = BytesMut::new();
+    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        if let Ok(data) = frame?.into_data() {
+            asked.extend_from_slice(&data);
+        }
+    }
+    let kept = pool.lock().unwrap().pop();
+    let mut connection = match kept {
+        Some(connection) => connection,
+        None => connect(&upstream).await?,
+    };
+    connection.ready().await?;
+    let request = Request::post("/v1/chat/completions")
+        .header("host", &*upstream)
+        .header("content-type", "application/json")
+        .body(Whole(Some(asked.freeze())))
+        .unwrap();
+    let answer = connection.send_request(request).await?;
+    let reframed = Reframed {
+        upstream: answer.into_body(),
+        line: BytesMut::new(),
+        out: BytesMut::new(),
+        connection: Some(connection),
+        pool,
+        opened: false,
+    };
+    Ok(Response::builder().header("content-type", "text/event-stream").body(reframed).unwrap())
+}
+
+async fn connect(upstream: &str) -> hyper::Result<Connection> {
+    let stream = TcpStream::connect(upstream).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (connection, driver) = handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(driver);
+    Ok(connection)
+}
