@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::Services;
 use super::auth::Authenticated;
 use super::chat::{readable, request, respond};
+use super::code::Code;
 use super::previews::{COMMENT_BYTES, DecidedBody};
 use super::problem::Problem;
 use super::request_id::RequestId;
@@ -198,7 +199,7 @@ pub(super) async fn decide(
         Found::Call(view) => view.approval,
         Found::Preview(id) => {
             if services.runs.draining().is_cancelled() {
-                return Err(Problem::unavailable("draining", "the server is shutting down"));
+                return Err(Problem::unavailable(Code::Draining, "the server is shutting down"));
             }
             let verdict = if approve { Verdict::Accept } else { Verdict::Reject };
             let decided =
@@ -211,7 +212,7 @@ pub(super) async fn decide(
     };
     if digest.is_some_and(|digest| digest != approval.digest) {
         let detail = "the digest is not that of the waiting call; read it again before you decide";
-        return Err(Problem::conflict("digest_mismatch", detail));
+        return Err(Problem::conflict(Code::DigestMismatch, detail));
     }
     let request = request(request_id, &headers, &format!("decide {}", approval.id), &body)?;
     let owner = caller.owner.clone();

@@ -3,6 +3,7 @@
 use axum::extract::State;
 
 use super::Services;
+use super::code::Code;
 use super::problem::Problem;
 use crate::chat::causes::Causes;
 
@@ -14,11 +15,11 @@ pub(super) async fn live() -> &'static str {
 /// 200 when a run could be served now, 503 with the reason otherwise.
 pub(super) async fn ready(State(services): State<Services>) -> Result<&'static str, Problem> {
     if services.runs.draining().is_cancelled() {
-        return Err(Problem::unavailable("draining", "the server is shutting down"));
+        return Err(Problem::unavailable(Code::Draining, "the server is shutting down"));
     }
     services.readiness.check().await.map_err(|error| {
         tracing::warn!(error = %Causes(&error), "not ready");
-        Problem::unavailable("not_ready", error.to_string())
+        Problem::unavailable(Code::NotReady, error.to_string())
     })?;
     Ok("ok\n")
 }

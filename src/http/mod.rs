@@ -11,6 +11,7 @@ mod approvals;
 pub mod auth;
 mod chat;
 mod chat_stream;
+pub mod code;
 mod conversation_views;
 mod conversations;
 mod copilotkit;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Services;
 use super::auth::Authenticated;
+use super::code::Code;
 use super::problem::Problem;
 use super::views::time;
 use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
@@ -98,7 +99,7 @@ pub(super) async fn decide(
 ) -> Result<Json<DecidedBody>, Problem> {
     if services.runs.draining().is_cancelled() {
         // What it does may take longer than there is time.
-        return Err(Problem::unavailable("draining", "the server is shutting down"));
+        return Err(Problem::unavailable(Code::Draining, "the server is shutting down"));
     }
     let body = body.map_err(|rejection| Problem::body(rejection.status()))?;
     let Path(preview_id) = preview_id.map_err(|_| no_such_preview())?;
@@ -138,7 +139,7 @@ impl From<DecisionError> for Problem {
     fn from(error: DecisionError) -> Self {
         match error {
             DecisionError::Claim(ClaimError::NotFound) => no_such_preview(),
-            DecisionError::Claim(ClaimError::AlreadyDecided) => Self::conflict("already_decided", error.to_string()),
+            DecisionError::Claim(ClaimError::AlreadyDecided) => Self::conflict(Code::AlreadyDecided, error.to_string()),
             DecisionError::BackendRefused(_) => Self::backend_refused(error.to_string()),
             DecisionError::Unconfirmed => Self::save_unconfirmed(error.to_string()),
             DecisionError::Claim(ClaimError::Store(cause)) | DecisionError::Store(cause) => {
