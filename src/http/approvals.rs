@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
@@ -28,14 +29,16 @@ use crate::chat::preview::{Preview, Verdict};
 use crate::runs::Decided;
 
 /// What waits.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ApprovalList)]
 pub(super) struct ListBody {
     items: Vec<ItemBody>,
 }
 
 /// One thing that waits for a person.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[schema(as = ApprovalItem)]
 pub(super) enum ItemBody {
     /// A call.
     Call(ApprovalBody),
@@ -44,7 +47,8 @@ pub(super) enum ItemBody {
 }
 
 /// A call as whoever decides it sees it: complete.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WaitingCall)]
 pub(super) struct ApprovalBody {
     approval_id: String,
     state: &'static str,
@@ -66,7 +70,8 @@ pub(super) struct ApprovalBody {
 }
 
 /// A preview that waits.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WaitingChange)]
 pub(super) struct PreviewBody {
     approval_id: String,
     state: &'static str,
@@ -155,16 +160,18 @@ pub(super) async fn get(
 }
 
 /// What a decision says; how the run goes on is the dialect's to read.
-#[derive(Deserialize)]
-struct DecisionBody {
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ApprovalDecision)]
+pub(super) struct DecisionBody {
     decision: Word,
     comment: Option<String>,
     digest: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+#[schema(as = ApprovalWord)]
+pub(super) enum Word {
     Approve,
     Reject,
 }

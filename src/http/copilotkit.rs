@@ -11,6 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Services;
 use super::ag_ui::{is_for, no_such_agent, view, waiting, whole};
@@ -26,8 +27,9 @@ use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect::ag_ui::{Called, Earlier, Stream};
 
 /// Who is there, for the caller.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RuntimeInfo)]
 pub(super) struct InfoBody {
     version: &'static str,
     agents: BTreeMap<String, AgentBody>,
@@ -35,8 +37,9 @@ pub(super) struct InfoBody {
     audio_file_transcription_enabled: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RuntimeAgent)]
 struct AgentBody {
     name: String,
     description: String,
@@ -124,7 +127,8 @@ fn earlier(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> O
 }
 
 /// Whether something was stopped.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ThreadStopped)]
 pub(super) struct StoppedBody {
     stopped: bool,
 }

@@ -4,11 +4,14 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
+use super::chat::readable;
 use super::code::Code;
 use super::problem::Problem;
 use super::views::time;
@@ -21,7 +24,8 @@ use crate::chat::preview::{Change, Decided, Preview, Verdict};
 pub(super) const COMMENT_BYTES: usize = 4096;
 
 /// A preview that waits, with what it changes as that was when the preview was made.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WaitingPreview)]
 pub(super) struct WaitingBody {
     preview_id: String,
     state: &'static str,
@@ -67,21 +71,24 @@ impl WaitingBody {
     }
 }
 
-#[derive(Deserialize)]
-struct Decision {
+#[derive(Deserialize, ToSchema)]
+#[schema(as = PreviewDecision)]
+pub(super) struct Decision {
     decision: Word,
     comment: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+#[schema(as = PreviewWord)]
+pub(super) enum Word {
     Accept,
     Reject,
 }
 
 /// What has been decided, for the client.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = PreviewDecided)]
 pub(super) struct DecidedBody {
     preview_id: String,
     decision: &'static str,
@@ -95,13 +102,14 @@ pub(super) async fn decide(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
     preview_id: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<DecidedBody>, Problem> {
     if services.runs.draining().is_cancelled() {
         // What it does may take longer than there is time.
         return Err(Problem::unavailable(Code::Draining, "the server is shutting down"));
     }
-    let body = body.map_err(|rejection| Problem::body(rejection.status()))?;
+    let body = readable(&headers, body)?;
     let Path(preview_id) = preview_id.map_err(|_| no_such_preview())?;
     let id = PreviewId::parse(&preview_id).map_err(|_| no_such_preview())?;
     let Decision { decision, comment } = serde_json::from_slice(&body).map_err(|error| {

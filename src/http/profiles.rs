@@ -4,16 +4,19 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProfileList)]
 pub(super) struct ListBody {
     items: Vec<ProfileBody>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Profile)]
 struct ProfileBody {
     context_type: String,
     title: String,

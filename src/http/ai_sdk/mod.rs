@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
@@ -121,7 +122,8 @@ async fn server_tools(services: &Services, caller: &Caller, run: RunId) -> Resul
 }
 
 /// Whether there was something to stop.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatStopped)]
 pub(super) struct StoppedBody {
     stopped: bool,
 }

@@ -1,9 +1,9 @@
 //! `/api/chat/stream` and `/api/chats`: the routes of page assistants (`docs/protocol/chat-stream.md`). Errors have
 //! bodies of their own here ([`refusal`]).
 
-mod chats;
+pub(super) mod chats;
 pub(super) mod refusal;
-mod views;
+pub(super) mod views;
 
 use std::time::Duration;
 
