@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::Services;
+use super::answer::AnswerBody;
 use super::auth::Authenticated;
 use super::chat::{readable, request, respond};
 use super::code::Code;
@@ -132,6 +133,17 @@ impl PreviewBody {
 
 /// 200 with what waits for the caller: calls of their own and those that ask for one of their roles, newest first, then
 /// their previews, newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/approvals",
+    operation_id = "listApprovals",
+    tag = "Approvals",
+    summary = "List what waits",
+    description = "Calls of the caller's own and those that ask for one of their roles, newest first, then their previews; at most 100 of each.",
+    responses(
+        (status = 200, description = "What waits.", body = ListBody),
+    ),
+)]
 pub(super) async fn list(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -144,6 +156,21 @@ pub(super) async fn list(
 }
 
 /// 200 with a call, whatever its state, or a preview that waits; 404 for whoever may not decide it.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/approvals/{approval_id}",
+    operation_id = "getApproval",
+    tag = "Approvals",
+    summary = "Look at what waits",
+    description = "A call whatever its state, or a preview that waits.",
+    params(
+        ("approval_id" = String, Path, description = "A call, or a preview."),
+    ),
+    responses(
+        (status = 200, description = "It.", body = ItemBody),
+        (status = 404, description = "`not_found`: there is nothing that the caller may decide."),
+    ),
+)]
 pub(super) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -157,6 +184,17 @@ pub(super) async fn get(
             Ok(Json(ItemBody::Preview(PreviewBody::of(waiting))))
         }
     }
+}
+
+/// What a decision is answered with as JSON, for the description.
+#[derive(ToSchema)]
+#[schema(as = Decided)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes three answers")]
+pub(super) enum Decided200 {
+    Answer(AnswerBody),
+    Item(ItemBody),
+    Preview(DecidedBody),
 }
 
 /// What a decision says; how the run goes on is the dialect's to read.
@@ -180,6 +218,28 @@ pub(super) enum Word {
 /// call, or to a preview, is answered at once. 404 for what the caller may not decide, 409 when decided already or when
 /// the digest is another one's, 410 when its time is over, 403 when somebody with the role has to say yes first, 422
 /// for a bad body.
+#[utoipa::path(
+    post,
+    path = "/v1/agent/approvals/{approval_id}",
+    operation_id = "decideApproval",
+    tag = "Approvals",
+    summary = "Decide",
+    description = "A call of the caller's own goes on in a new run, answered like a chat turn. What is said to another one's call, or to a preview, is answered at once.",
+    params(
+        ("approval_id" = String, Path, description = "A call, or a preview."),
+    ),
+    request_body = DecisionBody,
+    responses(
+        (status = 200, description = "The new run's events or answer; or the call, or what became of the preview.", content((String = "text/event-stream"), (Decided200 = "application/json"))),
+        (status = 202, description = "With `Accept: application/json`, of a run in the background: the run, or as much as is known of it.", body = super::views::Accepted),
+        (status = 403, description = "`role_required`, `forbidden`: somebody with another role has to approve it first."),
+        (status = 404, description = "`not_found`: there is nothing that the caller may decide."),
+        (status = 409, description = "`already_decided`, `digest_mismatch`, `conversation_busy`: it is decided; another call waits; the conversation has a run."),
+        (status = 410, description = "`approval_expired`, `cursor_evicted`: nobody decided in time."),
+        (status = 422, description = "`invalid_request`, `idempotency_mismatch`: the body is no decision."),
+        (status = 502, description = "`backend_refused`, `save_unconfirmed`: an accepted change was not saved, or nobody knows."),
+    ),
+)]
 pub(super) async fn decide(
     State(services): State<Services>,
     Extension(request_id): Extension<RequestId>,

@@ -70,6 +70,39 @@ pub enum Code {
 }
 
 impl Code {
+    /// All of them.
+    pub const ALL: [Self; 29] = [
+        Self::MalformedJson,
+        Self::InvalidRequest,
+        Self::BodyUnreadable,
+        Self::CursorInvalid,
+        Self::Unauthenticated,
+        Self::InvalidToken,
+        Self::TokenExpired,
+        Self::Forbidden,
+        Self::RoleRequired,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::AlreadyDecided,
+        Self::ConversationBusy,
+        Self::DigestMismatch,
+        Self::NoSuchCall,
+        Self::NotContinuable,
+        Self::ApprovalExpired,
+        Self::CursorEvicted,
+        Self::BodyTooLarge,
+        Self::FieldTooLarge,
+        Self::EncodedBody,
+        Self::IdempotencyMismatch,
+        Self::Internal,
+        Self::BackendRefused,
+        Self::SaveUnconfirmed,
+        Self::Draining,
+        Self::EventsUnavailable,
+        Self::NotReady,
+        Self::StoreUnavailable,
+    ];
+
     /// As clients read it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -41,6 +41,21 @@ pub(super) struct WaitingBody {
 }
 
 /// 200 with a preview that waits; 404 for another's, and for one that is decided.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/previews/{preview_id}",
+    operation_id = "getPreview",
+    tag = "Previews",
+    summary = "Look at a preview",
+    description = "A change that waits for its user, whole.",
+    params(
+        ("preview_id" = String, Path, description = "The preview."),
+    ),
+    responses(
+        (status = 200, description = "The preview.", body = WaitingBody),
+        (status = 404, description = "`not_found`: there is no such preview, or it is another's."),
+    ),
+)]
 pub(super) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -98,6 +113,26 @@ pub(super) struct DecidedBody {
 
 /// 200 when done; 404 for another's preview, 409 when decided already, 422 for a bad body, 502 when the backend
 /// refused.
+#[utoipa::path(
+    post,
+    path = "/v1/agent/previews/{preview_id}/decision",
+    operation_id = "decidePreview",
+    tag = "Previews",
+    summary = "Decide a preview",
+    description = "An accepted change is saved through the backend with this request's token.",
+    params(
+        ("preview_id" = String, Path, description = "The preview."),
+    ),
+    request_body = Decision,
+    responses(
+        (status = 200, description = "Done.", body = DecidedBody),
+        (status = 404, description = "`not_found`: there is no such preview, or it is another's."),
+        (status = 409, description = "`already_decided`: a decision is taken once."),
+        (status = 422, description = "`invalid_request`: the body is no decision."),
+        (status = 502, description = "`backend_refused`, `save_unconfirmed`: it was not saved, or nobody knows."),
+        (status = 503, description = "`draining`: not now."),
+    ),
+)]
 pub(super) async fn decide(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

@@ -73,6 +73,16 @@ impl BegunBody {
     }
 }
 
+/// What a run in the background is answered with, for the description: the run, or as much as is known of it.
+#[derive(ToSchema)]
+#[schema(as = AcceptedRun)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes two answers")]
+pub(super) enum Accepted {
+    Run(RunBody),
+    Begun(BegunBody),
+}
+
 /// Token counts, and what they cost.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Usage)]
