@@ -1,5 +1,5 @@
-//! The command line: `serve` (the default), `check-config`, `token`, `import-openapi`, `mcp-tools`, `healthcheck`. Thin:
-//! all work is in the library.
+//! The command line: `serve` (the default), `check-config`, `token`, `openapi`, `import-openapi`, `mcp-tools`, `healthcheck`.
+//! Thin: all work is in the library.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use switchboard::app::{self, App, StartError};
 use switchboard::config::catalogue::openapi::print::{self as import, Import};
 use switchboard::config::{BackendMode, Config, Problem, Sources};
 use switchboard::http::auth::{self, Claims, Mode};
+use switchboard::http::description::{self, Version};
 use switchboard::probe::{self, Report};
 use switchboard::tools::mcp;
 use switchboard::{healthcheck, telemetry};
@@ -45,6 +46,8 @@ enum Command {
     CheckConfig(CheckArgs),
     /// Print a token for the auth modes dev and hs256.
     Token(TokenArgs),
+    /// Print the description of this server's API, in OpenAPI.
+    Openapi(OpenapiArgs),
     /// Print operations of an OpenAPI document as a file of tools, to be edited and put into tools/ of the folder.
     ImportOpenapi(ImportArgs),
     /// List the tools of the configured MCP servers, with digests ready to be pasted as pins; exit code 1 if a server
@@ -82,6 +85,13 @@ struct TokenArgs {
 }
 
 #[derive(Args)]
+struct OpenapiArgs {
+    /// In OpenAPI 3.2, which has a place for the events of streams, in place of 3.1.
+    #[arg(long = "3.2")]
+    v32: bool,
+}
+
+#[derive(Args)]
 struct ImportArgs {
     /// The document: OpenAPI 3.0 or 3.1, JSON or YAML.
     file: PathBuf,
@@ -101,6 +111,9 @@ fn main() -> ExitCode {
     if let Some(Command::ImportOpenapi(args)) = cli.command {
         return import_openapi(args);
     }
+    if let Some(Command::Openapi(args)) = cli.command {
+        return openapi(&args);
+    }
     let sources = Sources::of_process(cli.config, cli.config_dir);
     let command = cli.command.unwrap_or(Command::Serve);
     let config = match Config::load(&sources) {
@@ -112,7 +125,11 @@ fn main() -> ExitCode {
                     let found = file_problems(&sources).into_iter().filter(|problem| !problems.contains(problem));
                     problems.extend(found.collect::<Vec<_>>());
                 }
-                Command::Token(_) | Command::Healthcheck | Command::ImportOpenapi(_) | Command::McpTools => {}
+                Command::Token(_)
+                | Command::Healthcheck
+                | Command::Openapi(_)
+                | Command::ImportOpenapi(_)
+                | Command::McpTools => {}
             }
             return misconfigured(&problems);
         }
@@ -121,6 +138,7 @@ fn main() -> ExitCode {
         Command::Serve => serve(&config, &sources),
         Command::CheckConfig(args) => check_config(&config, &sources, &args),
         Command::Token(args) => token(&config, args),
+        Command::Openapi(args) => openapi(&args),
         Command::ImportOpenapi(args) => import_openapi(args),
         Command::McpTools => mcp_tools(&config),
         Command::Healthcheck => match healthcheck::live(&config.server.bind) {
@@ -259,6 +277,12 @@ fn token(config: &Config, args: TokenArgs) -> ExitCode {
         }
         Err(error) => failed(&with_causes(&error)),
     }
+}
+
+fn openapi(args: &OpenapiArgs) -> ExitCode {
+    let version = if args.v32 { Version::V32 } else { Version::V31 };
+    say(description::text(version).trim_end());
+    ExitCode::SUCCESS
 }
 
 /// The tools go to the standard output; what was left out, to the other.

@@ -2,15 +2,18 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::payload::Payload;
 
 /// A payload.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = Payload)]
 pub struct PayloadBody {
     payload_id: String,
     r#type: String,
+    /// As its kind says.
     data: Value,
     summary: String,
 }
@@ -24,7 +27,8 @@ impl PayloadBody {
 }
 
 /// Suggestions; a kind of which there are none is left out.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = Suggestions)]
 pub struct SuggestionsBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     suggested_values: Option<Vec<ValueBody>>,
@@ -32,20 +36,24 @@ pub struct SuggestionsBody {
     suggested_actions: Option<Vec<ActionBody>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = SuggestedValue)]
 struct ValueBody {
     label: String,
     value: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = SuggestedAction)]
 struct ActionBody {
     label: String,
     action: String,
+    /// `client` or `server`.
     handler: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// `primary`, `secondary` or `warning`.
     style: Option<&'static str>,
 }
 

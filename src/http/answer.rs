@@ -11,11 +11,14 @@ use futures::stream;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 use super::Services;
 use super::accept::Shape;
 use super::problem::Problem;
-use super::views::{BegunBody, ErrorBody, RunBody, UsageBody, header_of_conversation, header_of_run, header_value};
+use super::views::{
+    BegunBody, ErrorBody, RunBody, UsageBody, header_of_conversation, header_of_run, header_value, run_state,
+};
 use crate::agent::ports::conversations::Role;
 use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Owner;
@@ -32,10 +35,12 @@ use crate::runs::{AttachError, Attached, StartError};
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The whole answer.
-#[derive(Serialize)]
-struct AnswerBody {
+#[derive(Serialize, ToSchema)]
+#[schema(as = Answer)]
+pub(super) struct AnswerBody {
     run_id: String,
     conversation_id: String,
+    #[schema(schema_with = run_state)]
     state: &'static str,
     /// What the last turn said.
     message: String,
@@ -49,7 +54,8 @@ struct AnswerBody {
     error: Option<ErrorBody>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Artifact)]
 struct ArtifactBody {
     kind: String,
     payload: Value,

@@ -9,10 +9,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::Services;
+use super::answer::AnswerBody;
 use super::auth::Authenticated;
 use super::chat::{readable, request, respond};
+use super::code::Code;
 use super::previews::{COMMENT_BYTES, DecidedBody};
 use super::problem::Problem;
 use super::request_id::RequestId;
@@ -27,14 +30,16 @@ use crate::chat::preview::{Preview, Verdict};
 use crate::runs::Decided;
 
 /// What waits.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ApprovalList)]
 pub(super) struct ListBody {
     items: Vec<ItemBody>,
 }
 
 /// One thing that waits for a person.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[schema(as = ApprovalItem)]
 pub(super) enum ItemBody {
     /// A call.
     Call(ApprovalBody),
@@ -43,7 +48,8 @@ pub(super) enum ItemBody {
 }
 
 /// A call as whoever decides it sees it: complete.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WaitingCall)]
 pub(super) struct ApprovalBody {
     approval_id: String,
     state: &'static str,
@@ -65,7 +71,8 @@ pub(super) struct ApprovalBody {
 }
 
 /// A preview that waits.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WaitingChange)]
 pub(super) struct PreviewBody {
     approval_id: String,
     state: &'static str,
@@ -126,6 +133,17 @@ impl PreviewBody {
 
 /// 200 with what waits for the caller: calls of their own and those that ask for one of their roles, newest first, then
 /// their previews, newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/approvals",
+    operation_id = "listApprovals",
+    tag = "Approvals",
+    summary = "List what waits",
+    description = "Calls of the caller's own and those that ask for one of their roles, newest first, then their previews; at most 100 of each.",
+    responses(
+        (status = 200, description = "What waits.", body = ListBody),
+    ),
+)]
 pub(super) async fn list(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -138,6 +156,21 @@ pub(super) async fn list(
 }
 
 /// 200 with a call, whatever its state, or a preview that waits; 404 for whoever may not decide it.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/approvals/{approval_id}",
+    operation_id = "getApproval",
+    tag = "Approvals",
+    summary = "Look at what waits",
+    description = "A call whatever its state, or a preview that waits.",
+    params(
+        ("approval_id" = String, Path, description = "A call, or a preview."),
+    ),
+    responses(
+        (status = 200, description = "It.", body = ItemBody),
+        (status = 404, description = "`not_found`: there is nothing that the caller may decide."),
+    ),
+)]
 pub(super) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -153,17 +186,30 @@ pub(super) async fn get(
     }
 }
 
+/// What a decision is answered with as JSON, for the description.
+#[derive(ToSchema)]
+#[schema(as = Decided)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes three answers")]
+pub(super) enum Decided200 {
+    Answer(AnswerBody),
+    Item(ItemBody),
+    Preview(DecidedBody),
+}
+
 /// What a decision says; how the run goes on is the dialect's to read.
-#[derive(Deserialize)]
-struct DecisionBody {
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ApprovalDecision)]
+pub(super) struct DecisionBody {
     decision: Word,
     comment: Option<String>,
     digest: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+#[schema(as = ApprovalWord)]
+pub(super) enum Word {
     Approve,
     Reject,
 }
@@ -172,6 +218,28 @@ enum Word {
 /// call, or to a preview, is answered at once. 404 for what the caller may not decide, 409 when decided already or when
 /// the digest is another one's, 410 when its time is over, 403 when somebody with the role has to say yes first, 422
 /// for a bad body.
+#[utoipa::path(
+    post,
+    path = "/v1/agent/approvals/{approval_id}",
+    operation_id = "decideApproval",
+    tag = "Approvals",
+    summary = "Decide",
+    description = "A call of the caller's own goes on in a new run, answered like a chat turn. What is said to another one's call, or to a preview, is answered at once.",
+    params(
+        ("approval_id" = String, Path, description = "A call, or a preview."),
+    ),
+    request_body = DecisionBody,
+    responses(
+        (status = 200, description = "The new run's events or answer; or the call, or what became of the preview.", content((String = "text/event-stream"), (Decided200 = "application/json"))),
+        (status = 202, description = "With `Accept: application/json`, of a run in the background: the run, or as much as is known of it.", body = super::views::Accepted),
+        (status = 403, description = "`role_required`, `forbidden`: somebody with another role has to approve it first."),
+        (status = 404, description = "`not_found`: there is nothing that the caller may decide."),
+        (status = 409, description = "`already_decided`, `digest_mismatch`, `conversation_busy`: it is decided; another call waits; the conversation has a run."),
+        (status = 410, description = "`approval_expired`, `cursor_evicted`: nobody decided in time."),
+        (status = 422, description = "`invalid_request`, `idempotency_mismatch`: the body is no decision."),
+        (status = 502, description = "`backend_refused`, `save_unconfirmed`: an accepted change was not saved, or nobody knows."),
+    ),
+)]
 pub(super) async fn decide(
     State(services): State<Services>,
     Extension(request_id): Extension<RequestId>,
@@ -198,7 +266,7 @@ pub(super) async fn decide(
         Found::Call(view) => view.approval,
         Found::Preview(id) => {
             if services.runs.draining().is_cancelled() {
-                return Err(Problem::unavailable("draining", "the server is shutting down"));
+                return Err(Problem::unavailable(Code::Draining, "the server is shutting down"));
             }
             let verdict = if approve { Verdict::Accept } else { Verdict::Reject };
             let decided =
@@ -211,7 +279,7 @@ pub(super) async fn decide(
     };
     if digest.is_some_and(|digest| digest != approval.digest) {
         let detail = "the digest is not that of the waiting call; read it again before you decide";
-        return Err(Problem::conflict("digest_mismatch", detail));
+        return Err(Problem::conflict(Code::DigestMismatch, detail));
     }
     let request = request(request_id, &headers, &format!("decide {}", approval.id), &body)?;
     let owner = caller.owner.clone();

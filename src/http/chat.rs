@@ -24,6 +24,19 @@ use crate::runs::{Attached, Request, StartError};
 const MAX_KEY_BYTES: usize = 255;
 
 /// Starts a run and streams it. Every error up to the committed user message is a [`Problem`]; after it, an event.
+#[utoipa::path(
+    post,
+    path = "/v1/agent/chat",
+    operation_id = "startRun",
+    tag = "Agent Chat",
+    summary = "Take one chat turn",
+    description = "Starts a run and streams it. Everything that is refused is refused before the stream begins; after that, an `error` event tells.",
+    request_body = crate::dialect::agent_chat::RequestBody<'static>,
+    responses(
+        (status = 200, description = "The run's events, or with `Accept: application/json` its whole answer when it has ended.", content((String = "text/event-stream"), (super::answer::AnswerBody = "application/json"))),
+        (status = 202, description = "With `Accept: application/json`, of a run in the background: the run, or as much as is known of it.", body = super::views::Accepted),
+    ),
+)]
 pub(super) async fn post(
     State(services): State<Services>,
     Extension(request_id): Extension<RequestId>,

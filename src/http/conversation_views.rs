@@ -1,11 +1,15 @@
 //! What conversations look like in JSON bodies: serde counterparts of the port's views, which have none by law.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::{Object, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::approvals::ApprovalBody;
 use super::views::{RunBody, time};
@@ -18,7 +22,8 @@ use crate::chat::payload::Payload;
 use crate::dialect::shown::PayloadBody;
 
 /// A part of the list of conversations.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ConversationList)]
 pub(super) struct ListBody {
     items: Vec<HeadBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +37,8 @@ impl ListBody {
 }
 
 /// A conversation in a list.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ConversationHead)]
 pub(super) struct HeadBody {
     id: String,
     title: String,
@@ -56,7 +62,8 @@ impl HeadBody {
 }
 
 /// A conversation with its messages.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Conversation)]
 pub(super) struct ConversationBody {
     #[serde(flatten)]
     head: HeadBody,
@@ -73,7 +80,8 @@ impl ConversationBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Message)]
 struct MessageBody {
     id: String,
     role: &'static str,
@@ -98,7 +106,8 @@ impl MessageBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolCall)]
 struct CallBody {
     id: String,
     name: String,
@@ -112,7 +121,8 @@ impl CallBody {
 }
 
 /// All of a conversation.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ConversationExport)]
 pub(super) struct ExportBody {
     conversation: HeadBody,
     runs: Vec<RunExportBody>,
@@ -133,7 +143,8 @@ impl ExportBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExportedRun)]
 struct RunExportBody {
     #[serde(flatten)]
     run: RunBody,
@@ -141,6 +152,7 @@ struct RunExportBody {
     /// `null` at the beginning.
     parent_message_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     context: Option<Box<RawValue>>,
     messages: Vec<MessageExportBody>,
 }
@@ -157,7 +169,8 @@ impl RunExportBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExportedPayload)]
 struct PayloadExportBody {
     run_id: String,
     #[serde(flatten)]
@@ -170,11 +183,13 @@ impl PayloadExportBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExportedMessage)]
 struct MessageExportBody {
     id: String,
     kind: String,
     created_at: String,
+    #[schema(value_type = Value)]
     body: Box<RawValue>,
 }
 
@@ -190,7 +205,8 @@ impl MessageExportBody {
 }
 
 /// A part of a trail.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Trail)]
 pub(super) struct TrailBody {
     items: Vec<TrailItemBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,6 +234,22 @@ impl Serialize for TrailItemBody {
             map.serialize_entry(name, value)?;
         }
         map.end()
+    }
+}
+
+impl PartialSchema for TrailItemBody {
+    fn schema() -> RefOr<Schema> {
+        let text = || Object::with_type(Type::String);
+        let run = Object::builder().schema_type(SchemaType::Array(vec![Type::String, Type::Null]));
+        let fields = Object::builder().property("at", text()).property("kind", text()).property("run_id", run);
+        let fields = fields.required("at").required("kind").required("run_id");
+        fields.description(Some("What happened; its kind says which other fields there are.")).build().into()
+    }
+}
+
+impl ToSchema for TrailItemBody {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("TrailItem")
     }
 }
 

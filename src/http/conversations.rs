@@ -5,11 +5,13 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
+use super::chat::readable;
 use super::conversation_views::{ConversationBody, ExportBody, HeadBody, ListBody, TrailBody};
 use super::problem::Problem;
 use crate::agent::ports::conversations::{Page, PageError};
@@ -37,6 +39,22 @@ pub(super) struct Part {
 }
 
 /// 200 with the caller's conversations, newest change first.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/conversations",
+    operation_id = "listConversations",
+    tag = "Conversations",
+    summary = "List conversations",
+    description = "The caller's own, newest change first.",
+    params(
+        ("limit" = Option<String>, Query, description = "How many, 1 to 100; else 20.", pattern = "^([1-9][0-9]?|100)?$"),
+        ("cursor" = Option<String>, Query, description = "What the last part named as `next_cursor`."),
+    ),
+    responses(
+        (status = 200, description = "A part of the list.", body = ListBody),
+        (status = 400, description = "`invalid_request`, `cursor_invalid`: a limit that is none; a cursor that this list has not given."),
+    ),
+)]
 pub(super) async fn list(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -47,6 +65,21 @@ pub(super) async fn list(
 }
 
 /// 200 with the conversation and the messages of its newest branch.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/conversations/{conversation_id}",
+    operation_id = "getConversation",
+    tag = "Conversations",
+    summary = "Read a conversation",
+    description = "With the messages of its newest branch, oldest first.",
+    params(
+        ("conversation_id" = String, Path, description = "The caller's own conversation."),
+    ),
+    responses(
+        (status = 200, description = "The conversation.", body = ConversationBody),
+        (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
+    ),
+)]
 pub(super) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -60,19 +93,39 @@ pub(super) async fn get(
     Ok(Json(ConversationBody::of(found.ok_or_else(no_such_conversation)?, live)))
 }
 
-#[derive(Deserialize)]
-struct Renaming {
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Renaming)]
+pub(super) struct Renaming {
+    /// 1 to 200 characters, none of them a control character.
+    #[schema(min_length = 1, max_length = 200)]
     title: String,
 }
 
 /// 200 with the conversation as lists show it then; 422 for a title that is none.
+#[utoipa::path(
+    patch,
+    path = "/v1/agent/conversations/{conversation_id}",
+    operation_id = "renameConversation",
+    tag = "Conversations",
+    summary = "Rename a conversation",
+    params(
+        ("conversation_id" = String, Path, description = "The caller's own conversation."),
+    ),
+    request_body = Renaming,
+    responses(
+        (status = 200, description = "As lists show it then.", body = HeadBody),
+        (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
+        (status = 422, description = "`invalid_request`: a title that is none."),
+    ),
+)]
 pub(super) async fn rename(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
     id: ConversationPath,
+    headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<HeadBody>, Problem> {
-    let body = body.map_err(|rejection| Problem::body(rejection.status()))?;
+    let body = readable(&headers, body)?;
     let id = parse(id)?;
     let Renaming { title } = serde_json::from_slice(&body)
         .map_err(|error| Problem::unprocessable(format!(r#"the body must be {{"title": text}}: {error}"#)))?;
@@ -86,6 +139,21 @@ pub(super) async fn rename(
 }
 
 /// 204 when the conversation is gone with everything of it; its live runs are cancelled.
+#[utoipa::path(
+    delete,
+    path = "/v1/agent/conversations/{conversation_id}",
+    operation_id = "deleteConversation",
+    tag = "Conversations",
+    summary = "Delete a conversation",
+    description = "With everything of it; its live runs are cancelled.",
+    params(
+        ("conversation_id" = String, Path, description = "The caller's own conversation."),
+    ),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
+    ),
+)]
 pub(super) async fn delete(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -98,6 +166,21 @@ pub(super) async fn delete(
 }
 
 /// 200 with everything of the conversation as one document to keep.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/conversations/{conversation_id}/export",
+    operation_id = "exportConversation",
+    tag = "Conversations",
+    summary = "Take a conversation away",
+    description = "All of it as one document: every branch, run, payload, approval, and the trail.",
+    params(
+        ("conversation_id" = String, Path, description = "The caller's own conversation."),
+    ),
+    responses(
+        (status = 200, description = "The document, as an attachment.", body = ExportBody),
+        (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
+    ),
+)]
 pub(super) async fn export(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -112,6 +195,24 @@ pub(super) async fn export(
 }
 
 /// 200 with what happened in the conversation, oldest first.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/conversations/{conversation_id}/trail",
+    operation_id = "readTrail",
+    tag = "Conversations",
+    summary = "Read what happened",
+    description = "The trail of a conversation, oldest first.",
+    params(
+        ("conversation_id" = String, Path, description = "The caller's own conversation."),
+        ("limit" = Option<String>, Query, description = "How many, 1 to 100; else 20.", pattern = "^([1-9][0-9]?|100)?$"),
+        ("cursor" = Option<String>, Query, description = "What the last part named as `next_cursor`."),
+    ),
+    responses(
+        (status = 200, description = "A part of the trail.", body = TrailBody),
+        (status = 400, description = "`invalid_request`, `cursor_invalid`: a limit that is none; a cursor that this list has not given."),
+        (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
+    ),
+)]
 pub(super) async fn trail(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

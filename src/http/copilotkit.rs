@@ -11,6 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Services;
 use super::ag_ui::{is_for, no_such_agent, view, waiting, whole};
@@ -26,8 +27,9 @@ use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect::ag_ui::{Called, Earlier, Stream};
 
 /// Who is there, for the caller.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RuntimeInfo)]
 pub(super) struct InfoBody {
     version: &'static str,
     agents: BTreeMap<String, AgentBody>,
@@ -35,8 +37,9 @@ pub(super) struct InfoBody {
     audio_file_transcription_enabled: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RuntimeAgent)]
 struct AgentBody {
     name: String,
     description: String,
@@ -44,6 +47,16 @@ struct AgentBody {
 }
 
 /// 200 with the agents that the caller may ask.
+#[utoipa::path(
+    get,
+    path = "/v1/copilotkit/info",
+    operation_id = "copilotKitInfo",
+    tag = "CopilotKit",
+    summary = "Say who is there",
+    responses(
+        (status = 200, description = "The agents that the caller may ask.", body = InfoBody),
+    ),
+)]
 pub(super) async fn info(State(services): State<Services>, Authenticated(caller): Authenticated) -> Json<InfoBody> {
     let profiles = services.runs.profiles_for(&caller).into_iter();
     let agents = profiles.map(|profile| {
@@ -63,6 +76,24 @@ pub(super) async fn info(State(services): State<Services>, Authenticated(caller)
 }
 
 /// A stream of what was said in a thread and of what waits in it; then of its live run, if it has one.
+#[utoipa::path(
+    post,
+    path = "/v1/copilotkit/agent/{agent}/connect",
+    operation_id = "copilotKitConnect",
+    tag = "CopilotKit",
+    summary = "Come back to a thread",
+    description = "What was said in it and what waits in it; then its live run, if it has one.",
+    params(
+        ("agent" = String, Path, description = "A profile's `context_type`."),
+    ),
+    request_body = crate::dialect::ag_ui::RequestBody<'static>,
+    responses(
+        (status = 200, description = "AG-UI events, each a nameless frame whose JSON says its `type`.", content((String = "text/event-stream"))),
+        (status = 400, description = "`malformed_json`, `invalid_request`, `body_unreadable`: what is wrong with the body."),
+        (status = 403, description = "`forbidden`: the agent is for others."),
+        (status = 404, description = "`not_found`: there is no such agent."),
+    ),
+)]
 pub(super) async fn connect(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -124,12 +155,29 @@ fn earlier(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> O
 }
 
 /// Whether something was stopped.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ThreadStopped)]
 pub(super) struct StoppedBody {
     stopped: bool,
 }
 
 /// 200 when nothing of the thread runs any more: it has one run at most, so which one need not be said.
+#[utoipa::path(
+    post,
+    path = "/v1/copilotkit/agent/{agent}/stop/{thread}",
+    operation_id = "copilotKitStop",
+    tag = "CopilotKit",
+    summary = "Stop a thread",
+    params(
+        ("agent" = String, Path, description = "A profile's `context_type`."),
+        ("thread" = String, Path, description = "The thread."),
+    ),
+    responses(
+        (status = 200, description = "Whether something was stopped.", body = StoppedBody),
+        (status = 403, description = "`forbidden`: the agent is for others."),
+        (status = 404, description = "`not_found`: there is no such agent."),
+    ),
+)]
 pub(super) async fn stop(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

@@ -11,9 +11,13 @@ mod approvals;
 pub mod auth;
 mod chat;
 mod chat_stream;
+pub mod code;
 mod conversation_views;
 mod conversations;
 mod copilotkit;
+pub mod description;
+mod docs;
+mod files;
 mod health;
 mod openai_chat;
 mod page;
@@ -69,6 +73,8 @@ pub struct Config {
     pub ai_sdk_version: Version,
     /// Whether the chat page is served.
     pub page: bool,
+    /// Whether the API's description and its page are served.
+    pub docs: bool,
 }
 
 impl Default for Config {
@@ -81,6 +87,7 @@ impl Default for Config {
             body_limit_bytes: 1_048_576,
             ai_sdk_version: Version::V5,
             page: true,
+            docs: true,
         }
     }
 }
@@ -171,6 +178,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .merge(if config.page { page::routes() } else { Router::new() })
+        .merge(if config.docs { description::routes().merge(docs::routes()) } else { Router::new() })
         .fallback(|| async { Problem::not_found("there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(services)

@@ -4,24 +4,19 @@
 //! **Invariant:** the page may run nothing but its own scripts, and speak to nobody but its own server
 //! ([`CONTENT_SECURITY_POLICY`]): whatever a model writes, the browser itself refuses the rest.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router, middleware};
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rust_embed::RustEmbed;
 use serde::Serialize;
 
 use super::Services;
 use super::auth::DevToken;
+use super::files::{self, Files};
 use super::problem::Problem;
 use crate::chat::causes::Causes;
 
@@ -41,24 +36,11 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 
 #[derive(RustEmbed)]
 #[folder = "src/page/"]
-struct BuiltIn;
-
-/// A file of the page as it is sent.
-struct File {
-    content_type: HeaderValue,
-    etag: HeaderValue,
-    plain: Bytes,
-    /// Made when somebody first asks for it.
-    gzip: OnceLock<Option<Bytes>>,
-}
-
-/// All files by their path below `src/page/`.
-type Files = Arc<BTreeMap<String, File>>;
+pub(super) struct BuiltIn;
 
 /// `/`, `/page/session` and the files below `/page/`.
 pub(super) fn routes() -> Router<Services> {
-    let files: Files =
-        Arc::new(BuiltIn::iter().filter_map(|path| Some((path.to_string(), File::built_in(&path)?))).collect());
+    let files: Files = Arc::new(files::embedded::<BuiltIn>());
     Router::new()
         .route("/", get(index))
         .route("/page/{*path}", get(file))
@@ -71,96 +53,11 @@ pub(super) fn routes() -> Router<Services> {
 }
 
 async fn index(State(files): State<Files>, headers: HeaderMap) -> Result<Response, Problem> {
-    answer(&files, "index.html", &headers)
+    files::answer(&files, "index.html", &headers)
 }
 
 async fn file(State(files): State<Files>, Path(path): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
-    answer(&files, &path, &headers)
-}
-
-/// 200 with the file, compressed where the client takes that; 304 where the client has it.
-fn answer(files: &Files, path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-    let file = files.get(path).ok_or_else(|| Problem::not_found("the page has no such file"))?;
-    let always = [
-        (header::ETAG, file.etag.clone()),
-        // Asked for each time, since a new version of the server has new files at the same addresses.
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        (header::VARY, HeaderValue::from_static("accept-encoding")),
-    ];
-    if is_current(headers, &file.etag) {
-        return Ok((StatusCode::NOT_MODIFIED, always).into_response());
-    }
-    let content_type = [(header::CONTENT_TYPE, file.content_type.clone())];
-    Ok(match file.compressed().filter(|_| takes_gzip(headers)) {
-        Some(body) => {
-            let encoding = [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
-            (always, content_type, encoding, body).into_response()
-        }
-        None => (always, content_type, file.plain.clone()).into_response(),
-    })
-}
-
-impl File {
-    fn built_in(path: &str) -> Option<Self> {
-        let file = BuiltIn::get(path)?;
-        let digest = file.metadata.sha256_hash();
-        let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Some(Self {
-            content_type: HeaderValue::from_static(content_type(path)),
-            // Weak: the same for the file and its compressed form.
-            etag: HeaderValue::from_str(&format!("W/\"{hex}\"")).ok()?,
-            plain: match file.data {
-                Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-                Cow::Owned(bytes) => Bytes::from(bytes),
-            },
-            gzip: OnceLock::new(),
-        })
-    }
-
-    /// The compressed form, where that is smaller.
-    fn compressed(&self) -> Option<Bytes> {
-        let compress = || {
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-            encoder.write_all(&self.plain).ok()?;
-            let bytes = encoder.finish().ok()?;
-            (bytes.len() < self.plain.len()).then(|| Bytes::from(bytes))
-        };
-        self.gzip.get_or_init(compress).clone()
-    }
-}
-
-fn content_type(path: &str) -> &'static str {
-    match path.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("html") => "text/html; charset=utf-8",
-        Some("js" | "mjs") => "text/javascript; charset=utf-8",
-        Some("css") => "text/css; charset=utf-8",
-        Some("svg") => "image/svg+xml",
-        Some("png") => "image/png",
-        Some("json" | "map") => "application/json",
-        // Licences and notes.
-        Some(_) | None => "text/plain; charset=utf-8",
-    }
-}
-
-/// Whether the client has the file with this tag already (RFC 9110, section 13.1.2).
-fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    let Ok(etag) = etag.to_str().map(opaque) else { return false };
-    listed(headers, &header::IF_NONE_MATCH).any(|tag| tag.trim() == "*" || opaque(tag) == etag)
-}
-
-/// Whether the client takes gzip; `*` alone is not taken for it.
-fn takes_gzip(headers: &HeaderMap) -> bool {
-    listed(headers, &header::ACCEPT_ENCODING).any(|coding| {
-        let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
-        let weight = parts.find_map(|part| part.strip_prefix("q=")?.parse::<f32>().ok());
-        is_gzip && weight.unwrap_or(1.0) > 0.0
-    })
-}
-
-fn listed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','))
+    files::answer(&files, &path, &headers)
 }
 
 /// How the page's user signs in.

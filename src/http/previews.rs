@@ -4,11 +4,15 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
+use super::chat::readable;
+use super::code::Code;
 use super::problem::Problem;
 use super::views::time;
 use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
@@ -20,7 +24,8 @@ use crate::chat::preview::{Change, Decided, Preview, Verdict};
 pub(super) const COMMENT_BYTES: usize = 4096;
 
 /// A preview that waits, with what it changes as that was when the preview was made.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WaitingPreview)]
 pub(super) struct WaitingBody {
     preview_id: String,
     state: &'static str,
@@ -36,6 +41,21 @@ pub(super) struct WaitingBody {
 }
 
 /// 200 with a preview that waits; 404 for another's, and for one that is decided.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/previews/{preview_id}",
+    operation_id = "getPreview",
+    tag = "Previews",
+    summary = "Look at a preview",
+    description = "A change that waits for its user, whole.",
+    params(
+        ("preview_id" = String, Path, description = "The preview."),
+    ),
+    responses(
+        (status = 200, description = "The preview.", body = WaitingBody),
+        (status = 404, description = "`not_found`: there is no such preview, or it is another's."),
+    ),
+)]
 pub(super) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -66,21 +86,24 @@ impl WaitingBody {
     }
 }
 
-#[derive(Deserialize)]
-struct Decision {
+#[derive(Deserialize, ToSchema)]
+#[schema(as = PreviewDecision)]
+pub(super) struct Decision {
     decision: Word,
     comment: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+#[schema(as = PreviewWord)]
+pub(super) enum Word {
     Accept,
     Reject,
 }
 
 /// What has been decided, for the client.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = PreviewDecided)]
 pub(super) struct DecidedBody {
     preview_id: String,
     decision: &'static str,
@@ -90,17 +113,38 @@ pub(super) struct DecidedBody {
 
 /// 200 when done; 404 for another's preview, 409 when decided already, 422 for a bad body, 502 when the backend
 /// refused.
+#[utoipa::path(
+    post,
+    path = "/v1/agent/previews/{preview_id}/decision",
+    operation_id = "decidePreview",
+    tag = "Previews",
+    summary = "Decide a preview",
+    description = "An accepted change is saved through the backend with this request's token.",
+    params(
+        ("preview_id" = String, Path, description = "The preview."),
+    ),
+    request_body = Decision,
+    responses(
+        (status = 200, description = "Done.", body = DecidedBody),
+        (status = 404, description = "`not_found`: there is no such preview, or it is another's."),
+        (status = 409, description = "`already_decided`: a decision is taken once."),
+        (status = 422, description = "`invalid_request`: the body is no decision."),
+        (status = 502, description = "`backend_refused`, `save_unconfirmed`: it was not saved, or nobody knows."),
+        (status = 503, description = "`draining`: not now."),
+    ),
+)]
 pub(super) async fn decide(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
     preview_id: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<DecidedBody>, Problem> {
     if services.runs.draining().is_cancelled() {
         // What it does may take longer than there is time.
-        return Err(Problem::unavailable("draining", "the server is shutting down"));
+        return Err(Problem::unavailable(Code::Draining, "the server is shutting down"));
     }
-    let body = body.map_err(|rejection| Problem::body(rejection.status()))?;
+    let body = readable(&headers, body)?;
     let Path(preview_id) = preview_id.map_err(|_| no_such_preview())?;
     let id = PreviewId::parse(&preview_id).map_err(|_| no_such_preview())?;
     let Decision { decision, comment } = serde_json::from_slice(&body).map_err(|error| {
@@ -138,7 +182,7 @@ impl From<DecisionError> for Problem {
     fn from(error: DecisionError) -> Self {
         match error {
             DecisionError::Claim(ClaimError::NotFound) => no_such_preview(),
-            DecisionError::Claim(ClaimError::AlreadyDecided) => Self::conflict("already_decided", error.to_string()),
+            DecisionError::Claim(ClaimError::AlreadyDecided) => Self::conflict(Code::AlreadyDecided, error.to_string()),
             DecisionError::BackendRefused(_) => Self::backend_refused(error.to_string()),
             DecisionError::Unconfirmed => Self::save_unconfirmed(error.to_string()),
             DecisionError::Claim(ClaimError::Store(cause)) | DecisionError::Store(cause) => {

@@ -6,8 +6,10 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::chat_stream::refusal;
+use super::code::Code;
 use super::openai_chat;
 use super::views::{header_of_conversation, header_of_run};
 use crate::agent::ports::identity::AuthError;
@@ -22,7 +24,7 @@ use crate::runs::log::LogError;
 #[derive(Debug, Clone)]
 pub struct Problem {
     status: StatusCode,
-    code: &'static str,
+    code: Code,
     detail: String,
     errors: Vec<FieldError>,
     challenge: Option<&'static str>,
@@ -38,7 +40,7 @@ struct About {
 }
 
 impl Problem {
-    fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+    fn new(status: StatusCode, code: Code, detail: impl Into<String>) -> Self {
         Self {
             status,
             code,
@@ -57,7 +59,7 @@ impl Problem {
 
     /// 404: no such thing, or not the caller's.
     pub fn not_found(detail: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+        Self::new(StatusCode::NOT_FOUND, Code::NotFound, detail)
     }
 
     /// 404: no such run, or another's.
@@ -67,78 +69,82 @@ impl Problem {
 
     /// 400: the request makes no sense, whatever the state of things.
     pub fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "invalid_request", detail)
+        Self::new(StatusCode::BAD_REQUEST, Code::InvalidRequest, detail)
     }
 
     /// 400: a cursor that this list or stream has not given.
     pub fn cursor_invalid(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "cursor_invalid", detail)
+        Self::new(StatusCode::BAD_REQUEST, Code::CursorInvalid, detail)
     }
 
     /// 410: what comes after the cursor is not kept any more.
     pub fn cursor_evicted(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::GONE, "cursor_evicted", detail)
+        Self::new(StatusCode::GONE, Code::CursorEvicted, detail)
     }
 
     /// 405.
     pub fn method_not_allowed() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path has no such method")
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, Code::MethodNotAllowed, "this path has no such method")
     }
 
     /// 500, with nothing about why.
     pub fn internal() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed; please try again")
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "the server failed; please try again")
     }
 
     /// 409: the state does not allow it any more.
-    pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
+    pub fn conflict(code: Code, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, detail)
     }
 
     /// 422: well-formed JSON that says nothing usable.
     pub fn unprocessable(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_request", detail)
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, Code::InvalidRequest, detail)
     }
 
     /// 502: the backend did not do it.
     pub fn backend_refused(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_GATEWAY, "backend_refused", detail)
+        Self::new(StatusCode::BAD_GATEWAY, Code::BackendRefused, detail)
     }
 
     /// 502: the backend's answer did not come.
     pub fn save_unconfirmed(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_GATEWAY, "save_unconfirmed", detail)
+        Self::new(StatusCode::BAD_GATEWAY, Code::SaveUnconfirmed, detail)
     }
 
     /// 503: not now.
-    pub fn unavailable(code: &'static str, detail: impl Into<String>) -> Self {
+    pub fn unavailable(code: Code, detail: impl Into<String>) -> Self {
         Self { retry_after_s: Some(5), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail) }
     }
 
     /// 400 or 413: the body could not be taken from the connection.
     pub fn body(status: StatusCode) -> Self {
         match status {
-            StatusCode::PAYLOAD_TOO_LARGE => Self::new(status, "body_too_large", "the body is larger than the limit"),
-            _ => Self::new(StatusCode::BAD_REQUEST, "body_unreadable", "the body could not be read"),
+            StatusCode::PAYLOAD_TOO_LARGE => Self::new(status, Code::BodyTooLarge, "the body is larger than the limit"),
+            _ => Self::new(StatusCode::BAD_REQUEST, Code::BodyUnreadable, "the body could not be read"),
         }
     }
 
     /// 415: only plain bodies are read, so that a small body cannot become a large one.
     pub fn encoded_body() -> Self {
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoded_body", "content-encoding is not supported for requests")
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Code::EncodedBody,
+            "content-encoding is not supported for requests",
+        )
     }
 
     /// 401 for a request without a usable `Authorization: Bearer`.
     pub fn no_token(detail: &str) -> Self {
         Self {
             challenge: Some(r#"Bearer realm="switchboard""#),
-            ..Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail)
+            ..Self::new(StatusCode::UNAUTHORIZED, Code::Unauthenticated, detail)
         }
     }
 
     /// 403: the caller is known and may not do this.
     pub fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+        Self::new(StatusCode::FORBIDDEN, Code::Forbidden, detail)
     }
 
     /// The same for a client of `chat-stream`.
@@ -149,18 +155,19 @@ impl Problem {
     /// The same for a client of OpenAI's protocol.
     pub(super) fn write_openai(&self) -> Response {
         let param = self.errors.first().map(|error| error.field);
-        self.with_headers(openai_chat::refusal::told(self.status, self.code, param, &self.detail))
+        self.with_headers(openai_chat::refusal::told(self.status, self.code.name(), param, &self.detail))
     }
 
     /// The body, once the request's id is known.
     pub(super) fn write(&self, request_id: &str) -> Response {
-        let body = Body {
-            r#type: format!("urn:switchboard:problem:{}", self.code),
+        let body = ProblemBody {
+            r#type: format!("urn:switchboard:problem:{}", self.code.name()),
             title: self.status.canonical_reason().unwrap_or("Error"),
             status: self.status.as_u16(),
             detail: &self.detail,
             code: self.code,
             request_id,
+            retryable: self.code.is_retryable(),
             errors: self.errors.iter().map(|e| FieldBody { field: e.field, reason: &e.reason }).collect(),
         };
         let mut response = (self.status, Json(body)).into_response();
@@ -194,10 +201,10 @@ impl IntoResponse for Problem {
 
 impl From<AuthError> for Problem {
     fn from(error: AuthError) -> Self {
-        let challenge = r#"Bearer realm="switchboard", error="invalid_token""#;
+        let challenge = r#"Bearer realm="switchboard", error=Code::InvalidToken"#;
         let code = match error {
-            AuthError::Invalid(_) => "invalid_token",
-            AuthError::Expired => "token_expired",
+            AuthError::Invalid(_) => Code::InvalidToken,
+            AuthError::Expired => Code::TokenExpired,
         };
         Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, code, error.to_string()) }
     }
@@ -207,14 +214,14 @@ impl From<DecodeError> for Problem {
     fn from(error: DecodeError) -> Self {
         let detail = error.to_string();
         match error {
-            DecodeError::NotJson(_) => Self::new(StatusCode::BAD_REQUEST, "malformed_json", detail),
+            DecodeError::NotJson(_) => Self::new(StatusCode::BAD_REQUEST, Code::MalformedJson, detail),
             DecodeError::Fields(errors) => {
                 let named: Vec<String> = errors.iter().map(|e| format!("{} {}", e.field, e.reason)).collect();
-                Self { errors, ..Self::new(StatusCode::BAD_REQUEST, "invalid_request", named.join("; ")) }
+                Self { errors, ..Self::new(StatusCode::BAD_REQUEST, Code::InvalidRequest, named.join("; ")) }
             }
             DecodeError::TooLarge { field, .. } => {
                 let errors = vec![FieldError { field, reason: detail.clone() }];
-                Self { errors, ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, "field_too_large", detail) }
+                Self { errors, ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, Code::FieldTooLarge, detail) }
             }
         }
     }
@@ -232,8 +239,8 @@ impl From<StartError> for Problem {
                 DecodeError::Fields(fields.collect()).into()
             }
             StartError::Forbidden => Self::forbidden(error.to_string()),
-            StartError::RoleRequired(_) => Self::new(StatusCode::FORBIDDEN, "role_required", error.to_string()),
-            StartError::Draining => Self::unavailable("draining", error.to_string()),
+            StartError::RoleRequired(_) => Self::new(StatusCode::FORBIDDEN, Code::RoleRequired, error.to_string()),
+            StartError::Draining => Self::unavailable(Code::Draining, error.to_string()),
             StartError::NoSuchRun => Self::no_such_run(),
             StartError::Begin(cause) => cause.into(),
             StartError::Log(cause) => {
@@ -254,21 +261,21 @@ impl From<BeginError> for Problem {
     fn from(error: BeginError) -> Self {
         let detail = error.to_string();
         match error {
-            BeginError::Busy { .. } | BeginError::QueueFull => Self::conflict("conversation_busy", detail),
-            BeginError::KeyMismatch => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch", detail),
+            BeginError::Busy { .. } | BeginError::QueueFull => Self::conflict(Code::ConversationBusy, detail),
+            BeginError::KeyMismatch => Self::new(StatusCode::UNPROCESSABLE_ENTITY, Code::IdempotencyMismatch, detail),
             BeginError::NoSuchMessage => {
                 let reason = "is no message of this conversation".to_owned();
                 DecodeError::Fields(vec![FieldError { field: "parent_message_id", reason }]).into()
             }
             BeginError::NoSuchRun => Self::no_such_run(),
-            BeginError::NoSuchCall => Self::conflict("no_such_call", detail),
+            BeginError::NoSuchCall => Self::conflict(Code::NoSuchCall, detail),
             BeginError::NothingToRepeat => {
                 DecodeError::Fields(vec![FieldError { field: "regenerate", reason: detail }]).into()
             }
-            BeginError::NotContinuable(_) => Self::conflict("not_continuable", detail),
+            BeginError::NotContinuable(_) => Self::conflict(Code::NotContinuable, detail),
             BeginError::NoSuchApproval => Self::not_found("there is no such approval"),
-            BeginError::AlreadyDecided => Self::conflict("already_decided", detail),
-            BeginError::ApprovalExpired => Self::new(StatusCode::GONE, "approval_expired", detail),
+            BeginError::AlreadyDecided => Self::conflict(Code::AlreadyDecided, detail),
+            BeginError::ApprovalExpired => Self::new(StatusCode::GONE, Code::ApprovalExpired, detail),
             BeginError::Store(cause) => {
                 tracing::error!(error = %Causes(&cause), "run not started");
                 cause.into()
@@ -279,7 +286,7 @@ impl From<BeginError> for Problem {
 
 impl From<LogError> for Problem {
     fn from(_: LogError) -> Self {
-        Self::unavailable("events_unavailable", "the server could not keep the events of a run; please try again")
+        Self::unavailable(Code::EventsUnavailable, "the server could not keep the events of a run; please try again")
     }
 }
 
@@ -287,7 +294,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) => {
-                Self::unavailable("store_unavailable", "the server could not save this; please try again")
+                Self::unavailable(Code::StoreUnavailable, "the server could not save this; please try again")
             }
             // The same request would meet the same record again.
             StoreError::Damaged(_) | StoreError::RunEnded => Self::internal(),
@@ -295,21 +302,44 @@ impl From<StoreError> for Problem {
     }
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// Why a request was refused (RFC 9457).
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemBody<'a> {
+    /// `urn:switchboard:problem:` and the code.
+    #[schema(example = "urn:switchboard:problem:not_found")]
     r#type: String,
+    /// The status in words.
+    #[schema(example = "Not Found")]
     title: &'a str,
+    /// The answer's status again.
+    #[schema(minimum = 400, maximum = 599, example = 404)]
     status: u16,
+    /// What went wrong, for people; may change at any time.
+    #[schema(example = "there is no such run")]
     detail: &'a str,
-    code: &'a str,
+    code: Code,
+    /// The same as in `X-Request-Id`.
+    #[schema(example = "0198c0de-0000-7000-8000-000000000000")]
     request_id: &'a str,
+    /// Whether the same request, sent again later, may succeed without anybody changing it.
+    #[schema(example = false)]
+    retryable: bool,
+    /// What is wrong with single fields, where that is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
     errors: Vec<FieldBody<'a>>,
 }
 
-#[derive(Serialize)]
-struct FieldBody<'a> {
+/// What is wrong with one field.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProblemField)]
+pub(super) struct FieldBody<'a> {
+    /// Its name, with dots between levels.
+    #[schema(example = "context_type")]
     field: &'a str,
+    /// What it must be.
+    #[schema(example = "is required")]
     reason: &'a str,
 }
 

@@ -4,16 +4,19 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProfileList)]
 pub(super) struct ListBody {
     items: Vec<ProfileBody>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Profile)]
 struct ProfileBody {
     context_type: String,
     title: String,
@@ -28,6 +31,16 @@ struct ProfileBody {
 }
 
 /// 200 with the profiles whose roles let the caller, by their `context_type`.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/profiles",
+    operation_id = "listProfiles",
+    tag = "Profiles",
+    summary = "List whom the caller may ask",
+    responses(
+        (status = 200, description = "The profiles, by `context_type`.", body = ListBody),
+    ),
+)]
 pub(super) async fn list(State(services): State<Services>, Authenticated(caller): Authenticated) -> Json<ListBody> {
     let items = services.runs.profiles_for(&caller).into_iter().map(|profile| ProfileBody {
         context_type: profile.context_type.clone(),

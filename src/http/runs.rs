@@ -23,6 +23,21 @@ use crate::runs::AttachError;
 type RunPath = Result<Path<String>, PathRejection>;
 
 /// 200 with the run; 404 for another's.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/runs/{run_id}",
+    operation_id = "getRun",
+    tag = "Runs",
+    summary = "Look at a run",
+    description = "A run as it is now, without its events.",
+    params(
+        ("run_id" = String, Path, description = "The run."),
+    ),
+    responses(
+        (status = 200, description = "The run.", body = RunBody),
+        (status = 404, description = "`not_found`: there is no such run, or it is another's."),
+    ),
+)]
 pub(super) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -41,6 +56,27 @@ pub(super) struct Events {
 /// The run's events after `Last-Event-ID`, or without it after `?after=`; from the first one without either. The header
 /// goes first: who connects again sends it with the URL of the first time. 204 when there are none
 /// and none will come; 400 for a cursor that is none of this run's, 410 for one whose events are not kept any more.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/runs/{run_id}/events",
+    operation_id = "readRun",
+    tag = "Runs",
+    summary = "Read a run",
+    description = "Its events with `id:` lines, after `Last-Event-ID`, or without it after `after`; from the first one without either. The same bytes while it runs and afterwards, from any replica.",
+    params(
+        ("run_id" = String, Path, description = "The run."),
+        ("after" = Option<String>, Query, description = "The id of the last event that was read: a whole number from 0."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The same; goes before `after`."),
+    ),
+    responses(
+        (status = 200, description = "The events.", content((String = "text/event-stream"))),
+        (status = 204, description = "There are none after that, and none will come."),
+        (status = 400, description = "`cursor_invalid`: a cursor that is none of this run's."),
+        (status = 404, description = "`not_found`: there is no such run, or it is another's."),
+        (status = 410, description = "`cursor_evicted`: what comes after the cursor is not kept any more."),
+        (status = 503, description = "`events_unavailable`: not now."),
+    ),
+)]
 pub(super) async fn events(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -61,6 +97,21 @@ pub(super) async fn events(
 }
 
 /// 200 with the run as it is after that; one that has ended stays as it is.
+#[utoipa::path(
+    post,
+    path = "/v1/agent/runs/{run_id}/cancel",
+    operation_id = "cancelRun",
+    tag = "Runs",
+    summary = "Cancel a run",
+    description = "Idempotent; a run that has ended stays as it is.",
+    params(
+        ("run_id" = String, Path, description = "The run."),
+    ),
+    responses(
+        (status = 200, description = "The run as it is then.", body = RunBody),
+        (status = 404, description = "`not_found`: there is no such run, or it is another's."),
+    ),
+)]
 pub(super) async fn cancel(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -71,6 +122,24 @@ pub(super) async fn cancel(
 }
 
 /// Goes on with a run that did not end well, in a new run that is answered like a chat turn.
+#[utoipa::path(
+    post,
+    path = "/v1/agent/runs/{run_id}/continue",
+    operation_id = "continueRun",
+    tag = "Runs",
+    summary = "Go on with a run",
+    description = "A new run that goes on where a failed, cancelled or interrupted one stopped, answered like a chat turn. The body may be empty.",
+    params(
+        ("run_id" = String, Path, description = "The run."),
+    ),
+    request_body = Option<crate::dialect::agent_chat::MannerBody<'static>>,
+    responses(
+        (status = 200, description = "The run's events, or with `Accept: application/json` its whole answer when it has ended.", content((String = "text/event-stream"), (super::answer::AnswerBody = "application/json"))),
+        (status = 202, description = "With `Accept: application/json`, of a run in the background: the run, or as much as is known of it.", body = super::views::Accepted),
+        (status = 404, description = "`not_found`: there is no such run, or it is another's."),
+        (status = 409, description = "`not_continuable`, `conversation_busy`: it is live or has its answer; the conversation has another run."),
+    ),
+)]
 pub(super) async fn go_on(
     State(services): State<Services>,
     Extension(request_id): Extension<RequestId>,

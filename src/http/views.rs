@@ -3,18 +3,22 @@
 use axum::http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::{Object, Type};
 
 use crate::chat::cost::Cost;
 use crate::chat::event::Failure;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::run::RunRecord;
+use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 
 /// A run.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Run)]
 pub(super) struct RunBody {
     pub(super) id: String,
     pub(super) conversation_id: String,
+    #[schema(schema_with = run_state)]
     pub(super) state: &'static str,
     pub(super) turns: u32,
     pub(super) usage: UsageBody,
@@ -48,8 +52,14 @@ impl RunBody {
     }
 }
 
+/// Where a run stands, for the description.
+pub(super) fn run_state() -> Object {
+    Object::builder().schema_type(Type::String).enum_values(Some(RunState::ALL.map(RunState::name))).build()
+}
+
 /// A run that has begun, where no more could be read of it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BegunRun)]
 pub(super) struct BegunBody {
     id: String,
     conversation_id: String,
@@ -63,8 +73,19 @@ impl BegunBody {
     }
 }
 
+/// What a run in the background is answered with, for the description: the run, or as much as is known of it.
+#[derive(ToSchema)]
+#[schema(as = AcceptedRun)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes two answers")]
+pub(super) enum Accepted {
+    Run(RunBody),
+    Begun(BegunBody),
+}
+
 /// Token counts, and what they cost.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Usage)]
 pub(super) struct UsageBody {
     input_tokens: u64,
     output_tokens: u64,
@@ -89,7 +110,8 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// Why a run failed, or why an answer is not whole.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Failure)]
 pub(super) struct ErrorBody {
     code: String,
     message: String,

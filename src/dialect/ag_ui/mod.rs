@@ -16,7 +16,7 @@ mod usage;
 use super::DecodeError;
 use crate::chat::ids::ConversationId;
 
-pub use request::{Answered, Asked, Entry};
+pub use request::{Answered, Asked, Body as RequestBody, Entry};
 pub use stream::{Called, Earlier, Stream};
 
 /// The protocol, with the limits of its request fields.

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::super::client_tools::{self, Told};
 use super::super::{DecodeError, FieldError, json};
@@ -68,26 +69,41 @@ impl Entry {
 }
 
 /// The body; unknown keys are ignored.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+#[schema(as = RunAgentInput)]
+pub struct Body<'a> {
+    /// Our conversation.
     #[serde(borrow)]
+    #[schema(value_type = String, example = "thread-1")]
     thread_id: Option<&'a RawValue>,
+    /// The client's own name for the run.
     #[serde(borrow)]
+    #[schema(value_type = String, example = "run-1")]
     run_id: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
     protocol_version: Option<&'a RawValue>,
+    /// The thread as the client knows it; only its newest words are read.
     #[serde(borrow)]
+    #[schema(value_type = Vec<Object>, example = json!([{"id": "m1", "role": "user", "content": "Hello"}]))]
     messages: Option<&'a RawValue>,
+    /// Tools that the client runs.
     #[serde(borrow)]
+    #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<Value>)]
     state: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<Value>)]
     context: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<Value>)]
     forwarded_props: Option<&'a RawValue>,
+    /// Answers to the interrupts of the thread.
     #[serde(borrow)]
+    #[schema(value_type = Option<Vec<Object>>)]
     resume: Option<&'a RawValue>,
 }
 

@@ -19,7 +19,7 @@ use super::{DecodeError, Encoder, RunIds};
 use crate::chat::cost::Cost;
 use crate::chat::stream::Usage;
 
-pub use request::{Asked, Deciding, Edited, Place, What};
+pub use request::{Asked, Body as RequestBody, Deciding, Edited, Place, What};
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::ui_message::{Answered, Head, News, news, object, text};
 use super::{AiSdk, Query, Version};
@@ -85,27 +86,42 @@ pub struct Deciding {
 }
 
 /// The body; unknown keys are ignored.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+#[schema(as = UiMessageRequest)]
+pub struct Body<'a> {
+    /// The chat: our conversation.
     #[serde(borrow)]
+    #[schema(value_type = String, example = "chat-1")]
     id: Option<&'a RawValue>,
+    /// The chat as the client knows it; only its newest message is read.
     #[serde(borrow)]
+    #[schema(value_type = Option<Vec<Object>>, example = json!([{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hello"}]}]))]
     messages: Option<&'a RawValue>,
+    /// The newest message alone.
     #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
     message: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
     trigger: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
     message_id: Option<&'a RawValue>,
     /// The rest are keys that a page adds for us.
+    /// The client's major version.
     #[serde(borrow)]
+    #[schema(value_type = Option<Value>)]
     sdk: Option<&'a RawValue>,
+    /// Which profile answers.
     #[serde(borrow, rename = "context_type")]
+    #[schema(value_type = Option<String>, example = "workflow")]
     context_type: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<Value>)]
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<Value>)]
     decision: Option<&'a RawValue>,
 }
 

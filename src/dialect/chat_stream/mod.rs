@@ -14,7 +14,7 @@ mod words;
 
 use super::{Encoder, RunIds};
 
-pub use request::{Asked, Refused, What, Wrong};
+pub use request::{Asked, Body as RequestBody, Refused, What, Wrong};
 pub use told::{Extras, Told, ToolUse, input};
 
 /// The protocol, with the limits of its request fields.

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::{ChatStream, note};
 use crate::chat::approval::{APPROVE_CALL, Decision, REJECT_CALL};
@@ -82,23 +83,32 @@ impl Wrong {
 
 /// The body; unknown keys are ignored, `conversation_history` and `user_role` among them: what was said is what this
 /// server has kept, and who somebody is says their token.
-#[derive(Deserialize)]
-struct Body<'a> {
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ChatStreamRequest)]
+pub struct Body<'a> {
     #[serde(borrow)]
+    #[schema(value_type = String)]
     message: Option<&'a RawValue>,
+    /// Where the user is.
     #[serde(borrow)]
+    #[schema(value_type = Object, example = json!({"current_page": "catalog"}))]
     context: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Interaction, example = "text_input")]
     interaction_type: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<Action>)]
     action_metadata: Option<&'a RawValue>,
+    /// The chat's number; a new chat without it.
     #[serde(borrow)]
+    #[schema(value_type = Option<i64>)]
     conversation_id: Option<&'a RawValue>,
 }
 
 /// What the user did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ChatStreamInteraction)]
 enum Interaction {
     TextInput,
     ValueSelected,
@@ -106,7 +116,8 @@ enum Interaction {
 }
 
 /// `action_metadata`.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ChatStreamAction)]
 struct Action {
     action_identifier: String,
     action_data: Option<Value>,

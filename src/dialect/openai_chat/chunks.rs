@@ -1,6 +1,7 @@
 //! The shapes of the wire, typed. What is not there is left out, but for what this protocol writes as `null`.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::chat::stream::Usage;
 
@@ -37,7 +38,8 @@ pub(super) struct Delta<'a> {
 }
 
 /// A call that is left to the client.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiToolCall)]
 pub(super) struct CallBody {
     /// Its place; only streams tell it, which give a call in pieces.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +49,8 @@ pub(super) struct CallBody {
     pub(super) function: FunctionBody,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiFunction)]
 pub(super) struct FunctionBody {
     pub(super) name: String,
     /// JSON text.
@@ -55,38 +58,46 @@ pub(super) struct FunctionBody {
 }
 
 /// A whole answer.
-#[derive(Serialize)]
-pub(super) struct Completion<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiCompletion)]
+pub struct Completion<'a> {
     pub(super) id: &'a str,
     pub(super) object: &'static str,
     pub(super) created: u64,
     pub(super) model: &'a str,
+    #[schema(value_type = Vec<WholeChoice<'a>>)]
     pub(super) choices: [WholeChoice<'a>; 1],
     pub(super) usage: UsageBody,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiChoice)]
 pub(super) struct WholeChoice<'a> {
     pub(super) index: u32,
     pub(super) message: MessageBody<'a>,
+    #[schema(value_type = Option<Object>)]
     pub(super) logprobs: Option<()>,
     pub(super) finish_reason: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiMessage)]
 pub(super) struct MessageBody<'a> {
     pub(super) role: &'static str,
     /// `null` where there are only calls.
     pub(super) content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_content: Option<&'a str>,
+    #[schema(value_type = Option<Object>)]
     pub(super) refusal: Option<()>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Vec<CallBody>)]
     pub(super) tool_calls: &'a [CallBody],
 }
 
 /// Tokens.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiUsage)]
 pub(super) struct UsageBody {
     prompt_tokens: u64,
     completion_tokens: u64,
@@ -95,12 +106,14 @@ pub(super) struct UsageBody {
     completion_tokens_details: CompletionDetails,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiPromptDetails)]
 struct PromptDetails {
     cached_tokens: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiCompletionDetails)]
 struct CompletionDetails {
     reasoning_tokens: u64,
 }
@@ -118,12 +131,14 @@ impl UsageBody {
 }
 
 /// An error: the body of an answer, or the last frame of a stream.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OpenAiError)]
 pub struct ErrorBody<'a> {
     error: Told<'a>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OpenAiErrorDetail)]
 struct Told<'a> {
     message: &'a str,
     r#type: &'a str,
@@ -139,7 +154,8 @@ impl<'a> ErrorBody<'a> {
 }
 
 /// A profile as a model.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OpenAiModel)]
 pub struct ModelBody<'a> {
     id: &'a str,
     object: &'static str,
@@ -159,7 +175,8 @@ impl<'a> ModelBody<'a> {
 }
 
 /// All models.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OpenAiModelList)]
 pub struct ModelListBody<'a> {
     object: &'static str,
     data: Vec<ModelBody<'a>>,

@@ -15,8 +15,8 @@ mod told;
 mod tools;
 
 pub use answer::{Answer, Outcome};
-pub use chunks::{ErrorBody, ModelBody, ModelListBody};
-pub use request::Asked;
+pub use chunks::{Completion, ErrorBody, ModelBody, ModelListBody};
+pub use request::{Asked, Body as RequestBody};
 
 use super::{DecodeError, Encoder, RunIds};
 use crate::chat::ids::{ConversationId, RunId};

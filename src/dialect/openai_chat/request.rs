@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::{Key, OpenAiChat, call_ids, tools};
 use crate::chat::ids::ConversationId;
@@ -46,31 +47,51 @@ pub struct Asked {
     pub include_usage: bool,
 }
 
-#[derive(Deserialize)]
-struct Body<'a> {
+/// The body; what is not named here is accepted and ignored.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = OpenAiRequest)]
+pub struct Body<'a> {
+    /// A profile's `context_type`.
     #[serde(borrow)]
+    #[schema(value_type = String, example = "workflow")]
     model: Option<&'a RawValue>,
+    /// The conversation so far. It ends with a message of the user, or with results of tools.
     #[serde(borrow)]
+    #[schema(value_type = Vec<Object>, example = json!([{"role": "user", "content": "What does this workflow do?"}]))]
     messages: Option<&'a RawValue>,
+    /// Whether the answer is a stream.
     #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
     stream: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
     stream_options: Option<&'a RawValue>,
+    /// 1: there is one answer.
     #[serde(borrow)]
+    #[schema(value_type = Option<u64>)]
     n: Option<&'a RawValue>,
+    /// Tools that the client runs.
     #[serde(borrow)]
+    #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<Value>)]
     tool_choice: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<f64>)]
     temperature: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<i64>)]
     max_tokens: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<i64>)]
     max_completion_tokens: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
     reasoning_effort: Option<&'a RawValue>,
+    /// `conversation_id` names the conversation.
     #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
     metadata: Option<&'a RawValue>,
 }
 

@@ -28,6 +28,22 @@ use crate::dialect::ag_ui::{Answered, Asked, Stream};
 use crate::runs::{Attached, Request, StartError};
 
 /// Starts a run, or decides calls that wait, and streams it.
+#[utoipa::path(
+    post,
+    path = "/v1/ag-ui/{agent}",
+    operation_id = "agUiRun",
+    tag = "AG-UI",
+    summary = "Run an agent",
+    description = "Also at `/v1/copilotkit/agent/{agent}/run`.",
+    params(
+        ("agent" = String, Path, description = "A profile's `context_type`."),
+    ),
+    request_body = crate::dialect::ag_ui::RequestBody<'static>,
+    responses(
+        (status = 200, description = "AG-UI events, each a nameless frame whose JSON says its `type`.", content((String = "text/event-stream"))),
+        (status = 404, description = "`not_found`: there is no such agent."),
+    ),
+)]
 pub(super) async fn post(
     State(services): State<Services>,
     Extension(request_id): Extension<RequestId>,

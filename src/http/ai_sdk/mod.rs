@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
@@ -47,6 +48,25 @@ struct Shown {
 }
 
 /// Starts a run, or decides calls that wait, and streams what comes of it.
+#[utoipa::path(
+    post,
+    path = "/v1/ai-sdk/chat",
+    operation_id = "aiSdkChat",
+    tag = "AI SDK",
+    summary = "Answer a chat of useChat",
+    description = "Starts a run, or decides calls that wait, and streams what comes of it.",
+    params(
+        ("sdk" = Option<String>, Query, description = "The client's major version: 5, 6 or 7."),
+        ("context_type" = Option<String>, Query, description = "Which profile answers."),
+        ("profile" = Option<String>, Query, description = "The same, in shorter words."),
+    ),
+    request_body = crate::dialect::ai_sdk::RequestBody<'static>,
+    responses(
+        (status = 200, description = "A UI message stream: nameless frames of JSON chunks, `[DONE]` at the end.", content((String = "text/event-stream"))),
+        (status = 409, description = "`conversation_busy`, `no_such_call`, `already_decided`, `digest_mismatch`: the chat has a run; nothing waits for these results; decided already."),
+        (status = 410, description = "`approval_expired`, `cursor_evicted`: too late."),
+    ),
+)]
 pub(super) async fn post(
     State(services): State<Services>,
     Extension(request_id): Extension<RequestId>,
@@ -90,6 +110,28 @@ pub(super) async fn post(
 }
 
 /// 200 with all of the answer that is being given in a chat, and what is still to come; 204 where there is none.
+#[utoipa::path(
+    get,
+    path = "/v1/ai-sdk/chat/{chat_id}/stream",
+    operation_id = "aiSdkResume",
+    tag = "AI SDK",
+    summary = "Come back to an answer",
+    description = "All of the answer that is being given in a chat, and what is still to come.",
+    params(
+        ("chat_id" = String, Path, description = "The client's chat."),
+        ("sdk" = Option<String>, Query, description = "The client's major version: 5, 6 or 7."),
+        ("context_type" = Option<String>, Query, description = "Which profile answers."),
+        ("profile" = Option<String>, Query, description = "The same, in shorter words."),
+    ),
+    responses(
+        (status = 200, description = "A UI message stream: nameless frames of JSON chunks, `[DONE]` at the end.", content((String = "text/event-stream"))),
+        (status = 204, description = "There is none."),
+        (status = 400, description = "`invalid_request`: a version that is none."),
+        (status = 404, description = "`not_found`: the run is gone."),
+        (status = 410, description = "`cursor_evicted`: its events are not kept any more."),
+        (status = 503, description = "`events_unavailable`: not now."),
+    ),
+)]
 pub(super) async fn resume(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -121,12 +163,26 @@ async fn server_tools(services: &Services, caller: &Caller, run: RunId) -> Resul
 }
 
 /// Whether there was something to stop.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatStopped)]
 pub(super) struct StoppedBody {
     stopped: bool,
 }
 
 /// 200, whether or not there was an answer to stop.
+#[utoipa::path(
+    post,
+    path = "/v1/ai-sdk/chat/{chat_id}/stop",
+    operation_id = "aiSdkStop",
+    tag = "AI SDK",
+    summary = "Stop an answer",
+    params(
+        ("chat_id" = String, Path, description = "The client's chat."),
+    ),
+    responses(
+        (status = 200, description = "Whether there was an answer to stop.", body = StoppedBody),
+    ),
+)]
 pub(super) async fn stop(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

@@ -44,6 +44,23 @@ type ChatPath = Result<Path<String>, PathRejection>;
 
 /// 200 with the caller's chats of one application, newest change first: that of the pages without a profile of their
 /// own, where the request names none.
+#[utoipa::path(
+    get,
+    path = "/api/chats",
+    operation_id = "listChats",
+    tag = "Chat Stream",
+    summary = "List chats",
+    description = "The caller's own of one application, newest change first.",
+    params(
+        ("app" = Option<String>, Query, description = "The application."),
+        ("limit" = Option<String>, Query, description = "How many: 1 to 100, for administrators 200; else 50."),
+        ("offset" = Option<String>, Query, description = "How many to skip."),
+    ),
+    responses(
+        (status = 200, description = "The chats.", body = super::views::ListBody),
+        (status = 422, description = "`invalid_request`: what is wrong, parameter by parameter."),
+    ),
+)]
 pub(in crate::http) async fn list(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -61,6 +78,21 @@ pub(in crate::http) async fn list(
 }
 
 /// 200 with the chat and the newest of what was said in it; 404 for another's.
+#[utoipa::path(
+    get,
+    path = "/api/chats/{chat_id}",
+    operation_id = "getChat",
+    tag = "Chat Stream",
+    summary = "Read a chat",
+    params(
+        ("chat_id" = String, Path, description = "The chat's number."),
+    ),
+    responses(
+        (status = 200, description = "The chat.", body = super::views::ChatBody),
+        (status = 404, description = "`not_found`: there is no such chat, or it is another's."),
+        (status = 422, description = "`invalid_request`: what is wrong, parameter by parameter."),
+    ),
+)]
 pub(in crate::http) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -93,6 +125,24 @@ async fn waiting(services: &Services, caller: &Caller, number: i64) -> Result<Ve
 }
 
 /// 200 with the chats of the administrator's tenant, or of one of its users; 403 for everybody else.
+#[utoipa::path(
+    get,
+    path = "/api/chats/admin/all",
+    operation_id = "listAllChats",
+    tag = "Chat Stream",
+    summary = "List the chats of a tenant",
+    description = "For administrators.",
+    params(
+        ("user_id" = Option<String>, Query, description = "Of this user alone."),
+        ("limit" = Option<String>, Query, description = "How many: 1 to 100, for administrators 200; else 50."),
+        ("offset" = Option<String>, Query, description = "How many to skip."),
+    ),
+    responses(
+        (status = 200, description = "The chats.", body = super::views::AdminListBody),
+        (status = 403, description = "`forbidden`: this needs the role platform_admin."),
+        (status = 422, description = "`invalid_request`: what is wrong, parameter by parameter."),
+    ),
+)]
 pub(in crate::http) async fn all(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
@@ -110,6 +160,23 @@ pub(in crate::http) async fn all(
 }
 
 /// 200 with any chat of the administrator's tenant; 403 for everybody else.
+#[utoipa::path(
+    get,
+    path = "/api/chats/admin/{chat_id}",
+    operation_id = "getAnyChat",
+    tag = "Chat Stream",
+    summary = "Read any chat of a tenant",
+    description = "For administrators.",
+    params(
+        ("chat_id" = String, Path, description = "The chat's number."),
+    ),
+    responses(
+        (status = 200, description = "The chat.", body = super::views::AdminChatBody),
+        (status = 403, description = "`forbidden`: this needs the role platform_admin."),
+        (status = 404, description = "`not_found`: there is no such chat, or it is another's."),
+        (status = 422, description = "`invalid_request`: what is wrong, parameter by parameter."),
+    ),
+)]
 pub(in crate::http) async fn of_any(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

@@ -1,9 +1,9 @@
 //! `/api/chat/stream` and `/api/chats`: the routes of page assistants (`docs/protocol/chat-stream.md`). Errors have
 //! bodies of their own here ([`refusal`]).
 
-mod chats;
+pub(super) mod chats;
 pub(super) mod refusal;
-mod views;
+pub(super) mod views;
 
 use std::time::Duration;
 
@@ -42,6 +42,20 @@ const KEPT: &str = "Your decision is kept; whoever asked can go on now.";
 const PING: Duration = Duration::from_millis(900);
 
 /// Starts a run, or decides a call that waits, and streams it.
+#[utoipa::path(
+    post,
+    path = "/api/chat/stream",
+    operation_id = "chatStream",
+    tag = "Chat Stream",
+    summary = "Answer a page assistant",
+    description = "Starts a run, or decides a call that waits, and streams it.",
+    request_body = crate::dialect::chat_stream::RequestBody<'static>,
+    responses(
+        (status = 200, description = "Frames called `message`; their JSON says what each is.", content((String = "text/event-stream"))),
+        (status = 400, description = "`body_unreadable`, `invalid_request`: the body did not arrive whole; an `Idempotency-Key` that is none."),
+        (status = 422, description = "`invalid_request`, `idempotency_mismatch`: what is wrong, field by field."),
+    ),
+)]
 pub(super) async fn post(
     State(services): State<Services>,
     Extension(request_id): Extension<RequestId>,

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::dialect::chat_stream::{Refused, Wrong};
 
@@ -13,18 +14,22 @@ pub(in crate::http) fn speaks_at(path: &str) -> bool {
     segments.next() == Some("api") && matches!(segments.next(), Some("chat" | "chats"))
 }
 
-#[derive(Serialize)]
-struct Told<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatStreamError)]
+pub(in crate::http) struct Told<'a> {
     detail: &'a str,
 }
 
-#[derive(Serialize)]
-struct Listed<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatStreamMistakes)]
+pub(in crate::http) struct Listed<'a> {
     detail: Vec<Mistake<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatStreamMistake)]
 struct Mistake<'a> {
+    #[schema(value_type = Vec<String>)]
     loc: &'a [&'static str],
     msg: &'a str,
     r#type: &'static str,

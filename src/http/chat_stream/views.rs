@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::agent::ports::chats::{ChatHead, ChatRun, ChatView};
 use crate::chat::answer::Said;
@@ -16,8 +17,9 @@ use crate::http::views::time;
 const TITLE_CHARS: usize = 50;
 
 /// A list of chats.
-#[derive(Serialize)]
-pub(super) struct ListBody {
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatList)]
+pub(in crate::http) struct ListBody {
     chats: Vec<HeadBody>,
 }
 
@@ -27,7 +29,8 @@ impl ListBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatHead)]
 struct HeadBody {
     id: i64,
     title: String,
@@ -47,8 +50,9 @@ impl HeadBody {
 }
 
 /// A list of chats of several users.
-#[derive(Serialize)]
-pub(super) struct AdminListBody {
+#[derive(Serialize, ToSchema)]
+#[schema(as = AdminChatList)]
+pub(in crate::http) struct AdminListBody {
     chats: Vec<AdminHeadBody>,
     total: u64,
     limit: u32,
@@ -61,7 +65,8 @@ impl AdminListBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AdminChatHead)]
 struct AdminHeadBody {
     #[serde(flatten)]
     head: HeadBody,
@@ -77,7 +82,8 @@ impl AdminHeadBody {
 }
 
 /// Whose chat. Of users only the name in their token is kept.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatUser)]
 struct UserBody {
     user_id: String,
     user_email: Option<String>,
@@ -93,8 +99,9 @@ impl UserBody {
 }
 
 /// A chat.
-#[derive(Serialize)]
-pub(super) struct ChatBody {
+#[derive(Serialize, ToSchema)]
+#[schema(as = Chat)]
+pub(in crate::http) struct ChatBody {
     #[serde(flatten)]
     head: HeadBody,
     messages: Vec<MessageBody>,
@@ -108,8 +115,9 @@ impl ChatBody {
 }
 
 /// Another user's chat.
-#[derive(Serialize)]
-pub(super) struct AdminChatBody {
+#[derive(Serialize, ToSchema)]
+#[schema(as = AdminChat)]
+pub(in crate::http) struct AdminChatBody {
     #[serde(flatten)]
     head: AdminHeadBody,
     messages: Vec<MessageBody>,
@@ -121,7 +129,8 @@ impl AdminChatBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatMessage)]
 struct MessageBody {
     id: i64,
     role: &'static str,

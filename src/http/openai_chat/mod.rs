@@ -24,6 +24,27 @@ use crate::dialect::openai_chat::{Asked, Key, Telling};
 use crate::runs::StartError;
 
 /// Starts a run and answers with its stream, or with the whole of it.
+#[utoipa::path(
+    post,
+    path = "/v1/chat/completions",
+    operation_id = "chatCompletions",
+    tag = "OpenAI",
+    summary = "Answer a conversation",
+    description = "Starts a run and answers with its stream, or with the whole of it.",
+    params(
+        ("X-Conversation-Id" = Option<String>, Header, description = "The conversation to continue or begin; else `metadata.conversation_id`."),
+    ),
+    request_body = crate::dialect::openai_chat::RequestBody<'static>,
+    responses(
+        (status = 200, description = "With `stream`, chunks in nameless frames and `[DONE]` at the end; else the completion.", content((String = "text/event-stream"), (crate::dialect::openai_chat::Completion<'static> = "application/json"))),
+        (status = 400, description = "`malformed_json`, `invalid_request`, `body_unreadable`, `no_such_call`, `context_too_long`: what is wrong."),
+        (status = 404, description = "`model_not_found`, `not_found`: there is no such model."),
+        (status = 429, description = "`provider_rate_limited`, `provider_quota_exceeded`: the model service has too much to do."),
+        (status = 500, description = "`internal`, and whatever bound the run met."),
+        (status = 502, description = "The model service failed."),
+        (status = 504, description = "`run_timeout`, `provider_timeout`: it took too long."),
+    ),
+)]
 pub(super) async fn post(
     State(services): State<Services>,
     Extension(request_id): Extension<RequestId>,

@@ -11,6 +11,17 @@ use crate::http::Services;
 use crate::http::auth::Authenticated;
 
 /// 200 with all of them, by their ids.
+#[utoipa::path(
+    get,
+    path = "/v1/models",
+    operation_id = "listModels",
+    tag = "OpenAI",
+    summary = "List models",
+    description = "The profiles that the caller may use, each as a model.",
+    responses(
+        (status = 200, description = "The models.", body = crate::dialect::openai_chat::ModelListBody<'static>),
+    ),
+)]
 pub(in crate::http) async fn list(State(services): State<Services>, Authenticated(caller): Authenticated) -> Response {
     let profiles = services.runs.profiles_for(&caller);
     let models = profiles.iter().map(|profile| {
@@ -21,6 +32,21 @@ pub(in crate::http) async fn list(State(services): State<Services>, Authenticate
 }
 
 /// 200 with one of them; 404 for one that is not there, or not for the caller.
+#[utoipa::path(
+    get,
+    path = "/v1/models/{model}",
+    operation_id = "getModel",
+    tag = "OpenAI",
+    summary = "Look at a model",
+    description = "Its id may have slashes.",
+    params(
+        ("model" = String, Path, description = "A profile's `context_type`."),
+    ),
+    responses(
+        (status = 200, description = "The model.", body = crate::dialect::openai_chat::ModelBody<'static>),
+        (status = 404, description = "`model_not_found`: it is not there, or not for the caller."),
+    ),
+)]
 pub(in crate::http) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

@@ -128,6 +128,7 @@ async fn refused(app: &TestApp, authorization: &[&[u8]], code: &str, reason: &st
         "detail": null,
         "code": code,
         "request_id": request_id,
+        "retryable": false,
     });
     assert_eq!(problem, expected, "{reason}");
 }

@@ -4,10 +4,16 @@
 //! Tool inputs and tool results never reach these clients, thinking only where its profile shows it. Only `error` has keys
 //! beyond the documented ones.
 
-use bytes::BytesMut;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+pub mod events;
 
+use bytes::BytesMut;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use self::events::{
+    ContentChunk, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart,
+};
 use super::shown::{PayloadBody, SuggestionsBody};
 use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
 use crate::chat::event::{AgentEvent, Failure};
@@ -25,46 +31,83 @@ pub struct AgentChat {
     pub max_context_bytes: usize,
 }
 
-/// The request body; unknown keys are ignored.
-#[derive(Deserialize)]
+/// The request body; unknown keys are ignored, `null` and `""` are a field left out.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ChatTurn)]
 struct Body<'a> {
+    /// The user's message, not blank; required unless `regenerate` is true.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, example = "What does this workflow do?")]
     message: Option<&'a RawValue>,
+    /// Which profile answers: `GET /v1/agent/profiles` lists them.
     #[serde(borrow)]
+    #[schema(value_type = String, example = "workflow")]
     context_type: Option<&'a RawValue>,
+    /// The caller's own conversation, to be continued or begun.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^[A-Za-z0-9._:-]{0,128}$")]
     conversation_id: Option<&'a RawValue>,
-    /// The rest are extensions of ours.
+    /// Answers an earlier message of the user again, on a branch of its own. The rest are extensions of ours.
     #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
     regenerate: Option<&'a RawValue>,
+    /// The message to go on from, or `root` for before the first.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
     parent_message_id: Option<&'a RawValue>,
 }
 
 /// What every request may say about how it is carried out; unknown keys are ignored.
-#[derive(Default, Deserialize)]
-struct MannerBody<'a> {
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = Manner)]
+pub struct MannerBody<'a> {
+    /// The state of the user's screen: goes into the system prompt as data.
     #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
     context: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<Wish<'a>>)]
     model: Option<&'a RawValue>,
+    /// Whether the run goes on when its client goes away; the profile says where the request does not.
     #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
     background: Option<&'a RawValue>,
+    /// What happens when the conversation has a run already: `reject`, `enqueue` or `interrupt`.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^(|reject|enqueue|interrupt)$")]
     on_busy: Option<&'a RawValue>,
 }
 
-/// `model` of the body. Not a key more: a misspelt wish must not be ignored.
-#[derive(Deserialize)]
+/// The whole body of a chat turn, as it is described.
+#[derive(ToSchema)]
+#[schema(as = ChatRequest)]
+#[expect(dead_code, reason = "its two halves are read one after the other")]
+pub struct RequestBody<'a> {
+    #[serde(flatten)]
+    turn: Body<'a>,
+    #[serde(flatten)]
+    manner: MannerBody<'a>,
+}
+
+/// How the model is asked, as far as the profile allows it. Not a key more: a misspelt wish must not be ignored.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ModelWish)]
 #[serde(deny_unknown_fields)]
 struct Wish<'a> {
+    /// One of the names that the profile offers.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
     name: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 2)]
     temperature: Option<&'a RawValue>,
+    /// The longest answer of one turn.
     #[serde(borrow)]
+    #[schema(value_type = Option<u32>, minimum = 1)]
     max_tokens: Option<&'a RawValue>,
+    /// How much the model thinks first: `none`, `low`, `medium`, `high` or `max`.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^(|none|low|medium|high|max)$")]
     effort: Option<&'a RawValue>,
 }
 
@@ -210,50 +253,6 @@ fn artifact_event(kind: &str) -> Option<&'static str> {
 struct AgentChatEncoder {
     request_id: String,
 }
-
-#[derive(Serialize)]
-struct MessageStart {
-    turn: u32,
-}
-
-#[derive(Serialize)]
-struct ContentChunk<'a> {
-    chunk: &'a str,
-}
-
-#[derive(Serialize)]
-struct ToolCallStart<'a> {
-    tool_use_id: &'a str,
-    name: &'a str,
-}
-
-#[derive(Serialize)]
-struct ToolCallProgress<'a> {
-    tool_use_id: &'a str,
-    name: &'a str,
-    stage: &'a str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fraction: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct ToolCallResult<'a> {
-    tool_use_id: &'a str,
-    name: &'a str,
-    is_error: bool,
-}
-
-#[derive(Serialize)]
-struct Error<'a> {
-    message: &'a str,
-    code: &'a str,
-    retryable: bool,
-    request_id: &'a str,
-}
-
-#[derive(Serialize)]
-struct MessageComplete {}
 
 impl AgentChatEncoder {
     fn ended(&self, id: Option<u64>, out: &mut BytesMut, code: &str, message: &str) {

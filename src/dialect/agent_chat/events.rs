@@ -1,0 +1,197 @@
+//! The data of each event of the native protocol, and the list of them that the API's description is made of.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::dialect::shown::{PayloadBody, SuggestionsBody};
+
+/// A model call begins.
+#[derive(Serialize, ToSchema)]
+pub(super) struct MessageStart {
+    /// Counted from 0.
+    pub(super) turn: u32,
+}
+
+/// A piece of text.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ContentChunk<'a> {
+    /// The pieces of an answer, joined, are its text.
+    pub(super) chunk: &'a str,
+}
+
+/// The model named a tool.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ToolCallStart<'a> {
+    /// The call.
+    pub(super) tool_use_id: &'a str,
+    /// The tool.
+    pub(super) name: &'a str,
+}
+
+/// How far a tool has come.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ToolCallProgress<'a> {
+    /// The call.
+    pub(super) tool_use_id: &'a str,
+    /// The tool.
+    pub(super) name: &'a str,
+    /// What it is at, for programs.
+    pub(super) stage: &'a str,
+    /// The same for people.
+    pub(super) message: &'a str,
+    /// How much is done, where the tool knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1, nullable = false)]
+    pub(super) fraction: Option<f64>,
+}
+
+/// A tool has run. Its result goes to the model alone.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ToolCallResult<'a> {
+    /// The call.
+    pub(super) tool_use_id: &'a str,
+    /// The tool.
+    pub(super) name: &'a str,
+    /// Whether the model reads an error.
+    pub(super) is_error: bool,
+}
+
+/// The run ended early.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RunError)]
+pub(super) struct Error<'a> {
+    /// What went wrong, for people; may change at any time.
+    pub(super) message: &'a str,
+    /// The same for programs: `docs/ERRORS.md` lists them.
+    #[schema(example = "provider_timeout")]
+    pub(super) code: &'a str,
+    /// Whether the same request may succeed later.
+    pub(super) retryable: bool,
+    /// The HTTP request that began the run.
+    pub(super) request_id: &'a str,
+}
+
+/// The answer is complete.
+#[derive(Serialize, ToSchema)]
+pub(super) struct MessageComplete {}
+
+/// A rule that waits for its user to accept it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what a tool makes")]
+struct WorkflowPreview {
+    /// What changes, in words.
+    description: String,
+    /// As validated: names resolved, edges made.
+    workflow: Value,
+    /// Whether it replaces a rule.
+    is_update: bool,
+    /// The rule that it replaces.
+    #[schema(nullable = false)]
+    workflow_id: Option<String>,
+    /// What is decided.
+    preview_id: String,
+}
+
+/// A table configuration that waits for its user to accept it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what a tool makes")]
+struct TableConfigPreview {
+    /// What changes, in words.
+    description: String,
+    /// As validated.
+    config: Value,
+    /// Whether it replaces a configuration.
+    is_update: bool,
+    /// The configuration that it replaces.
+    #[schema(nullable = false)]
+    config_id: Option<String>,
+    /// Its name.
+    #[schema(nullable = false)]
+    name: Option<String>,
+    /// What is decided.
+    preview_id: String,
+}
+
+/// A call that waits for a person.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what the loop makes")]
+struct ApprovalRequest {
+    /// What is decided.
+    approval_id: String,
+    /// The tool.
+    tool: String,
+    /// What it is called with when somebody approves.
+    #[schema(value_type = Object)]
+    arguments: Value,
+    /// Of tool and arguments: a decision may name it, and is refused when another call waits.
+    digest: String,
+    /// `user` for the run's own user, `role` for somebody with `role`.
+    #[schema(pattern = "^(user|role)$")]
+    needs: String,
+    /// The role.
+    #[schema(nullable = false)]
+    role: Option<String>,
+    /// Milliseconds since 1970.
+    expires_at_ms: i64,
+    /// The call, in the run that asked.
+    #[schema(nullable = false)]
+    tool_use_id: Option<String>,
+}
+
+/// One event, for the API's description.
+#[derive(Debug, Clone, Copy)]
+pub struct Described {
+    /// Its name on the wire.
+    pub event: &'static str,
+    /// When it is sent, in words.
+    pub when: &'static str,
+    /// The name of its data's schema.
+    pub data: &'static str,
+}
+
+/// Every event of the protocol, in the order of its document.
+pub const EVENTS: [Described; 13] = [
+    described("message_start", "A model call begins.", "MessageStart"),
+    described("content_chunk", "A piece of the answer.", "ContentChunk"),
+    described("thinking_chunk", "A piece of the model's reasoning; only where the profile shows it.", "ContentChunk"),
+    described("tool_call_start", "The model named a tool. Its arguments are never sent.", "ToolCallStart"),
+    described("tool_call_progress", "A tool tells how far it has come.", "ToolCallProgress"),
+    described("tool_call_result", "The tool has run. Its result goes to the model alone.", "ToolCallResult"),
+    described("workflow_preview", "A rule waits for its user to accept it.", "WorkflowPreview"),
+    described("table_config_preview", "A table configuration waits for its user to accept it.", "TableConfigPreview"),
+    described("approval_request", "A call waits for a person; right before the end of the run.", "ApprovalRequest"),
+    described("payload", "Structured data that a tool returned, or that the model wrote.", "Payload"),
+    described("suggestions", "What the model suggests to say or do next; once, after all text.", "Suggestions"),
+    described("error", "The run ended early. Nothing follows.", "RunError"),
+    described("message_complete", "The answer is complete. Nothing follows.", "MessageComplete"),
+];
+
+const fn described(event: &'static str, when: &'static str, data: &'static str) -> Described {
+    Described { event, when, data }
+}
+
+/// The schemas of all events' data, by their names.
+pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
+    let mut all = Vec::new();
+    add::<MessageStart>(&mut all);
+    add::<ContentChunk<'_>>(&mut all);
+    add::<ToolCallStart<'_>>(&mut all);
+    add::<ToolCallProgress<'_>>(&mut all);
+    add::<ToolCallResult<'_>>(&mut all);
+    add::<WorkflowPreview>(&mut all);
+    add::<TableConfigPreview>(&mut all);
+    add::<ApprovalRequest>(&mut all);
+    add::<PayloadBody>(&mut all);
+    add::<SuggestionsBody>(&mut all);
+    add::<Error<'_>>(&mut all);
+    add::<MessageComplete>(&mut all);
+    all
+}
+
+/// The schema of `T`, and those that it refers to.
+fn add<T: ToSchema + PartialSchema>(all: &mut Vec<(String, RefOr<Schema>)>) {
+    all.push((T::name().into_owned(), T::schema()));
+    T::schemas(all);
+}

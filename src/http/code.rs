@@ -1,0 +1,176 @@
+//! Every `code` of an error body before a stream: one closed list, explained in `docs/ERRORS.md`.
+//!
+//! Codes are part of the contract: clients act on them, so one never changes its meaning, and a new one needs a reason.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What went wrong, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The body is not usable JSON.
+    MalformedJson,
+    /// Fields or parameters are missing, of a wrong type, or say nothing usable.
+    InvalidRequest,
+    /// The body did not arrive whole.
+    BodyUnreadable,
+    /// A cursor that this list or stream has not given.
+    CursorInvalid,
+    /// No usable `Authorization: Bearer`.
+    Unauthenticated,
+    /// A token that is none of ours, or not for us.
+    InvalidToken,
+    /// A token whose time is over.
+    TokenExpired,
+    /// The caller is known and may not do this.
+    Forbidden,
+    /// Somebody with another role has to do this first.
+    RoleRequired,
+    /// No such thing, or not the caller's.
+    NotFound,
+    /// The path is there, its method is not.
+    MethodNotAllowed,
+    /// A decision is taken once.
+    AlreadyDecided,
+    /// The conversation has a run.
+    ConversationBusy,
+    /// The call that was decided is not the one that waits.
+    DigestMismatch,
+    /// Results of calls that wait for none.
+    NoSuchCall,
+    /// A run that is live, or has its answer.
+    NotContinuable,
+    /// Nobody decided in time.
+    ApprovalExpired,
+    /// What comes after the cursor is not kept any more.
+    CursorEvicted,
+    /// The body is larger than the limit.
+    BodyTooLarge,
+    /// A field is larger than its limit.
+    FieldTooLarge,
+    /// A compressed body.
+    EncodedBody,
+    /// The key was used for another request.
+    IdempotencyMismatch,
+    /// The server failed.
+    Internal,
+    /// The backend did not do it.
+    BackendRefused,
+    /// The backend's answer did not come.
+    SaveUnconfirmed,
+    /// The server is shutting down.
+    Draining,
+    /// The events of a run cannot be kept or read.
+    EventsUnavailable,
+    /// A run could not be served now.
+    NotReady,
+    /// The database does not answer.
+    StoreUnavailable,
+}
+
+impl Code {
+    /// All of them.
+    pub const ALL: [Self; 29] = [
+        Self::MalformedJson,
+        Self::InvalidRequest,
+        Self::BodyUnreadable,
+        Self::CursorInvalid,
+        Self::Unauthenticated,
+        Self::InvalidToken,
+        Self::TokenExpired,
+        Self::Forbidden,
+        Self::RoleRequired,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::AlreadyDecided,
+        Self::ConversationBusy,
+        Self::DigestMismatch,
+        Self::NoSuchCall,
+        Self::NotContinuable,
+        Self::ApprovalExpired,
+        Self::CursorEvicted,
+        Self::BodyTooLarge,
+        Self::FieldTooLarge,
+        Self::EncodedBody,
+        Self::IdempotencyMismatch,
+        Self::Internal,
+        Self::BackendRefused,
+        Self::SaveUnconfirmed,
+        Self::Draining,
+        Self::EventsUnavailable,
+        Self::NotReady,
+        Self::StoreUnavailable,
+    ];
+
+    /// As clients read it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MalformedJson => "malformed_json",
+            Self::InvalidRequest => "invalid_request",
+            Self::BodyUnreadable => "body_unreadable",
+            Self::CursorInvalid => "cursor_invalid",
+            Self::Unauthenticated => "unauthenticated",
+            Self::InvalidToken => "invalid_token",
+            Self::TokenExpired => "token_expired",
+            Self::Forbidden => "forbidden",
+            Self::RoleRequired => "role_required",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::AlreadyDecided => "already_decided",
+            Self::ConversationBusy => "conversation_busy",
+            Self::DigestMismatch => "digest_mismatch",
+            Self::NoSuchCall => "no_such_call",
+            Self::NotContinuable => "not_continuable",
+            Self::ApprovalExpired => "approval_expired",
+            Self::CursorEvicted => "cursor_evicted",
+            Self::BodyTooLarge => "body_too_large",
+            Self::FieldTooLarge => "field_too_large",
+            Self::EncodedBody => "encoded_body",
+            Self::IdempotencyMismatch => "idempotency_mismatch",
+            Self::Internal => "internal",
+            Self::BackendRefused => "backend_refused",
+            Self::SaveUnconfirmed => "save_unconfirmed",
+            Self::Draining => "draining",
+            Self::EventsUnavailable => "events_unavailable",
+            Self::NotReady => "not_ready",
+            Self::StoreUnavailable => "store_unavailable",
+        }
+    }
+
+    /// Whether the same request, sent again later, may succeed without anybody changing it.
+    pub const fn is_retryable(self) -> bool {
+        match self {
+            Self::BodyUnreadable
+            | Self::ConversationBusy
+            | Self::Internal
+            | Self::BackendRefused
+            | Self::Draining
+            | Self::EventsUnavailable
+            | Self::NotReady
+            | Self::StoreUnavailable => true,
+            // A save that may have happened is nobody's to send again unseen.
+            Self::SaveUnconfirmed
+            | Self::MalformedJson
+            | Self::InvalidRequest
+            | Self::CursorInvalid
+            | Self::Unauthenticated
+            | Self::InvalidToken
+            | Self::TokenExpired
+            | Self::Forbidden
+            | Self::RoleRequired
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::AlreadyDecided
+            | Self::DigestMismatch
+            | Self::NoSuchCall
+            | Self::NotContinuable
+            | Self::ApprovalExpired
+            | Self::CursorEvicted
+            | Self::BodyTooLarge
+            | Self::FieldTooLarge
+            | Self::EncodedBody
+            | Self::IdempotencyMismatch => false,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What all operations share, so that no handler repeats it: headers, the errors that any request may meet, and their
+//! bodies, which depend on the protocol.
+//!
+//! An annotation names its errors as `` `code`, `code`: in words ``; the codes become part of the schema.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{Version, events, parts};
+use crate::http::code::Code;
+use crate::http::{chat_stream, openai_chat};
+
+/// What any request with a token may meet.
+const SIGNED: [(u16, &[Code]); 3] = [
+    (401, &[Code::Unauthenticated, Code::InvalidToken, Code::TokenExpired]),
+    (500, &[Code::Internal]),
+    (503, &[Code::StoreUnavailable]),
+];
+
+/// What any request with a body may meet besides.
+const WITH_BODY: [(u16, &[Code]); 3] =
+    [(400, &[Code::BodyUnreadable]), (413, &[Code::BodyTooLarge]), (415, &[Code::EncodedBody])];
+
+/// What any request that starts a run may meet besides.
+const STARTING: [(u16, &[Code]); 8] = [
+    (400, &[Code::MalformedJson, Code::InvalidRequest]),
+    (403, &[Code::Forbidden]),
+    (404, &[Code::NotFound]),
+    (409, &[Code::ConversationBusy]),
+    (410, &[Code::CursorEvicted]),
+    (413, &[Code::FieldTooLarge]),
+    (422, &[Code::IdempotencyMismatch]),
+    (503, &[Code::Draining, Code::EventsUnavailable]),
+];
+
+/// The routes that need no token.
+const OPEN: [&str; 2] = ["/livez", "/readyz"];
+
+/// AG-UI's run has a second path for CopilotKit's client.
+const RUN_AT: (&str, &str) = ("/v1/ag-ui/{agent}", "/v1/copilotkit/agent/{agent}/run");
+
+/// The document with all of that.
+pub(super) fn complete(mut document: Value, version: Version) -> Value {
+    let Some(root) = document.as_object_mut() else { return document };
+    let number = match version {
+        Version::V31 => "3.1.0",
+        Version::V32 => "3.2.0",
+    };
+    root.insert("openapi".to_owned(), json!(number));
+    root.insert("security".to_owned(), json!([{"bearer": []}]));
+    if let Some(components) = root.get_mut("components").and_then(Value::as_object_mut) {
+        if let Some(schemas) = components.get_mut("schemas").and_then(Value::as_object_mut) {
+            events::add(schemas);
+            schemas.sort_keys();
+        }
+        if let Value::Object(others) = parts::components() {
+            components.extend(others);
+        }
+    }
+    if let Some(paths) = root.get_mut("paths").and_then(Value::as_object_mut) {
+        twice(paths);
+        for (path, item) in paths.iter_mut() {
+            let operations = item.as_object_mut().into_iter().flat_map(|item| item.values_mut());
+            operations.filter_map(Value::as_object_mut).for_each(|operation| one(path, operation, version));
+        }
+    }
+    document
+}
+
+/// The second path of AG-UI's run.
+fn twice(paths: &mut Map<String, Value>) {
+    let Some(mut item) = paths.get(RUN_AT.0).cloned() else { return };
+    if let Some(run) = item.get_mut("post").and_then(Value::as_object_mut) {
+        run.insert("operationId".to_owned(), json!("copilotKitRun"));
+        run.insert("tags".to_owned(), json!(["CopilotKit"]));
+        run.insert("description".to_owned(), json!(format!("The same as `POST {}`.", RUN_AT.0)));
+    }
+    paths.insert(RUN_AT.1.to_owned(), item);
+}
+
+fn one(path: &str, operation: &mut Map<String, Value>, version: Version) {
+    let is_open = OPEN.contains(&path);
+    let has_body = operation.contains_key("requestBody");
+    let streams = operation.get("responses").is_some_and(|all| all["200"]["content"]["text/event-stream"].is_object());
+    // Who only comes back to a thread starts nothing.
+    let starts = has_body && streams && !path.ends_with("/connect");
+    if is_open {
+        operation.insert("security".to_owned(), json!([]));
+    }
+    let mut shared = vec![json!({"$ref": "#/components/parameters/RequestId"})];
+    if starts {
+        shared.push(json!({"$ref": "#/components/parameters/IdempotencyKey"}));
+    }
+    match operation.get_mut("parameters").and_then(Value::as_array_mut) {
+        Some(parameters) => parameters.extend(shared),
+        None => {
+            operation.insert("parameters".to_owned(), Value::Array(shared));
+        }
+    }
+    let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
+    let mut errors = declared(responses);
+    let speech = Speech::at(path);
+    let always = SIGNED.iter().filter(|_| !is_open);
+    let with_body = WITH_BODY.iter().filter(|_| has_body);
+    let starting = STARTING.iter().filter(|_| starts);
+    for (status, codes) in always.chain(with_body).chain(starting) {
+        // Its clients are told of a bad body field by field, and of what they may not use in a stream.
+        if speech == Speech::Detail && starts && matches!(status, 403 | 404) {
+            continue;
+        }
+        let error = errors.entry(*status).or_default();
+        let names = codes.iter().map(|code| code.name().to_owned());
+        error.codes.extend(names.filter(|name| !error.codes.contains(name)).collect::<Vec<_>>());
+    }
+    for (status, error) in errors {
+        responses.insert(status.to_string(), speech.response(status, &error));
+    }
+    for (status, response) in responses.iter_mut() {
+        let Some(response) = response.as_object_mut() else { continue };
+        headers(response, status, streams);
+        if let Some(stream) = response.get_mut("content").and_then(|content| content.get_mut("text/event-stream")) {
+            *stream = stream_of(path, version);
+        }
+    }
+    responses.sort_keys();
+}
+
+/// A stream in `path`'s protocol.
+fn stream_of(path: &str, version: Version) -> Value {
+    let schema = json!({"type": "string", "description": "Server-Sent Events."});
+    if !path.starts_with("/v1/agent/") {
+        return json!({"schema": schema});
+    }
+    let events = json!({"$ref": format!("#/components/schemas/{}", events::ANY)});
+    match version {
+        Version::V31 => json!({"schema": schema, "x-itemSchema": events}),
+        Version::V32 => json!({"itemSchema": events}),
+    }
+}
+
+fn headers(response: &mut Map<String, Value>, status: &str, streams: bool) {
+    let header = |name: &str| json!({"$ref": format!("#/components/headers/{name}")});
+    let mut all = Map::new();
+    all.insert("X-Request-Id".to_owned(), header("RequestId"));
+    let names: &[(&str, &str)] = match status {
+        "200" if streams => &[("X-Run-Id", "RunId"), ("X-Conversation-Id", "ConversationId")],
+        "202" => &[("X-Run-Id", "RunId"), ("X-Conversation-Id", "ConversationId"), ("Location", "RunLocation")],
+        "401" => &[("WWW-Authenticate", "Challenge")],
+        "429" | "503" => &[("Retry-After", "RetryAfter")],
+        _ => &[],
+    };
+    all.extend(names.iter().map(|(name, component)| ((*name).to_owned(), header(component))));
+    response.insert("headers".to_owned(), Value::Object(all));
+}
+
+/// An error as its annotation tells it.
+#[derive(Default)]
+struct Declared {
+    codes: Vec<String>,
+    words: String,
+}
+
+/// The errors that are annotated, by status.
+fn declared(responses: &Map<String, Value>) -> BTreeMap<u16, Declared> {
+    let errors = responses.iter().filter_map(|(status, response)| {
+        let status = status.parse().ok().filter(|status| *status >= 400)?;
+        let text = response.get("description").and_then(Value::as_str).unwrap_or_default();
+        let (codes, words) = match text.starts_with('`') {
+            true => text.split_once(": ").unwrap_or((text, "")),
+            false => ("", text),
+        };
+        let codes = codes.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        Some((status, Declared { codes, words: words.to_owned() }))
+    });
+    errors.collect()
+}
+
+/// How a protocol tells errors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speech {
+    Problem,
+    Detail,
+    OpenAi,
+}
+
+impl Speech {
+    fn at(path: &str) -> Self {
+        match (chat_stream::refusal::speaks_at(path), openai_chat::refusal::speaks_at(path)) {
+            (true, _) => Self::Detail,
+            (false, true) => Self::OpenAi,
+            (false, false) => Self::Problem,
+        }
+    }
+
+    fn response(self, status: u16, error: &Declared) -> Value {
+        let named: Vec<String> = error.codes.iter().map(|code| format!("`{code}`")).collect();
+        let words = if error.words.is_empty() { "see `docs/ERRORS.md`." } else { &error.words };
+        let description = if named.is_empty() { words.to_owned() } else { format!("{}: {words}", named.join(", ")) };
+        let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+        let (kind, schema) = match self {
+            Self::Problem => {
+                let narrowed = json!({"properties": {"status": {"const": status}, "code": {"enum": error.codes}}});
+                ("application/problem+json", json!({"allOf": [of("Problem"), narrowed]}))
+            }
+            Self::Detail if status == 422 => {
+                ("application/json", json!({"oneOf": [of("ChatStreamError"), of("ChatStreamMistakes")]}))
+            }
+            Self::Detail => ("application/json", of("ChatStreamError")),
+            Self::OpenAi => ("application/json", of("OpenAiError")),
+        };
+        json!({"description": description, "content": {kind: {"schema": schema}}})
+    }
+}

@@ -1,0 +1,38 @@
+//! The native protocol's events as schemas: what a reader of a stream takes in, one after the other.
+
+use serde_json::{Map, Value, json};
+
+use crate::dialect::agent_chat::events::{EVENTS, schemas};
+
+/// The schema of any event of a native stream.
+pub(super) const ANY: &str = "AgentChatEvent";
+
+/// Adds the events, and the schemas of their data.
+pub(super) fn add(components: &mut Map<String, Value>) {
+    for (name, schema) in schemas() {
+        let Ok(schema) = serde_json::to_value(schema) else { continue };
+        components.entry(name).or_insert(schema);
+    }
+    let one = EVENTS.iter().map(|described| {
+        json!({
+            "type": "object",
+            "title": described.event,
+            "description": described.when,
+            "required": ["event", "data"],
+            "properties": {
+                "id": {"type": "string", "pattern": "^[0-9]+$", "description": "The event's number; in runs in the background and where a run is read apart."},
+                "event": {"const": described.event},
+                "data": {
+                    "type": "string",
+                    "contentMediaType": "application/json",
+                    "contentSchema": {"$ref": format!("#/components/schemas/{}", described.data)},
+                },
+            },
+        })
+    });
+    let any = json!({
+        "description": "One event. Exactly one of `message_complete` and `error` is the last. Ignore events whose names you do not know.",
+        "oneOf": one.collect::<Vec<_>>(),
+    });
+    components.insert(ANY.to_owned(), any);
+}

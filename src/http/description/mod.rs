@@ -1,0 +1,163 @@
+//! The API's description in OpenAPI: made of the handlers' own annotations and their bodies' types, completed by what all
+//! of them share ([`complete`]), served as `/openapi.json` (3.1) and `/openapi-3.2.json`, and printed by
+//! `switchboard openapi`.
+
+mod complete;
+mod events;
+mod parts;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::routing::get;
+use serde_json::Value;
+use utoipa::OpenApi;
+
+use super::chat_stream::chats;
+use super::files::{self, File, Files};
+use super::openai_chat::models;
+use super::problem::{Problem, ProblemBody};
+use super::{
+    Services, ag_ui, ai_sdk, approvals, chat, chat_stream, conversations, copilotkit, health, openai_chat, previews,
+    profiles, runs,
+};
+use crate::dialect::openai_chat::ErrorBody;
+
+/// Which OpenAPI a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// 3.1, which most tools read. The schema of a stream's events stands in `x-itemSchema`.
+    V31,
+    /// 3.2, which has a place for it: `itemSchema`.
+    V32,
+}
+
+impl Version {
+    /// Where that document is served.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::V31 => "/openapi.json",
+            Self::V32 => "/openapi-3.2.json",
+        }
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Switchboard",
+        description = "One server that connects any front end to any language model and any REST backend.\n\n\
+            Errors before a stream are `application/problem+json` (RFC 9457) with a stable `code`; `docs/ERRORS.md` explains each. \
+            The routes of Chat Stream and of OpenAI's protocol have the error bodies that their clients know."
+    ),
+    paths(
+        chat::post,
+        runs::get,
+        runs::events,
+        runs::cancel,
+        runs::go_on,
+        conversations::list,
+        conversations::get,
+        conversations::rename,
+        conversations::delete,
+        conversations::export,
+        conversations::trail,
+        profiles::list,
+        approvals::list,
+        approvals::get,
+        approvals::decide,
+        previews::get,
+        previews::decide,
+        ai_sdk::post,
+        ai_sdk::resume,
+        ai_sdk::stop,
+        chat_stream::post,
+        chats::list,
+        chats::get,
+        chats::all,
+        chats::of_any,
+        ag_ui::post,
+        copilotkit::info,
+        copilotkit::connect,
+        copilotkit::stop,
+        models::list,
+        models::get,
+        openai_chat::post,
+        health::live,
+        health::ready,
+    ),
+    components(schemas(
+        ProblemBody<'static>,
+        ErrorBody<'static>,
+        chat_stream::refusal::Told<'static>,
+        chat_stream::refusal::Listed<'static>,
+    )),
+    tags(
+        (name = "Agent Chat", description = "The native protocol: a chat turn in, events out."),
+        (name = "Runs", description = "A run apart from the request that began it."),
+        (name = "Conversations", description = "What users see of their conversations."),
+        (name = "Profiles", description = "Whom the caller may ask."),
+        (name = "Approvals", description = "What waits for a person."),
+        (name = "Previews", description = "Changes that wait for their user."),
+        (name = "AI SDK", description = "The routes of `useChat`.",
+            external_docs(url = "https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol", description = "The protocol")),
+        (name = "Chat Stream", description = "The routes of page assistants. An error's body is `{\"detail\"}`."),
+        (name = "AG-UI", description = "A `RunAgentInput` in, AG-UI events out.",
+            external_docs(url = "https://docs.ag-ui.com/concepts/events", description = "The protocol")),
+        (name = "CopilotKit", description = "What CopilotKit's browser client asks of a runtime.",
+            external_docs(url = "https://docs.copilotkit.ai", description = "The client")),
+        (name = "OpenAI", description = "Chat Completions; a profile is a model. An error's body is `{\"error\"}`.",
+            external_docs(url = "https://platform.openai.com/docs/api-reference/chat", description = "The protocol")),
+        (name = "Health", description = "For whoever watches the server. No token."),
+    )
+)]
+struct Annotated;
+
+/// The whole document.
+pub fn document(version: Version) -> Value {
+    let annotated = serde_json::to_value(Annotated::openapi()).unwrap_or_else(|error| {
+        // Texts, numbers and maps by texts always serialise.
+        tracing::error!(%error, "description not made");
+        Value::Null
+    });
+    complete::complete(annotated, version)
+}
+
+/// The document as it is served, printed and checked in: indented, with a line break at its end.
+pub fn text(version: Version) -> String {
+    let mut text = serde_json::to_string_pretty(&document(version)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Both documents, each made when it is first asked for.
+pub(super) fn routes() -> Router<Services> {
+    let documents = Arc::new(Documents::default());
+    Router::new().route(Version::V31.path(), get(v31)).route(Version::V32.path(), get(v32)).with_state(documents)
+}
+
+#[derive(Default)]
+struct Documents {
+    v31: std::sync::OnceLock<Files>,
+    v32: std::sync::OnceLock<Files>,
+}
+
+async fn v31(State(documents): State<Arc<Documents>>, headers: HeaderMap) -> Result<Response, Problem> {
+    answer(&documents.v31, Version::V31, &headers)
+}
+
+async fn v32(State(documents): State<Arc<Documents>>, headers: HeaderMap) -> Result<Response, Problem> {
+    answer(&documents.v32, Version::V32, &headers)
+}
+
+fn answer(made: &std::sync::OnceLock<Files>, version: Version, headers: &HeaderMap) -> Result<Response, Problem> {
+    let files = made.get_or_init(|| {
+        let file = File::made("application/json", text(version).into_bytes());
+        Arc::new(file.map(|file| (version.path().to_owned(), file)).into_iter().collect::<BTreeMap<_, _>>())
+    });
+    files::answer(files, version.path(), headers)
+}

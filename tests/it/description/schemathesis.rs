@@ -1,0 +1,1 @@
+//! Schemathesis on our API.
