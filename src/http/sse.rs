@@ -14,6 +14,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::dialect::Encoder;
+use crate::observe::ambient;
+use crate::observe::metrics::{self, StreamMeter};
 use crate::runs::Attached;
 use crate::runs::log::ring::Next;
 
@@ -64,6 +66,7 @@ struct Open {
     /// Done when the server is about to stop; `None` once that was told.
     draining: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     ended: bool,
+    meter: StreamMeter,
 }
 
 /// The body: frames until the run's terminal event, or until its reader has to go on elsewhere.
@@ -75,7 +78,8 @@ pub(super) fn body(attached: Attached, mut view: View) -> Body {
     let first_silence = view.keep_alive.and_then(|silence| now.checked_add(silence));
     let alarm = first_silence.map(|until| Box::pin(sleep_until(until)));
     let draining = Some(Box::pin(view.draining.clone().cancelled_owned()));
-    let open = Open { attached, view, buffer, next_piece: now, alarm, draining, ended: false };
+    let meter = StreamMeter::open(ambient::dialect());
+    let open = Open { attached, view, buffer, next_piece: now, alarm, draining, ended: false, meter };
     Body::from_stream(stream::unfold(open, |mut open| async move {
         let piece = open.next_piece().await?;
         Some((Ok::<_, Infallible>(piece), open))
@@ -97,6 +101,7 @@ impl Open {
             self.encode_ready();
         }
         self.next_piece = Instant::now() + PIECE_PAUSE;
+        self.meter.piece(self.buffer.len());
         (!self.buffer.is_empty()).then(|| self.buffer.split().freeze())
     }
 
@@ -150,6 +155,7 @@ impl Open {
                 self.ended = event.is_terminal();
             }
             Next::Lost => {
+                metrics::reader_lost();
                 self.view.encoder.lost(&mut self.buffer);
                 self.ended = true;
             }
