@@ -63,15 +63,31 @@ pub enum Code {
     Draining,
     /// The events of a run cannot be kept or read.
     EventsUnavailable,
-    /// A run could not be served now.
-    NotReady,
+    /// The issuer's keys cannot be had now.
+    KeysUnavailable,
+    /// The body did not come in its time.
+    BodyTimeout,
+    /// Method, path and headers are too long together.
+    HeadTooLarge,
+    /// The body's JSON is nested too deeply.
+    JsonTooDeep,
+    /// As many read this run as may.
+    TooManyReaders,
+    /// The user begins runs too fast.
+    RateLimited,
+    /// As many runs are live as the user or the tenant may have.
+    TooManyRuns,
+    /// What the user or the tenant may spend is spent.
+    QuotaExceeded,
+    /// As many runs are live as this server takes.
+    AtCapacity,
     /// The database does not answer.
     StoreUnavailable,
 }
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 37] = [
         Self::MalformedJson,
         Self::InvalidRequest,
         Self::BodyUnreadable,
@@ -99,7 +115,15 @@ impl Code {
         Self::SaveUnconfirmed,
         Self::Draining,
         Self::EventsUnavailable,
-        Self::NotReady,
+        Self::KeysUnavailable,
+        Self::BodyTimeout,
+        Self::HeadTooLarge,
+        Self::JsonTooDeep,
+        Self::TooManyReaders,
+        Self::RateLimited,
+        Self::TooManyRuns,
+        Self::QuotaExceeded,
+        Self::AtCapacity,
         Self::StoreUnavailable,
     ];
 
@@ -133,7 +157,15 @@ impl Code {
             Self::SaveUnconfirmed => "save_unconfirmed",
             Self::Draining => "draining",
             Self::EventsUnavailable => "events_unavailable",
-            Self::NotReady => "not_ready",
+            Self::KeysUnavailable => "keys_unavailable",
+            Self::BodyTimeout => "body_timeout",
+            Self::HeadTooLarge => "head_too_large",
+            Self::JsonTooDeep => "json_too_deep",
+            Self::TooManyReaders => "too_many_readers",
+            Self::RateLimited => "rate_limited",
+            Self::TooManyRuns => "too_many_runs",
+            Self::QuotaExceeded => "quota_exceeded",
+            Self::AtCapacity => "at_capacity",
             Self::StoreUnavailable => "store_unavailable",
         }
     }
@@ -147,7 +179,13 @@ impl Code {
             | Self::BackendRefused
             | Self::Draining
             | Self::EventsUnavailable
-            | Self::NotReady
+            | Self::KeysUnavailable
+            | Self::BodyTimeout
+            | Self::TooManyReaders
+            | Self::RateLimited
+            | Self::TooManyRuns
+            | Self::QuotaExceeded
+            | Self::AtCapacity
             | Self::StoreUnavailable => true,
             // A save that may have happened is nobody's to send again unseen.
             Self::SaveUnconfirmed
@@ -170,6 +208,8 @@ impl Code {
             | Self::BodyTooLarge
             | Self::FieldTooLarge
             | Self::EncodedBody
+            | Self::HeadTooLarge
+            | Self::JsonTooDeep
             | Self::IdempotencyMismatch => false,
         }
     }

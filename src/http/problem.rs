@@ -201,10 +201,12 @@ impl IntoResponse for Problem {
 
 impl From<AuthError> for Problem {
     fn from(error: AuthError) -> Self {
-        let challenge = r#"Bearer realm="switchboard", error=Code::InvalidToken"#;
+        let challenge = r#"Bearer realm="switchboard", error="invalid_token""#;
         let code = match error {
             AuthError::Invalid(_) => Code::InvalidToken,
             AuthError::Expired => Code::TokenExpired,
+            // Not 401, by which pages sign their users out.
+            AuthError::KeysUnavailable => return Self::unavailable(Code::KeysUnavailable, error.to_string()),
         };
         Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, code, error.to_string()) }
     }
