@@ -56,6 +56,11 @@ impl Server {
         }
     }
 
+    /// Where its routes begin.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// One run, read to its end. `conversation` says to the upstream what kind of answer to give.
     pub async fn run(&self, kind: &str, message: &str) {
         let body = self.post(kind, message, false).await;
@@ -141,6 +146,14 @@ pub async fn serve_product(upstream: &str, data: &str, settings: &[String]) {
         // The upstream's answers are long, and asking it for a summary would count as relaying.
         ("RUNS__SUMMARY_MODEL", "off".to_owned()),
         ("LOG__LEVEL", "warn".to_owned()),
+        // One user asks for all.
+        ("LIMITS__STARTS_PER_MINUTE", "0".to_owned()),
+        ("LIMITS__ACTIVE_RUNS_PER_USER", "0".to_owned()),
+        ("LIMITS__ACTIVE_RUNS_PER_TENANT", "0".to_owned()),
+        ("LIMITS__ACTIVE_RUNS_PER_REPLICA", "0".to_owned()),
+        ("LIMITS__READERS_PER_RUN", "0".to_owned()),
+        ("LIMITS__RUN_EVENTS", "0".to_owned()),
+        ("SERVER__MAX_CONNECTIONS", "0".to_owned()),
     ]
     .into_iter()
     .map(|(key, value)| (format!("SWITCHBOARD__{key}"), value))

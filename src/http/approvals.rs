@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 
 use super::Services;
 use super::auth::Authenticated;
-use super::chat::{readable, request, respond};
+use super::body::readable;
+use super::chat::{request, respond};
 use super::previews::{COMMENT_BYTES, DecidedBody};
 use super::problem::Problem;
 use super::request_id::RequestId;
