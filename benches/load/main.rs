@@ -17,6 +17,7 @@
 )]
 
 mod client;
+mod fairness;
 mod figures;
 mod instructions;
 #[path = "../limit/mod.rs"]

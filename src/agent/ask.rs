@@ -7,13 +7,14 @@ use tracing::Instrument;
 
 use super::language::{LanguageGate, Verdict};
 use super::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
+use super::ports::usage::QUOTA_EXCEEDED;
 use super::run::{Asked, Ended, Turns, failed};
 use super::state::{Open, Times, Transcript};
 use super::turn::{Turn, TurnFold};
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
-use crate::chat::message::AssistantPart;
-use crate::chat::stream::{FinishReason, StreamEvent, Usage};
+use crate::chat::message::{AssistantPart, ModelOrigin};
+use crate::chat::stream::{FinishReason, Spent, StreamEvent};
 use crate::observe::{metrics, names, spans};
 
 impl From<ProviderError> for Ended {
@@ -83,6 +84,7 @@ impl Turns<'_> {
         asked: Asked<'_>,
         hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
+        self.stay_within_budget().await?;
         let mut gate = LanguageGate::new(hold_ideographs);
         let streamed = self.stream_turn(transcript, asked, &mut gate).await;
         if let Err(ended) = streamed {
@@ -100,13 +102,26 @@ impl Turns<'_> {
         transcript.used_ids = std::mem::take(&mut turn.used_ids);
         let (usage, model) = (turn.usage.unwrap_or_default(), turn.message.origin.clone());
         let cost = self.agent.prices.cost(&model, turn.usage);
-        transcript.usage += usage;
-        transcript.cost.add(cost);
         if let Some(cost) = cost {
             metrics::cost(&model.provider, &model.model, cost.usd());
         }
+        transcript.spend(Spent { at_ms: self.now_ms(), origin: model.clone(), usage, cost });
+        self.agent.budgets.spend(&self.cx.caller.owner, usage, cost).await;
         self.emit(AgentEvent::TurnEnded { model, usage, cost });
         Ok((turn, gate))
+    }
+
+    /// Ends the run where its user or their tenant have used what they may. While nobody can tell it goes on: what it uses
+    /// is charged all the same.
+    async fn stay_within_budget(&self) -> Result<(), Ended> {
+        match self.agent.budgets.check(&self.cx.caller.owner).await {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err(failed(QUOTA_EXCEEDED, "The budget of this user or their tenant is used up", false)),
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), "a budget was not looked at");
+                Ok(())
+            }
+        }
     }
 
     async fn stream_turn(

@@ -55,8 +55,13 @@ impl Turns<'_> {
         let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
         for call in calls {
             let since_ms = self.now_ms();
-            let found = offer.find(&call, &self.agent.finder).await;
-            let step = found.map_or_else(|| self.step(&call, offer, leave), Step::Answer);
+            let step = match self.oversized(&call) {
+                Some(output) => Step::Answer(output),
+                None => match offer.find(&call, &self.agent.finder).await {
+                    Some(output) => Step::Answer(output),
+                    None => self.step(&call, offer, leave),
+                },
+            };
             self.emit_ready(&call, &step);
             let output = match step {
                 Step::Leave => {
@@ -101,6 +106,19 @@ impl Turns<'_> {
             self.answered(call, output, since_ms, transcript);
         }
         self.end_round(transcript);
+    }
+
+    /// What the model reads of a call whose arguments are too long.
+    fn oversized(&self, call: &ToolCall) -> Option<ToolOutput> {
+        let most = self.agent.limits.tool_arguments_bytes;
+        let bytes = match &call.input {
+            ToolInput::Object(_) if most == 0 => return None,
+            ToolInput::Object(fields) => serde_json::to_vec(fields).map_or(0, |json| json.len()),
+            // Its tool says what is wrong with it.
+            ToolInput::Invalid(_) => return None,
+        };
+        let words = || format!("the arguments have {bytes} bytes, and {most} are allowed; make several smaller calls");
+        (bytes > most).then(|| ToolOutput::error(&words()))
     }
 
     fn emit_ready(&self, call: &ToolCall, step: &Step) {

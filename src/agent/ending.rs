@@ -50,6 +50,7 @@ impl Agent {
             Ok(()) => (RunState::Completed, AgentEvent::Finished { usage }),
             Err(Ended::Failed(failure)) => (RunState::Failed, AgentEvent::Failed(failure)),
             Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
+            Err(Ended::Stopped(StopReason::SaidTooMuch)) => (RunState::Failed, AgentEvent::Failed(said_too_much())),
             Err(Ended::Stopped(StopReason::Interrupted)) => (RunState::Interrupted, AgentEvent::Interrupted),
         };
         if state != RunState::AwaitingApproval {
@@ -130,6 +131,15 @@ impl Agent {
         let end = RunEnd { state, error, answer: transcript.told_otherwise(), approvals, left, last_event_id };
         let recording = self.store.finish_run(run, transcript.uncommitted(), end);
         timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
+    }
+}
+
+/// Why a run ends whose events are too many, or too large.
+fn said_too_much() -> Failure {
+    Failure {
+        code: "run_too_long".into(),
+        message: "The answer has become too long and was ended".to_owned(),
+        retryable: false,
     }
 }
 

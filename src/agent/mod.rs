@@ -11,6 +11,7 @@
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 
 mod ask;
+pub mod budget;
 mod calls;
 mod client;
 pub mod consent;

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use tokio::time::{Instant, sleep_until};
 use tracing::Instrument;
 
+use super::budget::Budgets;
 use super::calls::Leave;
 use super::consent;
 use super::diagnosis::Diagnosis;
@@ -59,6 +60,8 @@ pub struct Agent {
     pub clock: Arc<dyn Clock>,
     /// What models cost.
     pub prices: Prices,
+    /// What may be used.
+    pub budgets: Budgets,
     /// The bounds.
     pub limits: Limits,
 }
@@ -70,6 +73,8 @@ pub struct Limits {
     pub max_turns: u32,
     /// Tool calls in a run.
     pub max_tool_calls: u32,
+    /// The arguments of one call, as JSON; in bytes.
+    pub tool_arguments_bytes: usize,
     /// A run's whole time.
     pub wall: Duration,
     /// How long a call waits for somebody's approval; never without end.
@@ -189,11 +194,16 @@ impl Turns<'_> {
         };
         // A panic ends this run with an error and leaves every other one alone.
         let turns = AssertUnwindSafe(self.all(transcript, call)).catch_unwind();
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
             reason = stop.stopped() => Err(Ended::Stopped(reason)),
             ended = turns => ended.unwrap_or_else(|_| Err(Ended::Failed(Failure::internal()))),
             () = out_of_time => Err(failed("run_timeout", "The run took too long and was ended", true)),
+        };
+        // What its readers were not told may have been the last of it.
+        match stop.reason() {
+            Some(reason @ StopReason::SaidTooMuch) if ended.is_ok() => Err(Ended::Stopped(reason)),
+            Some(_) | None => ended,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
-use crate::chat::stream::Usage;
+use crate::chat::stream::{Spent, Usage};
 use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
 use crate::chat::trail::{CallFate, Happened, TrailEntry};
 use crate::chat::unfinished::{Unfinished, fate};
@@ -39,6 +39,10 @@ pub(super) struct Transcript {
     turns: u32,
     pub(super) usage: Usage,
     pub(super) cost: Sum,
+    /// What model calls have used, as far as the store has not got it yet.
+    spent: Vec<Spent>,
+    /// How many of them the store has.
+    spent_committed: u32,
     /// Who gives the newest answer, and what the vendor calls that request.
     pub(super) answered_by: Option<(Arc<ModelOrigin>, Option<String>)>,
     /// The call ids of the whole conversation.
@@ -97,6 +101,8 @@ impl Transcript {
             turns: 0,
             usage: Usage::default(),
             cost: Sum::Nothing,
+            spent: Vec::new(),
+            spent_committed: 0,
             answered_by: None,
             used_ids,
             speech: Speech::new(profile),
@@ -166,12 +172,23 @@ impl Transcript {
             turns: self.turns,
             usage: self.usage,
             cost: self.cost.known(),
+            first_spent: self.spent_committed,
+            spent: &self.spent,
         }
+    }
+
+    /// Counts a model call that has come to its end.
+    pub(super) fn spend(&mut self, spent: Spent) {
+        self.usage += spent.usage;
+        self.cost.add(spent.cost);
+        self.spent.push(spent);
     }
 
     pub(super) fn mark_committed(&mut self) {
         self.committed = self.messages.len();
         self.entries_committed += u32::try_from(self.trail.len()).unwrap_or(u32::MAX);
+        self.spent_committed += u32::try_from(self.spent.len()).unwrap_or(u32::MAX);
+        self.spent.clear();
         self.trail.clear();
         self.payloads.clear();
     }

@@ -11,6 +11,8 @@ pub enum StopReason {
     Cancelled,
     /// Its process stops, or has lost its lease.
     Interrupted,
+    /// It has said more than a run may.
+    SaidTooMuch,
 }
 
 /// Tells one run to stop. The first reason counts.

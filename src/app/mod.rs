@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use crate::agent::budget::Budgets;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::embeddings::Embedder;
 use crate::agent::ports::identity::Authenticator;
@@ -30,11 +31,12 @@ use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_stream::ChatStream;
 use crate::dialect::openai_chat::OpenAiChat;
 use crate::http::auth::{self, AuthSetupError, DevTokens, Mode, Tokens};
-use crate::http::{self, Services};
+use crate::http::{self, Services, server};
 use crate::llm;
 use crate::llm::embeddings::Embeddings;
 use crate::observe::prometheus::RecorderError;
 use crate::runs::log::{self, EventLog, LogError};
+use crate::runs::starts::Starts;
 use crate::runs::{Parts, Runs};
 use crate::store::{self, Store};
 use crate::tools::mcp;
@@ -50,6 +52,7 @@ pub struct App {
     listener: TcpListener,
     address: SocketAddr,
     router: axum::Router,
+    bounds: server::Bounds,
     runs: Arc<Runs>,
     log: Arc<dyn EventLog>,
     desk: Arc<Desk>,
@@ -142,11 +145,13 @@ impl App {
             finder: Finder::new(embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>)),
             store: store.clone(),
             payloads: store.clone(),
-            clock,
+            clock: clock.clone(),
             prices: config.prices.clone(),
+            budgets: Budgets::new(config.limits.budget(), store.clone(), clock.clone()),
             limits: Limits {
                 max_turns: config.runs.max_turns,
                 max_tool_calls: config.runs.max_tool_calls,
+                tool_arguments_bytes: config.limits.tool_arguments_bytes,
                 wall: Duration::from_secs(config.runs.wall_s),
                 approval: Duration::from_secs(config.runs.approval_s),
             },
@@ -160,7 +165,8 @@ impl App {
             summaries: store.clone(),
             summariser: config.summariser(),
             profiles,
-            settings: config.runs.settings(config.limits.history_bytes),
+            settings: config.runs.settings(config.limits.history_bytes, config.limits.bounds()),
+            starts: Starts::new(config.limits.pace(), log::shared_starts(&config.events)?),
         };
         let runs = Runs::new(parts, Uuid::now_v7().to_string());
         let desk = Arc::new(Desk::new(backend, store.clone()));
@@ -199,6 +205,8 @@ impl App {
                 max_result_bytes: config.limits.context_bytes,
                 max_history_bytes: config.limits.history_bytes,
             },
+            usage: store.clone(),
+            usage_role: config.server.usage_role.clone(),
             chats: store.clone(),
             ag_ui: AgUi {
                 max_message_bytes: config.limits.message_bytes,
@@ -213,6 +221,7 @@ impl App {
             listener,
             address,
             router: http::router(&config.server, services),
+            bounds: server::Bounds::of(&config.server),
             runs,
             log,
             desk,

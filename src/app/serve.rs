@@ -32,8 +32,13 @@ impl App {
         let hurried = CancellationToken::new();
         let stop_accepting = CancellationToken::new();
         let all_closed = CancellationToken::new();
-        let serving =
-            server::serve(self.listener, self.router, stop_accepting.clone().cancelled_owned(), abort.clone());
+        let serving = server::serve(
+            self.listener,
+            self.router,
+            self.bounds,
+            stop_accepting.clone().cancelled_owned(),
+            abort.clone(),
+        );
         let runs = &self.runs;
         let draining = async {
             shutdown.await;

@@ -10,6 +10,7 @@ pub mod artifact;
 pub mod caller;
 pub mod causes;
 pub mod cost;
+pub mod day;
 pub mod event;
 pub mod ids;
 pub mod input;

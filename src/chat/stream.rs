@@ -1,7 +1,10 @@
 //! What a provider streams to the loop. A provider's fold makes these from its vendor's events; the turn folds them
 //! into a message.
 
-use super::message::Replay;
+use std::sync::Arc;
+
+use super::cost::Cost;
+use super::message::{ModelOrigin, Replay};
 
 /// Names one call while its turn streams: the provider's fold gives each call of a response its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -105,4 +108,17 @@ impl std::ops::AddAssign for Usage {
         self.cached_input_tokens += other.cached_input_tokens;
         self.reasoning_tokens += other.reasoning_tokens;
     }
+}
+
+/// What one model call has used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spent {
+    /// When it ended, in milliseconds since the epoch.
+    pub at_ms: i64,
+    /// Who answered.
+    pub origin: Arc<ModelOrigin>,
+    /// Its tokens, as far as the vendor told.
+    pub usage: Usage,
+    /// What it cost, where it has a price.
+    pub cost: Option<Cost>,
 }

@@ -17,6 +17,12 @@ use crate::runs::{Summariser, log};
 /// waits.
 const LEASE_S: std::ops::RangeInclusive<u64> = 5..=300;
 
+/// Bytes of a request's head: less than a token and what browsers send besides would refuse everybody.
+const LEAST_HEAD_BYTES: usize = 8192;
+
+/// Events of a run: a turn begins and ends, says something, and the run ends.
+const LEAST_EVENTS: u64 = 8;
+
 /// Notes every problem of `config`.
 pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     server(config, problems);
@@ -36,6 +42,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     runs(config, problems);
     config.metrics.check(problems);
     config.telemetry.check(problems);
+    limits(config, problems);
     if let Err(error) = config.log.level.parse::<tracing_subscriber::EnvFilter>() {
         problems.push(Problem::new("log.level", format!("is not a log filter: {error}")));
     }
@@ -104,6 +111,24 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b':' | b'.');
     if events.prefix.is_empty() || events.prefix.len() > 64 || !events.prefix.bytes().all(is_plain) {
         problems.push(Problem::new("events.prefix", "must be 1 to 64 of A-Z a-z 0-9 _ - : ."));
+    }
+}
+
+fn limits(config: &Config, problems: &mut Vec<Problem>) {
+    let limits = &config.limits;
+    if limits.starts_per_minute != 0 && limits.starts_burst == 0 {
+        problems.push(Problem::new("limits.starts_burst", "must be at least 1 with limits.starts_per_minute"));
+    }
+    if limits.run_events != 0 && limits.run_events < LEAST_EVENTS {
+        problems.push(Problem::new("limits.run_events", format!("must be 0 or at least {LEAST_EVENTS}")));
+    }
+    let usd = limits.usd_per_tenant_month;
+    if !usd.is_finite() || usd < 0.0 {
+        problems.push(Problem::new("limits.usd_per_tenant_month", "must be a number from 0"));
+    }
+    let head = config.server.head_bytes;
+    if head != 0 && head < LEAST_HEAD_BYTES {
+        problems.push(Problem::new("server.head_bytes", format!("must be 0 or at least {LEAST_HEAD_BYTES}")));
     }
 }
 

@@ -16,14 +16,18 @@ mod providers;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use crate::agent::budget::Budget;
 use crate::agent::prices::Prices;
+use crate::chat::cost::Cost;
 use crate::http;
 use crate::llm;
 use crate::runs;
+use crate::runs::starts::Pace;
 use crate::store;
 use crate::tools;
 use assets::Assets;
@@ -87,7 +91,7 @@ pub enum BackendMode {
     Http,
 }
 
-/// `[limits]`: sizes in bytes, 0 means none.
+/// `[limits]`: what comes in, and how much of everything there may be; sizes in bytes, 0 means none.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -103,6 +107,58 @@ pub struct Limits {
     pub payload_bytes: usize,
     /// The largest answer that is read from the backend.
     pub backend_answer_bytes: usize,
+    /// The longest arguments of one tool call, as JSON.
+    pub tool_arguments_bytes: usize,
+    /// Live runs of a user, in all processes.
+    pub active_runs_per_user: u32,
+    /// Live runs of a tenant, in all processes.
+    pub active_runs_per_tenant: u32,
+    /// Live runs of this process.
+    pub active_runs_per_replica: usize,
+    /// Runs that a user may begin in a minute, in the long run.
+    pub starts_per_minute: u32,
+    /// Runs that a user may begin at once; without `starts_per_minute` it says nothing.
+    pub starts_burst: u32,
+    /// Readers of one run at this process.
+    pub readers_per_run: u32,
+    /// Events of one run.
+    pub run_events: u64,
+    /// Bytes of all events of one run.
+    pub run_bytes: u64,
+    /// Tokens of a user on a day, in UTC.
+    pub tokens_per_user_day: u64,
+    /// US dollars of a tenant in a month, in UTC.
+    pub usd_per_tenant_month: f64,
+}
+
+impl Limits {
+    /// Those of runs.
+    pub fn bounds(&self) -> runs::config::Bounds {
+        runs::config::Bounds {
+            per_user: self.active_runs_per_user,
+            per_tenant: self.active_runs_per_tenant,
+            per_replica: self.active_runs_per_replica,
+            readers_per_run: self.readers_per_run,
+            run_events: self.run_events,
+            run_bytes: self.run_bytes,
+        }
+    }
+
+    /// How often a user may begin a run.
+    pub fn pace(&self) -> Option<Pace> {
+        let per_minute = NonZeroU32::new(self.starts_per_minute)?;
+        Some(Pace { per_minute, burst: NonZeroU32::new(self.starts_burst).unwrap_or(NonZeroU32::MIN) })
+    }
+
+    /// What users and tenants may use.
+    pub fn budget(&self) -> Budget {
+        // A cast of what is too large ends at the largest.
+        let nano_usd = (self.usd_per_tenant_month * 1e9) as u64;
+        Budget {
+            tokens_per_user_day: Some(self.tokens_per_user_day).filter(|tokens| *tokens != 0),
+            cost_per_tenant_month: Some(Cost { nano_usd }).filter(|_| self.usd_per_tenant_month > 0.0),
+        }
+    }
 }
 
 /// `[log]`: what is logged to standard error, and how.

@@ -5,17 +5,18 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 
 use super::Services;
 use super::accept::{Shape, shape};
 use super::answer;
 use super::auth::Authenticated;
+use super::body::readable;
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse::{self, View};
-use super::views::{header_of_conversation, header_of_run};
+use super::views::headers_of;
 use crate::chat::caller::Owner;
 use crate::dialect::RunIds;
 use crate::runs::{Attached, Request, StartError};
@@ -50,17 +51,6 @@ pub(super) async fn post(
     let owner = caller.owner.clone();
     let started = services.runs.start(caller, input, request).await;
     respond(&services, owner, started, &headers).await
-}
-
-/// The body, as it is: a compressed one is refused.
-///
-/// # Errors
-/// When it is compressed, too large, or could not be read.
-pub(super) fn readable(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Bytes, Problem> {
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        return Err(Problem::encoded_body());
-    }
-    body.map_err(|rejection| Problem::body(rejection.status()))
 }
 
 /// The request as its run needs it. `what` tells requests with the same body apart.
@@ -102,7 +92,7 @@ pub(super) async fn respond(
         Err(StartError::Joined { run, why }) => return answer::joined(services, &owner, run, why, shape).await,
         Err(error) => return Err(error.into()),
     };
-    let ids = ids(&attached);
+    let ids = headers_of(&attached);
     let response = match shape {
         Shape::Json if attached.background => answer::accepted(services, &owner, &attached).await,
         Shape::Json => answer::whole(services, owner, attached),
@@ -112,10 +102,6 @@ pub(super) async fn respond(
         }
     };
     Ok((ids, response).into_response())
-}
-
-fn ids(attached: &Attached) -> [(HeaderName, HeaderValue); 2] {
-    [header_of_run(attached.run), header_of_conversation(&attached.conversation)]
 }
 
 /// The run's events from where `attached` stands, in the native protocol.
@@ -136,5 +122,5 @@ pub(super) fn of(attached: &Attached) -> RunIds {
 
 /// The run's events from where `attached` stands, as `view` shows them.
 pub(super) fn shown(attached: Attached, view: View) -> Response {
-    (sse::HEADERS, ids(&attached), sse::body(attached, view)).into_response()
+    (sse::HEADERS, headers_of(&attached), sse::body(attached, view)).into_response()
 }

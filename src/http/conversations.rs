@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
-use super::chat::readable;
+use super::body::readable;
 use super::conversation_views::{ConversationBody, ExportBody, HeadBody, ListBody, TrailBody};
 use super::problem::Problem;
 use crate::agent::ports::conversations::{Page, PageError};

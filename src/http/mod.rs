@@ -9,6 +9,7 @@ mod ai_sdk;
 mod answer;
 mod approvals;
 pub mod auth;
+mod body;
 mod chat;
 mod chat_stream;
 pub mod code;
@@ -29,6 +30,7 @@ mod request_id;
 mod runs;
 pub mod server;
 mod sse;
+mod usage;
 mod views;
 
 use std::sync::Arc;
@@ -47,6 +49,7 @@ use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::ConversationStore;
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::previews::{PreviewDesk, PreviewStore};
+use crate::agent::ports::usage::UsageStore;
 use crate::dialect::Dialect;
 use crate::dialect::ag_ui::AgUi;
 use crate::dialect::ai_sdk::{AiSdk, Version};
@@ -70,12 +73,22 @@ pub struct Config {
     pub drain_s: u64,
     /// The largest request body.
     pub body_limit_bytes: usize,
+    /// Seconds for a whole request body; 0 means no limit.
+    pub body_timeout_s: u64,
+    /// The largest request head: its first line and its headers; 0 means no limit but hyper's.
+    pub head_bytes: usize,
+    /// Seconds from a head's first byte to its last; 0 means no limit but that of idle connections.
+    pub head_timeout_s: u64,
+    /// Connections at once; 0 means no limit.
+    pub max_connections: usize,
     /// The major version of the `ai` package whose chunks are sent to clients that do not say: 5, 6 or 7.
     pub ai_sdk_version: Version,
     /// Whether the chat page is served.
     pub page: bool,
     /// Whether the API's description and its page are served.
     pub docs: bool,
+    /// The role that may see what its whole tenant has used; empty is nobody.
+    pub usage_role: String,
 }
 
 impl Default for Config {
@@ -86,9 +99,14 @@ impl Default for Config {
             keep_alive_s: 15,
             drain_s: 25,
             body_limit_bytes: 1_048_576,
+            body_timeout_s: 15,
+            head_bytes: 32_768,
+            head_timeout_s: 5,
+            max_connections: 10_000,
             ai_sdk_version: Version::V5,
             page: true,
             docs: true,
+            usage_role: String::new(),
         }
     }
 }
@@ -118,6 +136,10 @@ pub struct Services {
     pub ai_sdk: AiSdk,
     /// OpenAI's protocol.
     pub openai_chat: OpenAiChat,
+    /// Tells what users have used.
+    pub usage: Arc<dyn UsageStore>,
+    /// Who may see what the whole tenant has used; empty is nobody.
+    pub usage_role: String,
     /// Numbers their conversations and shows them.
     pub chats: Arc<dyn ChatStore>,
     /// AG-UI and CopilotKit.
@@ -141,6 +163,10 @@ pub fn router(config: &Config, services: Services) -> Router {
         0 => DefaultBodyLimit::disable(),
         bytes => DefaultBodyLimit::max(bytes),
     };
+    let taken_in = body::Bounds {
+        head_bytes: Some(config.head_bytes).filter(|bytes| *bytes != 0),
+        time: Some(config.body_timeout_s).filter(|time| *time != 0).map(Duration::from_secs),
+    };
     Router::new()
         .route("/v1/agent/chat", post(chat::post))
         .route("/v1/agent/runs/{run_id}", get(runs::get))
@@ -155,6 +181,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/agent/conversations/{conversation_id}/export", get(conversations::export))
         .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
         .route("/v1/agent/profiles", get(profiles::list))
+        .route("/v1/agent/usage", get(usage::get))
         .route("/v1/agent/approvals", get(approvals::list))
         .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
         .route("/v1/agent/previews/{preview_id}", get(previews::get))
@@ -184,6 +211,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(services)
         .layer(limit)
+        .layer(middleware::from_fn_with_state(taken_in, body::layer))
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             axum::response::IntoResponse::into_response(Problem::internal())
         }))
@@ -217,6 +245,8 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             HeaderName::from_static("x-vercel-ai-ui-message-stream"),
             header::LOCATION,
             header::RETRY_AFTER,
+            views::RATE_LIMIT,
+            views::RATE_LIMIT_POLICY,
             header::WWW_AUTHENTICATE,
         ])
         .max_age(Duration::from_secs(600));

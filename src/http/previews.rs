@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
-use super::chat::readable;
+use super::body::readable;
 use super::code::Code;
 use super::problem::Problem;
 use super::views::time;

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::chat_stream::refusal;
 use super::code::Code;
 use super::openai_chat;
-use super::views::{header_of_conversation, header_of_run};
+use super::views::{header_of_conversation, header_of_run, headers_of_rate};
 use crate::agent::ports::identity::AuthError;
 use crate::agent::ports::store::{BeginError, StoreError};
 use crate::chat::causes::Causes;
@@ -19,6 +19,10 @@ use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect::{DecodeError, FieldError};
 use crate::runs::StartError;
 use crate::runs::log::LogError;
+use crate::runs::starts::Rate;
+
+/// When whoever has too much going on may try again, in seconds: something may have ended by then.
+const SOON_S: u32 = 5;
 
 /// An error answer, not yet written.
 #[derive(Debug, Clone)]
@@ -29,6 +33,7 @@ pub struct Problem {
     errors: Vec<FieldError>,
     challenge: Option<&'static str>,
     retry_after_s: Option<u32>,
+    rate: Option<Rate>,
     about: Option<Box<About>>,
 }
 
@@ -48,6 +53,7 @@ impl Problem {
             errors: Vec::new(),
             challenge: None,
             retry_after_s: None,
+            rate: None,
             about: None,
         }
     }
@@ -125,6 +131,32 @@ impl Problem {
         }
     }
 
+    /// 408: the body did not come in its time.
+    pub(super) fn body_too_late() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, Code::BodyTimeout, "the body took too long")
+    }
+
+    /// 431: the method, the path and the headers are too long together.
+    pub(super) fn head_too_large() -> Self {
+        let detail = "the request's head is larger than the limit";
+        Self::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Code::HeadTooLarge, detail)
+    }
+
+    /// 400: lists and objects in each other, more than `most` of them.
+    pub(super) fn too_deep(most: usize) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Code::JsonTooDeep, format!("the json is nested deeper than {most} levels"))
+    }
+
+    /// 429: later it may work.
+    fn too_many(code: Code, detail: impl Into<String>, retry_after_s: u32) -> Self {
+        Self { retry_after_s: Some(retry_after_s), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail) }
+    }
+
+    /// 429: as many read this run as may.
+    pub(super) fn too_many_readers(detail: impl Into<String>) -> Self {
+        Self::too_many(Code::TooManyReaders, detail, SOON_S)
+    }
+
     /// 415: only plain bodies are read, so that a small body cannot become a large one.
     pub fn encoded_body() -> Self {
         Self::new(
@@ -182,6 +214,9 @@ impl Problem {
         }
         if let Some(seconds) = self.retry_after_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(rate) = &self.rate {
+            headers.extend(headers_of_rate(rate));
         }
         if let Some(About { run, conversation }) = self.about.as_deref() {
             headers.extend([header_of_run(*run)]);
@@ -244,6 +279,14 @@ impl From<StartError> for Problem {
             StartError::RoleRequired(_) => Self::new(StatusCode::FORBIDDEN, Code::RoleRequired, error.to_string()),
             StartError::Draining => Self::unavailable(Code::Draining, error.to_string()),
             StartError::NoSuchRun => Self::no_such_run(),
+            StartError::TooFast(rate) => {
+                let retry_after_s = rate.reset_s.max(1);
+                Self { rate: Some(rate), ..Self::too_many(Code::RateLimited, error.to_string(), retry_after_s) }
+            }
+            StartError::Full => Self::unavailable(Code::AtCapacity, error.to_string()),
+            StartError::OverBudget { retry_after_s } => {
+                Self::too_many(Code::QuotaExceeded, error.to_string(), retry_after_s)
+            }
             StartError::Begin(cause) => cause.into(),
             StartError::Log(cause) => {
                 tracing::error!(error = %Causes(&cause), "run not started");
@@ -264,6 +307,7 @@ impl From<BeginError> for Problem {
         let detail = error.to_string();
         match error {
             BeginError::Busy { .. } | BeginError::QueueFull => Self::conflict(Code::ConversationBusy, detail),
+            BeginError::TooMany(_) => Self::too_many(Code::TooManyRuns, detail, SOON_S),
             BeginError::KeyMismatch => Self::new(StatusCode::UNPROCESSABLE_ENTITY, Code::IdempotencyMismatch, detail),
             BeginError::NoSuchMessage => {
                 let reason = "is no message of this conversation".to_owned();

@@ -11,7 +11,8 @@ use serde::Deserialize;
 
 use super::Services;
 use super::auth::Authenticated;
-use super::chat::{readable, request, respond, stream};
+use super::body::readable;
+use super::chat::{request, respond, stream};
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::views::RunBody;
@@ -175,6 +176,7 @@ impl From<AttachError> for Problem {
             AttachError::NoSuchRun => Self::no_such_run(),
             AttachError::BeyondEnd => Self::cursor_invalid(told),
             AttachError::Evicted => Self::cursor_evicted(told),
+            AttachError::TooManyReaders => Self::too_many_readers(told),
             AttachError::Log(cause) => {
                 tracing::error!(error = %Causes(&cause), "run not read");
                 cause.into()

@@ -1,6 +1,6 @@
 //! What runs look like in JSON bodies: serde counterparts of the nouns, which have none by law.
 
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,6 +11,8 @@ use crate::chat::event::Failure;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
+use crate::runs::Attached;
+use crate::runs::starts::Rate;
 
 /// A run.
 #[derive(Serialize, ToSchema)]
@@ -128,6 +130,29 @@ impl ErrorBody {
         Self { code: "resync".to_owned(), message: message.to_owned() }
     }
 }
+
+/// The headers of an answer that shows a run: which it is, and how often its user may begin another one, where that is
+/// counted.
+pub(super) fn headers_of(attached: &Attached) -> HeaderMap {
+    let ids = [header_of_run(attached.run), header_of_conversation(&attached.conversation)];
+    ids.into_iter().chain(attached.rate.iter().flat_map(headers_of_rate)).collect()
+}
+
+/// What is left of a rate (draft-ietf-httpapi-ratelimit-headers-10): what it is, what may still come, and in how many
+/// seconds that is more.
+pub(super) fn headers_of_rate(rate: &Rate) -> [(HeaderName, HeaderValue); 2] {
+    let Rate { quota, window_s, remaining, reset_s } = rate;
+    [
+        (RATE_LIMIT_POLICY, header_value(&format!(r#""starts";q={quota};w={window_s}"#))),
+        (RATE_LIMIT, header_value(&format!(r#""starts";r={remaining};t={reset_s}"#))),
+    ]
+}
+
+/// The header that says what may still come.
+pub(super) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+
+/// The header that says what the limit is.
+pub(super) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// The header that names a run.
 pub(super) fn header_of_run(run: RunId) -> (HeaderName, HeaderValue) {

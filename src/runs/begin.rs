@@ -11,9 +11,10 @@ use tracing::Instrument;
 use super::live::Live;
 use super::log::ring::{Reader, Sees};
 use super::reading::{Attached, Hold, Of};
+use super::starts::Rate;
 use super::task::{Asked, Asking, Task};
 use super::{Runs, StartError};
-use crate::agent::ports::store::{BeginError, StoreError};
+use crate::agent::ports::store::{BeginError, MostRuns, StoreError};
 use crate::agent::profile::Profile;
 use crate::agent::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
@@ -103,6 +104,7 @@ impl Runs {
         // Counted before the question is asked, so that the drain waits for a run that was let in just before it.
         let _admitted = self.tasks.token();
         let owner = caller.owner.clone();
+        let rate = self.let_in(&owner, &asked.request).await?;
         let on_busy = asked.manner.on_busy.unwrap_or(self.settings.on_busy);
         let asked = Arc::new(asked);
         let mut patience = None;
@@ -124,8 +126,33 @@ impl Runs {
                         return Err(BeginError::Busy { running }.into());
                     }
                 }
-                begun => return begun,
+                begun => {
+                    let mut attached = begun?;
+                    attached.rate = rate;
+                    return Ok(attached);
+                }
             }
+        }
+    }
+
+    /// Whether one more run may be begun, as far as that can be told before the store is asked; how often its user may,
+    /// where that is counted. A request that finds its run again begins none.
+    async fn let_in(&self, owner: &Owner, request: &Request) -> Result<Option<Rate>, StartError> {
+        if self.draining.is_cancelled() {
+            return Err(StartError::Draining);
+        }
+        if let Some((key, _)) = &request.key
+            && self.store.knows_request(owner, std::slice::from_ref(key)).await.map_err(BeginError::from)?
+        {
+            return Ok(None);
+        }
+        if self.live.is_full(self.settings.bounds.per_replica) {
+            return Err(StartError::Full);
+        }
+        let rate = self.starts.take(owner).await.map_err(StartError::TooFast)?;
+        match self.agent.budgets.check(owner).await.map_err(BeginError::from)? {
+            None => Ok(rate),
+            Some(over) => Err(StartError::OverBudget { retry_after_s: over.retry_after_s }),
         }
     }
 
@@ -171,8 +198,9 @@ impl Runs {
     async fn try_begin(&self, caller: Caller, asked: &Arc<Asked>, on_busy: OnBusy) -> Result<Attached, StartError> {
         let id = RunId::fresh();
         let background = asked.manner.background.unwrap_or(asked.profile.background);
+        let seat = self.seats.take(id).ok_or(StartError::Failed)?;
         let writer = self.log.open(id).await?;
-        let live = Live::new(id, background, self.settings.grace, writer, self.settings.lease);
+        let live = Live::new(id, background, writer, &self.settings);
         let hold = Hold::new(live.clone());
         let (begun, has_begun) = oneshot::channel();
         let task = Task {
@@ -186,10 +214,14 @@ impl Runs {
             lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
             history_bytes: self.settings.history_bytes,
+            most: MostRuns { per_user: self.settings.bounds.per_user, per_tenant: self.settings.bounds.per_tenant },
             room: self.room.clone(),
             summaries: self.summaries.clone(),
         };
-        let place = self.live.enter(live.clone());
+        let Some(place) = self.live.enter(live.clone(), self.settings.bounds.per_replica) else {
+            self.log.forget(&[id]).await;
+            return Err(StartError::Full);
+        };
         // Looked at once it is in its place: whoever drains either is seen here, or sees it there.
         if self.draining.is_cancelled() {
             self.log.forget(&[id]).await;
@@ -217,8 +249,9 @@ impl Runs {
                 background,
             };
             let sees = if background { Sees::Kept } else { Sees::Everything };
-            return Ok(Attached::new(of, Reader::new(live.log().ring().clone(), 0, sees), Some(hold), false));
+            return Ok(Attached::new(of, Reader::new(live.log().ring().clone(), 0, sees), (seat, Some(hold)), false));
         };
+        drop((seat, hold));
         let run = record.id;
         let attached = self.attach_to(*record, None).await;
         attached.map_err(|why| StartError::Joined { run, why })

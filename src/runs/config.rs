@@ -53,11 +53,30 @@ pub struct Settings {
     pub unlisted: Option<Duration>,
     /// How much history a run begins with, in bytes; 0 means all.
     pub history_bytes: usize,
+    /// How many runs there may be, and how long each may become.
+    pub bounds: Bounds,
+}
+
+/// How many runs there may be at once, who may read them, and how much each may tell; 0 means no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bounds {
+    /// Live runs of a user, those that wait for their turn among them.
+    pub per_user: u32,
+    /// Live runs of a tenant.
+    pub per_tenant: u32,
+    /// Live runs of a process.
+    pub per_replica: usize,
+    /// Readers that one run has at one process.
+    pub readers_per_run: u32,
+    /// Events of a run, its end among them.
+    pub run_events: u64,
+    /// About how many bytes the events of a run may take.
+    pub run_bytes: u64,
 }
 
 impl Config {
-    /// The engine's settings; `history_bytes` is a limit of requests.
-    pub fn settings(&self, history_bytes: usize) -> Settings {
+    /// The engine's settings; `history_bytes` and `bounds` are of another section.
+    pub fn settings(&self, history_bytes: usize, bounds: Bounds) -> Settings {
         Settings {
             grace: Duration::from_secs(self.grace_s),
             on_busy: OnBusy::parse(&self.on_busy).unwrap_or(OnBusy::Reject),
@@ -66,6 +85,7 @@ impl Config {
             trail: days(self.trail_days),
             unlisted: days(self.unlisted_days),
             history_bytes,
+            bounds,
         }
     }
 }

@@ -28,6 +28,9 @@ const REAPING_S: u64 = 2;
 /// Seconds between two tidyings.
 const TIDYING_S: u64 = 3600;
 
+/// Seconds between two times that users are forgotten who begin no runs.
+const FORGETTING_S: u64 = 60;
+
 /// When a process tidies first, in seconds after its start.
 const FIRST_TIDYING_S: u64 = 30;
 
@@ -139,6 +142,9 @@ impl Runs {
     /// Whatever else is due, each though others fail; the first failure.
     async fn chores(self: &Arc<Self>, duty: &mut Duty) -> Result<(), StoreError> {
         self.log.sweep().await;
+        if duty.beats.is_multiple_of(FORGETTING_S) {
+            self.starts.forget_idle();
+        }
         let watched = self.watch().await;
         let reaped = if duty.beats.is_multiple_of(REAPING_S) { self.reap().await } else { Ok(()) };
         if duty.beats % TIDYING_S == FIRST_TIDYING_S {

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::config::{Bounds, Settings};
 use super::interest::Interest;
 use super::log::Writer;
+use super::log::ring::size;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::leases::{Piece, Progress};
 use crate::agent::stop::{Stop, StopReason};
@@ -37,6 +39,28 @@ pub(super) struct Live {
     lease: Lease,
     /// What is measured of it.
     pub(super) meter: RunMeter,
+    length: Length,
+}
+
+/// How much the run has told, and may tell.
+struct Length {
+    most_events: u64,
+    most_bytes: u64,
+    bytes: AtomicU64,
+}
+
+impl Length {
+    fn of(bounds: &Bounds) -> Self {
+        let most = |bound: u64| if bound == 0 { u64::MAX } else { bound };
+        Self { most_events: most(bounds.run_events), most_bytes: most(bounds.run_bytes), bytes: AtomicU64::new(0) }
+    }
+
+    /// Whether `event`, the number `id`, may still be told. An end always may, and has its number in reserve.
+    fn allows(&self, id: u64, event: &AgentEvent) -> bool {
+        let size = u64::try_from(size(event)).unwrap_or(u64::MAX);
+        let bytes = self.bytes.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        event.is_terminal() || (id.saturating_add(1) < self.most_events && bytes <= self.most_bytes)
+    }
 }
 
 /// What the turn that streams has said and is not kept yet.
@@ -58,24 +82,20 @@ struct Lease {
 }
 
 impl Live {
-    pub(super) fn new(
-        id: RunId,
-        background: bool,
-        grace: Duration,
-        writer: Arc<dyn Writer>,
-        lease: Duration,
-    ) -> Arc<Self> {
+    pub(super) fn new(id: RunId, background: bool, writer: Arc<dyn Writer>, settings: &Settings) -> Arc<Self> {
+        let Settings { grace, lease, bounds, .. } = settings;
         Arc::new(Self {
             id,
             stop: Stop::default(),
             settled: CancellationToken::new(),
             begun: AtomicBool::new(false),
             background,
-            interest: Interest::new(background, grace),
+            interest: Interest::new(background, *grace),
             writer,
             said: Mutex::default(),
-            lease: Lease { life: lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
+            lease: Lease { life: *lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
             meter: RunMeter::asked(ambient::dialect()),
+            length: Length::of(bounds),
         })
     }
 
@@ -149,6 +169,10 @@ impl EventSink for Live {
             self.stop.stop(StopReason::Interrupted);
             return;
         }
+        if !self.length.allows(self.writer.next_id(), &event) {
+            self.stop.stop(StopReason::SaidTooMuch);
+            return;
+        }
         self.writer.emit(event);
     }
 
@@ -199,10 +223,19 @@ pub(super) struct Place {
 }
 
 impl LiveRuns {
-    /// Takes a run in.
-    pub(super) fn enter(self: &Arc<Self>, live: Arc<Live>) -> Place {
-        self.lock().insert(live.id, live.clone());
-        Place { runs: self.clone(), live }
+    /// Takes a run in, unless there are as many as `most`; 0 is no limit.
+    pub(super) fn enter(self: &Arc<Self>, live: Arc<Live>, most: usize) -> Option<Place> {
+        let mut runs = self.lock();
+        if most != 0 && runs.len() >= most {
+            return None;
+        }
+        runs.insert(live.id, live.clone());
+        Some(Place { runs: self.clone(), live })
+    }
+
+    /// Whether there are as many as `most`; 0 is no limit.
+    pub(super) fn is_full(&self, most: usize) -> bool {
+        most != 0 && self.lock().len() >= most
     }
 
     /// The run of that id, if it lives here.

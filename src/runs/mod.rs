@@ -14,6 +14,7 @@ mod live;
 pub mod log;
 mod pulse;
 mod reading;
+pub mod starts;
 mod summary;
 mod task;
 
@@ -50,7 +51,8 @@ use live::LiveRuns;
 use log::ring::{Reader, Sees};
 use log::{EventLog, LogError};
 use pulse::Pulse;
-use reading::{Hold, Of};
+use reading::{Hold, Of, Seats};
+use starts::{Rate, Starts};
 use summary::Summaries;
 
 /// Runs that begin at once: fewer than a store has connections.
@@ -72,6 +74,8 @@ pub struct Runs {
     log: Arc<dyn EventLog>,
     profiles: Profiles,
     settings: Settings,
+    starts: Starts,
+    seats: Arc<Seats>,
     summaries: Arc<Summaries>,
     /// This process's name among the replicas.
     replica: String,
@@ -106,6 +110,8 @@ pub struct Parts {
     pub profiles: Profiles,
     /// The rules.
     pub settings: Settings,
+    /// How often users may begin runs.
+    pub starts: Starts,
 }
 
 /// Why a run did not start; then nothing was stored, unless the store failed in the middle of it.
@@ -129,6 +135,18 @@ pub enum StartError {
     /// The run to continue is none of the caller's.
     #[error("there is no such run")]
     NoSuchRun,
+    /// Its user begins runs too fast.
+    #[error("too many runs were begun in a short time")]
+    TooFast(Rate),
+    /// This process runs as many as it may.
+    #[error("the server is busy; please try again in a moment")]
+    Full,
+    /// Its user or their tenant has used what they may.
+    #[error("the budget of this user or their tenant is used up")]
+    OverBudget {
+        /// When there is a new one, in seconds.
+        retry_after_s: u32,
+    },
     /// The store refused it.
     #[error(transparent)]
     Begin(#[from] BeginError),
@@ -161,6 +179,9 @@ pub enum AttachError {
     /// The events after the cursor are not kept any more.
     #[error("the events after this one are not kept any more; read the run and its conversation instead")]
     Evicted,
+    /// As many read it as may.
+    #[error("too many connections read this run")]
+    TooManyReaders,
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -172,7 +193,7 @@ pub enum AttachError {
 impl Runs {
     /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
     pub fn new(parts: Parts, replica: String) -> Arc<Self> {
-        let Parts { agent, store, approvals, leases, log, summaries, summariser, profiles, settings } = parts;
+        let Parts { agent, store, approvals, leases, log, summaries, summariser, profiles, settings, starts } = parts;
         let (tasks, draining) = (TaskTracker::new(), CancellationToken::new());
         let summaries = Summaries {
             store: summaries,
@@ -190,7 +211,9 @@ impl Runs {
             leases,
             log,
             profiles,
+            seats: Seats::new(settings.bounds.readers_per_run),
             settings,
+            starts,
             summaries: Arc::new(summaries),
             replica,
             live: Arc::default(),
@@ -276,6 +299,7 @@ impl Runs {
 
     async fn attach_to(&self, record: RunRecord, after: Option<u64>) -> Result<Attached, AttachError> {
         let run = record.id;
+        let seat = self.seats.take(run).ok_or(AttachError::TooManyReaders)?;
         // Held before its log is looked for, so that the run cannot be given up in between.
         let hold = self.live.get(run).map(Hold::new);
         let ring = self.log.find(run).await?.ok_or(AttachError::Evicted)?;
@@ -297,7 +321,7 @@ impl Runs {
         let of =
             Of { run, conversation: record.conversation, request_id: record.request_id, background: record.background };
         let is_over = ring.end().is_some() && next == ring.next_id();
-        Ok(Attached::new(of, Reader::new(ring, next, Sees::Kept), hold, is_over))
+        Ok(Attached::new(of, Reader::new(ring, next, Sees::Kept), (seat, hold), is_over))
     }
 
     /// Cancels a run wherever it runs, and returns it as it is after that; `None` when the owner has no such run. A run

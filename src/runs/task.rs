@@ -12,7 +12,7 @@ use super::log::EventLog;
 use super::summary::Summaries;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::store::{
-    BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError,
+    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError,
 };
 use crate::agent::profile::Profile;
 use crate::agent::run::{Agent, Run};
@@ -45,6 +45,7 @@ pub(super) struct Task {
     pub(super) lease_ms: i64,
     pub(super) queue: Option<u32>,
     pub(super) history_bytes: usize,
+    pub(super) most: MostRuns,
     pub(super) room: Arc<Semaphore>,
     pub(super) summaries: Arc<Summaries>,
 }
@@ -82,6 +83,7 @@ impl Task {
             replica: &self.replica,
             lease_ms: self.lease_ms,
             history_bytes: self.history_bytes,
+            most: self.most,
         };
         let since = std::time::Instant::now();
         let answer = self.when_there_is_room(self.store.begin_run(new)).await;
@@ -166,7 +168,10 @@ impl Task {
                 reason = self.live.stop.stopped() => {
                     let (state, end) = match reason {
                         StopReason::Cancelled => (RunState::Cancelled, AgentEvent::Cancelled),
-                        StopReason::Interrupted => (RunState::Interrupted, AgentEvent::Interrupted),
+                        // One that has not begun has said nothing.
+                        StopReason::Interrupted | StopReason::SaidTooMuch => {
+                            (RunState::Interrupted, AgentEvent::Interrupted)
+                        }
                     };
                     self.record_end(state, None).await;
                     return Err(end);
@@ -186,6 +191,8 @@ impl Task {
             turns: 0,
             usage: Usage::default(),
             cost: None,
+            first_spent: 0,
+            spent: &[],
         };
         let end = RunEnd { state, error, answer: None, approvals: &[], left: &[], last_event_id: self.live.next_id() };
         match self.store.finish_run(self.live.id, nothing, end).await {

@@ -50,6 +50,7 @@ use crate::agent::ports::leases::Leases;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::{RunStore, StoreError};
+use crate::agent::ports::usage::UsageStore;
 pub use redact::names_a_secret;
 
 use postgres::PostgresStore;
@@ -85,6 +86,7 @@ pub trait Store:
     + PreviewStore
     + ApprovalStore
     + PayloadStore
+    + UsageStore
 {
     /// Whether a run could begin now.
     ///

@@ -33,6 +33,8 @@ mod events;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod openai;
 #[cfg(test)]
 mod page;

@@ -15,3 +15,4 @@ pub mod payloads;
 pub mod previews;
 pub mod store;
 pub mod tools;
+pub mod usage;

@@ -17,7 +17,7 @@ use crate::chat::input::{Ask, Parent, Told};
 use crate::chat::message::{AssistantMessage, Message, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::{RunRecord, RunState};
-use crate::chat::stream::Usage;
+use crate::chat::stream::{Spent, Usage};
 use crate::chat::tool::{ToolCall, ToolResult};
 use crate::chat::trail::TrailEntry;
 use crate::chat::unfinished::Unfinished;
@@ -146,6 +146,36 @@ pub struct NewRun<'a> {
     pub lease_ms: i64,
     /// How much history to load, newest first, in bytes of stored messages; 0 means all.
     pub history_bytes: usize,
+    /// How many runs may live with it.
+    pub most: MostRuns,
+}
+
+/// How many live runs there may be at once, in all processes; 0 means no limit. A run whose lease is over does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MostRuns {
+    /// Of its user.
+    pub per_user: u32,
+    /// Of its tenant.
+    pub per_tenant: u32,
+}
+
+/// Whose runs are too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Its user's.
+    User,
+    /// Its tenant's.
+    Tenant,
+}
+
+impl Whose {
+    /// For a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Tenant => "tenant",
+        }
+    }
 }
 
 /// What a run answers.
@@ -249,6 +279,9 @@ pub enum BeginError {
     /// As many runs wait as may.
     #[error("too many runs wait in this conversation")]
     QueueFull,
+    /// As many runs live as may.
+    #[error("this {} has too many runs at once", _0.name())]
+    TooMany(Whose),
     /// The key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyMismatch,
@@ -300,6 +333,11 @@ pub struct Commit<'a> {
     pub usage: Usage,
     /// What they cost, where every one of them has a price.
     pub cost: Option<Cost>,
+    /// The number of the first of `spent` in the run, from 0.
+    pub first_spent: u32,
+    /// What model calls have used since the last commit, as their vendors say: added to what the owner has used that day,
+    /// once, however often the commit is repeated.
+    pub spent: &'a [Spent],
 }
 
 /// How a run ends.

@@ -21,7 +21,7 @@ use crate::dialect::ag_ui::{Answered, Entry};
 use crate::http::chat::of;
 use crate::http::problem::Problem;
 use crate::http::sse;
-use crate::http::views::{header_of_conversation, header_of_run};
+use crate::http::views::headers_of;
 use crate::runs::{Attached, Decided, Request, StartError};
 
 /// What one of our runs does.
@@ -60,7 +60,7 @@ pub(super) async fn decide(
             None => return Err(error.into()),
         },
     };
-    let ids = [header_of_run(attached.run), header_of_conversation(&attached.conversation)];
+    let ids = headers_of(&attached);
     Ok((sse::HEADERS, ids, chain(turn, links, attached)).into_response())
 }
 
@@ -208,6 +208,9 @@ fn about_interrupts(error: &StartError) -> Option<&'static str> {
         | StartError::NotOffered(_)
         | StartError::Draining
         | StartError::NoSuchRun
+        | StartError::TooFast(_)
+        | StartError::Full
+        | StartError::OverBudget { .. }
         | StartError::Begin(
             BeginError::Busy { .. }
             | BeginError::QueueFull
@@ -217,6 +220,7 @@ fn about_interrupts(error: &StartError) -> Option<&'static str> {
             | BeginError::NoSuchCall
             | BeginError::NothingToRepeat
             | BeginError::NotContinuable(_)
+            | BeginError::TooMany(_)
             | BeginError::Store(_),
         )
         | StartError::Log(_)

@@ -15,11 +15,12 @@ use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
-use super::chat::{of, readable, request};
+use super::body::readable;
+use super::chat::{of, request};
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse::{self, View};
-use super::views::{header_of_conversation, header_of_run, header_value};
+use super::views::{self, header_value};
 use crate::agent::ports::store::{BeginError, StoreError};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, RunId};
@@ -232,14 +233,12 @@ fn told(error: StartError) -> Problem {
     error.into()
 }
 
-fn headers_of(attached: &Attached) -> [(HeaderName, HeaderValue); 4] {
-    [
-        header_of_run(attached.run),
-        header_of_conversation(&attached.conversation),
-        IS_UI_MESSAGES,
-        // By that it is come back to.
-        (HeaderName::from_static("x-resumable-stream-id"), header_value(attached.conversation.as_str())),
-    ]
+fn headers_of(attached: &Attached) -> HeaderMap {
+    let mut headers = views::headers_of(attached);
+    // By its id it is come back to.
+    let stream_id = (HeaderName::from_static("x-resumable-stream-id"), header_value(attached.conversation.as_str()));
+    headers.extend([IS_UI_MESSAGES, stream_id]);
+    headers
 }
 
 fn stream(services: &Services, attached: Attached, shown: &Shown) -> Body {

@@ -18,7 +18,8 @@ pub(super) use chats::{all, get, list, of_any};
 
 use super::Services;
 use super::auth::Authenticated;
-use super::chat::{of, readable, request, shown};
+use super::body::readable;
+use super::chat::{of, request, shown};
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse::{self, View};
@@ -148,6 +149,9 @@ fn undecided(error: &StartError) -> Option<&'static str> {
         | StartError::NotOffered(_)
         | StartError::Draining
         | StartError::NoSuchRun
+        | StartError::TooFast(_)
+        | StartError::Full
+        | StartError::OverBudget { .. }
         | StartError::Begin(
             BeginError::Busy { .. }
             | BeginError::QueueFull
@@ -157,6 +161,7 @@ fn undecided(error: &StartError) -> Option<&'static str> {
             | BeginError::NoSuchCall
             | BeginError::NothingToRepeat
             | BeginError::NotContinuable(_)
+            | BeginError::TooMany(_)
             | BeginError::Store(_),
         )
         | StartError::Log(_)

@@ -16,7 +16,7 @@ use super::refusal;
 use crate::dialect::openai_chat::{Answer, Outcome, Telling};
 use crate::http::Services;
 use crate::http::chat::of;
-use crate::http::views::{header_of_conversation, header_of_run};
+use crate::http::views::headers_of;
 use crate::runs::Attached;
 use crate::runs::log::ring::Next;
 
@@ -26,7 +26,7 @@ const SILENCES: u32 = 3;
 
 /// The answer when the run has ended. Dropping the future, or the body, lets go of the run.
 pub(super) async fn whole(services: &Services, attached: Attached, telling: Telling) -> Response {
-    let ids = [header_of_run(attached.run), header_of_conversation(&attached.conversation)];
+    let ids = headers_of(&attached);
     let answer = services.openai_chat.answer(&of(&attached), telling);
     let mut waiting = Waiting { services: services.clone(), attached, answer, done: false };
     let outcome = match services.keep_alive {

@@ -14,7 +14,8 @@ use axum::response::Response;
 
 use super::Services;
 use super::auth::Authenticated;
-use super::chat::{of, readable, request, shown};
+use super::body::readable;
+use super::chat::{of, request, shown};
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse::View;

@@ -5,6 +5,7 @@ use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::agent::ports::usage::QUOTA_EXCEEDED;
 use crate::dialect::openai_chat::ErrorBody;
 
 /// When a client of a conversation that is busy may try again, in seconds.
@@ -26,13 +27,15 @@ pub(in crate::http) fn speaks_at(path: &str) -> bool {
 pub(in crate::http) fn told(status: StatusCode, code: &str, param: Option<&str>, message: &str) -> Response {
     let code = match code {
         "unauthenticated" | "invalid_token" | "token_expired" => "invalid_api_key",
+        "rate_limited" | "too_many_runs" => "rate_limit_exceeded",
+        QUOTA_EXCEEDED => "insufficient_quota",
         code => code,
     };
     let mut response = (status, Json(ErrorBody::new(message, error_type(status), param, code))).into_response();
     let headers = response.headers_mut();
     if code == "conversation_busy" {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(BUSY_S));
-    } else if status == StatusCode::CONFLICT {
+    } else if status == StatusCode::CONFLICT || code == "insufficient_quota" {
         headers.extend([NO_RETRY]);
     }
     response
@@ -57,7 +60,7 @@ pub(super) fn failed(code: &str, message: &str) -> Response {
 fn status_of(code: &str) -> StatusCode {
     match code {
         "context_too_long" => StatusCode::BAD_REQUEST,
-        "provider_rate_limited" | "provider_quota_exceeded" => StatusCode::TOO_MANY_REQUESTS,
+        QUOTA_EXCEEDED | "provider_rate_limited" | "provider_quota_exceeded" => StatusCode::TOO_MANY_REQUESTS,
         "run_timeout" | "provider_timeout" => StatusCode::GATEWAY_TIMEOUT,
         "store_unavailable" | "interrupted" | "resync" => StatusCode::SERVICE_UNAVAILABLE,
         code if code.starts_with("provider_") || code.starts_with("model_") => StatusCode::BAD_GATEWAY,

@@ -16,11 +16,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use self::redis::starts::RedisStarts;
 use self::redis::{Bounds, RedisLog};
 use crate::agent::ports::events::EventSink;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::runs::config::Events;
+use crate::runs::starts::SharedStarts;
 use local::LocalLog;
 use ring::Ring;
 
@@ -91,6 +93,17 @@ pub async fn open(events: &Events, retention: Duration) -> Result<Arc<dyn EventL
     }
     let bounds = Bounds { run_bytes: *run_bytes, total_bytes: *total_bytes, retention, life: SILENCE };
     Ok(RedisLog::connect(url, prefix, &bounds)?)
+}
+
+/// The count of users' starts that replicas share; `None` where the log is of this process alone.
+///
+/// # Errors
+/// When it is shared and cannot be set up.
+pub fn shared_starts(events: &Events) -> Result<Option<Arc<dyn SharedStarts>>, LogError> {
+    match is_shared(&events.url) {
+        true => Ok(Some(Arc::new(RedisStarts::connect(&events.url, &events.prefix)?))),
+        false => Ok(None),
+    }
 }
 
 /// The writing end of a run's log; there is one. A terminal event ends the log, and what comes after it is dropped.

@@ -69,6 +69,8 @@ mod ready;
 mod runs;
 #[path = "../sql/seen.rs"]
 mod seen;
+#[path = "../sql/usage.rs"]
+mod usage;
 #[path = "../sql/views/mod.rs"]
 mod views;
 

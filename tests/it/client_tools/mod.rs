@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
+use switchboard::agent::budget::{Budget, Budgets};
 use switchboard::agent::ports::clock::SystemClock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
@@ -29,9 +30,10 @@ use switchboard::chat::stream::{CallSlot, FinishReason, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolDef, ToolInput, ToolOutput};
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
-use switchboard::runs::config::Settings;
+use switchboard::runs::config::{Bounds, Settings};
 use switchboard::runs::log::local::LocalLog;
 use switchboard::runs::log::ring::Next;
+use switchboard::runs::starts::Starts;
 use switchboard::runs::{Attached, Parts, Request, Runs, StartError, Summariser};
 use switchboard::store::{self, Store};
 use tempfile::TempDir;
@@ -137,8 +139,13 @@ impl Desk {
         let url = format!("sqlite://{}", data.path().join("test.db").display());
         let store = store::open(&store::Config { url, max_connections: 1 }, Arc::new(SystemClock)).await.unwrap();
         let model = Arc::new(Model { turns: Mutex::new(turns.into_iter().collect()), asked: Mutex::default() });
-        let limits =
-            Limits { max_turns: 9, max_tool_calls: 3, wall: Duration::ZERO, approval: Duration::from_secs(60) };
+        let limits = Limits {
+            max_turns: 9,
+            max_tool_calls: 3,
+            tool_arguments_bytes: 0,
+            wall: Duration::ZERO,
+            approval: Duration::from_secs(60),
+        };
         let agent = Agent {
             llm: model.clone(),
             tools: Arc::new(Tools),
@@ -148,6 +155,7 @@ impl Desk {
             payloads: store.clone(),
             clock: Arc::new(SystemClock),
             prices: Prices::default(),
+            budgets: Budgets::new(Budget::default(), store.clone(), Arc::new(SystemClock)),
             limits,
         };
         let settings = Settings {
@@ -158,6 +166,7 @@ impl Desk {
             trail: None,
             unlisted: None,
             history_bytes: 1000,
+            bounds: Bounds::default(),
         };
         let parts = Parts {
             agent: Arc::new(agent),
@@ -169,6 +178,7 @@ impl Desk {
             summariser: Summariser::Nobody,
             profiles: loaded.profiles,
             settings,
+            starts: Starts::new(None, None),
         };
         Self { runs: Runs::new(parts, "here".to_owned()), store, model, _data: data }
     }

@@ -1,6 +1,6 @@
 //! All of a conversation's runs are stopped at once.
 
-use switchboard::agent::ports::store::{NewRun, Question};
+use switchboard::agent::ports::store::{MostRuns, NewRun, Question};
 use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::run::RunState;
@@ -32,6 +32,7 @@ async fn no_run_that_waits_gets_its_turn_when_all_are_stopped() {
             replica: "there",
             lease_ms: 60_000,
             history_bytes: 0,
+            most: MostRuns::default(),
         };
         d.store.begin_run(new).await.unwrap();
         begun.push(new.id);

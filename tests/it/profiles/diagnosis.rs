@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
+use switchboard::agent::budget::{Budget, Budgets};
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::events::EventSink;
@@ -17,11 +18,13 @@ use switchboard::agent::ports::store::{
     ApprovedCall, BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError, TurnedDown,
 };
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
+use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
 use switchboard::agent::prices::Prices;
 use switchboard::agent::run::{Agent, Limits, Run};
 use switchboard::agent::selection::Finder;
 use switchboard::agent::stop::Stop;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
+use switchboard::chat::day::Days;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::{ConversationId, PayloadId, RunId, ToolCallId};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
@@ -89,6 +92,17 @@ impl DataLoader for Nothing {
 impl Clock for Nothing {
     fn now_ms(&self) -> i64 {
         1000
+    }
+}
+
+#[async_trait]
+impl UsageStore for Nothing {
+    async fn used(&self, _: Of<'_>, _: Days) -> Result<Used, StoreError> {
+        unreachable!("there is no budget")
+    }
+
+    async fn used_by_day(&self, _: Of<'_>, _: Days, _: u32) -> Result<Vec<UsedOnDay>, StoreError> {
+        unreachable!("nobody asks")
     }
 }
 
@@ -198,7 +212,13 @@ async fn told(
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
     let loaded = catalogue::load(&sources.assets(), &llm::Config::default(), &BTreeSet::new(), |_| true).unwrap();
     let profile = loaded.profiles.of_type(screen).unwrap();
-    let limits = Limits { max_turns: 20, max_tool_calls: 0, wall: Duration::ZERO, approval: Duration::from_secs(60) };
+    let limits = Limits {
+        max_turns: 20,
+        max_tool_calls: 0,
+        tool_arguments_bytes: 0,
+        wall: Duration::ZERO,
+        approval: Duration::from_secs(60),
+    };
     let agent = Agent {
         llm: Arc::new(Model(Mutex::new(turns.into_iter().collect()))),
         tools: Arc::new(Nothing),
@@ -208,6 +228,7 @@ async fn told(
         payloads: Arc::new(Nothing),
         clock: Arc::new(Nothing),
         prices: Prices::default(),
+        budgets: Budgets::new(Budget::default(), Arc::new(Nothing), Arc::new(Nothing)),
         limits,
     };
     let origin = Arc::new(ModelOrigin { provider: "fake".to_owned(), model: "one".to_owned() });

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sqlx::migrate::Migrator;
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::store::{
-    BeginError, Begun, Commit, NewRun, Question, RequestKey, RunEnd, RunStart, StoreError,
+    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, StoreError,
 };
 use switchboard::chat::caller::Owner;
 use switchboard::chat::ids::{ConversationId, PreviewId, RunId, ToolCallId};
@@ -128,6 +128,13 @@ macro_rules! contract {
             many_runs_are_reaped_once_by_many
             watching_is_told_to_the_owner_and_ends_are_told_to_the_watcher
             the_number_of_an_end_is_its_owners_word
+        );
+        crate::store::contract::contract!(@ $database, limits:
+            as_many_runs_live_as_may_however_many_begin_at_once
+            runs_that_have_ended_or_died_make_room
+            a_run_that_is_there_already_is_found_without_room
+            what_was_used_is_added_up_once
+            what_was_used_is_told_by_day_and_model_to_its_owner_alone
         );
         crate::store::contract::contract!(@ $database, trail:
             the_trail_tells_what_happened_in_a_run
@@ -310,6 +317,7 @@ impl Room {
             replica: "here",
             lease_ms: LEASE_MS,
             history_bytes: 0,
+            most: MostRuns::default(),
         }
     }
 
@@ -393,7 +401,18 @@ pub fn running(begun: Begun) -> RunStart {
 
 /// Messages alone, the first of which is the run's `first`.
 pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
-    Commit { first, messages, first_entry: 1, trail: &[], payloads: &[], turns: 0, usage: Usage::default(), cost: None }
+    Commit {
+        first,
+        messages,
+        first_entry: 1,
+        trail: &[],
+        payloads: &[],
+        turns: 0,
+        usage: Usage::default(),
+        cost: None,
+        first_spent: 0,
+        spent: &[],
+    }
 }
 
 /// An end that is not a failure.

@@ -8,6 +8,7 @@ mod contract;
 mod conversations;
 mod drafts;
 mod leases;
+mod limits;
 mod postgres;
 mod postgres_rare;
 mod previews;

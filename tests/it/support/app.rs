@@ -43,6 +43,11 @@ pub fn sources(data: &TempDir, settings: &[(&str, &str)]) -> Sources {
         ("STORE__URL", format!("sqlite://{}", file("test.db"))),
         ("AUTH__DEV_SECRET_FILE", file("dev-secret")),
         ("LLM__PROVIDER", "demo".to_owned()),
+        // One user asks for what a hundred would.
+        ("LIMITS__STARTS_PER_MINUTE", "0".to_owned()),
+        ("LIMITS__ACTIVE_RUNS_PER_USER", "0".to_owned()),
+        ("LIMITS__ACTIVE_RUNS_PER_TENANT", "0".to_owned()),
+        ("LIMITS__READERS_PER_RUN", "0".to_owned()),
     ]
     .into_iter()
     .map(|(key, value)| (format!("SWITCHBOARD__{key}"), value))

@@ -12,6 +12,7 @@ mod link;
 mod mirror;
 mod outbox;
 mod script;
+pub mod starts;
 mod stream;
 mod writer;
 

@@ -1,4 +1,4 @@
-//! What Redis does in one step: the four scripts that write a stream.
+//! What Redis does in one step: the four scripts that write a stream, and the one that counts starts.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -79,6 +79,23 @@ pub static FORGET: Lua = Lua::new(
     redis.call('XADD', KEYS[1], last, 'e', ARGV[1], 'f', number, 'x', '1')
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
     return 1
+    ",
+);
+
+/// Takes one start of a user: the generic cell rate algorithm, by the server's clock, in microseconds. The answer is how many
+/// are left and 0, or -1 and how long to wait. ARGV: time between two starts, starts at once.
+pub static TAKE_START: Lua = Lua::new(
+    r"
+    local time = redis.call('TIME')
+    local now = time[1] * 1000000 + time[2]
+    local period, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+    local paid = tonumber(redis.call('GET', KEYS[1]) or now)
+    if paid < now then paid = now end
+    local next = paid + period
+    local left = now + burst * period - next
+    if left < 0 then return {-1, -left} end
+    redis.call('SET', KEYS[1], string.format('%.0f', next), 'PX', math.ceil((next - now) / 1000))
+    return {math.floor(left / period), 0}
     ",
 );
 

@@ -283,7 +283,7 @@ impl Drop for Ring {
 }
 
 /// About how many bytes an event takes in memory.
-pub(super) fn size(event: &AgentEvent) -> usize {
+pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
     let texts = match event {
         AgentEvent::TextDelta { text } | AgentEvent::ThinkingDelta { text } => text.len(),
         AgentEvent::ToolCallStarted { id, name } => id.len() + name.len(),

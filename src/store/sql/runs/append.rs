@@ -5,6 +5,7 @@ use std::fmt::Write;
 use aws_lc_rs::digest::{SHA256, digest};
 
 use super::payloads::{PayloadRow, insert_payloads};
+use super::usage::charge;
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::Commit;
 use crate::chat::ids::{RunId, ToolCallId};
@@ -64,6 +65,7 @@ impl SqlStore {
         let seat = seat.map(Seat::from).ok_or(Fault::RunEnded)?;
         forget_pieces(&mut transaction, run).await?;
         insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
+        charge(&mut transaction, &seat.place.scope, run, commit).await?;
         transaction.commit().await?;
         Ok(())
     }

@@ -11,8 +11,8 @@ use super::decided::tell_ends;
 use super::details::{keep_context, keep_told};
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
-use super::{Connection, Place, Seat, SqlStore, seen_before};
-use crate::agent::ports::store::{BeginError, Begun, NewRun, RequestKey, RunStart};
+use super::{Connection, Place, Seat, SqlStore, seen_before, take_turns};
+use crate::agent::ports::store::{BeginError, Begun, MostRuns, NewRun, RequestKey, RunStart, Whose};
 use crate::chat::ids::RunId;
 use crate::chat::message::UserMessage;
 use crate::chat::preview::Decided;
@@ -80,8 +80,14 @@ impl SqlStore {
 
     async fn begin(&self, run: NewRun<'_>) -> Result<Begun, NotBegun> {
         let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
         let place = Place { scope: Scope::from(run.owner), conversation: run.conversation.to_string() };
+        if run.key.is_none() && run.most != MostRuns::default() {
+            // Whoever asks in vain, again and again, holds up nobody who writes. Runs of this conversation do not count
+            // here, since they may make way; nor does it matter who is quicker, since it is counted again below.
+            let mut reading = self.readers().acquire().await?;
+            refuse_over(run.most, live(&mut reading, &place, &place.conversation).await?)?;
+        }
+        let mut transaction = self.write().await?;
         touch(&mut transaction, &place, run, now).await?;
         if let Some(key) = run.key
             && let Some(record) = find_request(&mut transaction, &place, key, now).await?
@@ -92,6 +98,7 @@ impl SqlStore {
             resolve(&mut transaction, &place, run, now).await?;
         let context = run.context.cloned().or(context);
         let state = admit(&mut transaction, &place, run.queue).await?;
+        has_room(&mut transaction, &place, run.most).await?;
 
         let seen_before = match state {
             // What it goes on from may say more.
@@ -249,6 +256,43 @@ async fn find_request(
     .fetch_one(connection)
     .await?;
     Ok(Some(row.into_record()?))
+}
+
+/// Whether its owner and their tenant may have one more run. Whoever counts comes after whoever counted before has
+/// committed.
+async fn has_room(connection: &mut Connection, place: &Place, most: MostRuns) -> Result<(), NotBegun> {
+    if most == MostRuns::default() {
+        return Ok(());
+    }
+    // A tenant without users stands for all of its users.
+    let tenant = Scope { tenant: place.scope.tenant.clone(), user: String::new() };
+    take_turns(connection, "runs of a tenant", &tenant).await?;
+    refuse_over(most, live(connection, place, "").await?)
+}
+
+fn refuse_over(most: MostRuns, (of_tenant, of_user): (i64, i64)) -> Result<(), NotBegun> {
+    let is_over = |most: u32, live: i64| most != 0 && live >= i64::from(most);
+    let whose = match (is_over(most.per_user, of_user), is_over(most.per_tenant, of_tenant)) {
+        (true, _) => Whose::User,
+        (false, true) => Whose::Tenant,
+        (false, false) => return Ok(()),
+    };
+    Err(NotBegun::Refused(BeginError::TooMany(whose)))
+}
+
+/// How many runs of the tenant live, and how many of those are the user's, but for those of the conversation `except`.
+async fn live(connection: &mut Connection, place: &Place, except: &str) -> Result<(i64, i64), sqlx::Error> {
+    sqlx::query_as(concat!(
+        "SELECT COUNT(*), COUNT(CASE WHEN user_id = $2 THEN 1 END) FROM runs
+         WHERE tenant = $1 AND state IN ('queued', 'running')
+             AND NOT (user_id = $2 AND conversation = $3) AND lease_until > ",
+        database_now!(),
+    ))
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(except)
+    .fetch_one(connection)
+    .await
 }
 
 /// Whether the next run of the conversation may run or has to wait.

@@ -4,6 +4,7 @@ use super::append::{Rows, forget_pieces, insert_happened, insert_rows};
 use super::decided::{give_back, insert_approvals};
 use super::details::{keep_answer, keep_left};
 use super::seen::note_seen;
+use super::usage::charge;
 use super::{Connection, Seat, SeatRow, SqlStore};
 use crate::agent::ports::store::{Commit, RunEnd};
 use crate::chat::ids::{ConversationId, RunId};
@@ -70,6 +71,7 @@ impl SqlStore {
         keep_left(&mut transaction, run, end.left).await?;
         insert_approvals(&mut transaction, &seat.place, end.approvals).await?;
         note_seen(&mut transaction, run).await?;
+        charge(&mut transaction, &seat.place.scope, run, commit).await?;
         transaction.commit().await?;
         Ok(())
     }

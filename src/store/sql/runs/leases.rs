@@ -6,9 +6,11 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use super::begin::KEY_LIFE_MS;
+use super::usage::KEPT_DAYS;
 use super::{Connection, SqlStore};
 use crate::agent::ports::leases::{EndedRun, Leases, Notice, Old, Piece, Progress, Standing};
 use crate::agent::ports::store::StoreError;
+use crate::chat::day::Day;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::store::fault::{Fault, attempt};
@@ -178,6 +180,11 @@ impl SqlStore {
         .bind(TIDIED_AT_ONCE)
         .execute(&mut *transaction)
         .await?;
+        // One day's at most, where this is done each hour.
+        sqlx::query("DELETE FROM usage_daily WHERE day < $1")
+            .bind(Day::of_ms(self.clock.now_ms()).plus(-KEPT_DAYS).0)
+            .execute(&mut *transaction)
+            .await?;
         transaction.commit().await?;
         let is_more_left = is_more_left || freed.rows_affected() >= TIDIED_AT_ONCE.unsigned_abs();
         let is_more_left = match old.unlisted_before_ms {

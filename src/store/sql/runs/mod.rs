@@ -18,7 +18,7 @@ mod reap;
 
 use async_trait::async_trait;
 
-use super::{Connection, SqlStore, approvals, payloads, seen};
+use super::{Connection, SqlStore, approvals, payloads, seen, take_turns, usage};
 use crate::agent::ports::store::{BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};

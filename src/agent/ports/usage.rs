@@ -1,0 +1,65 @@
+//! The usage's port: what model calls have used, added up by owner, day and model. It is written with the commits of runs
+//! (`RunStore`), and read here.
+
+use async_trait::async_trait;
+
+use super::store::StoreError;
+use crate::chat::caller::Owner;
+use crate::chat::cost::Cost;
+use crate::chat::day::{Day, Days};
+
+/// The code of whatever is refused, or ends, since a budget is used up.
+pub const QUOTA_EXCEEDED: &str = "quota_exceeded";
+
+/// Whose usage.
+#[derive(Debug, Clone, Copy)]
+pub enum Of<'a> {
+    /// One user's.
+    User(&'a Owner),
+    /// That of all users of a tenant.
+    Tenant(&'a str),
+}
+
+/// Tells what was used.
+#[async_trait]
+pub trait UsageStore: Send + Sync {
+    /// All that was used on these days.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn used(&self, of: Of<'_>, days: Days) -> Result<Used, StoreError>;
+
+    /// The same by day and model, newest day first; at most `most` of them.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn used_by_day(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedOnDay>, StoreError>;
+}
+
+/// What was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Used {
+    /// Runs that have asked a model.
+    pub runs: u64,
+    /// Model calls that came to an end.
+    pub turns: u64,
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Answer tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Of the input, those read from a cache.
+    pub cached_input_tokens: u64,
+    /// What those cost that have a price.
+    pub cost: Cost,
+}
+
+/// What was used of one model on one day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedOnDay {
+    /// The day.
+    pub day: Day,
+    /// `provider:model`.
+    pub model: String,
+    /// How much. A run counts for the model that answered its first turn.
+    pub used: Used,
+}

@@ -1,0 +1,158 @@
+//! What of a request is taken in: a head of bounded size, a body in bounded time, JSON of bounded depth. The size of bodies is
+//! bounded where they are read (`DefaultBodyLimit`).
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use super::problem::Problem;
+
+/// How deep the JSON of a body may be nested. serde stops at twice that, with an error for each dialect to tell; real bodies
+/// have a tenth of it.
+const MAX_DEPTH: usize = 64;
+
+/// What a request's head has besides its names and values: the method's blank, ` HTTP/1.1`, and the ends of two lines.
+const HEAD_REST: usize = 14;
+
+/// What a request may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Bytes of the head.
+    pub(super) head_bytes: Option<usize>,
+    /// For the whole body.
+    pub(super) time: Option<Duration>,
+}
+
+/// Refuses a head that is too large, and gives the body its time.
+pub(super) async fn layer(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+    if bounds.head_bytes.is_some_and(|most| head_bytes(&request) > most) {
+        return Problem::head_too_large().into_response();
+    }
+    let Some(time) = bounds.time.filter(|_| !request.body().is_end_stream()) else { return next.run(request).await };
+    next.run(request.map(|body| Body::new(Timely { body, until: Box::pin(sleep(time)) }))).await
+}
+
+/// As it stood on the wire, where each header had one blank.
+fn head_bytes(request: &Request) -> usize {
+    let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let target = request.uri().path_and_query().map_or(1, |target| target.as_str().len());
+    request.method().as_str().len() + target + HEAD_REST + headers
+}
+
+/// The body, as it is: a compressed one is refused, and so is one of JSON that is nested too deep.
+///
+/// # Errors
+/// When it is compressed, too large, too late, too deep, or could not be read.
+pub(super) fn readable(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Bytes, Problem> {
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(Problem::encoded_body());
+    }
+    let body = body.map_err(|rejection| match is_late(&rejection) {
+        true => Problem::body_too_late(),
+        false => Problem::body(rejection.status()),
+    })?;
+    match is_deeper_than(MAX_DEPTH, &body) {
+        true => Err(Problem::too_deep(MAX_DEPTH)),
+        false => Ok(body),
+    }
+}
+
+/// Whether `json` has more than `most` lists and objects in each other. Brackets in texts do not count; of what is no JSON
+/// something is said, for somebody else to refuse.
+fn is_deeper_than(most: usize, json: &[u8]) -> bool {
+    let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
+    for byte in json {
+        match (byte, in_text) {
+            _ if is_escaped => is_escaped = false,
+            (b'\\', true) => is_escaped = true,
+            (b'"', _) => in_text = !in_text,
+            (_, true) => {}
+            (b'[' | b'{', false) => {
+                depth += 1;
+                if depth > most {
+                    return true;
+                }
+            }
+            (b']' | b'}', false) => depth = depth.saturating_sub(1),
+            (_, false) => {}
+        }
+    }
+    false
+}
+
+/// A body that has to be there in time. The time is one for all of it: bytes that come one by one do not make it longer.
+struct Timely {
+    body: Body,
+    until: Pin<Box<Sleep>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the body took too long")]
+struct Late;
+
+impl HttpBody for Timely {
+    type Data = Bytes;
+    type Error = Box<dyn Error + Send + Sync>;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(frame) => Poll::Ready(frame.map(|frame| frame.map_err(Into::into))),
+            Poll::Pending => self.until.as_mut().poll(cx).map(|()| Some(Err(Late.into()))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn is_late(rejection: &BytesRejection) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(rejection);
+    while let Some(error) = cause {
+        if error.is::<Late>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_DEPTH, is_deeper_than};
+
+    #[test]
+    fn depth_is_that_of_lists_and_objects_in_each_other() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let rows = [
+            (nested(MAX_DEPTH), false, "as deep as may be"),
+            (nested(MAX_DEPTH + 1), true, "one deeper"),
+            ("[".repeat(100_000), true, "never closed"),
+            ("]".repeat(1000) + &nested(MAX_DEPTH), false, "closed more often than opened: no JSON"),
+            ("[]".repeat(1000), false, "beside each other"),
+            (format!("{{\"a\":\"{}\"}}", "[".repeat(1000)), false, "in a text"),
+            (format!(r#"{{"a":"\"{}"}}"#, "[".repeat(1000)), false, "in a text, behind a quote"),
+            (format!(r#"{{"a":"\\",{}"#, "[".repeat(1000)), true, "behind a text that ends with a backslash"),
+            (r#"{"a":"#.repeat(MAX_DEPTH + 1), true, "objects"),
+        ];
+        for (json, expected, reason) in rows {
+            assert_eq!(is_deeper_than(MAX_DEPTH, json.as_bytes()), expected, "{reason}");
+        }
+    }
+}

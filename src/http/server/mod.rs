@@ -1,0 +1,156 @@
+//! The accept loop. hyper is driven directly, since `axum::serve` sets no timer on request heads, lets a client that does not
+//! read hold its connection for ever, and waits for open streams without end. HTTP/1.1 only: nothing here ends TLS, and the
+//! proxies that do speak HTTP/1.1 to us.
+
+mod head;
+mod refusal;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Config;
+use crate::chat::causes::Causes;
+use crate::observe::metrics::Connection;
+use head::{Answering, Headed, Phase};
+
+/// How long a connection may be idle: longer than the 60 seconds for which common proxies reuse theirs, so that the proxy
+/// closes first and no request meets a closing connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// How long a client may leave sent bytes unread before it counts as gone. Dropping its stream cancels the run.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The pause after a failed accept, e.g. when no file descriptor is free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// hyper's own least size of a buffer, in bytes.
+const LEAST_BUFFER: usize = 8192;
+
+/// What connections may take of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections at once.
+    pub connections: usize,
+    /// Bytes of a request's head.
+    pub head_bytes: Option<usize>,
+    /// From a head's first byte to its last.
+    pub head_time: Option<Duration>,
+}
+
+impl Bounds {
+    /// Those of `config`.
+    pub fn of(config: &Config) -> Self {
+        Self {
+            connections: Some(config.max_connections).filter(|most| *most != 0).unwrap_or(Semaphore::MAX_PERMITS),
+            head_bytes: Some(config.head_bytes).filter(|bytes| *bytes != 0),
+            head_time: Some(config.head_timeout_s).filter(|time| *time != 0).map(Duration::from_secs),
+        }
+    }
+}
+
+/// Serves `router` until `stop` is done, then takes no new connections and lets the open ones finish their requests; returns
+/// when all are closed, or `abort` is cancelled.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    bounds: Bounds,
+    stop: impl Future<Output = ()>,
+    abort: CancellationToken,
+) {
+    let connections = TaskTracker::new();
+    let finishing = CancellationToken::new();
+    let places = Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS)));
+    let refusals = Arc::new(Semaphore::new(refusal::AT_ONCE));
+    tokio::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut stop => break,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "connection not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        // Small frames must not wait for the peer's acknowledgement of the frame before.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "nodelay not set");
+        }
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            // Where even those are too many that are told so, the connection is just closed.
+            if let Ok(turn) = refusals.clone().try_acquire_owned() {
+                let abort = abort.clone();
+                connections.spawn(async move {
+                    let _turn = turn;
+                    tokio::select! {
+                        () = refusal::refuse(stream) => {}
+                        () = abort.cancelled() => {}
+                    }
+                });
+            }
+            continue;
+        };
+        let (router, finishing, abort) = (router.clone(), finishing.clone(), abort.clone());
+        connections.spawn(async move {
+            let (_place, _open) = (place, Connection::open());
+            tokio::select! {
+                () = drive(stream, router, bounds, finishing) => {}
+                () = abort.cancelled() => {}
+            }
+        });
+    }
+    finishing.cancel();
+    connections.close();
+    connections.wait().await;
+}
+
+/// Answers the requests of one connection until it is closed, or `finishing` is cancelled and the request at hand answered.
+async fn drive(stream: TcpStream, router: Router, bounds: Bounds, finishing: CancellationToken) {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(STALL_TIMEOUT));
+    let phase = Arc::new(Phase::default());
+    let stream = Headed::new(Box::pin(stream), phase.clone(), bounds.head_time);
+    let mut builder = http1::Builder::new();
+    // hyper counts this from the end of the answer before, so it bounds idle connections; heads have a clock of their own.
+    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
+    if let Some(bytes) = bounds.head_bytes {
+        // Twice that, so that a head which is somewhat too large is told so in our words.
+        builder.max_buf_size(bytes.saturating_mul(2).max(LEAST_BUFFER));
+    }
+    let routes = TowerToHyperService::new(router);
+    let answering = service_fn(|request: Request<Incoming>| {
+        let answering = Answering::begin(phase.clone());
+        let answered = routes.call(request);
+        async move { Ok::<_, std::convert::Infallible>(answered.await?.map(|body| answering.with(body))) }
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), answering);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = finishing.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error = %Causes(&error), "connection ended early");
+    }
+}

@@ -1,0 +1,122 @@
+//! `GET /v1/agent/usage`: what a user has used, by day and model; and, for whoever has the role that the settings name, what
+//! their whole tenant has.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use serde::{Deserialize, Serialize};
+
+use super::Services;
+use super::auth::Authenticated;
+use super::problem::Problem;
+use crate::agent::ports::clock::{Clock, SystemClock};
+use crate::agent::ports::store::StoreError;
+use crate::agent::ports::usage::{Of, Used, UsedOnDay};
+use crate::chat::causes::Causes;
+use crate::chat::day::{Day, Days};
+
+/// The days that are shown where the request does not say: a month, today among them.
+const DEFAULT_DAYS: i64 = 30;
+
+/// The most days that are shown at once.
+const MAX_DAYS: i64 = 400;
+
+/// The most rows that are shown: those of a hundred models in a month.
+const MAX_ROWS: u32 = 3000;
+
+/// Which part of it.
+#[derive(Deserialize)]
+pub(super) struct Part {
+    of: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+/// What was used from one day to another, both among them, in UTC.
+#[derive(Serialize)]
+pub(super) struct UsageBody {
+    of: &'static str,
+    from: String,
+    to: String,
+    total: UsedBody,
+    days: Vec<DayBody>,
+}
+
+#[derive(Serialize)]
+struct DayBody {
+    day: String,
+    model: String,
+    #[serde(flatten)]
+    used: UsedBody,
+}
+
+#[derive(Serialize)]
+struct UsedBody {
+    runs: u64,
+    turns: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_input_tokens: u64,
+    cost_usd: f64,
+}
+
+impl UsedBody {
+    fn of(used: Used) -> Self {
+        let Used { runs, turns, input_tokens, output_tokens, cached_input_tokens, cost } = used;
+        Self { runs, turns, input_tokens, output_tokens, cached_input_tokens, cost_usd: cost.usd() }
+    }
+}
+
+/// 200 with what was used, newest day first; 400 for days that are none, or too many; 403 for who asks for their tenant's
+/// without the role.
+pub(super) async fn get(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    part: Result<Query<Part>, QueryRejection>,
+) -> Result<Json<UsageBody>, Problem> {
+    let Query(Part { of, from, to }) =
+        part.map_err(|_| Problem::bad_request("of, from and to must each be given once at most"))?;
+    let days = days(from.as_deref(), to.as_deref())?;
+    let (name, of) = match of.as_deref() {
+        None | Some("" | "user") => ("user", Of::User(&caller.owner)),
+        Some("tenant") => {
+            let role = &services.usage_role;
+            if role.is_empty() || !caller.has_role(role) {
+                return Err(Problem::forbidden("what the tenant has used is not for this user"));
+            }
+            ("tenant", Of::Tenant(&caller.owner.tenant))
+        }
+        Some(_) => return Err(Problem::bad_request("of must be user or tenant")),
+    };
+    let total = services.usage.used(of, days).await.map_err(failed)?;
+    let rows = services.usage.used_by_day(of, days, MAX_ROWS).await.map_err(failed)?;
+    let row = |UsedOnDay { day, model, used }| DayBody { day: day.to_string(), model, used: UsedBody::of(used) };
+    Ok(Json(UsageBody {
+        of: name,
+        from: days.from.to_string(),
+        to: days.to.to_string(),
+        total: UsedBody::of(total),
+        days: rows.into_iter().map(row).collect(),
+    }))
+}
+
+fn failed(error: StoreError) -> Problem {
+    tracing::error!(error = %Causes(&error), "usage not read");
+    error.into()
+}
+
+fn days(from: Option<&str>, to: Option<&str>) -> Result<Days, Problem> {
+    let day = |text: Option<&str>, default: Day| match text {
+        None | Some("") => Ok(default),
+        Some(text) => {
+            Day::parse(text).ok_or_else(|| Problem::bad_request("from and to must be days such as 2026-11-22"))
+        }
+    };
+    let to = day(to, Day::of_ms(SystemClock.now_ms()))?;
+    let from = day(from, to.plus(1 - DEFAULT_DAYS))?;
+    if !(0..MAX_DAYS).contains(&(to.0 - from.0)) {
+        let detail = format!("from must not be after to, nor more than {MAX_DAYS} days before it");
+        return Err(Problem::bad_request(detail));
+    }
+    Ok(Days { from, to })
+}

@@ -1,0 +1,211 @@
+//! What model calls have used, in SQL: added up by user, day and model, in the transactions that commit their turns.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+
+use super::{Connection, SqlStore};
+use crate::agent::ports::store::{Commit, StoreError};
+use crate::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
+use crate::chat::cost::Cost;
+use crate::chat::day::{Day, Days};
+use crate::chat::ids::RunId;
+use crate::chat::stream::Spent;
+use crate::store::fault::{Fault, attempt};
+use crate::store::record::column;
+use crate::store::scope::{Scope, original, storable};
+
+/// How long what was used is kept, in days: thirteen months, so that a month can be compared with that of a year before.
+pub(super) const KEPT_DAYS: i64 = 400;
+
+#[async_trait]
+impl UsageStore for SqlStore {
+    async fn used(&self, of: Of<'_>, days: Days) -> Result<Used, StoreError> {
+        attempt("add up what was used", self.try_used(of, days)).await
+    }
+
+    async fn used_by_day(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedOnDay>, StoreError> {
+        attempt("list what was used", self.try_used_by_day(of, days, most)).await
+    }
+}
+
+/// The sums of a group of rows. PostgreSQL adds up to a wider type, in which no row could be read.
+macro_rules! sums {
+    () => {
+        "CAST(COALESCE(SUM(runs), 0) AS BIGINT) AS runs, CAST(COALESCE(SUM(turns), 0) AS BIGINT) AS turns,
+         CAST(COALESCE(SUM(input_tokens), 0) AS BIGINT) AS input_tokens,
+         CAST(COALESCE(SUM(output_tokens), 0) AS BIGINT) AS output_tokens,
+         CAST(COALESCE(SUM(cached_input_tokens), 0) AS BIGINT) AS cached_input_tokens,
+         CAST(COALESCE(SUM(nano_usd), 0) AS BIGINT) AS nano_usd"
+    };
+}
+
+#[derive(sqlx::FromRow)]
+struct SumRow {
+    runs: i64,
+    turns: i64,
+    input_tokens: i64,
+    output_tokens: i64,
+    cached_input_tokens: i64,
+    nano_usd: i64,
+}
+
+#[derive(sqlx::FromRow)]
+struct DayRow {
+    day: i64,
+    model: String,
+    #[sqlx(flatten)]
+    sum: SumRow,
+}
+
+impl From<SumRow> for Used {
+    fn from(row: SumRow) -> Self {
+        let number = |column: i64| u64::try_from(column).unwrap_or_default();
+        Self {
+            runs: number(row.runs),
+            turns: number(row.turns),
+            input_tokens: number(row.input_tokens),
+            output_tokens: number(row.output_tokens),
+            cached_input_tokens: number(row.cached_input_tokens),
+            cost: Cost { nano_usd: number(row.nano_usd) },
+        }
+    }
+}
+
+impl SqlStore {
+    async fn try_used(&self, of: Of<'_>, days: Days) -> Result<Used, Fault> {
+        let row: SumRow = match of {
+            Of::User(owner) => {
+                let scope = Scope::from(owner);
+                sqlx::query_as(concat!(
+                    "SELECT ",
+                    sums!(),
+                    " FROM usage_daily WHERE tenant = $1 AND user_id = $2 AND day BETWEEN $3 AND $4",
+                ))
+                .bind(scope.tenant)
+                .bind(scope.user)
+                .bind(days.from.0)
+                .bind(days.to.0)
+                .fetch_one(self.readers())
+                .await?
+            }
+            Of::Tenant(tenant) => {
+                sqlx::query_as(concat!(
+                    "SELECT ",
+                    sums!(),
+                    " FROM usage_daily WHERE tenant = $1 AND day BETWEEN $2 AND $3",
+                ))
+                .bind(storable(tenant))
+                .bind(days.from.0)
+                .bind(days.to.0)
+                .fetch_one(self.readers())
+                .await?
+            }
+        };
+        Ok(row.into())
+    }
+
+    async fn try_used_by_day(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedOnDay>, Fault> {
+        let rows: Vec<DayRow> = match of {
+            Of::User(owner) => {
+                let scope = Scope::from(owner);
+                sqlx::query_as(concat!(
+                    "SELECT day, model, ",
+                    sums!(),
+                    " FROM usage_daily WHERE tenant = $1 AND user_id = $2 AND day BETWEEN $3 AND $4
+                     GROUP BY day, model ORDER BY day DESC, model LIMIT $5",
+                ))
+                .bind(scope.tenant)
+                .bind(scope.user)
+                .bind(days.from.0)
+                .bind(days.to.0)
+                .bind(i64::from(most))
+                .fetch_all(self.readers())
+                .await?
+            }
+            Of::Tenant(tenant) => {
+                sqlx::query_as(concat!(
+                    "SELECT day, model, ",
+                    sums!(),
+                    " FROM usage_daily WHERE tenant = $1 AND day BETWEEN $2 AND $3
+                     GROUP BY day, model ORDER BY day DESC, model LIMIT $4",
+                ))
+                .bind(storable(tenant))
+                .bind(days.from.0)
+                .bind(days.to.0)
+                .bind(i64::from(most))
+                .fetch_all(self.readers())
+                .await?
+            }
+        };
+        let on_day = |row: DayRow| UsedOnDay {
+            day: Day(row.day),
+            model: original(&row.model).into_owned(),
+            used: row.sum.into(),
+        };
+        Ok(rows.into_iter().map(on_day).collect())
+    }
+}
+
+/// Adds what the commit has spent to what its owner has used, as far as that was not done before: the run's row, which this
+/// transaction holds, tells how much of it was. Last of all that a transaction does, since others of this user wait for it.
+pub(super) async fn charge(
+    connection: &mut Connection,
+    scope: &Scope,
+    run: RunId,
+    commit: Commit<'_>,
+) -> Result<(), sqlx::Error> {
+    if commit.spent.is_empty() {
+        return Ok(());
+    }
+    let charged: i64 = sqlx::query_scalar("SELECT charged FROM runs WHERE id = $1")
+        .bind(run.to_string())
+        .fetch_one(&mut *connection)
+        .await?;
+    let first = i64::from(commit.first_spent);
+    let known = usize::try_from(charged.saturating_sub(first)).unwrap_or_default();
+    let Some(new) = commit.spent.get(known..).filter(|new| !new.is_empty()) else { return Ok(()) };
+    // In this order, so that nobody who waits for one row has another that the first one waits for.
+    let mut sums: BTreeMap<(i64, String), Used> = BTreeMap::new();
+    for (at, Spent { at_ms, origin, usage, cost }) in new.iter().enumerate() {
+        let model = storable(&format!("{}:{}", origin.provider, origin.model)).into_owned();
+        let sum = sums.entry((Day::of_ms(*at_ms).0, model)).or_default();
+        sum.runs += u64::from(charged == 0 && at == 0);
+        sum.turns += 1;
+        sum.input_tokens = sum.input_tokens.saturating_add(usage.input_tokens);
+        sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
+        sum.cached_input_tokens = sum.cached_input_tokens.saturating_add(usage.cached_input_tokens);
+        sum.cost += cost.unwrap_or_default();
+    }
+    sqlx::query("UPDATE runs SET charged = $2 WHERE id = $1")
+        .bind(run.to_string())
+        .bind(first.saturating_add(i64::try_from(commit.spent.len()).unwrap_or(i64::MAX)))
+        .execute(&mut *connection)
+        .await?;
+    for ((day, model), used) in sums {
+        sqlx::query(
+            "INSERT INTO usage_daily (tenant, user_id, day, model, runs, turns, input_tokens, output_tokens,
+                 cached_input_tokens, nano_usd)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+             ON CONFLICT (tenant, user_id, day, model) DO UPDATE SET
+                 runs = usage_daily.runs + excluded.runs, turns = usage_daily.turns + excluded.turns,
+                 input_tokens = usage_daily.input_tokens + excluded.input_tokens,
+                 output_tokens = usage_daily.output_tokens + excluded.output_tokens,
+                 cached_input_tokens = usage_daily.cached_input_tokens + excluded.cached_input_tokens,
+                 nano_usd = usage_daily.nano_usd + excluded.nano_usd",
+        )
+        .bind(&scope.tenant)
+        .bind(&scope.user)
+        .bind(day)
+        .bind(model)
+        .bind(column(used.runs))
+        .bind(column(used.turns))
+        .bind(column(used.input_tokens))
+        .bind(column(used.output_tokens))
+        .bind(column(used.cached_input_tokens))
+        .bind(column(used.cost.nano_usd))
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}
