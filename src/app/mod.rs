@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use crate::agent::fence::Fences;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::embeddings::Embedder;
 use crate::agent::ports::identity::Authenticator;
@@ -133,6 +134,8 @@ impl App {
             finder: Finder::new(embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>)),
             store: store.clone(),
             payloads: store.clone(),
+            approvals: store.clone(),
+            fences: Fences::fresh(),
             clock,
             prices: config.prices.clone(),
             limits: Limits {
@@ -140,6 +143,9 @@ impl App {
                 max_tool_calls: config.runs.max_tool_calls,
                 wall: Duration::from_secs(config.runs.wall_s),
                 approval: Duration::from_secs(config.runs.approval_s),
+                repeated_calls: config.runs.repeated_calls,
+                approvals: config.limits.approvals,
+                payloads: config.limits.payloads,
             },
         };
         let parts = Parts {

@@ -79,7 +79,7 @@ pub enum BackendMode {
     Http,
 }
 
-/// `[limits]`: sizes in bytes, 0 means none.
+/// `[limits]`: sizes in bytes and counts, 0 means none.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -95,6 +95,10 @@ pub struct Limits {
     pub payload_bytes: usize,
     /// The largest answer that is read from the backend.
     pub backend_answer_bytes: usize,
+    /// Calls that may wait for approval in one conversation, at most 100.
+    pub approvals: usize,
+    /// Payloads that one conversation keeps.
+    pub payloads: usize,
 }
 
 /// `[log]`: what is logged to standard error, and how.

@@ -5,11 +5,12 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 
 use super::Services;
 use super::auth::Authenticated;
+use super::chat::readable;
 use super::conversation_views::{ConversationBody, ExportBody, HeadBody, ListBody, TrailBody};
 use super::problem::Problem;
 use crate::agent::ports::conversations::{Page, PageError};
@@ -70,9 +71,10 @@ pub(super) async fn rename(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
     id: ConversationPath,
+    headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<HeadBody>, Problem> {
-    let body = body.map_err(|rejection| Problem::body(rejection.status()))?;
+    let body = readable(&headers, body)?;
     let id = parse(id)?;
     let Renaming { title } = serde_json::from_slice(&body)
         .map_err(|error| Problem::unprocessable(format!(r#"the body must be {{"title": text}}: {error}"#)))?;

@@ -4,11 +4,13 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Services;
 use super::auth::Authenticated;
+use super::chat::readable;
 use super::problem::Problem;
 use super::views::time;
 use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
@@ -94,13 +96,14 @@ pub(super) async fn decide(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
     preview_id: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<DecidedBody>, Problem> {
     if services.runs.draining().is_cancelled() {
         // What it does may take longer than there is time.
         return Err(Problem::unavailable("draining", "the server is shutting down"));
     }
-    let body = body.map_err(|rejection| Problem::body(rejection.status()))?;
+    let body = readable(&headers, body)?;
     let Path(preview_id) = preview_id.map_err(|_| no_such_preview())?;
     let id = PreviewId::parse(&preview_id).map_err(|_| no_such_preview())?;
     let Decision { decision, comment } = serde_json::from_slice(&body).map_err(|error| {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
+use switchboard::agent::fence::Fences;
 use switchboard::agent::ports::clock::SystemClock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
@@ -137,8 +138,15 @@ impl Desk {
         let url = format!("sqlite://{}", data.path().join("test.db").display());
         let store = store::open(&store::Config { url, max_connections: 1 }, Arc::new(SystemClock)).await.unwrap();
         let model = Arc::new(Model { turns: Mutex::new(turns.into_iter().collect()), asked: Mutex::default() });
-        let limits =
-            Limits { max_turns: 9, max_tool_calls: 3, wall: Duration::ZERO, approval: Duration::from_secs(60) };
+        let limits = Limits {
+            max_turns: 9,
+            max_tool_calls: 3,
+            wall: Duration::ZERO,
+            approval: Duration::from_secs(60),
+            repeated_calls: 0,
+            approvals: 0,
+            payloads: 0,
+        };
         let agent = Agent {
             llm: model.clone(),
             tools: Arc::new(Tools),
@@ -146,6 +154,8 @@ impl Desk {
             finder: Finder::default(),
             store: store.clone(),
             payloads: store.clone(),
+            approvals: store.clone(),
+            fences: Fences::fresh(),
             clock: Arc::new(SystemClock),
             prices: Prices::default(),
             limits,
