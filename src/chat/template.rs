@@ -298,10 +298,11 @@ fn unmarked(state: &State<'_, '_>, value: &Templated) -> String {
     }
 }
 
-/// Text that can stand in a line of Markdown: not empty, at most 200 bytes, no control characters, no backticks; nothing
-/// otherwise.
+/// Text that can stand in a line of Markdown: not empty, at most 200 bytes, no control characters, ends of lines or backticks;
+/// nothing otherwise.
 fn one_line(value: &Templated) -> Templated {
-    let fits = |text: &&str| !text.is_empty() && text.len() <= 200 && !text.chars().any(|c| c.is_control() || c == '`');
+    let ends = |c: char| c.is_control() || matches!(c, '`' | '\u{2028}' | '\u{2029}');
+    let fits = |text: &&str| !text.is_empty() && text.len() <= 200 && !text.contains(ends);
     value.as_str().filter(fits).map_or(Templated::UNDEFINED, Templated::from)
 }
 

@@ -1,8 +1,11 @@
 //! The request's id through everything: taken from `X-Request-Id` when it is well formed, else made; in the span, the answer's
 //! header, and the body of every problem.
+//!
+//! Being the outermost layer, it also ends connections on which a request came in chunks: hyper goes by those and drops a
+//! length that contradicts them, so a proxy that went by the length would take what follows for a request of its own.
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument;
@@ -33,6 +36,7 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
         url.path = request.uri().path(),
     );
     let started = std::time::Instant::now();
+    let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
     let tells_detail = refusal::speaks_at(request.uri().path());
     let tells_openai = openai_chat::refusal::speaks_at(request.uri().path());
     async {
@@ -55,6 +59,9 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
         }
         if let Ok(value) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(HEADER, value);
+        }
+        if is_chunked {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(http.response.status_code = status.as_u16(), duration_ms, "request answered");

@@ -29,6 +29,8 @@ mod demo_walk;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod openai;
