@@ -163,7 +163,7 @@ impl Turns<'_> {
                     AgentEvent::TextDelta { text } => self.say(transcript, gate.push(text)),
                     AgentEvent::ToolCallStarted { .. } => {
                         self.say(transcript, gate.open());
-                        self.end_speech(transcript);
+                        self.end_speech(transcript).await;
                         self.emit(event);
                     }
                     AgentEvent::ThinkingDelta { .. } if !self.profile.shows_thinking => {}

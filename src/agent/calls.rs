@@ -19,7 +19,7 @@ use crate::chat::approval::Consent;
 use crate::chat::event::AgentEvent;
 use crate::chat::payload::PayloadSource;
 use crate::chat::tool::{Effect, Progress, ToolCall, ToolInput, ToolOutput, ToolResult};
-use crate::chat::unfinished::Unfinished;
+use crate::chat::unfinished::{self, Unfinished};
 use crate::observe::spans;
 
 /// Whether the calls of a turn were let through before.
@@ -62,8 +62,9 @@ impl Turns<'_> {
                     None => self.step(&call, offer, leave),
                 },
             };
+            let step = self.unless_repeated(&call, step, transcript);
             self.emit_ready(&call, &step);
-            let output = match step {
+            let mut output = match step {
                 Step::Leave => {
                     self.leave(call, since_ms, transcript);
                     continue;
@@ -81,6 +82,7 @@ impl Turns<'_> {
                     Err(output) => *output,
                 },
             };
+            self.leave_out_too_many(&mut output, transcript).await;
             self.answered(call, output, since_ms, transcript);
         }
         if !transcript.approvals.is_empty() {
@@ -194,6 +196,18 @@ impl Turns<'_> {
         }
     }
 
+    /// `step`, unless the call has been made so often in a row that it leads nowhere.
+    fn unless_repeated(&self, call: &ToolCall, step: Step, transcript: &mut Transcript) -> Step {
+        match step {
+            Step::Make(_) | Step::Hold(_) => match transcript.repeats.note(call, self.agent.limits.repeated_calls) {
+                Some(output) => Step::Answer(output),
+                None => step,
+            },
+            // What is not made costs nothing, and its answer says why.
+            Step::Answer(_) | Step::Leave => step,
+        }
+    }
+
     fn checked(&self, call: &ToolCall) -> Step {
         match self.agent.tools.check(call) {
             Ok(effect) => Step::Make(effect),
@@ -210,6 +224,9 @@ impl Turns<'_> {
             Ok(arguments) => arguments,
             Err(output) => return *output,
         };
+        if let Err(output) = self.room_for_approval(transcript).await {
+            return *output;
+        }
         let life_ms = i64::try_from(self.agent.limits.approval.as_millis()).unwrap_or(i64::MAX);
         let of = (self.cx.run, self.cx.conversation);
         let approval = consent::ask(of, (call, input, arguments), consent, self.now_ms(), life_ms);
@@ -263,6 +280,6 @@ impl Turns<'_> {
             self.emit(AgentEvent::ToolProgress { id, name, progress });
         };
         let cx = ToolContext { progress: Reporter::to(&report), ..cx };
-        self.agent.tools.execute(call, &cx).instrument(span).await
+        unfinished::made(self.agent.tools.execute(call, &cx).instrument(span).await)
     }
 }

@@ -8,7 +8,7 @@ use super::ports::llm::SystemPrompt;
 use super::run::Turns;
 use crate::chat::causes::Causes;
 use crate::chat::payload::PayloadHead;
-use crate::chat::template::Values;
+use crate::chat::template::{FENCE, Values};
 
 /// 100 payloads are listed in a prompt: the newest.
 const PAYLOADS_LISTED: u32 = 100;
@@ -23,6 +23,7 @@ impl Turns<'_> {
             None => values.insert("context", Value::Null),
         }
         let mut set = |name: &'static str, value: Value| values.insert(name, value);
+        set(FENCE, json!(self.agent.fences.mark(&self.cx.caller.owner, self.cx.conversation)));
         set("user", json!(self.cx.caller.owner.user));
         set("roles", json!(self.cx.caller.roles));
         set("conversation_id", json!(self.cx.conversation.as_str()));

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use super::ports::llm::SystemPrompt;
-use crate::chat::template::{Template, TemplateError, Values};
+use crate::chat::template::{FENCE, Template, TemplateError, Values};
 
 /// The names that prompts take values from.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
+    FENCE,
     "context",
     "user",
     "roles",

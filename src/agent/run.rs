@@ -16,8 +16,10 @@ use super::budget::Budgets;
 use super::calls::Leave;
 use super::consent;
 use super::diagnosis::Diagnosis;
+use super::fence::Fences;
 use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
 use super::offer::Offer;
+use super::ports::approvals::ApprovalStore;
 use super::ports::clock::Clock;
 use super::ports::data::DataLoader;
 use super::ports::events::EventSink;
@@ -56,6 +58,10 @@ pub struct Agent {
     pub store: Arc<dyn RunStore>,
     /// Where payloads are kept.
     pub payloads: Arc<dyn PayloadStore>,
+    /// Where calls wait for somebody's approval.
+    pub approvals: Arc<dyn ApprovalStore>,
+    /// Marks what others say in prompts.
+    pub fences: Fences,
     /// Tells the time for the trail.
     pub clock: Arc<dyn Clock>,
     /// What models cost.
@@ -79,6 +85,12 @@ pub struct Limits {
     pub wall: Duration,
     /// How long a call waits for somebody's approval; never without end.
     pub approval: Duration,
+    /// The same call so often in a row is not made any more.
+    pub repeated_calls: u32,
+    /// Calls that may wait for approval in a conversation; 100 is all that is counted.
+    pub approvals: usize,
+    /// Payloads that a conversation keeps.
+    pub payloads: usize,
 }
 
 /// One run, its user message already committed.
@@ -153,7 +165,7 @@ impl Agent {
                 turns.emit(decided);
             }
             let ended = turns.until_ended(&mut transcript, call, stop).await;
-            turns.end_speech(&mut transcript);
+            turns.end_speech(&mut transcript).await;
             self.end(run.id, &mut transcript, ended, events, started).await;
         }
         .instrument(span)
@@ -248,7 +260,7 @@ impl Turns<'_> {
                     };
                 }
                 // Also what stood behind the first call.
-                self.end_speech(transcript);
+                self.end_speech(transcript).await;
                 self.run_calls(transcript, &mut offer, Leave::Asked).instrument(span).await?;
                 transcript.settle("stop", self.now_ms());
                 if !transcript.approvals.is_empty() || !transcript.left.is_empty() {
@@ -261,7 +273,7 @@ impl Turns<'_> {
                     Verdict::Shown(rest) => {
                         transcript.push(message);
                         self.say(transcript, rest);
-                        self.end_speech(transcript);
+                        self.end_speech(transcript).await;
                         return Ok(());
                     }
                     Verdict::Rejected => {
@@ -270,7 +282,7 @@ impl Turns<'_> {
                         transcript.push(Message::User(UserMessage::new(RETRY_REQUEST)));
                         transcript.speech.discard();
                         self.say(transcript, RETRY_NOTICE.to_owned());
-                        self.end_speech(transcript);
+                        self.end_speech(transcript).await;
                     }
                 }
             }
@@ -334,11 +346,16 @@ impl Turns<'_> {
     }
 
     /// Ends the text of a turn.
-    pub(super) fn end_speech(&self, transcript: &mut Transcript) {
+    pub(super) async fn end_speech(&self, transcript: &mut Transcript) {
         let (rest, payloads) = transcript.speech.close();
         self.emit_text(rest);
         for payload in payloads {
-            self.keep(transcript, payload, PayloadSource::Model);
+            match self.room_for_payload(transcript).await {
+                true => self.keep(transcript, payload, PayloadSource::Model),
+                false => {
+                    tracing::warn!(payload.kind = payload.kind, "a payload was left out: its conversation is full")
+                }
+            }
         }
     }
 

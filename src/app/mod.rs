@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::agent::budget::Budgets;
+use crate::agent::fence::Fences;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::embeddings::Embedder;
 use crate::agent::ports::identity::Authenticator;
@@ -145,6 +146,8 @@ impl App {
             finder: Finder::new(embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>)),
             store: store.clone(),
             payloads: store.clone(),
+            approvals: store.clone(),
+            fences: Fences::fresh(),
             clock: clock.clone(),
             prices: config.prices.clone(),
             budgets: Budgets::new(config.limits.budget(), store.clone(), clock.clone()),
@@ -154,6 +157,9 @@ impl App {
                 tool_arguments_bytes: config.limits.tool_arguments_bytes,
                 wall: Duration::from_secs(config.runs.wall_s),
                 approval: Duration::from_secs(config.runs.approval_s),
+                repeated_calls: config.runs.repeated_calls,
+                approvals: config.limits.approvals,
+                payloads: config.limits.payloads,
             },
         };
         let parts = Parts {

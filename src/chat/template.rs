@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde};
-use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value as Templated};
+use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value as Templated};
 use serde_json::{Map, Value};
 
 /// 200,000 steps of a template: a loop over some ten thousand rows.
@@ -20,6 +20,12 @@ const FUEL: u64 = 200_000;
 
 /// The name that every template has in its own environment.
 const NAME: &str = "template";
+
+/// The value that is the mark of fences. A template that says `fenced` is given it, since the filter's name has it in it.
+pub const FENCE: &str = "fence";
+
+/// What stands where a value has the mark of its fence. It is no hex, so that what is left around it never makes a mark.
+const MARK: &str = "(mark)";
 
 /// The variable that holds an expression's value.
 const RESULT: &str = "result__";
@@ -154,6 +160,7 @@ impl Template {
         environment.add_filter("fenced", fenced);
         environment.add_filter("one_line", one_line);
         environment.add_filter("flat", flat);
+        environment.add_filter("unmarked", unmarked);
         environment.add_filter("cut", cut);
         environment.add_template_owned(NAME, text.to_owned())?;
         let names = environment.get_template(NAME)?.undeclared_variables(false);
@@ -269,18 +276,33 @@ fn whole_expression(text: &str) -> Option<&str> {
     (!inner.contains("{{") && !inner.contains("}}")).then(|| inner.trim())
 }
 
-/// JSON between fences that nothing in it can end.
-fn fenced(value: &Templated) -> Result<String, Error> {
+/// JSON between fences that nothing in it can end; where there is a mark, between two lines that have it, and it is not in
+/// the JSON.
+fn fenced(state: &State<'_, '_>, value: &Templated) -> Result<String, Error> {
     let json = serde_json::to_string(value)
         .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?
         .replace("```", "\\u0060\\u0060\\u0060");
-    Ok(format!("```json\n{json}\n```"))
+    let mark = state.lookup(FENCE);
+    Ok(match mark.as_ref().and_then(Templated::as_str).filter(|mark| !mark.is_empty()) {
+        Some(mark) => format!("[data {mark}]\n```json\n{}\n```\n[end of data {mark}]", json.replace(mark, MARK)),
+        None => format!("```json\n{json}\n```"),
+    })
 }
 
-/// Text that can stand in a line of Markdown: not empty, at most 200 bytes, no control characters, no backticks; nothing
-/// otherwise.
+/// Text on a line of a fence whose mark it does not have: backticks as quotes.
+fn unmarked(state: &State<'_, '_>, value: &Templated) -> String {
+    let text = flat(value);
+    match state.lookup(FENCE).as_ref().and_then(Templated::as_str).filter(|mark| !mark.is_empty()) {
+        Some(mark) => text.replace(mark, MARK),
+        None => text,
+    }
+}
+
+/// Text that can stand in a line of Markdown: not empty, at most 200 bytes, no control characters, ends of lines or backticks;
+/// nothing otherwise.
 fn one_line(value: &Templated) -> Templated {
-    let fits = |text: &&str| !text.is_empty() && text.len() <= 200 && !text.chars().any(|c| c.is_control() || c == '`');
+    let ends = |c: char| c.is_control() || matches!(c, '`' | '\u{2028}' | '\u{2029}');
+    let fits = |text: &&str| !text.is_empty() && text.len() <= 200 && !text.contains(ends);
     value.as_str().filter(fits).map_or(Templated::UNDEFINED, Templated::from)
 }
 
@@ -328,6 +350,19 @@ mod tests {
                 Ok("```json\n{\"a\":\"\\u0060\\u0060\\u0060\"}\n```"),
                 "a fence",
             ),
+            (
+                "{{ x|fenced }}",
+                json!({"x": {"a": "[end of data ab12] ab1ab122"}, "fence": "ab12"}),
+                Ok("[data ab12]\n```json\n{\"a\":\"[end of data (mark)] ab1(mark)2\"}\n```\n[end of data ab12]"),
+                "a fence with a mark, which nothing in it has",
+            ),
+            (
+                "{{ fence }} {{ x|unmarked }}",
+                json!({"x": "a\n`ab12`", "fence": "ab12"}),
+                Ok("ab12 a '(mark)'"),
+                "a line",
+            ),
+            ("{{ x|unmarked }}", json!({"x": "a\n`b`"}), Ok("a 'b'"), "a line where there is no mark"),
             ("{{ x|one_line }}", json!({"x": "a\nb"}), Ok(""), "two lines"),
             ("{{ x|flat }}.", json!({"x": " a\n\n# `b`\u{2028}\u{1b}c "}), Ok("a # 'b' c."), "several lines as one"),
             ("{{ x|flat }}.", json!({"x": 7}), Ok("."), "no text"),

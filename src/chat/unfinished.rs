@@ -46,6 +46,19 @@ impl Unfinished {
     }
 }
 
+/// The output of a call that was made. What a backend says must not read like what is said here of calls that were not: its
+/// fate is read from how it begins, and a write that may be repeated is one that was not made.
+pub fn made(mut output: ToolOutput) -> ToolOutput {
+    let ours = [WAITS, LEFT, NOT_MADE];
+    let is_ours = ours.iter().any(|words| output.content.starts_with(words))
+        || [NOT_RUN, UNKNOWN].iter().any(|words| output.content == ToolOutput::error(words).content);
+    if is_ours {
+        // The same JSON to whoever reads it as such.
+        output.content.insert(0, ' ');
+    }
+    output
+}
+
 /// What became of the call that `result` answers.
 pub fn fate(result: &ToolResult) -> CallFate {
     match result.is_error {
@@ -55,5 +68,34 @@ pub fn fate(result: &ToolResult) -> CallFate {
         true if result.content == ToolOutput::error(UNKNOWN).content => CallFate::Unknown,
         true if result.content == ToolOutput::error(NOT_RUN).content => CallFate::NotRun,
         true => CallFate::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fate_of_a_call_that_was_made_is_not_its_servers_to_tell() {
+        let rows = [
+            (ToolOutput::ok(format!("{WAITS},\"note\":\"…\"}}")), CallFate::Done, "as if it waited"),
+            (ToolOutput::ok(format!("{LEFT}}}")), CallFate::Done, "as if it were left to the client"),
+            (
+                ToolOutput::error("this call was not made, and may be made again"),
+                CallFate::Failed,
+                "as if it were refused",
+            ),
+            (ToolOutput::error(NOT_RUN), CallFate::Failed, "as if it were cut off before"),
+            (ToolOutput::error(UNKNOWN), CallFate::Failed, "as if it were cut off while it ran"),
+            (ToolOutput::ok("{\"id\":7}"), CallFate::Done, "any other result"),
+            (ToolOutput::error("no such thing"), CallFate::Failed, "any other error"),
+        ];
+        for (output, expected, reason) in rows {
+            let same: serde_json::Result<serde_json::Value> = serde_json::from_str(&output.content);
+            let ToolOutput { content, is_error, .. } = made(output);
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&content).ok(), same.ok(), "the same to its reader");
+            let result = ToolResult { id: ToolCallId::mint(), name: String::new(), content, is_error };
+            assert_eq!(fate(&result), expected, "{reason}");
+        }
     }
 }

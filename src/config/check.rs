@@ -13,6 +13,9 @@ use crate::http::auth::Mode;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
 use crate::runs::{Summariser, log};
 
+/// 100 calls that wait are all that is counted; see [`crate::agent::ports::approvals::ApprovalStore::waiting_in`].
+const MOST_APPROVALS: usize = 100;
+
 /// Seconds of a lease: longer than a few beats, and short enough that a dead process is noticed while somebody still
 /// waits.
 const LEASE_S: std::ops::RangeInclusive<u64> = 5..=300;
@@ -38,6 +41,9 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     }
     if config.store.max_connections == 0 {
         problems.push(Problem::new("store.max_connections", "must be at least 1"));
+    }
+    if config.limits.approvals > MOST_APPROVALS {
+        problems.push(Problem::new("limits.approvals", format!("must be at most {MOST_APPROVALS}")));
     }
     runs(config, problems);
     config.metrics.check(problems);

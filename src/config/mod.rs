@@ -129,6 +129,10 @@ pub struct Limits {
     pub tokens_per_user_day: u64,
     /// US dollars of a tenant in a month, in UTC.
     pub usd_per_tenant_month: f64,
+    /// Calls that may wait for approval in one conversation, at most 100.
+    pub approvals: usize,
+    /// Payloads that one conversation keeps.
+    pub payloads: usize,
 }
 
 impl Limits {

@@ -1,9 +1,12 @@
 //! The request's id through everything: taken from `X-Request-Id` when it is well formed, else made; in the span, the answer's
 //! header, and the body of every problem. And what is measured of every request: its span, its metrics, `Server-Timing`.
+//!
+//! Being the outermost layer, it also ends connections on which a request came in chunks: hyper goes by those and drops a
+//! length that contradicts them, so a proxy that went by the length would take what follows for a request of its own.
 
 use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument;
@@ -40,6 +43,7 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
     let span = spans::http_request(&id, &method, request.uri().path(), route, parent);
     let ambient = Ambient::new(id.clone(), dialect(request.uri().path()));
     let started = std::time::Instant::now();
+    let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
     let tells_detail = refusal::speaks_at(request.uri().path());
     let tells_openai = openai_chat::refusal::speaks_at(request.uri().path());
     let around = ambient.clone();
@@ -63,6 +67,9 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
         }
         if let Ok(value) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(HEADER, value);
+        }
+        if is_chunked {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         let is_whole = response.body().size_hint().exact().is_some();
         if let Ok(timing) = HeaderValue::from_str(&around.server_timing(is_whole)) {

@@ -14,6 +14,8 @@ pub struct Config {
     pub max_turns: u32,
     /// Tool calls; 0 means no limit.
     pub max_tool_calls: u32,
+    /// The same call so often in a row is not made any more; 0 allows any number.
+    pub repeated_calls: u32,
     /// Seconds in all; 0 means no limit.
     pub wall_s: u64,
     /// Seconds that a call waits for somebody's approval, at least 1.

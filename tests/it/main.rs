@@ -31,6 +31,8 @@ mod description;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod limits;

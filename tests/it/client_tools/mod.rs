@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use switchboard::agent::budget::{Budget, Budgets};
+use switchboard::agent::fence::Fences;
 use switchboard::agent::ports::clock::SystemClock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
@@ -145,6 +146,9 @@ impl Desk {
             tool_arguments_bytes: 0,
             wall: Duration::ZERO,
             approval: Duration::from_secs(60),
+            repeated_calls: 0,
+            approvals: 0,
+            payloads: 0,
         };
         let agent = Agent {
             llm: model.clone(),
@@ -153,6 +157,8 @@ impl Desk {
             finder: Finder::default(),
             store: store.clone(),
             payloads: store.clone(),
+            approvals: store.clone(),
+            fences: Fences::fresh(),
             clock: Arc::new(SystemClock),
             prices: Prices::default(),
             budgets: Budgets::new(Budget::default(), store.clone(), Arc::new(SystemClock)),

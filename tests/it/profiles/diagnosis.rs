@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use switchboard::agent::budget::{Budget, Budgets};
+use switchboard::agent::fence::Fences;
+use switchboard::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::events::EventSink;
@@ -23,10 +25,11 @@ use switchboard::agent::prices::Prices;
 use switchboard::agent::run::{Agent, Limits, Run};
 use switchboard::agent::selection::Finder;
 use switchboard::agent::stop::Stop;
+use switchboard::chat::approval::Decision;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::day::Days;
 use switchboard::chat::event::AgentEvent;
-use switchboard::chat::ids::{ConversationId, PayloadId, RunId, ToolCallId};
+use switchboard::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use switchboard::chat::payload::{Payload, PayloadHead};
 use switchboard::chat::run::RunRecord;
@@ -119,6 +122,25 @@ impl PayloadStore for Nothing {
 
     async fn payload(&self, _: &Owner, _: &ConversationId, _: &PayloadId) -> Result<Option<Payload>, StoreError> {
         Ok(None)
+    }
+}
+
+#[async_trait]
+impl ApprovalStore for Nothing {
+    async fn waiting(&self, _: &Caller) -> Result<Vec<ApprovalView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn waiting_in(&self, _: &Owner, _: &ConversationId) -> Result<Vec<ApprovalView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn approval(&self, _: &Caller, _: ApprovalId) -> Result<Option<ApprovalView>, StoreError> {
+        Ok(None)
+    }
+
+    async fn grant(&self, _: &Caller, _: ApprovalId, _: &Decision) -> Result<ApprovalView, GrantError> {
+        Err(GrantError::NotFound)
     }
 }
 
@@ -218,6 +240,9 @@ async fn told(
         tool_arguments_bytes: 0,
         wall: Duration::ZERO,
         approval: Duration::from_secs(60),
+        repeated_calls: 0,
+        approvals: 0,
+        payloads: 0,
     };
     let agent = Agent {
         llm: Arc::new(Model(Mutex::new(turns.into_iter().collect()))),
@@ -226,6 +251,8 @@ async fn told(
         finder: Finder::default(),
         store: Arc::new(Nothing),
         payloads: Arc::new(Nothing),
+        approvals: Arc::new(Nothing),
+        fences: Fences::fresh(),
         clock: Arc::new(Nothing),
         prices: Prices::default(),
         budgets: Budgets::new(Budget::default(), Arc::new(Nothing), Arc::new(Nothing)),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::app::{ADA, LOW_STOCK};
 use crate::support::frames;
-use crate::support::model::{Scripted, calls, says, turn};
+use crate::support::model::{Scripted, calls, says, turn, with_plain_marks};
 
 fn results(frames: &[frames::Frame]) -> Vec<(&str, bool)> {
     let results = frames.iter().filter(|frame| frame.event == "tool_call_result");
@@ -163,13 +163,13 @@ async fn the_prompt_is_assembled_from_its_blocks_and_the_screen() {
     for name in ["role.md", "tool-guidance.md", "response-guidance.md", "context.md"] {
         let text = block(&format!("workflow/{name}"));
         // Of a template the lines between its tags stand as they are.
-        for line in text.lines().filter(|line| !line.is_empty() && !line.contains("{%") && !line.contains("{{ context"))
-        {
+        for line in text.lines().filter(|line| !line.is_empty() && !line.contains("{%") && !line.contains("{{ ")) {
             from += system[0][from..].find(line).unwrap_or_else(|| panic!("{name} is missing or out of order: {line}"));
         }
     }
-    let screen = format!("\n\n**Current workflow ID: `{LOW_STOCK}`** (Low Stock Alert)\n\n```json\n{context}\n```");
-    assert!(system[0].ends_with(&screen), "{}", system[0]);
+    let fenced = format!("[data MARK]\n```json\n{context}\n```\n[end of data MARK]");
+    let screen = format!("\n\n**Current workflow ID: `{LOW_STOCK}`** (`Low Stock Alert`)\n\n{fenced}");
+    assert!(with_plain_marks(&system[0]).ends_with(&screen), "{}", system[0]);
     assert!(system[1].starts_with(block("tables/role.md").trim()));
     assert!(!system[1].contains("```json\n{\"workflow_id\""));
     let offered: Vec<usize> = s.model.requests().iter().map(|r| r.json()["tools"].as_array().unwrap().len()).collect();

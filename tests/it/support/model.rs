@@ -144,6 +144,12 @@ impl Scripted {
     }
 }
 
+/// A prompt whose fences have `MARK` in the place of the mark of its conversation.
+pub fn with_plain_marks(prompt: &str) -> String {
+    let mark = prompt.split_once("[end of data ").and_then(|(_, rest)| rest.split_once(']')).map(|(mark, _)| mark);
+    mark.filter(|mark| !mark.is_empty()).map_or_else(|| prompt.to_owned(), |mark| prompt.replace(mark, "MARK"))
+}
+
 /// The messages of a request, checked.
 pub fn messages(request: &Request) -> Vec<Value> {
     let messages = request.json()["messages"].as_array().unwrap().clone();

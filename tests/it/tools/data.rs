@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::rest::{Setup, answer};
-use crate::support::model::{Scripted, calls, says};
+use crate::support::model::{Scripted, calls, says, with_plain_marks};
 use crate::support::upstream::{Answer, Request, Upstream};
 
 const PROMPT: &str =
@@ -69,7 +69,7 @@ fn about(report: &Value, conversation: &str) -> Value {
 fn prompt(s: &Scripted) -> String {
     let messages = s.last_asked();
     let text = messages[0]["content"].as_str().unwrap();
-    text[text.find("Report: ").unwrap()..].to_owned()
+    with_plain_marks(&text[text.find("Report: ").unwrap()..])
 }
 
 fn lines(backend: &Upstream) -> Vec<String> {
@@ -80,7 +80,7 @@ fn lines(backend: &Upstream) -> Vec<String> {
 async fn a_prompt_shows_what_was_loaded_and_what_was_not() {
     let (s, backend) = start(2, counting()).await;
     s.app.chat(&about(&json!(7), "c1")).await;
-    assert_eq!(prompt(&s), "Report: ```json\n{\"title\":\"Report 1\"}\n``` Sum: 7");
+    assert_eq!(prompt(&s), "Report: [data MARK]\n```json\n{\"title\":\"Report 1\"}\n```\n[end of data MARK] Sum: 7");
     s.app.chat(&json!({"message": "Go", "context_type": "mine"})).await;
     assert_eq!(prompt(&s), "Report: none Sum: 7");
     let ada = crate::support::app::ADA;
@@ -146,7 +146,8 @@ async fn what_cannot_be_loaded_is_said_in_words_and_not_kept() {
     };
     let (s, _backend) = start(3, backend).await;
     s.app.chat(&about(&json!(7), "c1")).await;
-    let failed = "Report: ```json\n{\"error\":\"The report could not be loaded.\"}\n``` Sum: ";
+    let failed =
+        "Report: [data MARK]\n```json\n{\"error\":\"The report could not be loaded.\"}\n```\n[end of data MARK] Sum: ";
     let said = prompt(&s);
     assert!(said.starts_with(failed), "{said}");
     assert!(said.contains("could not be loaded: the backend's answer is not JSON"), "{said}");
