@@ -38,7 +38,7 @@ fn services(file: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 fn words(value: &Value) -> Vec<&str> {
-    value.as_array().unwrap_or(&Vec::new()).iter().map(|word| word.as_str().unwrap()).collect()
+    value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap()).collect()
 }
 
 #[test]
