@@ -27,6 +27,8 @@ mod demo_backend;
 #[cfg(test)]
 mod demo_walk;
 #[cfg(test)]
+mod deploy;
+#[cfg(test)]
 mod description;
 #[cfg(test)]
 mod events;
