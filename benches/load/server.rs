@@ -109,6 +109,11 @@ impl Server {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
+    /// How many files and sockets it has open.
+    pub fn descriptors(&self) -> f64 {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count() as f64
+    }
+
     pub async fn kib_per_stream(&self, streams: usize) -> f64 {
         let before = self.resident_kib();
         let mut held = Vec::new();
