@@ -29,6 +29,10 @@ mod demo_walk;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod fuzzing;
+#[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod openai;
