@@ -17,7 +17,6 @@
 )]
 
 mod client;
-mod fairness;
 mod figures;
 mod instructions;
 #[path = "../limit/mod.rs"]

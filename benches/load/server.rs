@@ -161,6 +161,11 @@ impl Server {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         self.child.wait().unwrap();
     }
+
+    /// How many files and sockets it has open.
+    pub fn descriptors(&self) -> f64 {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count() as f64
+    }
 }
 
 impl Drop for Server {

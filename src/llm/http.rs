@@ -30,6 +30,10 @@ const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// 30 s between two signs of life on a connection: less than what routers and proxies keep a silent one for.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
+/// 10 s between signs of life that nobody answers: after three of them, a minute in all, the other end is gone. Bytes that
+/// nobody acknowledges are given 30 s, as `reqwest` has it.
+const UNANSWERED: Duration = Duration::from_secs(10);
+
 /// 8 bytes: a shorter key (`ollama`, `EMPTY`) or value of a header is no secret, and would be found in any sentence.
 const MIN_SECRET_BYTES: usize = 8;
 
@@ -130,6 +134,8 @@ impl Net {
                 .redirect(redirect::Policy::none())
                 .connect_timeout(CONNECT_TIMEOUT)
                 .tcp_keepalive(KEEP_ALIVE)
+                .tcp_keepalive_interval(UNANSWERED)
+                .tcp_keepalive_retries(3)
                 .pool_max_idle_per_host(IDLE_CONNECTIONS)
                 // A connection of HTTP/2 carries many turns; one that died silently must not take them all with it.
                 .http2_keep_alive_interval(KEEP_ALIVE)

@@ -33,6 +33,10 @@ mod description;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod fuzzing;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod identity;

@@ -5,6 +5,7 @@
 
 #[path = "../../it/support/said.rs"]
 pub mod said;
+pub mod targets;
 
 use said::Said;
 use switchboard::llm::{Vendor, recorded};

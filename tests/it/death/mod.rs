@@ -3,9 +3,10 @@
 
 mod disk;
 mod kills;
-mod replicas;
+pub mod replicas;
 mod shutdown;
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use reqwest::{Method, RequestBuilder, Response};
@@ -63,6 +64,11 @@ impl Machine {
     /// Starts the server; it takes requests.
     pub fn serve(&self) -> Serving {
         self.folder.serve(&self.settings())
+    }
+
+    /// Starts the server by a command that `change` has changed; it takes requests.
+    pub fn serve_as(&self, change: impl FnOnce(&mut Command)) -> Serving {
+        self.folder.serve_as(&self.settings(), change)
     }
 
     /// Starts the server and does not wait for it.

@@ -10,6 +10,16 @@ pub fn kills() -> usize {
     std::env::var("SWITCHBOARD_TEST_KILLS").map_or(KILLS, |count| count.parse().unwrap())
 }
 
+/// Whether tests of faults take their long forms: `SWITCHBOARD_TEST_LONG=1`.
+pub fn is_long() -> bool {
+    std::env::var("SWITCHBOARD_TEST_LONG").as_deref() == Ok("1")
+}
+
+/// `short`, or `long` where the long forms are asked for.
+pub fn cycles(short: usize, long: usize) -> usize {
+    if is_long() { long } else { short }
+}
+
 /// Where random numbers begin: `SWITCHBOARD_TEST_SEED`, or anywhere.
 pub fn seed() -> u64 {
     let anywhere = || std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos().into();

@@ -1,7 +1,9 @@
 //! What the tests speak: the whole product on a free port, scripted models, and event streams read strictly.
 
 pub mod app;
+pub mod backend;
 pub mod environment;
+pub mod faultproxy;
 pub mod frames;
 pub mod model;
 pub mod node;

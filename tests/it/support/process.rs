@@ -64,7 +64,12 @@ impl Folder {
 
     /// Starts `serve` on a free port, and waits until it has said its address.
     pub fn serve(&self, settings: &[(&str, &str)]) -> Serving {
-        let mut serving = self.start(settings);
+        self.serve_as(settings, |_| {})
+    }
+
+    /// The same with a command that `change` has changed.
+    pub fn serve_as(&self, settings: &[(&str, &str)], change: impl FnOnce(&mut Command)) -> Serving {
+        let mut serving = self.start_as(settings, change);
         serving.greeting = serving.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{}", self.stderr()));
         let rest = serving.greeting.strip_prefix("switchboard listening on http://").unwrap();
         serving.address = rest.split_once(' ').unwrap().0.to_owned();
@@ -73,6 +78,10 @@ impl Folder {
 
     /// The same without waiting: it has said nothing yet.
     pub fn start(&self, settings: &[(&str, &str)]) -> Serving {
+        self.start_as(settings, |_| {})
+    }
+
+    fn start_as(&self, settings: &[(&str, &str)], change: impl FnOnce(&mut Command)) -> Serving {
         let stderr = File::create(self.path().join("stderr.log")).unwrap();
         // One user asks for what a hundred would.
         let own = [
@@ -83,6 +92,7 @@ impl Folder {
             ("LIMITS__READERS_PER_RUN", "0"),
         ];
         let mut command = self.command(&["serve"], &[&own, settings].concat());
+        change(&mut command);
         let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (say, lines) = channel();
@@ -136,6 +146,23 @@ impl Serving {
             lines.push(self.lines.recv_timeout(PATIENCE).unwrap());
         }
         lines
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How much memory it holds.
+    pub fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// How many files and sockets it has open.
+    pub fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
     /// Asks it to stop.

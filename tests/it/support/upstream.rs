@@ -33,6 +33,7 @@ enum Piece {
     Bytes(Vec<u8>),
     Pause(Duration),
     Wait(Arc<Notify>),
+    Endless(Vec<u8>),
 }
 
 /// How an answer ends.
@@ -77,7 +78,7 @@ impl Answer {
                         rest = after;
                     }
                 }
-                Piece::Pause(_) | Piece::Wait(_) => pieces.push(piece),
+                Piece::Pause(_) | Piece::Wait(_) | Piece::Endless(_) => pieces.push(piece),
             }
         }
         self.body = pieces;
@@ -93,6 +94,12 @@ impl Answer {
     /// With `bytes` behind what there is once somebody opens `gate` by notifying one.
     pub fn gated(mut self, gate: &Arc<Notify>, bytes: impl Into<Vec<u8>>) -> Self {
         self.body.extend([Piece::Wait(Arc::clone(gate)), Piece::Bytes(bytes.into())]);
+        self
+    }
+
+    /// With `bytes` behind what there is, again and again until the client goes.
+    pub fn endless(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.body.push(Piece::Endless(bytes.into()));
         self
     }
 
@@ -142,6 +149,8 @@ struct Shared {
     requests: Mutex<Vec<Request>>,
     unexpected: Mutex<Vec<String>>,
     connections: AtomicUsize,
+    /// How many bytes of endless answers were taken.
+    endless_bytes: AtomicUsize,
     /// How many clients went away in the middle of an answer.
     gone: watch::Sender<usize>,
 }
@@ -161,6 +170,7 @@ impl Upstream {
             requests: Mutex::default(),
             unexpected: Mutex::default(),
             connections: AtomicUsize::new(0),
+            endless_bytes: AtomicUsize::new(0),
             gone: watch::Sender::new(0),
         });
         let address = listener.local_addr().unwrap();
@@ -181,6 +191,11 @@ impl Upstream {
     /// How many connections there have been.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of endless answers were taken, those included that the kernel still holds.
+    pub fn endless_bytes(&self) -> usize {
+        self.shared.endless_bytes.load(Ordering::Relaxed)
     }
 
     /// Waits until `count` clients have gone away in the middle of an answer.
@@ -220,10 +235,10 @@ async fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
         let Some(answer) = (shared.choose)(&request) else {
             shared.unexpected.lock().unwrap().push(format!("{} {}", request.method, request.path));
             let refusal = Answer::status(599, "text/plain", "unexpected request");
-            return write_answer(&mut writer, &refusal).await;
+            return write_answer(&mut writer, &refusal, shared).await;
         };
         tokio::select! {
-            written = write_answer(&mut writer, &answer) => written?,
+            written = write_answer(&mut writer, &answer, shared) => written?,
             () = closed(&mut reader) => {
                 shared.gone.send_modify(|gone| *gone += 1);
                 return Ok(());
@@ -272,7 +287,7 @@ async fn read_request(reader: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> io::R
     Ok(Some(request))
 }
 
-async fn write_answer(writer: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {
+async fn write_answer(writer: &mut OwnedWriteHalf, answer: &Answer, shared: &Shared) -> io::Result<()> {
     let mut out = format!("HTTP/1.1 {} Scripted\r\ntransfer-encoding: chunked\r\n", answer.status).into_bytes();
     for (name, value) in &answer.headers {
         out.extend(format!("{name}: {value}\r\n").into_bytes());
@@ -299,6 +314,14 @@ async fn write_answer(writer: &mut OwnedWriteHalf, answer: &Answer) -> io::Resul
                 writer.write_all(&out).await?;
                 out.clear();
                 gate.notified().await;
+            }
+            Piece::Endless(bytes) => {
+                let chunk = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+                loop {
+                    writer.write_all(&out).await?;
+                    out.clone_from(&chunk);
+                    shared.endless_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+                }
             }
         }
     }

@@ -1,0 +1,153 @@
+//! Hours in small: many streams that wait and some that talk, for as long as is asked for, and what the server's process
+//! holds meanwhile.
+//!
+//! `cargo bench -- --soak --minutes 30 --idle 2000 --active 200`. Each stream has a client connection and a model call of
+//! its own, so the process needs two descriptors for each (`ulimit -n`). What counts is the slope after the warm-up, by
+//! least squares: a leak shows there long before it hurts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use tokio::task::JoinSet;
+
+use crate::server::Server;
+use crate::upstream;
+
+/// Between two looks at the process.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Events of ended runs are kept for a minute here, so that what is kept is level before the warm-up is over.
+const SETTINGS: [(&str, &str); 6] = [
+    ("RUNS__RETENTION_S", "60"),
+    ("RUNS__WALL_S", "0"),
+    ("LLM__FIRST_BYTE_TIMEOUT_S", "0"),
+    ("LLM__IDLE_TIMEOUT_S", "0"),
+    ("LLM__PROGRESS_TIMEOUT_S", "0"),
+    ("LLM__MAX_TOKENS", "4096"),
+];
+
+/// How much there is to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// How long.
+    pub minutes: usize,
+    /// Streams that got their first word and wait.
+    pub idle: usize,
+    /// Streams that get a word each 20 ms for two seconds, then end, and begin anew.
+    pub active: usize,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+struct Done {
+    runs: AtomicUsize,
+    failed: AtomicUsize,
+    idle_ended: AtomicUsize,
+    stop: AtomicBool,
+}
+
+/// One look at the process.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    at_s: f64,
+    resident_kib: f64,
+    descriptors: f64,
+}
+
+/// Runs the load and prints a line per minute, then the slopes.
+pub async fn measure(load: Load) {
+    let upstream = upstream::serve_slowly(100, Duration::from_millis(20)).await;
+    let server = Arc::new(Server::start("serve-product", &upstream, &SETTINGS));
+    let done = Arc::new(Done::default());
+    println!("soak: {} minutes, {} idle streams, {} active ones", load.minutes, load.idle, load.active);
+    let mut tasks = JoinSet::new();
+    for _ in 0..load.idle {
+        let mut stream = Box::pin(server.post("hold", "hello", false).await.bytes_stream());
+        let done = Arc::clone(&done);
+        tasks.spawn(async move {
+            while let Some(Ok(_)) = stream.next().await {}
+            if !done.stop.load(Ordering::Relaxed) {
+                done.idle_ended.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    for _ in 0..load.active {
+        let (server, done) = (Arc::clone(&server), Arc::clone(&done));
+        tasks.spawn(async move {
+            while !done.stop.load(Ordering::Relaxed) {
+                let good = talk(&server).await;
+                let counter = if good { &done.runs } else { &done.failed };
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    let samples = watch(&server, &done, Duration::from_secs(load.minutes as u64 * 60)).await;
+    done.stop.store(true, Ordering::Relaxed);
+    tasks.shutdown().await;
+    report(&samples, &done);
+}
+
+/// One run to its end; whether that was a good one. The last of the kinds in a message is the one that is answered, so this
+/// is a long answer in a conversation of its own.
+async fn talk(server: &Server) -> bool {
+    let mut stream = Box::pin(server.post("hold", "@long@ tell", false).await.bytes_stream());
+    let mut last = bytes::Bytes::new();
+    while let Some(piece) = stream.next().await {
+        let Ok(piece) = piece else { return false };
+        last = piece;
+    }
+    String::from_utf8_lossy(&last).contains("message_complete")
+}
+
+async fn watch(server: &Server, done: &Done, length: Duration) -> Vec<Sample> {
+    let began = Instant::now();
+    let mut samples = Vec::new();
+    while began.elapsed() < length {
+        tokio::time::sleep(EVERY).await;
+        let sample = Sample {
+            at_s: began.elapsed().as_secs_f64(),
+            resident_kib: server.resident_kib(),
+            descriptors: server.descriptors(),
+        };
+        samples.push(sample);
+        if samples.len() % 6 == 0 {
+            println!(
+                "{:6.0} s: {:8.0} KiB resident, {:6.0} descriptors, {} runs, {} failed, CPU {:.0} s",
+                sample.at_s,
+                sample.resident_kib,
+                sample.descriptors,
+                done.runs.load(Ordering::Relaxed),
+                done.failed.load(Ordering::Relaxed),
+                server.cpu_s(),
+            );
+        }
+    }
+    samples
+}
+
+fn report(samples: &[Sample], done: &Done) {
+    // The first third is the warm-up: allocators and what is kept of ended runs fill up.
+    let steady = &samples[samples.len() / 3..];
+    let per_hour = |value: fn(&Sample) -> f64| slope(steady, value) * 3600.0;
+    println!(
+        "after {:.0} s of warm-up: {:+.2} MiB an hour, {:+.1} descriptors an hour; {} runs, {} failed, {} idle streams ended",
+        steady.first().map_or(0.0, |sample| sample.at_s),
+        per_hour(|sample| sample.resident_kib) / 1024.0,
+        per_hour(|sample| sample.descriptors),
+        done.runs.load(Ordering::Relaxed),
+        done.failed.load(Ordering::Relaxed),
+        done.idle_ended.load(Ordering::Relaxed),
+    );
+}
+
+/// The slope of the line that fits best, per second.
+fn slope(samples: &[Sample], value: fn(&Sample) -> f64) -> f64 {
+    let count = samples.len() as f64;
+    let mean = |of: &dyn Fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>() / count;
+    let (middle, level) = (mean(&|sample| sample.at_s), mean(&|sample| value(sample)));
+    let covariance = mean(&|sample| (sample.at_s - middle) * (value(sample) - level));
+    let variance = mean(&|sample| (sample.at_s - middle).powi(2));
+    if variance == 0.0 { 0.0 } else { covariance / variance }
+}

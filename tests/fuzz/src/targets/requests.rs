@@ -1,0 +1,80 @@
+//! Bodies of requests, in each protocol: they are understood or refused, in words that name what is wrong.
+
+use switchboard::chat::ids::ConversationId;
+use switchboard::dialect::ag_ui::AgUi;
+use switchboard::dialect::agent_chat::AgentChat;
+use switchboard::dialect::ai_sdk::{AiSdk, Query, Version};
+use switchboard::dialect::chat_stream::ChatStream;
+use switchboard::dialect::openai_chat::{Key, OpenAiChat};
+use switchboard::dialect::{DecodeError, Dialect};
+
+use super::parts;
+
+/// Small, so that a fuzzer finds both sides of them.
+const MESSAGE_BYTES: usize = 200;
+const CONTEXT_BYTES: usize = 400;
+
+pub fn native(input: &[u8]) {
+    let dialect = AgentChat { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES };
+    twice(|| dialect.decode(input).map_err(checked));
+    twice(|| dialect.decode_manner(input).map_err(checked));
+}
+
+pub fn ag_ui(input: &[u8]) {
+    let dialect = AgUi { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES };
+    let asker = dialect.decode_asker(input).map_err(checked);
+    let asked = dialect.decode(input).map_err(checked);
+    assert!(asker.is_ok() || asked.is_err(), "who asks cannot be told of what can be answered");
+}
+
+/// The URL's query before the body, a line for each key.
+pub fn ai_sdk(input: &[u8]) {
+    let dialect = AiSdk { version: Version::V5, max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES };
+    let _ = dialect.decode(&Query::default(), input).map_err(checked);
+    let (query, body) = parts(input);
+    let mut lines = query.lines().map(|line| Some(line.to_owned()).filter(|line| !line.is_empty()));
+    let mut next = || lines.next().flatten();
+    let query = Query { sdk: next(), context_type: next(), profile: next() };
+    let _ = dialect.version(&query).map_err(checked);
+    let _ = dialect.decode(&query, body.as_bytes()).map_err(checked);
+}
+
+pub fn chat_stream(input: &[u8]) {
+    let dialect = ChatStream { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES };
+    let _ = dialect.decode(input);
+}
+
+/// A conversation's id in a header before the body.
+pub fn openai(input: &[u8]) {
+    let dialect = OpenAiChat {
+        max_message_bytes: MESSAGE_BYTES,
+        max_result_bytes: CONTEXT_BYTES,
+        max_history_bytes: 2 * CONTEXT_BYTES,
+    };
+    let _ = dialect.decode(input, Key::None).map_err(checked);
+    let (id, body) = parts(input);
+    if let Ok(id) = ConversationId::parse(&id) {
+        let _ = dialect.decode(body.as_bytes(), Key::Chat(id.clone())).map_err(checked);
+        let _ = dialect.decode(body.as_bytes(), Key::Conversation(id)).map_err(checked);
+    }
+}
+
+/// The same bytes mean the same each time.
+fn twice<T: std::fmt::Debug>(decode: impl Fn() -> T) {
+    assert_eq!(format!("{:?}", decode()), format!("{:?}", decode()));
+}
+
+/// A refusal that tells its sender something, and not too much.
+fn checked(error: DecodeError) -> DecodeError {
+    match &error {
+        DecodeError::NotJson(reason) => assert!(reason.len() < 1000, "{} bytes of reason", reason.len()),
+        DecodeError::Fields(fields) => {
+            assert!(!fields.is_empty(), "a refusal without a reason");
+            for field in fields {
+                assert!(!field.reason.is_empty() && field.reason.len() < 2000, "{field:?}");
+            }
+        }
+        DecodeError::TooLarge { field, max_bytes } => assert!(!field.is_empty() && *max_bytes > 0),
+    }
+    error
+}

@@ -1,0 +1,118 @@
+//! Clocks that are wrong, or jump: the process runs under `faketime`, whose time is read from a file that the test changes.
+//! Only the time of day is faked; what the process waits for goes by the clock that cannot jump.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::death::{Client, Machine, backend, background, end_of, eventually, message, rest};
+use crate::runs::{gated, header, read_until};
+use crate::support::environment::skip;
+use crate::support::frames;
+use crate::support::model::says;
+use crate::support::postgres::TestPostgres;
+use crate::support::process::Serving;
+use crate::support::redis::TestRedis;
+use crate::support::upstream::Upstream;
+
+/// The library that does it, for programs with threads.
+fn library() -> Option<PathBuf> {
+    let folders = ["/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime", "/usr/lib64/faketime"];
+    let found = folders.iter().map(|folder| Path::new(folder).join("libfaketimeMT.so.1")).find(|path| path.exists());
+    if found.is_none() {
+        skip("faketime is not installed");
+    }
+    found
+}
+
+/// The clock of one machine: how far it is from the true one, in seconds.
+struct WrongClock {
+    library: PathBuf,
+    file: PathBuf,
+}
+
+impl WrongClock {
+    fn of(machine: &Machine, library: &Path, seconds: i64) -> Self {
+        let clock = Self { library: library.to_owned(), file: machine.folder.path().join("clock") };
+        clock.set(seconds);
+        clock
+    }
+
+    fn set(&self, seconds: i64) {
+        std::fs::write(&self.file, format!("{seconds:+}\n")).unwrap();
+    }
+
+    fn serve(&self, machine: &Machine) -> Serving {
+        let change = |command: &mut Command| {
+            command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
+            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("FAKETIME_NO_CACHE", "1");
+            command.env("FAKETIME_DONT_RESET", "1");
+        };
+        machine.serve_as(change)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_jumps_ends_no_run_and_lets_in_no_token_whose_time_is_over() {
+    let Some(library) = library() else { return };
+    let gate = Arc::new(Notify::new());
+    let answers = [gated(&gate, "One ", "two."), gated(&gate, "Three ", "four."), says("Five.").answer()];
+    let (model, backend) = (Upstream::script(answers).await, backend().await);
+    let machine = Machine::new(&model, &backend, &[("RUNS__LEASE_S", "5")]);
+    let clock = WrongClock::of(&machine, &library, 0);
+    let serving = clock.serve(&machine);
+    let client = Client::of(&serving, &machine.token());
+    for (conversation, jump) in [("back", -1800), ("ahead", 1800)] {
+        let mut response = client.chat(&background(conversation, "Tell")).await;
+        let run = header(&response, "x-run-id");
+        let seen = read_until(&mut response, if jump < 0 { "One" } else { "Three" }).await;
+        clock.set(jump);
+        // Longer than a lease: whoever went by the time of day would count the run as dead, or live on for half an hour.
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        assert_eq!(client.run(&run).await["state"], "running", "{conversation}");
+        gate.notify_one();
+        assert_eq!(end_of(&(seen + &rest(response).await)), "message_complete", "{conversation}");
+        client.run_in(&run, "completed").await;
+        clock.set(0);
+    }
+    // An hour and more is beyond what its token says.
+    clock.set(2 * 3600);
+    eventually("the token's time is over", async || {
+        (client.chat(&message("d", "Hi")).await.status() == 401).then_some(())
+    })
+    .await;
+    clock.set(0);
+    assert_eq!(client.says(&message("d", "Hi")).await, "Five.");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_whose_clocks_differ_take_no_run_for_dead() {
+    let (Some(library), Some(postgres), Some(redis)) = (library(), TestPostgres::shared(), TestRedis::start()) else {
+        return;
+    };
+    let database = postgres.new_database().await;
+    let gate = Arc::new(Notify::new());
+    let (model, backend) = (Upstream::script([gated(&gate, "One ", "two.")]).await, backend().await);
+    let redis_url = redis.url();
+    let settings = [("STORE__URL", database.url.as_str()), ("EVENTS__URL", &redis_url), ("RUNS__LEASE_S", "5")];
+    let machines = [(); 2].map(|()| Machine::new(&model, &backend, &settings));
+    let behind = WrongClock::of(&machines[0], &library, -30).serve(&machines[0]);
+    let ahead = WrongClock::of(&machines[1], &library, 30).serve(&machines[1]);
+    // Made by the true clock: both are within what a token's time is taken with.
+    let token = machines[0].token();
+    let (a, b) = (Client::of(&behind, &token), Client::of(&ahead, &token));
+    let mut near = a.chat(&background("c", "Count")).await;
+    let run = header(&near, "x-run-id");
+    let seen = read_until(&mut near, "One").await;
+    let newest = frames::numbered(&seen).last().unwrap().0;
+    b.run_when(&run, |run| run["last_event_id"] == json!(newest)).await;
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    assert_eq!(b.run(&run).await["state"], "running");
+    gate.notify_one();
+    assert_eq!(end_of(&(seen + &rest(near).await)), "message_complete");
+    b.run_in(&run, "completed").await;
+}
