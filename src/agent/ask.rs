@@ -13,8 +13,8 @@ use super::state::{Open, Times, Transcript};
 use super::turn::{Turn, TurnFold};
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
-use crate::chat::message::{AssistantPart, ModelOrigin};
-use crate::chat::stream::{FinishReason, Spent, StreamEvent};
+use crate::chat::message::AssistantPart;
+use crate::chat::stream::{FinishReason, Spent, StreamEvent, Usage};
 use crate::observe::{metrics, names, spans};
 
 impl From<ProviderError> for Ended {

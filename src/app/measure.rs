@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::StartError;
 use super::parts::listen;
 use crate::config;
-use crate::http::{metrics as page, server};
+use crate::http::{self, metrics as page, server};
 use crate::observe::metrics;
 use crate::observe::prometheus::{self, Page, UPKEEP};
 use crate::runs::log::EventLog;
@@ -77,7 +77,7 @@ impl Measured {
         if let Some((listener, _)) = self.listener.take() {
             let closing = self.closing.clone();
             // Readings are short: what is under way at the end is dropped.
-            let served = server::serve(listener, page::routes(page), closing.clone().cancelled_owned(), closing);
+            let served = server::serve(listener, page::routes(page), server::Bounds::of(&http::Config::default()), closing.clone().cancelled_owned(), closing);
             self.tasks.spawn(served);
         }
     }

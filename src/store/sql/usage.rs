@@ -13,7 +13,7 @@ use crate::chat::ids::RunId;
 use crate::chat::stream::Spent;
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::column;
-use crate::store::scope::{Scope, original, storable};
+use crate::store::scope::{BindScope, Scope, original, storable};
 
 /// How long what was used is kept, in days: thirteen months, so that a month can be compared with that of a year before.
 pub(super) const KEPT_DAYS: i64 = 400;
@@ -82,8 +82,7 @@ impl SqlStore {
                     sums!(),
                     " FROM usage_daily WHERE tenant = $1 AND user_id = $2 AND day BETWEEN $3 AND $4",
                 ))
-                .bind(scope.tenant)
-                .bind(scope.user)
+                .bind_scope(&scope)
                 .bind(days.from.0)
                 .bind(days.to.0)
                 .fetch_one(self.readers())
@@ -115,8 +114,7 @@ impl SqlStore {
                     " FROM usage_daily WHERE tenant = $1 AND user_id = $2 AND day BETWEEN $3 AND $4
                      GROUP BY day, model ORDER BY day DESC, model LIMIT $5",
                 ))
-                .bind(scope.tenant)
-                .bind(scope.user)
+                .bind_scope(&scope)
                 .bind(days.from.0)
                 .bind(days.to.0)
                 .bind(i64::from(most))
@@ -194,8 +192,7 @@ pub(super) async fn charge(
                  cached_input_tokens = usage_daily.cached_input_tokens + excluded.cached_input_tokens,
                  nano_usd = usage_daily.nano_usd + excluded.nano_usd",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(day)
         .bind(model)
         .bind(column(used.runs))

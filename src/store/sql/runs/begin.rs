@@ -265,7 +265,7 @@ async fn has_room(connection: &mut Connection, place: &Place, most: MostRuns) ->
         return Ok(());
     }
     // A tenant without users stands for all of its users.
-    let tenant = Scope { tenant: place.scope.tenant.clone(), user: String::new() };
+    let tenant = Scope::of_row(place.scope.tenant().to_owned(), String::new());
     take_turns(connection, "runs of a tenant", &tenant).await?;
     refuse_over(most, live(connection, place, "").await?)
 }
@@ -288,8 +288,7 @@ async fn live(connection: &mut Connection, place: &Place, except: &str) -> Resul
              AND NOT (user_id = $2 AND conversation = $3) AND lease_until > ",
         database_now!(),
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(except)
     .fetch_one(connection)
     .await
