@@ -8,10 +8,8 @@ use futures::future::join_all;
 use secrecy::SecretString;
 use switchboard::http::auth::{self, Claims, Mode};
 
-use crate::server::Server;
-use crate::upstream;
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+use crate::server::{SECRET, Server};
+use crate::upstream::Upstream;
 
 /// Requests of the modest tenant in each of the three parts; the 99th of a hundred is the figure.
 const REQUESTS: usize = 400;
@@ -23,25 +21,20 @@ const PACE: Duration = Duration::from_millis(200);
 const PUSH: Duration = Duration::from_millis(100);
 
 /// All figures.
-pub async fn measure() {
-    let upstream = upstream::serve(2).await;
+pub async fn measure(upstream: &Upstream) {
     // What the greedy tenant's users may begin in a second is 10, and it offers 100; its live runs are 5, and it offers 50.
-    let settings = [
-        ("AUTH__MODE", "hs256"),
-        ("AUTH__HS256_SECRET", SECRET),
-        ("LIMITS__STARTS_PER_MINUTE", "600"),
-        ("LIMITS__STARTS_BURST", "10"),
-        ("LIMITS__ACTIVE_RUNS_PER_TENANT", "5"),
-    ];
-    let server = Server::start("serve-product", &upstream, &settings);
-    let client = Client { url: format!("{}/chat", server.url()), http: reqwest::Client::new() };
+    let settings =
+        [("LIMITS__STARTS_PER_MINUTE", "600"), ("LIMITS__STARTS_BURST", "10"), ("LIMITS__ACTIVE_RUNS_PER_TENANT", "5")];
+    let server = Server::start_product(upstream.address, &settings);
+    let url = format!("http://{}/v1/agent/chat", server.address);
+    let client = Client { url, http: reqwest::Client::new() };
     let modest = token("modest", "bob");
     client.p99(&modest, REQUESTS / 4).await;
     let alone = client.p99(&modest, REQUESTS).await;
 
     let one = token("greedy", "ann");
     let (beside, served, refused) =
-        client.p99_beside(&modest, async || vec![client.ask(&one, "short").await.0; 1], 10).await;
+        client.p99_beside(&modest, async || vec![client.ask(&one, "fast 1").await.0; 1], 10).await;
     report("ten times the rate of a user", alone, beside, served, refused);
 
     let many: Vec<String> = (0..5).map(|n| token("greedy", &format!("user{n}"))).collect();
@@ -49,7 +42,7 @@ pub async fn measure() {
     for user in &many {
         held.push(client.ask(user, "hold").await.1);
     }
-    let push = async || join_all(many.iter().map(async |user| client.ask(user, "short").await.0)).await;
+    let push = async || join_all(many.iter().map(async |user| client.ask(user, "fast 1").await.0)).await;
     let (beside, served, refused) = client.p99_beside(&modest, push, 1).await;
     report("ten times the live runs of a tenant", alone, beside, served, refused);
 }
@@ -84,7 +77,7 @@ impl Client {
     /// One request, read to its end unless it holds: its status, and what holds it.
     async fn ask(&self, token: &str, kind: &str) -> (u16, Option<reqwest::Response>) {
         let body = serde_json::json!({
-            "message": format!("@{kind}@ hello"), "context_type": "workflow",
+            "message": format!("@{kind}@ hello"), "context_type": "bench",
             "conversation_id": uuid::Uuid::new_v4().to_string(),
         });
         let response = self.http.post(&self.url).bearer_auth(token).json(&body).send().await.unwrap();
@@ -104,7 +97,7 @@ impl Client {
             pace.tick().await;
             let since = Instant::now();
             let body = serde_json::json!({
-                "message": "@short@ hello", "context_type": "workflow",
+                "message": "@fast 1@ hello", "context_type": "bench",
                 "conversation_id": uuid::Uuid::new_v4().to_string(),
             });
             let response = self.http.post(&self.url).bearer_auth(token).json(&body).send().await.unwrap();

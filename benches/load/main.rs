@@ -7,6 +7,8 @@
 //! `cargo bench -- chunks` (or `paced`, `tools`, `memory`, `start`) measures only that.
 //! `cargo bench -- instructions` counts instructions under valgrind, which no other load on the machine changes.
 //! `cargo bench -- profile "fast 200" 20 FILE` leaves a callgrind profile of one kind of request.
+//! `cargo bench -- fairness` measures what one tenant feels of another one at ten times its limit.
+//! `cargo bench -- soak 30 2000 200` watches memory and descriptors for 30 minutes of 2,000 idle and 200 active streams.
 //! `cargo bench -- runs` measures that runs outlive their connections: coming back, idle readers, Redis.
 
 #![expect(
@@ -17,6 +19,7 @@
 )]
 
 mod client;
+mod fairness;
 mod figures;
 mod instructions;
 #[path = "../limit/mod.rs"]
@@ -24,6 +27,7 @@ mod limit;
 mod report;
 mod runs;
 mod server;
+mod soak;
 mod upstream;
 
 use report::Report;
@@ -51,6 +55,14 @@ async fn measure(asked: &[&str]) {
     let upstream = Upstream::start();
     if let ["profile", kind, times, out] = asked {
         return instructions::profile(&upstream, kind, times.parse().unwrap(), out).await;
+    }
+    if let ["fairness"] = asked {
+        return fairness::measure(&upstream).await;
+    }
+    if let ["soak", minutes, idle, active] = asked {
+        let number = |word: &str| word.parse().unwrap();
+        let load = soak::Load { minutes: number(minutes), idle: number(idle), active: number(active) };
+        return soak::measure(&upstream, load).await;
     }
     if let ["runs"] = asked {
         return runs::measure(&upstream, figures::most_streams()).await;

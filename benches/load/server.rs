@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::limit;
 
 /// The shared secret of the bench's tokens.
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 const PROFILE: &str = r#"id = "bench"
 context_type = "bench"

@@ -77,7 +77,13 @@ impl Measured {
         if let Some((listener, _)) = self.listener.take() {
             let closing = self.closing.clone();
             // Readings are short: what is under way at the end is dropped.
-            let served = server::serve(listener, page::routes(page), server::Bounds::of(&http::Config::default()), closing.clone().cancelled_owned(), closing);
+            let served = server::serve(
+                listener,
+                page::routes(page),
+                server::Bounds::of(&http::Config::default()),
+                closing.clone().cancelled_owned(),
+                closing,
+            );
             self.tasks.spawn(served);
         }
     }

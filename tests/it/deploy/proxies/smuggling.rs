@@ -13,40 +13,106 @@ const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n";
 
 /// Raw requests, each with what is wrong with it. `{}` is the hidden request, `{len}` its length.
 const ROWS: [(&str, &str); 34] = [
-    ("two lengths that differ", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: {len}\r\n\r\n{}"),
-    ("two lengths, the longer one first", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: {len}\r\nContent-Length: 0\r\n\r\n{}"),
+    (
+        "two lengths that differ",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: {len}\r\n\r\n{}",
+    ),
+    (
+        "two lengths, the longer one first",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: {len}\r\nContent-Length: 0\r\n\r\n{}",
+    ),
     ("a list of lengths", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: 0, {len}\r\n\r\n{}"),
-    ("two lengths that agree", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: {len}\r\nContent-Length: {len}\r\n\r\n{}"),
-    ("length and chunked", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{}"),
-    ("chunked and length", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n{}"),
-    ("chunked with a blank before the colon", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: {len}\r\nTransfer-Encoding : chunked\r\n\r\n{}"),
-    ("chunked with a tab before the colon", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: {len}\r\nTransfer-Encoding\t: chunked\r\n\r\n{}"),
-    ("chunked with a tab after the colon", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:\tchunked\r\n\r\n0\r\n\r\n{}"),
-    ("an unknown coding", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\nContent-Length: {len}\r\n\r\n{}"),
-    ("a quoted coding", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: \"chunked\"\r\nContent-Length: {len}\r\n\r\n{}"),
-    ("identity beside chunked", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n{}"),
+    (
+        "two lengths that agree",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: {len}\r\nContent-Length: {len}\r\n\r\n{}",
+    ),
+    (
+        "length and chunked",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{}",
+    ),
+    (
+        "chunked and length",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n{}",
+    ),
+    (
+        "chunked with a blank before the colon",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: {len}\r\nTransfer-Encoding : chunked\r\n\r\n{}",
+    ),
+    (
+        "chunked with a tab before the colon",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: {len}\r\nTransfer-Encoding\t: chunked\r\n\r\n{}",
+    ),
+    (
+        "chunked with a tab after the colon",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:\tchunked\r\n\r\n0\r\n\r\n{}",
+    ),
+    (
+        "an unknown coding",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\nContent-Length: {len}\r\n\r\n{}",
+    ),
+    (
+        "a quoted coding",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: \"chunked\"\r\nContent-Length: {len}\r\n\r\n{}",
+    ),
+    (
+        "identity beside chunked",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n{}",
+    ),
     ("chunked twice", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n{}"),
-    ("chunked that is not last", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n{}"),
-    ("a folded coding", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:\r\n chunked\r\nContent-Length: {len}\r\n\r\n{}"),
+    (
+        "chunked that is not last",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n{}",
+    ),
+    (
+        "a folded coding",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:\r\n chunked\r\nContent-Length: {len}\r\n\r\n{}",
+    ),
     ("a folded other header", "GET /livez HTTP/1.1\r\nHost: h\r\nX-A: b\r\n c: d\r\n\r\n{}"),
-    ("a vertical tab before the coding", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: \x0bchunked\r\nContent-Length: {len}\r\n\r\n{}"),
-    ("a null byte in the coding", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\0\r\nContent-Length: {len}\r\n\r\n{}"),
+    (
+        "a vertical tab before the coding",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: \x0bchunked\r\nContent-Length: {len}\r\n\r\n{}",
+    ),
+    (
+        "a null byte in the coding",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\0\r\nContent-Length: {len}\r\n\r\n{}",
+    ),
     ("capitals in the coding", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: CHUNKED\r\n\r\n0\r\n\r\n{}"),
-    ("chunked in HTTP/1.0", "POST /livez HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: {len}\r\n\r\n{}"),
+    (
+        "chunked in HTTP/1.0",
+        "POST /livez HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: {len}\r\n\r\n{}",
+    ),
     ("a length with a plus", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: +{len}\r\n\r\n{}"),
     ("a negative length", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n{}"),
     ("a hexadecimal length", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: 0x10\r\n\r\n{}"),
     ("a length with an underscore", "POST /livez HTTP/1.1\r\nHost: h\r\nContent_Length: {len}\r\n\r\n{}"),
-    ("a length beyond all numbers", "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999999\r\n\r\n{}"),
+    (
+        "a length beyond all numbers",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999999\r\n\r\n{}",
+    ),
     ("a chunk's size with a plus", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n+0\r\n\r\n{}"),
-    ("a chunk's size beyond all numbers", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000000\r\n\r\n{}"),
-    ("a chunk's size that ends with LF", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\n\r\n{}"),
-    ("a chunk's extension with LF", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0;a\nb\r\n\r\n{}"),
-    ("a hidden length in a trailer", "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: {len}\r\n\r\n{}"),
+    (
+        "a chunk's size beyond all numbers",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000000\r\n\r\n{}",
+    ),
+    (
+        "a chunk's size that ends with LF",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\n\r\n{}",
+    ),
+    (
+        "a chunk's extension with LF",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0;a\nb\r\n\r\n{}",
+    ),
+    (
+        "a hidden length in a trailer",
+        "POST /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: {len}\r\n\r\n{}",
+    ),
     ("a head that ends with LF", "GET /livez HTTP/1.1\nHost: h\n\n{}"),
     ("a carriage return by itself", "GET /livez HTTP/1.1\r\nHost: h\r\nX-A: b\rContent-Length: {len}\r\n\r\n{}"),
     ("a GET with a body", "GET /livez HTTP/1.1\r\nHost: h\r\nContent-Length: {len}\r\n\r\n{}"),
-    ("an upgrade that nobody asked for", "GET /livez HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n{}"),
+    (
+        "an upgrade that nobody asked for",
+        "GET /livez HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n{}",
+    ),
 ];
 
 /// How long nothing comes before a client takes what it has for all.
@@ -101,7 +167,9 @@ fn next_client_gets_its_own(front: &Front, row: usize, reason: &str) {
         write!(stream, "GET /livez HTTP/1.1\r\nHost: h\r\nX-Request-Id: {id}\r\n\r\n").unwrap();
         let (mut said, mut piece) = (String::new(), [0; 4096]);
         while !said.contains("\r\n\r\n") || !said.contains("ok\n") {
-            let read = stream.read(&mut piece).unwrap_or_else(|error| panic!("{:?}, {reason}: {error} after {said}", front.kind));
+            let read = stream
+                .read(&mut piece)
+                .unwrap_or_else(|error| panic!("{:?}, {reason}: {error} after {said}", front.kind));
             assert!(read > 0, "{:?}, {reason}: closed after {said}", front.kind);
             said.push_str(std::str::from_utf8(&piece[..read]).unwrap());
         }
