@@ -77,7 +77,7 @@ pub async fn measure(upstream: &Upstream, load: Load) {
         let (server, done) = (Arc::clone(&server), Arc::clone(&done));
         tasks.spawn(async move {
             while !done.stop.load(Ordering::Relaxed) {
-                // A run that does not end well ends this bench.
+                // A run that does not end well makes this task panic, and the bench fail at its end.
                 talk(&server).await;
                 done.runs.fetch_add(1, Ordering::Relaxed);
             }
@@ -85,6 +85,9 @@ pub async fn measure(upstream: &Upstream, load: Load) {
     }
     let samples = watch(&server, &done, Duration::from_secs(load.minutes as u64 * 60)).await;
     done.stop.store(true, Ordering::Relaxed);
+    while let Some(ended) = tasks.try_join_next() {
+        ended.unwrap();
+    }
     tasks.shutdown().await;
     report(&samples, &done);
 }
