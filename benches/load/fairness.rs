@@ -34,7 +34,7 @@ pub async fn measure(upstream: &Upstream) {
 
     let one = token("greedy", "ann");
     let (beside, served, refused) =
-        client.p99_beside(&modest, async || vec![client.ask(&one, "fast 1").await.0; 1], 10).await;
+        client.p99_beside(&modest, async || vec![client.ask(&one, "fast 1").await.0], 10).await;
     report("ten times the rate of a user", alone, beside, served, refused);
 
     let many: Vec<String> = (0..5).map(|n| token("greedy", &format!("user{n}"))).collect();
@@ -121,7 +121,7 @@ impl Client {
         let (mut served, mut refused) = (0, 0);
         let pushing = async {
             let mut pace = tokio::time::interval(PUSH);
-            loop {
+            for _ in 0_u64.. {
                 pace.tick().await;
                 for status in join_all((0..at_once).map(|_| push())).await.into_iter().flatten() {
                     match status {

@@ -65,7 +65,7 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.date().fmt(f)
+        fmt::Display::fmt(&self.date(), f)
     }
 }
 

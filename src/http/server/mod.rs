@@ -136,7 +136,7 @@ async fn drive(stream: TcpStream, router: Router, bounds: Bounds, finishing: Can
         builder.max_buf_size(bytes.saturating_mul(2).max(LEAST_BUFFER));
     }
     let routes = TowerToHyperService::new(router);
-    let answering = service_fn(|request: Request<Incoming>| {
+    let answering = service_fn(move |request: Request<Incoming>| {
         let answering = Answering::begin(phase.clone());
         let answered = routes.call(request);
         async move { Ok::<_, std::convert::Infallible>(answered.await?.map(|body| answering.with(body))) }

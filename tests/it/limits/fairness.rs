@@ -21,7 +21,7 @@ async fn a_tenant_is_served_while_another_one_is_refused() {
     for _ in 0..2 {
         held.push(app.post_as(&greedy, &message("wait")).await);
     }
-    let refused = join_all((0..20).map(|_| app.post_as(&greedy, &message("hello"))));
+    let refused = join_all((0..20).map(async |_| app.post_as(&greedy, &message("hello")).await));
     let modest = token(&app, "modest/bob");
     let served = async {
         for _ in 0..5 {
@@ -70,9 +70,9 @@ async fn ten_times_its_limit_does_not_slow_down_another_tenant() {
     }
     let pressing = async {
         let mut pace = tokio::time::interval(Duration::from_millis(1000));
-        loop {
+        for _ in 0_u64.. {
             pace.tick().await;
-            for response in join_all((0..18).map(|_| app.post_as(&greedy, &message("hello")))).await {
+            for response in join_all((0..18).map(async |_| app.post_as(&greedy, &message("hello")).await)).await {
                 assert_eq!(response.status(), 429);
             }
         }
