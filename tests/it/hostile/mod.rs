@@ -24,7 +24,7 @@ use crate::support::frames::{self, Frame};
 use crate::support::model::{Script, says};
 use crate::support::upstream::{Answer, Request, Upstream};
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     (
         "profiles/tickets.toml",
         r#"
@@ -36,6 +36,7 @@ payload_types = ["query"]
 "#,
     ),
     ("profiles/admin.toml", "id = \"admin\"\ncontext_type = \"admin\"\nroles = [\"root\"]\ntools = [\"purge\"]\n"),
+    ("profiles/any.toml", "id = \"any\"\npage = \"*\"\ntools = [\"close_ticket\", \"wipe\"]\n"),
     (
         "payloads/query.toml",
         "[[payload_type]]\nname = \"query\"\ndescription = \"A query\"\nmarker = \"QUERY:\"\ninstructions = \"Write one.\"\n\
