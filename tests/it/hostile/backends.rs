@@ -109,7 +109,7 @@ pub fn attacks() -> Vec<Attack> {
                 .call("c2", "search", &json!({"q": "everything"}))
                 .call("c3", "close_ticket", &json!({"id": 7}))
                 .call("c4", "wipe", &json!({}));
-            attack(*name, [calls("c1", "get_ticket", &json!({"id": name})), obeys.done()]).held(1)
+            attack(name, [calls("c1", "get_ticket", &json!({"id": name})), obeys.done()]).held(1)
         })
         .collect()
 }
