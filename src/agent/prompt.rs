@@ -10,7 +10,6 @@ use crate::chat::template::{FENCE, Template, TemplateError, Values};
 
 /// The names that prompts take values from.
 pub const NAMES: [&str; 12] = [
-    FENCE,
     "context",
     "user",
     "roles",
@@ -22,6 +21,7 @@ pub const NAMES: [&str; 12] = [
     "client_actions",
     "suggestions",
     "payloads",
+    FENCE,
 ];
 
 /// A profile's prompt.

@@ -206,7 +206,7 @@ mod tests {
             (r#"{"x":[0,{"y":{"a":1,"a":2}}]}"#.to_owned(), Some(twice), "far inside"),
             (format!("{{{many},\"k39\":0}}"), Some(twice), "one of many"),
             (format!("{{{many},\"k3\":0}}"), Some(twice), "one of the first of many"),
-            (r#"{"a":"\ud800"}"#.to_owned(), Some("lone leading surrogate"), "no text"),
+            (r#"{"a":"\ud800"}"#.to_owned(), Some("hex escape"), "no text"),
             (r#"{"a":1e400}"#.to_owned(), Some("number out of range"), "no number"),
             (r#"{"a":1}{"a":1}"#.to_owned(), Some("trailing characters"), "two values"),
         ];

@@ -229,7 +229,8 @@ async fn a_decision_with_a_key_is_carried_out_once() {
 async fn a_call_waits_in_its_thread_however_many_of_others_wait_for_the_same_role() {
     let many = (0..101).fold(turn(), |turn, nth| turn.call(&format!("m{nth}"), "refund", &json!({"amount": nth})));
     let turns = [calls("c", "refund", &json!({"amount": 5})), many.done(), answers("Paid.")];
-    let world = World::answering(&[("RUNS__MAX_TOOL_CALLS", "0")], turns.map(Script::answer)).await;
+    let world =
+        World::answering(&[("RUNS__MAX_TOOL_CALLS", "0"), ("LIMITS__APPROVALS", "0")], turns.map(Script::answer)).await;
     let ada = world.s.app.token_of("ada", None, &["chief"]);
     let eve = world.s.app.token_of("eve", None, &["USER"]);
     let asked = super::told(world.post_as(&ada, "/v1/ag-ui/tickets", &says("Refund 5")).await).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::World;
 
 /// Every route that begins a run, with a body that does.
-fn routes() -> [(&'static str, Value); 7] {
+fn routes() -> [(&'static str, Value); 6] {
     let thread = json!({"threadId": "t", "runId": "r", "tools": [], "context": [], "state": {}, "forwardedProps": {},
         "messages": [{"id": "u1", "role": "user", "content": "Go"}]});
     [
@@ -17,8 +17,7 @@ fn routes() -> [(&'static str, Value); 7] {
                 "messages": [{"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Go"}]}]}),
         ),
         ("/v1/ag-ui/tickets", thread.clone()),
-        ("/v1/copilotkit/agent/tickets/run", thread.clone()),
-        ("/v1/copilotkit/agent/tickets/connect", thread),
+        ("/v1/copilotkit/agent/tickets/run", thread),
         (
             "/api/chat/stream",
             json!({"message": "Go", "context": {"current_page": "any"}, "interaction_type": "text_input"}),

@@ -24,7 +24,7 @@ use crate::support::frames::{self, Frame};
 use crate::support::model::{Script, says};
 use crate::support::upstream::{Answer, Request, Upstream};
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     (
         "profiles/tickets.toml",
         r#"
@@ -36,6 +36,7 @@ payload_types = ["query"]
 "#,
     ),
     ("profiles/admin.toml", "id = \"admin\"\ncontext_type = \"admin\"\nroles = [\"root\"]\ntools = [\"purge\"]\n"),
+    ("profiles/any.toml", "id = \"any\"\npage = \"*\"\ntools = [\"close_ticket\", \"wipe\"]\n"),
     (
         "payloads/query.toml",
         "[[payload_type]]\nname = \"query\"\ndescription = \"A query\"\nmarker = \"QUERY:\"\ninstructions = \"Write one.\"\n\
@@ -157,8 +158,6 @@ pub struct Attack {
 pub enum Client {
     /// Says something where the tickets are.
     Says,
-    /// Says something on this screen.
-    In(&'static str),
     /// Says something with these fields in its request.
     Sends(Value),
     /// Says something, and then this happens.
@@ -361,7 +360,6 @@ impl World {
             |screen: &str| json!({"message": "Help me", "context_type": screen, "conversation_id": conversation});
         match client {
             Client::Says => self.say(Who::Ada, &body("tickets")).await,
-            Client::In(screen) => self.say(Who::Ada, &body(screen)).await,
             Client::Sends(more) => {
                 let mut body = body("tickets");
                 more.as_object().unwrap().iter().for_each(|(key, value)| body[key] = value.clone());
@@ -388,12 +386,12 @@ impl World {
                             self.say(Who::Ada, &body).await;
                         }
                         Then::Decides(who, body, status) => {
-                            let body = serde_json::from_str(&filled(&body.to_string())).unwrap();
+                            let body: Value = serde_json::from_str(&filled(&body.to_string())).unwrap();
                             let (got, told) = self.decide(who, &approval, &body).await;
                             assert_eq!(got, status, "{name}: {told}");
                         }
                         Then::Posts(path, body) => {
-                            let body = serde_json::from_str(&filled(&body.to_string())).unwrap();
+                            let body: Value = serde_json::from_str(&filled(&body.to_string())).unwrap();
                             self.post(name, &filled(path), &body).await;
                         }
                         Then::Deletes => {
@@ -425,8 +423,8 @@ impl World {
         }
         let token = &self.app.token;
         for Request { headers, body, .. } in self.model.requests() {
-            let is_told = headers.iter().any(|(_, value)| value.contains(token))
-                || body.windows(token.len()).any(|window| window == token.as_bytes());
+            let is_told = headers.iter().any(|(_, value)| value.contains(token.as_str()))
+                || String::from_utf8_lossy(&body).contains(token.as_str());
             assert!(!is_told, "{name}: the model got the token");
         }
     }

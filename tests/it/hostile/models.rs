@@ -21,6 +21,11 @@ fn named(name: &'static str, tool: &str) -> Attack {
     attack(name, [calls("c1", tool, &json!({"id": 7})), says("Done.")])
 }
 
+/// A call without arguments.
+fn plain(name: &'static str, tool: &str) -> Attack {
+    attack(name, [calls("c1", tool, &json!({})), says("Done.")])
+}
+
 /// A call of `close_ticket` with these arguments as text.
 fn raw(name: &'static str, args: &str) -> Attack {
     attack(name, [turn().call_raw("c1", "close_ticket", args).done(), says("Done.")])
@@ -34,13 +39,8 @@ fn tools() -> Vec<Attack> {
     let root = "POST /api/v1/wipe";
     vec![
         named("tool: one that does not exist", "delete_all_tickets"),
-        named("tool: of another screen", "purge").control_by(
-            Who::Root,
-            "admin",
-            None,
-            "DELETE /api/v1/everything?id=7",
-        ),
-        named("tool: of a higher role", "wipe").control_by(Who::Root, "tickets", None, root),
+        plain("tool: of another screen", "purge").control_by(Who::Root, "admin", None, "DELETE /api/v1/everything"),
+        plain("tool: of a higher role", "wipe").control_by(Who::Root, "tickets", None, root),
         named("tool: shipped, and not offered here", "create_workflow"),
         named("tool: an old name that another profile accepts", "discover"),
         named("tool: a search for tools where nothing is hidden", "find_tools"),
@@ -113,10 +113,8 @@ fn arguments() -> Vec<Attack> {
     let roles = json!({"amount": 5, "role": "chief", "roles": ["chief"], "user": "cy"});
     let deep = format!("{{\"id\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     vec![
-        attack("argument: an approval", [calls("c1", "close_ticket", &forged)])
-            .control("POST /api/v1/tickets/7/close")
-            .held(1),
-        attack("argument: a role", [calls("c1", "refund", &roles)]).held(1),
+        attack("argument: an approval", [calls("c1", "close_ticket", &forged), says("Done.")]),
+        attack("argument: a role", [calls("c1", "refund", &roles), says("Done.")]),
         attack(
             "argument: one that only the server fills in",
             [calls("c1", "charge", &json!({"amount": 1, "account": "a"}))],

@@ -12,11 +12,16 @@ async fn trap() -> Upstream {
     Upstream::choosing(|_| Some(Answer::ok("application/json", "{}"))).await
 }
 
-/// A server that sends everybody on to `url`, with a cookie.
-async fn sends_on(status: u16, url: String) -> Upstream {
+/// All ways to send somebody on.
+const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
+
+/// A server that sends everybody on to `url`, each in another way, with a cookie.
+async fn sends_on(url: String) -> Upstream {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
     Upstream::choosing(move |_| {
-        let answer = Answer::status(status, "text/plain", "go on").header("location", &format!("{url}/steal"));
-        Some(answer.header("set-cookie", "a=b").header("retry-after", "0"))
+        let nth = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let answer = Answer::status(STATUSES[nth % STATUSES.len()], "text/plain", "go on");
+        Some(answer.header("location", &format!("{url}/steal")).header("set-cookie", "a=b"))
     })
     .await
 }
@@ -24,31 +29,32 @@ async fn sends_on(status: u16, url: String) -> Upstream {
 #[tokio::test]
 async fn a_model_that_sends_us_on_is_not_followed() {
     for (provider, key) in [("openai", "OPENAI"), ("claude", "CLAUDE"), ("gemini", "GEMINI"), ("ollama", "OLLAMA")] {
-        for status in [301, 302, 303, 307, 308] {
-            let trap = trap().await;
-            let model = sends_on(status, trap.url()).await;
-            let (base, secret) = (format!("LLM__{key}__BASE_URL"), format!("LLM__{key}__API_KEY"));
-            let url = model.url();
-            let settings = [
-                ("LLM__PROVIDER", provider),
-                (&*base, &*url),
-                (&*secret, "sk-canary-0123456789"),
-                ("LLM__RETRY__BASE_MS", "1"),
-            ];
-            let app = TestApp::start(&settings).await;
+        let trap = trap().await;
+        let model = sends_on(trap.url()).await;
+        let (base, secret) = (format!("LLM__{key}__BASE_URL"), format!("LLM__{key}__API_KEY"));
+        let url = model.url();
+        let settings = [
+            ("LLM__PROVIDER", provider),
+            (&*base, &*url),
+            (&*secret, "sk-canary-0123456789"),
+            ("LLM__RETRY__ATTEMPTS", "1"),
+            ("LLM__BREAKER__FAILURES", "0"),
+        ];
+        let app = TestApp::start(&settings).await;
+        for status in STATUSES {
             let frames = app.chat(&json!({"message": "Hi", "context_type": "workflow"})).await;
             assert_eq!(frames::names(&frames).last(), Some(&"error"), "{provider} {status}: {frames:#?}");
             assert!(!format!("{frames:?}").contains("canary"), "{provider} {status}");
-            assert_eq!(trap.connections(), 0, "{provider} {status}");
-            assert!(model.requests().iter().all(|request| request.header("cookie").is_none()), "{provider} {status}");
         }
+        assert_eq!((model.requests().len(), trap.connections()), (STATUSES.len(), 0), "{provider}");
+        assert!(model.requests().iter().all(|request| request.header("cookie").is_none()), "{provider}");
     }
 }
 
 #[tokio::test]
 async fn a_server_of_tools_that_sends_us_on_is_not_followed() {
     let trap = trap().await;
-    let peer = sends_on(307, trap.url()).await;
+    let peer = sends_on(trap.url()).await;
     let data = tempfile::tempdir().unwrap();
     let section =
         format!("[mcp.peer]\nurl = \"{}/mcp\"\nheaders = {{ authorization = \"Bearer canary-0123\" }}\n", peer.url());
@@ -71,7 +77,7 @@ async fn a_server_of_meanings_that_sends_us_on_is_not_followed() {
     use switchboard::agent::ports::embeddings::Embedder;
     use switchboard::llm::embeddings::{Config, Embeddings};
     let trap = trap().await;
-    let server = sends_on(307, trap.url()).await;
+    let server = sends_on(trap.url()).await;
     let text =
         format!("base_url = \"{}\"\nmodel = \"m\"\napi_key = \"canary-0123456789\"\ntimeout_s = 5", server.url());
     let config: Config = toml::from_str(&text).unwrap();

@@ -237,7 +237,12 @@ async fn a_draft_is_never_an_update_of_what_is_open() {
 #[tokio::test]
 async fn a_user_has_twenty_drafts() {
     let d = Dialogue::demo().await;
-    let calls: Vec<_> = (0..21).map(|_| start()).collect();
+    let named = |n: u32| {
+        let (tool, mut args) = start();
+        args["name"] = json!(format!("Draft {n}"));
+        (tool, args)
+    };
+    let calls: Vec<_> = (0..21).map(named).collect();
     let ran = d.ask("c", &calls).await;
     assert!((0..20).all(|call| ran.ok(call)["status"] == "draft_created"));
     assert_eq!(ran.error(20), "too many drafts are open; each ends ten minutes after its last use");
