@@ -65,6 +65,8 @@ mod store;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod telemetry;
+#[cfg(test)]
 mod tenants;
 #[cfg(test)]
 mod tidy;
