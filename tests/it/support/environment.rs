@@ -10,6 +10,11 @@ pub fn kills() -> usize {
     std::env::var("SWITCHBOARD_TEST_KILLS").map_or(KILLS, |count| count.parse().unwrap())
 }
 
+/// Whether tests that have a long form run that one: `SWITCHBOARD_TEST_LONG` is 1.
+pub fn is_long() -> bool {
+    std::env::var("SWITCHBOARD_TEST_LONG").as_deref() == Ok("1")
+}
+
 /// Where random numbers begin: `SWITCHBOARD_TEST_SEED`, or anywhere.
 pub fn seed() -> u64 {
     let anywhere = || std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos().into();
