@@ -25,7 +25,7 @@ struct Extent {
 }
 
 const SHORT: Extent = Extent { per_operation: "16", least: 2_000, patience: Duration::from_secs(300) };
-const LONG: Extent = Extent { per_operation: "480", least: 20_000, patience: Duration::from_secs(3600) };
+const LONG: Extent = Extent { per_operation: "600", least: 20_000, patience: Duration::from_secs(3600) };
 
 fn is_installed(root: &Path) -> bool {
     let list = std::fs::read(root.join("tests/peers/schemathesis-requirements.txt")).unwrap();
