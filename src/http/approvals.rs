@@ -187,7 +187,7 @@ pub(super) async fn get(
     }
 }
 
-/// What a decision is answered with as JSON, for the description.
+/// What a decision is answered with as JSON.
 #[derive(ToSchema)]
 #[schema(as = Decided)]
 #[serde(untagged)]

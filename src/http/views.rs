@@ -62,6 +62,8 @@ pub(super) fn run_state() -> Object {
 /// A run that has begun, where no more could be read of it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = BegunRun)]
+// It is one, and no run, by having nothing more.
+#[serde(deny_unknown_fields)]
 pub(super) struct BegunBody {
     id: String,
     conversation_id: String,
@@ -75,7 +77,7 @@ impl BegunBody {
     }
 }
 
-/// What a run in the background is answered with, for the description: the run, or as much as is known of it.
+/// What a run in the background is answered with: the run, or as much as is known of it.
 #[derive(ToSchema)]
 #[schema(as = AcceptedRun)]
 #[serde(untagged)]

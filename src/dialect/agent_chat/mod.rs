@@ -78,7 +78,7 @@ pub struct MannerBody<'a> {
     on_busy: Option<&'a RawValue>,
 }
 
-/// The whole body of a chat turn, as it is described.
+/// The body of a chat turn.
 #[derive(ToSchema)]
 #[schema(as = ChatRequest)]
 #[expect(dead_code, reason = "its two halves are read one after the other")]

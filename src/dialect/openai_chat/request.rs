@@ -57,7 +57,7 @@ pub struct Body<'a> {
     model: Option<&'a RawValue>,
     /// The conversation so far. It ends with a message of the user, or with results of tools.
     #[serde(borrow)]
-    #[schema(value_type = Vec<Object>, example = json!([{"role": "user", "content": "What does this workflow do?"}]))]
+    #[schema(value_type = Vec<Message<'a>>, example = json!([{"role": "user", "content": "What does this workflow do?"}]))]
     messages: Option<&'a RawValue>,
     /// Whether the answer is a stream.
     #[serde(borrow)]
@@ -95,18 +95,24 @@ pub struct Body<'a> {
     metadata: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = OpenAiInputMessage)]
 struct Message<'a> {
     #[serde(borrow)]
+    #[schema(value_type = Role)]
     role: Option<&'a RawValue>,
+    /// A text, or parts.
     #[serde(borrow)]
+    #[schema(value_type = Option<Value>)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
     tool_call_id: Option<&'a RawValue>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = OpenAiRole)]
 enum Role {
     System,
     Developer,

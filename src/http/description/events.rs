@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::dialect::agent_chat::events::{EVENTS, schemas};
+use crate::dialect::agent_chat::events::{ABOUT, EVENTS, schemas};
 
 /// The schema of any event of a native stream.
 pub(super) const ANY: &str = "AgentChatEvent";
+
+/// The schema of an event of another protocol's stream.
+pub(super) const OTHER: &str = "ServerSentEvent";
 
 /// Adds the events, and the schemas of their data.
 pub(super) fn add(components: &mut Map<String, Value>) {
@@ -31,8 +34,16 @@ pub(super) fn add(components: &mut Map<String, Value>) {
         })
     });
     let any = json!({
-        "description": "One event. Exactly one of `message_complete` and `error` is the last. Ignore events whose names you do not know.",
+        "description": ABOUT,
         "oneOf": one.collect::<Vec<_>>(),
     });
     components.insert(ANY.to_owned(), any);
+    let text = || json!({"type": "string"});
+    let other = json!({
+        "type": "object",
+        "description": "One event of another protocol, whose own document says what is in `data`.",
+        "required": ["data"],
+        "properties": {"id": text(), "event": text(), "data": text()},
+    });
+    components.insert(OTHER.to_owned(), other);
 }

@@ -20,7 +20,7 @@ async fn the_page_shows_every_operation_asks_nobody_else_and_breaks_no_rule() {
     let expected = json!({
         "title": "Switchboard", "operations": operations(&document()).len(), "opened": true, "answer": 200,
         "requests": [], "violations": [], "errors": [],
-        "control": ["script-src-elem http://elsewhere.test/x.js"],
+        "control": ["img-src http://elsewhere.test/x.png"],
     });
     assert_eq!(seen, expected);
 }

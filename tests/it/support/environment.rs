@@ -10,7 +10,7 @@ pub fn kills() -> usize {
     std::env::var("SWITCHBOARD_TEST_KILLS").map_or(KILLS, |count| count.parse().unwrap())
 }
 
-/// Whether tests of faults take their long forms: `SWITCHBOARD_TEST_LONG=1`.
+/// Whether tests that have a long form run that one: `SWITCHBOARD_TEST_LONG=1`.
 pub fn is_long() -> bool {
     std::env::var("SWITCHBOARD_TEST_LONG").as_deref() == Ok("1")
 }

@@ -43,9 +43,9 @@ await tell(async () => {
     // The watch sees what a page does that is not allowed to.
     violations.length = 0;
     await page.evaluate(() => {
-      const script = document.createElement('script');
-      try { script.src = 'http://elsewhere.test/x.js'; } catch { script.setAttribute('data-refused', ''); }
-      document.head.append(script);
+      const image = document.createElement('img');
+      image.src = 'http://elsewhere.test/x.png';
+      document.body.append(image);
     });
     await page.waitForTimeout(300);
     return { ...seen, control: [...violations] };
