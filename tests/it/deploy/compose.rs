@@ -78,7 +78,9 @@ fn what_is_set_are_settings_that_the_server_starts_with() {
             let env: BTreeMap<String, String> = variables
                 .map(|(key, value)| {
                     let value = value.as_str().unwrap_or_else(|| panic!("{name} {service}: {key} is quoted"));
-                    let Some(secret) = value.strip_prefix("/run/secrets/") else { return (key.clone(), value.to_owned()) };
+                    let Some(secret) = value.strip_prefix("/run/secrets/") else {
+                        return (key.clone(), value.to_owned());
+                    };
                     assert!(words(&said["secrets"]).contains(&secret), "{name} {service}: {secret}");
                     let file = folder.path().join(secret);
                     let text = match secret {
@@ -117,7 +119,10 @@ fn every_container_may_do_as_little_as_it_can() {
         for (service, said) in services(&file) {
             let what = format!("{name} {service}");
             let tag = said["image"].as_str().unwrap().rsplit_once(':').unwrap().1;
-            assert!(tag.split('.').count() >= 2 && tag.starts_with(|c: char| c.is_ascii_digit()), "{what}: an exact tag: {tag}");
+            assert!(
+                tag.split('.').count() >= 2 && tag.starts_with(|c: char| c.is_ascii_digit()),
+                "{what}: an exact tag: {tag}"
+            );
             assert_eq!(said["read_only"], true, "{what}");
             assert_eq!(words(&said["cap_drop"]), ["ALL"], "{what}");
             assert!(said["cap_add"].is_null() && said["privileged"].is_null(), "{what}");

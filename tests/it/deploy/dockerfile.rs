@@ -17,7 +17,8 @@ fn mistakes(dockerfile: &str) -> Vec<String> {
         all.iter().filter(|(other, _)| other == word).map(|(_, rest)| rest.as_str()).collect()
     };
     let last_from = all.iter().rposition(|(word, _)| word == "FROM").unwrap_or(0);
-    let last = |word: &str| all[last_from..].iter().rev().find(|(other, _)| other == word).map(|(_, rest)| rest.as_str());
+    let last =
+        |word: &str| all[last_from..].iter().rev().find(|(other, _)| other == word).map(|(_, rest)| rest.as_str());
     let mut wrong = Vec::new();
     let mut must = |good: bool, text: &str| {
         if !good {
@@ -25,7 +26,12 @@ fn mistakes(dockerfile: &str) -> Vec<String> {
         }
     };
 
-    let images: Vec<&str> = of("ARG").into_iter().filter_map(|arg| arg.split_once('=')).filter(|(_, v)| v.contains('/')).map(|(_, v)| v).collect();
+    let images: Vec<&str> = of("ARG")
+        .into_iter()
+        .filter_map(|arg| arg.split_once('='))
+        .filter(|(_, v)| v.contains('/'))
+        .map(|(_, v)| v)
+        .collect();
     must(images.len() == 2, "both bases are arguments, so that a release can pin them by digest");
     for image in &images {
         let tag = image.rsplit('/').next().unwrap().split_once(':').map_or("", |(_, tag)| tag);
@@ -37,12 +43,18 @@ fn mistakes(dockerfile: &str) -> Vec<String> {
     must(last("CMD").is_none_or(is_exec), "CMD in exec form");
     let health = last("HEALTHCHECK").and_then(|rest| rest.split_once("CMD ")).map(|(_, command)| command);
     must(health.is_some_and(is_exec), "HEALTHCHECK in exec form: there is no shell");
-    must(health.is_some_and(|command| command.contains("\"healthcheck\"")), "HEALTHCHECK by our own command: there is no curl");
+    must(
+        health.is_some_and(|command| command.contains("\"healthcheck\"")),
+        "HEALTHCHECK by our own command: there is no curl",
+    );
     let user = last("USER").unwrap_or("root");
     let is_number = |part: &str| part.parse::<u32>().is_ok_and(|id| id >= 10_000);
     must(user.split(':').all(is_number), "USER is a number that is nobody on the host");
     must(last("STOPSIGNAL") == Some("SIGTERM"), "STOPSIGNAL is what the server drains on");
-    must(last("EXPOSE").is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port >= 1024)), "EXPOSE above 1024: no capability is needed");
+    must(
+        last("EXPOSE").is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port >= 1024)),
+        "EXPOSE above 1024: no capability is needed",
+    );
     must(last("VOLUME") == Some("/data"), "the data has a volume");
     let is_last = |word: &str| all[last_from..].iter().any(|(other, _)| other == word);
     must(!is_last("RUN"), "the last stage has no shell to RUN anything");
@@ -77,12 +89,20 @@ fn each_rule_can_be_broken() {
     let rows = [
         ("rust:1.95.0-bookworm", "rust:latest", "every base has a tag that is not latest"),
         ("rust:1.95.0-bookworm", "rust", "every base has a tag that is not latest"),
-        ("ENTRYPOINT [\"/usr/local/bin/switchboard\"]", "ENTRYPOINT switchboard", "ENTRYPOINT in exec form: a shell would keep the signals"),
+        (
+            "ENTRYPOINT [\"/usr/local/bin/switchboard\"]",
+            "ENTRYPOINT switchboard",
+            "ENTRYPOINT in exec form: a shell would keep the signals",
+        ),
         ("USER 65532:65532", "USER nonroot", "USER is a number that is nobody on the host"),
         ("USER 65532:65532", "", "USER is a number that is nobody on the host"),
         ("STOPSIGNAL SIGTERM", "STOPSIGNAL SIGKILL", "STOPSIGNAL is what the server drains on"),
         ("EXPOSE 8080", "EXPOSE 80", "EXPOSE above 1024: no capability is needed"),
-        ("--locked --bin switchboard \\\n    &&", "--bin switchboard \\\n    &&", "cargo builds what the lock file says"),
+        (
+            "--locked --bin switchboard \\\n    &&",
+            "--bin switchboard \\\n    &&",
+            "cargo builds what the lock file says",
+        ),
         ("COPY src src", "COPY . .", "what is copied is named"),
         ("COPY src src", "ADD src src", "COPY, not ADD, which fetches and unpacks"),
         ("ARG VERSION=0.1.0", "ARG API_KEY=x", "no secret in ENV or ARG, which every layer shows"),

@@ -103,7 +103,8 @@ async fn the_image_starts_answers_and_drains_with_nothing_but_its_data_to_write_
     let Some(image) = Image::new() else { return };
     let port = free_port();
     let mut run = image.rehearse("run");
-    let mut container = Container(run.args(settings(port)).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut container =
+        Container(run.args(settings(port)).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
     let mut lines = BufReader::new(container.0.stdout.take().unwrap()).lines();
     let greeting = lines.next().unwrap().unwrap();
     assert!(greeting.starts_with(&format!("switchboard listening on http://127.0.0.1:{port} ")), "{greeting}");
@@ -114,16 +115,16 @@ async fn the_image_starts_answers_and_drains_with_nothing_but_its_data_to_write_
     assert_eq!(limits, ["0000000000000000"; 5].map(str::to_owned));
     assert_eq!(image.status("NoNewPrivs"), "1");
 
-    let check = |command: &[&str], port| {
-        image.rehearse("exec").args(settings(port)).arg("--").args(command).output().unwrap()
-    };
+    let check =
+        |command: &[&str], port| image.rehearse("exec").args(settings(port)).arg("--").args(command).output().unwrap();
     let health = ["/usr/local/bin/switchboard", "healthcheck"];
     assert_eq!(check(&health, port).status.code(), Some(0));
     assert_eq!(check(&health, free_port()).status.code(), Some(1), "nobody is there");
     let no_shell = check(&["/bin/sh", "-c", "true"], port);
     assert_ne!(no_shell.status.code(), Some(0), "the image has no shell");
 
-    let token = Folder::new().token_with(&["--user", "u", "--role", "USER"], &[("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", SECRET)]);
+    let token = Folder::new()
+        .token_with(&["--user", "u", "--role", "USER"], &[("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", SECRET)]);
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let url = |path: &str| format!("http://127.0.0.1:{port}{path}");
     assert_eq!(http.get(url("/readyz")).send().await.unwrap().status(), 200);

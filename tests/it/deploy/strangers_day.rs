@@ -84,7 +84,8 @@ async fn a_day_from_a_bare_machine_to_two_replicas_that_are_replaced_while_peopl
     command.env("DIR", folder.path()).env("SWITCHBOARD", env!("CARGO_BIN_EXE_switchboard"));
     let log = folder.path().join("day.log");
     let said = std::fs::File::create(&log).unwrap();
-    let running = command.stdin(Stdio::null()).stdout(said.try_clone().unwrap()).stderr(said).kill_on_drop(true).status();
+    let running =
+        command.stdin(Stdio::null()).stdout(said.try_clone().unwrap()).stderr(said).kill_on_drop(true).status();
     let ended = tokio::time::timeout(DAY, running).await;
     let told = std::fs::read_to_string(&log).unwrap();
     let code = ended.unwrap_or_else(|_| panic!("the day does not end:\n{told}")).unwrap().code();
@@ -118,7 +119,8 @@ fn the_day_has_all_its_steps_and_no_block_that_nobody_runs() {
     let document = text("docs/OPERATIONS.md");
     let day = document.split("\n## ").find(|section| section.starts_with("A day")).unwrap();
     let names: Vec<&str> = blocks(&document).into_iter().map(|(name, _)| name).collect();
-    let steps = ["packages", "places", "build", "postgresql", "redis", "issuer", "settings", "replicas", "nginx", "chat"];
+    let steps =
+        ["packages", "places", "build", "postgresql", "redis", "issuer", "settings", "replicas", "nginx", "chat"];
     assert_eq!(&names[..steps.len()], steps);
     assert!(names.ends_with(&["restart", "end"]), "{names:?}");
     assert_eq!(day.matches("\n```").count(), 2 * names.len(), "every block of the day has a mark");

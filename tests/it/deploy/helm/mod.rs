@@ -86,7 +86,8 @@ fn everything() -> Value {
 fn the_manifests_are_those_that_the_values_ask_for() {
     let kinds = |changes: &Value| manifests(changes).into_keys().collect::<Vec<_>>();
     assert_eq!(kinds(&json!({})), ["Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service"]);
-    let all = ["Deployment", "HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceMonitor"];
+    let all =
+        ["Deployment", "HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceMonitor"];
     assert_eq!(kinds(&everything()), all);
     assert_eq!(kinds(&json!({"networkPolicy": {"enabled": false}})), ["Deployment", "PodDisruptionBudget", "Service"]);
 }
@@ -113,9 +114,11 @@ fn a_pod_may_do_as_little_as_it_can_and_has_the_time_to_drain() {
         let drain: u64 = values(&changes)["drainSeconds"].as_u64().unwrap();
         assert_eq!(pause, 5);
         assert!(pod["terminationGracePeriodSeconds"].as_u64().unwrap() > pause + drain + 5);
-        let probes = ["startupProbe", "livenessProbe", "readinessProbe"].map(|probe| &container[probe]["httpGet"]["path"]);
+        let probes =
+            ["startupProbe", "livenessProbe", "readinessProbe"].map(|probe| &container[probe]["httpGet"]["path"]);
         assert_eq!(probes, ["/livez", "/livez", "/readyz"]);
-        let mounted: Vec<_> = container["volumeMounts"].as_array().unwrap().iter().map(|mount| &mount["name"]).collect();
+        let mounted: Vec<_> =
+            container["volumeMounts"].as_array().unwrap().iter().map(|mount| &mount["name"]).collect();
         let volumes: Vec<_> = pod["volumes"].as_array().unwrap().iter().map(|volume| &volume["name"]).collect();
         assert_eq!(mounted, volumes);
     }
@@ -160,7 +163,8 @@ fn what_leaves_a_pod_is_named_and_machines_are_out_of_reach() {
     for rule in &egress[1..] {
         assert!(rule["ports"].is_array() && rule["to"].is_array(), "{rule}");
         let block = &rule["to"][0]["ipBlock"];
-        let except: Vec<&str> = block["except"].as_array().into_iter().flatten().map(|cidr| cidr.as_str().unwrap()).collect();
+        let except: Vec<&str> =
+            block["except"].as_array().into_iter().flatten().map(|cidr| cidr.as_str().unwrap()).collect();
         assert!(block.is_null() || except.contains(&"169.254.0.0/16"), "{rule}");
     }
     assert_eq!(policy["ingress"][0]["ports"].as_array().unwrap().len(), 2, "http and metrics");

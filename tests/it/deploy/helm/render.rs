@@ -41,7 +41,14 @@ impl Renderer {
     }
 
     /// Renders up to the `end` or `else` of this block, or to the end of all; where it stopped.
-    fn block(&self, tokens: &[Token], mut at: usize, vars: &BTreeMap<&str, Value>, on: bool, out: &mut String) -> usize {
+    fn block(
+        &self,
+        tokens: &[Token],
+        mut at: usize,
+        vars: &BTreeMap<&str, Value>,
+        on: bool,
+        out: &mut String,
+    ) -> usize {
         while let Some(token) = tokens.get(at) {
             match token {
                 Token::Text(text) if on => out.push_str(text),
