@@ -9,7 +9,7 @@
 //! ```text
 //! main         the command line
 //! app          composition root: Config -> App; the only place that names every floor
-//! telemetry    the log
+//! telemetry    the log, and traces
 //! probe        what a model really does, for check-config --probe
 //! healthcheck  GET /livez, for images without curl
 //! config       FLOOR 4  settings in layers; profiles and tool definitions as domain types
@@ -22,6 +22,7 @@
 //! dialect      FLOOR 2  wire protocols, pure: bytes -> RunInput, AgentEvent -> frames
 //! agent        FLOOR 2  the loop, and the ports it sees the world through
 //! chat         FLOOR 1  the nouns
+//! observe      FLOOR 0  names of spans, metrics, and what a request carries along for them
 //! ```
 //!
 //! Imports point down; siblings on floor 3 meet only in `agent::ports`. `tests/it/tidy.rs` holds this,
@@ -36,6 +37,7 @@ pub mod dialect;
 pub mod healthcheck;
 pub mod http;
 pub mod llm;
+pub mod observe;
 pub mod probe;
 pub mod runs;
 pub mod store;

@@ -127,12 +127,15 @@ fn main() -> ExitCode {
 }
 
 fn serve(config: &Config, sources: &Sources) -> ExitCode {
-    telemetry::init(&config.log);
+    let traces = match telemetry::init(config) {
+        Ok(traces) => traces,
+        Err(error) => return failed(&with_causes(&error)),
+    };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("the runtime did not start: {error}")),
     };
-    runtime.block_on(async {
+    let code = runtime.block_on(async {
         // From before the address is printed on: whoever has read it may ask the server to stop.
         let (stop, hurry) = match (stop_signals(1), stop_signals(2)) {
             (Ok(stop), Ok(hurry)) => (stop, hurry),
@@ -155,7 +158,9 @@ fn serve(config: &Config, sources: &Sources) -> ExitCode {
         }
         app.serve(stop, hurry).await;
         ExitCode::SUCCESS
-    })
+    });
+    traces.close();
+    code
 }
 
 /// The address on one line; in dev mode also a curl that can be pasted.
@@ -177,6 +182,9 @@ fn greet(app: &App, config: &Config) -> Result<(), String> {
         "switchboard listening on http://{address} ({model}, {fallbacks}backend: {backend}, store: {})",
         config.store.url
     ));
+    if let Some(address) = app.metrics_address() {
+        say(&format!("metrics on http://{address}/metrics"));
+    }
     let Some(dev_tokens) = app.dev_tokens() else { return Ok(()) };
     let token = dev_tokens.token().map_err(|error| error.to_string())?.token;
     if config.server.page {

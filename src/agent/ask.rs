@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use futures::StreamExt;
 use tracing::Instrument;
-use tracing::field::Empty;
 
 use super::language::{LanguageGate, Verdict};
 use super::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
@@ -13,8 +12,9 @@ use super::state::{Open, Times, Transcript};
 use super::turn::{Turn, TurnFold};
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
-use crate::chat::message::{AssistantPart, ModelOrigin};
-use crate::chat::stream::FinishReason;
+use crate::chat::message::AssistantPart;
+use crate::chat::stream::{FinishReason, StreamEvent, Usage};
+use crate::observe::{metrics, names, spans};
 
 impl From<ProviderError> for Ended {
     fn from(error: ProviderError) -> Self {
@@ -102,6 +102,9 @@ impl Turns<'_> {
         let cost = self.agent.prices.cost(&model, turn.usage);
         transcript.usage += usage;
         transcript.cost.add(cost);
+        if let Some(cost) = cost {
+            metrics::cost(&model.provider, &model.model, cost.usd());
+        }
         self.emit(AgentEvent::TurnEnded { model, usage, cost });
         Ok((turn, gate))
     }
@@ -113,7 +116,7 @@ impl Turns<'_> {
         gate: &mut LanguageGate,
     ) -> Result<(), Ended> {
         // Who answers is known when somebody does.
-        let span = tracing::info_span!("llm.chat", gen_ai.provider.name = Empty, gen_ai.request.model = Empty);
+        let span = spans::llm_chat();
         async {
             let since_ms = self.now_ms();
             transcript.answered_by = None;
@@ -127,12 +130,18 @@ impl Turns<'_> {
                 deadline: self.deadline,
             };
             let mut stream = self.agent.llm.stream_chat(request).await.map_err(provider_failed)?;
-            name_span(&stream.origin);
+            spans::answered_by(&stream.origin.provider, &stream.origin.model);
+            if let Some(id) = &stream.request_id {
+                spans::tell_current(names::RESPONSE_ID, || id.clone());
+            }
             transcript.answered_by = Some((stream.origin.clone(), stream.request_id.take()));
             let fold = TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids));
             transcript.open = Open::Streaming { fold, since_ms };
             while let Some(event) = stream.events.next().await {
                 let event = event.map_err(provider_failed)?;
+                if let StreamEvent::Finished { reason, usage } = &event {
+                    tell_end(*reason, usage.unwrap_or_default());
+                }
                 let Open::Streaming { fold, .. } = &mut transcript.open else { break };
                 let Some(event) = fold.push(event) else { continue };
                 match event {
@@ -153,10 +162,14 @@ impl Turns<'_> {
     }
 }
 
-fn name_span(origin: &ModelOrigin) {
-    let span = tracing::Span::current();
-    span.record("gen_ai.provider.name", &origin.provider);
-    span.record("gen_ai.request.model", &origin.model);
+/// Tells the trace how an answer ended and what it took.
+fn tell_end(reason: FinishReason, usage: Usage) {
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    spans::tell_current(names::FINISH_REASONS, || reason.name());
+    spans::tell_current(names::INPUT_TOKENS, || count(usage.input_tokens));
+    spans::tell_current(names::OUTPUT_TOKENS, || count(usage.output_tokens));
+    spans::tell_current(names::CACHED_INPUT_TOKENS, || count(usage.cached_input_tokens));
+    spans::tell_current(names::REASONING_TOKENS, || count(usage.reasoning_tokens));
 }
 
 /// Notes an answer that came to its end and is still none.
@@ -181,5 +194,6 @@ fn provider_failed(error: ProviderError) -> Ended {
         error = %Causes(&*error.detail),
         "model call failed"
     );
+    spans::tell_current(names::ERROR_TYPE, || error.kind.code());
     error.into()
 }

@@ -20,6 +20,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::payload::PayloadSource;
 use crate::chat::tool::{Effect, Progress, ToolCall, ToolInput, ToolOutput, ToolResult};
 use crate::chat::unfinished::Unfinished;
+use crate::observe::spans;
 
 /// Whether the calls of a turn were let through before.
 #[derive(Clone, Copy)]
@@ -238,8 +239,7 @@ impl Turns<'_> {
     }
 
     async fn make(&self, call: &ToolCall, cx: ToolContext<'_>) -> ToolOutput {
-        let span =
-            tracing::info_span!("tool.execute", gen_ai.tool.name = call.name, gen_ai.tool.call.id = call.id.as_str());
+        let span = spans::tool_execute(&call.name, call.id.as_str());
         let report = |progress: Progress| {
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
             self.emit(AgentEvent::ToolProgress { id, name, progress });

@@ -15,9 +15,11 @@ use super::run::{Agent, Ended, store_failure};
 use super::state::Transcript;
 use super::stop::StopReason;
 use crate::chat::causes::Causes;
+use crate::chat::cost::Cost;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::RunId;
 use crate::chat::run::RunState;
+use crate::observe::{names, spans};
 
 /// A try to record how a run ended that takes longer has failed: its client waits for the end meanwhile.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
@@ -96,6 +98,9 @@ impl Agent {
                 }
             }
         }
+        if let Some(failure) = failure_of(&event) {
+            spans::tell_current(names::ERROR_TYPE, || failure.code.to_string());
+        }
         log_end(code_of(&event), transcript, started.elapsed());
         if recorded.is_ok() {
             for approval in &transcript.approvals {
@@ -146,12 +151,23 @@ fn code_of(end: &AgentEvent) -> &str {
 
 fn log_end(outcome: &str, transcript: &Transcript, elapsed: Duration) {
     let (usage, origin) = (transcript.usage, transcript.answered_by.as_ref().map(|(origin, _)| origin));
+    let cost_usd = transcript.cost.known().map(Cost::usd);
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    spans::tell_current(names::OUTCOME, || outcome.to_owned());
+    spans::tell_current(names::INPUT_TOKENS, || count(usage.input_tokens));
+    spans::tell_current(names::OUTPUT_TOKENS, || count(usage.output_tokens));
+    if let Some(usd) = cost_usd {
+        spans::tell_current(names::COST_USD, || usd);
+    }
     tracing::info!(
         outcome,
         gen_ai.provider.name = origin.map(|origin| &*origin.provider),
         gen_ai.request.model = origin.map(|origin| &*origin.model),
         gen_ai.usage.input_tokens = usage.input_tokens,
         gen_ai.usage.output_tokens = usage.output_tokens,
+        gen_ai.usage.cache_read.input_tokens = usage.cached_input_tokens,
+        turns = transcript.turn(),
+        cost_usd,
         duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         "run ended"
     );

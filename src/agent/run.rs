@@ -39,6 +39,7 @@ use crate::chat::model::ModelChoice;
 use crate::chat::payload::{NewPayload, PayloadSource};
 use crate::chat::tool::ToolDef;
 use crate::chat::unfinished::Unfinished;
+use crate::observe::{metrics, spans};
 
 /// What a run works with; one for the whole process.
 pub struct Agent {
@@ -113,12 +114,7 @@ impl Agent {
     /// Drives `run` to its end and emits every event of it, exactly one terminal event last. A stop drops the model
     /// call and the tool at once; what was said until then is kept.
     pub async fn drive(&self, run: Run, events: &dyn EventSink, stop: &Stop) {
-        let span = tracing::info_span!(
-            "agent.run",
-            run.id = %run.id,
-            conversation.id = %run.conversation,
-            profile.id = run.profile.id,
-        );
+        let span = spans::agent_run(&run.id, &run.conversation, &run.profile.id);
         let started = std::time::Instant::now();
         async {
             let mut start = run.start;
@@ -221,7 +217,8 @@ impl Turns<'_> {
         while max_turns == 0 || transcript.turn() - first < max_turns {
             let turn = transcript.turn();
             self.emit(AgentEvent::TurnStarted { turn });
-            let span = tracing::info_span!("agent.turn", turn);
+            metrics::turn();
+            let span = spans::agent_turn(turn);
             let asked = Asked { system: &system, tools: offer.defs(), may_call: true };
             let (answer, mut gate) =
                 self.ask_model(transcript, asked, may_retry_language).instrument(span.clone()).await?;
@@ -303,7 +300,8 @@ impl Turns<'_> {
         }
         let turn = transcript.turn();
         self.emit(AgentEvent::TurnStarted { turn });
-        let span = tracing::info_span!("agent.turn", turn);
+        metrics::turn();
+        let span = spans::agent_turn(turn);
         let asked = Asked { system, tools: offer.defs(), may_call: false };
         let (mut answer, mut gate) = self.ask_model(transcript, asked, false).instrument(span).await?;
         answer.message.parts.retain(|part| !matches!(part, AssistantPart::ToolCall { .. }));

@@ -359,7 +359,7 @@ impl Sum {
     }
 
     /// The sum, where all of it is known.
-    fn known(self) -> Option<Cost> {
+    pub(super) fn known(self) -> Option<Cost> {
         match self {
             Self::Known(sum) => Some(sum),
             Self::Nothing | Self::Unknown => None,

@@ -1,7 +1,9 @@
 //! The composition root: settings become a running product. The only place that names every floor.
 
 mod check;
+mod measure;
 mod parts;
+mod ready;
 mod serve;
 
 use std::net::SocketAddr;
@@ -9,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -30,14 +33,15 @@ use crate::http::auth::{self, AuthSetupError, DevTokens, Jwt, Mode};
 use crate::http::{self, Services};
 use crate::llm;
 use crate::llm::embeddings::Embeddings;
+use crate::observe::prometheus::RecorderError;
 use crate::runs::log::{self, EventLog, LogError};
 use crate::runs::{Parts, Runs};
 use crate::store::{self, Store};
 use crate::tools::mcp;
 use crate::tools::previews::Desk;
-use parts::{
-    StoreReady, backend_client, default_models, demo_seed, listen, none_if_zero, root, router, tools_and_profiles,
-};
+use measure::Measured;
+use parts::{backend_client, default_models, demo_seed, listen, none_if_zero, root, router, tools_and_profiles};
+use ready::Ready;
 
 pub use check::{check, probe};
 
@@ -57,6 +61,7 @@ pub struct App {
     drain: Duration,
     demo_backend: TaskTracker,
     demo_stop: CancellationToken,
+    measured: Measured,
 }
 
 /// Why the product did not start.
@@ -83,6 +88,9 @@ pub enum StartError {
     /// The backend's client could not be made.
     #[error("backend: {0}")]
     Backend(#[from] reqwest::Error),
+    /// Nothing can be measured.
+    #[error("metrics: {0}")]
+    Metrics(#[from] RecorderError),
     /// A socket could not be bound.
     #[error("cannot listen on {address}: {error}")]
     Listen {
@@ -100,6 +108,7 @@ impl App {
     /// # Errors
     /// See [`StartError`].
     pub async fn build(config: &Config, assets: &Assets) -> Result<Self, StartError> {
+        let mut measured = Measured::start(&config.metrics).await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let auth = auth::build(&config.auth)?;
         let dev_tokens = (config.auth.mode == Mode::Dev).then(|| DevTokens::new(auth.clone(), clock.clone()));
@@ -123,11 +132,11 @@ impl App {
         let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
         let models = default_models(config)?;
-        let router = router(config, &profiles)?;
+        let router = Arc::new(router(config, &profiles)?);
         let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
         let mcp = mcp::Servers::start(&config.mcp).await?;
         let agent = Agent {
-            llm: Arc::new(router),
+            llm: router.clone(),
             tools: Arc::new(toolbox.sourced_by(mcp.clone())),
             data: loaders,
             finder: Finder::new(embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>)),
@@ -155,6 +164,14 @@ impl App {
         };
         let runs = Runs::new(parts, Uuid::now_v7().to_string());
         let desk = Arc::new(Desk::new(backend, store.clone()));
+        measured.look_at(store.clone(), log.clone());
+        let ready = Ready {
+            store: store.clone(),
+            runs: runs.clone(),
+            log: log.clone(),
+            models: router,
+            last: Mutex::default(),
+        };
         let services = Services {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
@@ -162,7 +179,8 @@ impl App {
             previews: desk.clone(),
             waiting_previews: store.clone(),
             conversations: store.clone(),
-            readiness: Arc::new(StoreReady(store.clone())),
+            readiness: Arc::new(ready),
+            metrics: measured.page().filter(|_| config.metrics.path),
             agent_chat: Arc::new(AgentChat {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
@@ -204,12 +222,18 @@ impl App {
             drain: Duration::from_secs(config.server.drain_s),
             demo_backend,
             demo_stop,
+            measured,
         })
     }
 
     /// The address it really listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address of the page for Prometheus, where it has one of its own.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.measured.address()
     }
 
     /// Who answers where a profile says nothing: the first, and its fallbacks in order of trying.

@@ -9,7 +9,6 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::StartError;
-use crate::agent::ports::store::StoreError;
 use crate::agent::profile::Profiles;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
@@ -17,7 +16,6 @@ use crate::config::catalogue::{self, Catalogue};
 use crate::config::{BackendMode, Config, Problem};
 use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
-use crate::http::Readiness;
 use crate::llm::{self, Router};
 use crate::runs::Summariser;
 use crate::store::Store;
@@ -82,15 +80,6 @@ pub(super) fn router(config: &Config, profiles: &Profiles) -> Result<Router, llm
     let wanted = profiles.all().flat_map(|profile| profile.models.origins()).chain(&summariser);
     let router = Router::connect(&config.llm, wanted.filter(|wanted| **wanted != origin))?;
     Ok(router.with(origin, Arc::new(demo)))
-}
-
-pub(super) struct StoreReady(pub(super) Arc<dyn Store>);
-
-#[async_trait::async_trait]
-impl Readiness for StoreReady {
-    async fn check(&self) -> Result<(), StoreError> {
-        self.0.ready().await
-    }
 }
 
 pub(super) async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), StartError> {

@@ -26,7 +26,8 @@ const LAST_BYTES: Duration = Duration::from_secs(1);
 impl App {
     /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is
     /// interrupted, and everything is closed in order. `hurry` ends the drain time early.
-    pub async fn serve(self, shutdown: impl Future<Output = ()>, hurry: impl Future<Output = ()>) {
+    pub async fn serve(mut self, shutdown: impl Future<Output = ()>, hurry: impl Future<Output = ()>) {
+        self.measured.serve();
         let abort = CancellationToken::new();
         let hurried = CancellationToken::new();
         let stop_accepting = CancellationToken::new();
@@ -81,6 +82,7 @@ impl App {
         self.demo_backend.wait().await;
         self.log.close().await;
         self.store.close().await;
+        self.measured.close().await;
         tracing::info!("stopped");
     }
 }

@@ -37,6 +37,8 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
         problems.push(Problem::new("store.max_connections", "must be at least 1"));
     }
     runs(config, problems);
+    config.metrics.check(problems);
+    config.telemetry.check(problems);
     if let Err(error) = config.log.level.parse::<tracing_subscriber::EnvFilter>() {
         problems.push(Problem::new("log.level", format!("is not a log filter: {error}")));
     }

@@ -19,6 +19,15 @@ const USUAL_KEYS: [(&str, [&str; 3]); 3] = [
     ("OPENAI_API_KEY", ["llm", "openai", "api_key"]),
 ];
 
+/// Settings that the usual variables of OpenTelemetry fill, the nearer ones first, when ours say nothing.
+const USUAL_SETTINGS: [(&str, [&str; 2]); 5] = [
+    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ["telemetry", "otlp_endpoint"]),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", ["telemetry", "otlp_endpoint"]),
+    ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", ["telemetry", "otlp_headers"]),
+    ("OTEL_EXPORTER_OTLP_HEADERS", ["telemetry", "otlp_headers"]),
+    ("OTEL_SERVICE_NAME", ["telemetry", "service_name"]),
+];
+
 /// The merged settings; problems are noted and skipped, so that all of them are found. `None` only when not even the defaults
 /// can be read.
 pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Config> {
@@ -94,6 +103,12 @@ fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &
         };
         if let Some(key) = key {
             *slot = Value::String(key);
+        }
+    }
+    for (name, keys) in USUAL_SETTINGS {
+        let Some(slot) = find(merged, &keys).filter(|slot| slot.as_str() == Some("")) else { continue };
+        if let Some(text) = sources.env.get(name) {
+            *slot = Value::String(text.clone());
         }
     }
     let ours = sources.env.iter().filter(|(name, _)| name.starts_with(PREFIX) && !named.has_read(name));

@@ -9,6 +9,7 @@ mod check;
 mod document;
 mod layers;
 mod mcp;
+mod observability;
 mod prices;
 mod providers;
 
@@ -25,6 +26,8 @@ use crate::runs;
 use crate::store;
 use crate::tools;
 use assets::Assets;
+
+pub use observability::{Metrics, Telemetry};
 
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
@@ -52,6 +55,10 @@ pub struct Config {
     pub runs: runs::config::Config,
     /// What is logged, and how.
     pub log: Log,
+    /// A page for Prometheus.
+    pub metrics: Metrics,
+    /// Traces.
+    pub telemetry: Telemetry,
     /// What models cost; see `prices`.
     #[serde(skip)]
     pub prices: Prices,

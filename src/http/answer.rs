@@ -1,6 +1,7 @@
 //! A run as one JSON document, for clients that do not read streams.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
@@ -133,18 +134,27 @@ async fn last_words(services: &Services, owner: &Owner, run: &RunRecord) -> Resu
     }))
 }
 
-/// 200 with the answer when the run has ended, however it did: `state` and `error` tell. Until then a line break goes
-/// out now and then, which JSON allows, so that no proxy takes the silence for a dead connection.
-pub(super) fn whole(services: &Services, owner: Owner, attached: Attached) -> Response {
-    let waiting = Waiting { services: services.clone(), owner, attached, said: Said::default(), done: false };
-    let body = Body::from_stream(stream::unfold(waiting, |mut waiting| async move {
-        let piece = waiting.next_piece().await?;
-        Some((Ok::<_, Infallible>(piece), waiting))
-    }));
+/// 200 with the answer when the run has ended, however it did: `state` and `error` tell. One that is there soon has its
+/// length and whole `Server-Timing` in the head. Of a longer one the head goes out first, and then a line break now and
+/// then, which JSON allows, so that no proxy takes the silence for a dead connection.
+pub(super) async fn whole(services: &Services, owner: Owner, attached: Attached) -> Response {
+    let services = services.clone();
+    let mut waiting = Waiting { services, owner, attached, said: Said::default(), done: false };
+    let soon = waiting.services.keep_alive.map_or(SOON, |silence| silence.min(SOON));
+    let body = match timeout(soon, waiting.last()).await {
+        Ok(last) => Body::from(waiting.document(&last).await),
+        Err(_) => Body::from_stream(stream::unfold(waiting, |mut waiting| async move {
+            let piece = waiting.next_piece().await?;
+            Some((Ok::<_, Infallible>(piece), waiting))
+        })),
+    };
     let headers =
         [(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), (header::CACHE_CONTROL, NO_STORE)];
     (headers, body).into_response()
 }
+
+/// How long the head of an answer waits for its end; not longer, since it names the run to whoever wants to cancel it.
+const SOON: Duration = Duration::from_secs(3);
 
 struct Waiting {
     services: Services,
@@ -176,24 +186,26 @@ impl Waiting {
         if self.done {
             return None;
         }
-        let Self { services, attached, said, .. } = self;
-        let runs_elsewhere = !attached.is_local;
-        let last = async {
-            tokio::select! {
-                biased;
-                last = said.all(attached) => last,
-                () = services.runs.draining().cancelled(), if runs_elsewhere => Last::Missing,
-            }
-        };
-        let last = match services.keep_alive {
-            None => last.await,
-            Some(silence) => match timeout(silence, last).await {
+        let last = match self.services.keep_alive {
+            None => self.last().await,
+            Some(silence) => match timeout(silence, self.last()).await {
                 Ok(last) => last,
                 Err(_) => return Some(Bytes::from_static(b"\n")),
             },
         };
         self.done = true;
         Some(Bytes::from(self.document(&last).await))
+    }
+
+    /// Takes everything in until nothing more is waited for. Dropping the future loses nothing.
+    async fn last(&mut self) -> Last {
+        let Self { services, attached, said, .. } = self;
+        let runs_elsewhere = !attached.is_local;
+        tokio::select! {
+            biased;
+            last = said.all(attached) => last,
+            () = services.runs.draining().cancelled(), if runs_elsewhere => Last::Missing,
+        }
     }
 
     async fn document(&mut self, last: &Last) -> Vec<u8> {

@@ -92,7 +92,7 @@ pub(super) async fn respond(
     let ids = ids(&attached);
     let response = match shape {
         Shape::Json if attached.background => answer::accepted(services, &owner, &attached).await,
-        Shape::Json => answer::whole(services, owner, attached),
+        Shape::Json => answer::whole(services, owner, attached).await,
         Shape::Events => {
             let numbered = attached.background;
             return Ok(stream(services, attached, numbered));

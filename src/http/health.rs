@@ -1,24 +1,99 @@
-//! `/livez` and `/readyz`, both without a token: the process answers; a run could be served.
+//! `/livez` and `/readyz`, both without a token: the process answers; a run could be carried out.
+//!
+//! `/readyz` tells in JSON what stands and what does not, in words that give nothing away. What is only worth knowing, as a
+//! model that is left alone or a Redis that does not answer, is told and does not count: all replicas see the same of it, and
+//! taking them all out would help nobody.
 
+use axum::Json;
 use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::Services;
-use super::problem::Problem;
-use crate::chat::causes::Causes;
+
+/// Seconds after which somebody who was sent away may look again.
+const LOOK_AGAIN_S: u32 = 5;
+
+/// What was looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// By name, in the order in which they are told.
+    pub checks: Vec<(&'static str, Check)>,
+}
+
+/// How one thing stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// It does.
+    Ok,
+    /// It does not, and runs go on without it.
+    Degraded(String),
+    /// It does not, and no run can be carried out.
+    Failed(String),
+}
+
+impl Check {
+    /// Of something that no run can be without.
+    pub fn required<E: std::fmt::Display>(done: Result<(), E>) -> Self {
+        done.map_or_else(|error| Self::Failed(error.to_string()), |()| Self::Ok)
+    }
+}
+
+#[derive(Serialize)]
+struct Body {
+    status: &'static str,
+    checks: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct CheckBody<'a> {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
 
 /// Always 200: touches nothing.
 pub(super) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// 200 when a run could be served now, 503 with the reason otherwise.
-pub(super) async fn ready(State(services): State<Services>) -> Result<&'static str, Problem> {
-    if services.runs.draining().is_cancelled() {
-        return Err(Problem::unavailable("draining", "the server is shutting down"));
+/// 200 when a run could be carried out now, 503 otherwise; the body is of one shape.
+pub(super) async fn ready(State(services): State<Services>) -> Response {
+    let is_draining = services.runs.draining().is_cancelled();
+    let accepting = if is_draining { Check::Failed("the server is shutting down".to_owned()) } else { Check::Ok };
+    // Nothing else matters then, and the store may be about to close.
+    let mut report = if is_draining { Report::default() } else { services.readiness.check().await };
+    report.checks.insert(0, ("accepting", accepting));
+    let failed = report.checks.iter().find(|(_, check)| matches!(check, Check::Failed(_)));
+    let status = match failed {
+        Some(_) if is_draining => "draining",
+        Some((name, check)) => {
+            tracing::warn!(check = name, reason = ?check, "not ready");
+            "not_ready"
+        }
+        None if report.checks.iter().any(|(_, check)| *check != Check::Ok) => "degraded",
+        None => "ready",
+    };
+    let checks = report.checks.iter().map(|(name, check)| ((*name).to_owned(), body_of(check)));
+    let body = Json(Body { status, checks: checks.collect() });
+    let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    match failed {
+        None => (no_store, body).into_response(),
+        Some(_) => {
+            let again = [(header::RETRY_AFTER, HeaderValue::from(LOOK_AGAIN_S))];
+            (StatusCode::SERVICE_UNAVAILABLE, no_store, again, body).into_response()
+        }
     }
-    services.readiness.check().await.map_err(|error| {
-        tracing::warn!(error = %Causes(&error), "not ready");
-        Problem::unavailable("not_ready", error.to_string())
-    })?;
-    Ok("ok\n")
+}
+
+fn body_of(check: &Check) -> Value {
+    let (status, detail) = match check {
+        Check::Ok => ("ok", None),
+        Check::Degraded(detail) => ("degraded", Some(detail.as_str())),
+        Check::Failed(detail) => ("failed", Some(detail.as_str())),
+    };
+    // Two texts always serialise.
+    serde_json::to_value(CheckBody { status, detail }).unwrap_or_default()
 }

@@ -14,7 +14,8 @@ mod chat_stream;
 mod conversation_views;
 mod conversations;
 mod copilotkit;
-mod health;
+pub mod health;
+pub mod metrics;
 mod openai_chat;
 mod page;
 mod previews;
@@ -42,12 +43,12 @@ use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::ConversationStore;
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::previews::{PreviewDesk, PreviewStore};
-use crate::agent::ports::store::StoreError;
 use crate::dialect::Dialect;
 use crate::dialect::ag_ui::AgUi;
 use crate::dialect::ai_sdk::{AiSdk, Version};
 use crate::dialect::chat_stream::ChatStream;
 use crate::dialect::openai_chat::OpenAiChat;
+use crate::observe::prometheus::Page;
 use crate::runs::Runs;
 use problem::Problem;
 
@@ -114,6 +115,8 @@ pub struct Services {
     pub chats: Arc<dyn ChatStore>,
     /// AG-UI and CopilotKit.
     pub ag_ui: AgUi,
+    /// The page for Prometheus, where it is on this port.
+    pub metrics: Option<Page>,
     /// Silence on a stream before a comment is sent.
     pub keep_alive: Option<Duration>,
 }
@@ -121,11 +124,8 @@ pub struct Services {
 /// Tells whether the parts that a run needs are there.
 #[async_trait::async_trait]
 pub trait Readiness: Send + Sync {
-    /// `Ok` when a run could begin now.
-    ///
-    /// # Errors
-    /// When its message could not be committed.
-    async fn check(&self) -> Result<(), StoreError>;
+    /// What stands and what does not, in bounded time.
+    async fn check(&self) -> health::Report;
 }
 
 /// The whole surface.
@@ -170,6 +170,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/chat/completions", post(openai_chat::post))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
+        .merge(services.metrics.clone().map_or_else(Router::new, metrics::routes))
         .merge(if config.page { page::routes() } else { Router::new() })
         .fallback(|| async { Problem::not_found("there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
@@ -203,6 +204,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             HeaderName::from_static("x-run-id"),
             HeaderName::from_static("x-conversation-id"),
             HeaderName::from_static("x-resumable-stream-id"),
+            HeaderName::from_static("server-timing"),
             HeaderName::from_static("x-should-retry"),
             HeaderName::from_static("x-vercel-ai-ui-message-stream"),
             header::LOCATION,

@@ -1,7 +1,8 @@
 //! The request's id through everything: taken from `X-Request-Id` when it is well formed, else made; in the span, the answer's
-//! header, and the body of every problem.
+//! header, and the body of every problem. And what is measured of every request: its span, its metrics, `Server-Timing`.
 
-use axum::extract::Request;
+use axum::body::HttpBody;
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -11,8 +12,14 @@ use uuid::Uuid;
 use super::chat_stream::refusal;
 use super::openai_chat;
 use super::problem::Problem;
+use crate::observe::ambient::Ambient;
+use crate::observe::metrics::{self, Dialect};
+use crate::observe::trace_context::{TRACEPARENT, TraceParent};
+use crate::observe::{names, spans};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// The id of the request at hand, in its extensions.
 #[derive(Debug, Clone)]
@@ -26,16 +33,17 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
         Some(_) | None => Uuid::now_v7().to_string(),
     };
     request.extensions_mut().insert(RequestId(id.clone()));
-    let span = tracing::info_span!(
-        "http.request",
-        request.id = id,
-        http.request.method = %request.method(),
-        url.path = request.uri().path(),
-    );
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
+    let method = request.method().clone();
+    let parent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()).and_then(TraceParent::parse);
+    let span = spans::http_request(&id, &method, request.uri().path(), route, parent);
+    let ambient = Ambient::new(id.clone(), dialect(request.uri().path()));
     let started = std::time::Instant::now();
     let tells_detail = refusal::speaks_at(request.uri().path());
     let tells_openai = openai_chat::refusal::speaks_at(request.uri().path());
-    async {
+    let around = ambient.clone();
+    let answer = async {
         let mut response = next.run(request).await;
         let status = response.status();
         let problem = response.extensions_mut().remove::<Problem>();
@@ -56,12 +64,34 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
         if let Ok(value) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(HEADER, value);
         }
+        let is_whole = response.body().size_hint().exact().is_some();
+        if let Ok(timing) = HeaderValue::from_str(&around.server_timing(is_whole)) {
+            response.headers_mut().insert(SERVER_TIMING, timing);
+        }
+        metrics::http_request(route, method.as_str(), status.as_u16(), started.elapsed());
+        spans::tell_current(names::HTTP_STATUS, || i64::from(status.as_u16()));
+        if status.is_server_error() {
+            spans::tell_current(names::ERROR_TYPE, || status.as_str().to_owned());
+        }
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(http.response.status_code = status.as_u16(), duration_ms, "request answered");
         response
-    }
-    .instrument(span)
-    .await
+    };
+    ambient.around(answer).instrument(span).await
+}
+
+/// What the clients of a path speak.
+fn dialect(path: &str) -> Dialect {
+    const RUNS: [(&str, Dialect); 6] = [
+        ("/v1/agent/", Dialect::AgentChat),
+        ("/api/chat", Dialect::ChatStream),
+        ("/v1/ag-ui/", Dialect::AgUi),
+        ("/v1/copilotkit/", Dialect::AgUi),
+        ("/v1/ai-sdk/", Dialect::AiSdk),
+        ("/v1/chat/completions", Dialect::OpenAiChat),
+    ];
+    let of = RUNS.iter().find(|(prefix, _)| path.starts_with(prefix));
+    of.map_or(Dialect::None, |(_, dialect)| *dialect)
 }
 
 fn is_well_formed(id: &str) -> bool {

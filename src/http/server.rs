@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::chat::causes::Causes;
+use crate::observe::metrics::Connection;
 
 /// How long a client may take to send a request's head, and how long a connection may be idle: longer than the 60 seconds for
 /// which common proxies reuse theirs, so that the proxy closes first and no request meets a closing connection.
@@ -52,6 +53,7 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
         }
         let (router, finishing, abort) = (router.clone(), finishing.clone(), abort.clone());
         connections.spawn(async move {
+            let _open = Connection::open();
             let mut stream = TimeoutStream::new(stream);
             stream.set_write_timeout(Some(STALL_TIMEOUT));
             let stream = Box::pin(stream);

@@ -13,6 +13,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::dialect::Encoder;
+use crate::observe::ambient;
+use crate::observe::metrics::{self, StreamMeter};
 use crate::runs::Attached;
 use crate::runs::log::ring::Next;
 
@@ -56,13 +58,15 @@ struct Open {
     next_piece: Instant,
     told_draining: bool,
     ended: bool,
+    meter: StreamMeter,
 }
 
 /// The body: frames until the run's terminal event, or until its reader has to go on elsewhere.
 pub(super) fn body(attached: Attached, mut view: View) -> Body {
     let mut buffer = BytesMut::new();
     view.encoder.opened(&mut buffer);
-    let open = Open { attached, view, buffer, next_piece: Instant::now(), told_draining: false, ended: false };
+    let meter = StreamMeter::open(ambient::dialect());
+    let open = Open { attached, view, buffer, next_piece: Instant::now(), told_draining: false, ended: false, meter };
     Body::from_stream(stream::unfold(open, |mut open| async move {
         let piece = open.next_piece().await?;
         Some((Ok::<_, Infallible>(piece), open))
@@ -84,6 +88,7 @@ impl Open {
             self.encode_ready();
         }
         self.next_piece = Instant::now() + PIECE_PAUSE;
+        self.meter.piece(self.buffer.len());
         (!self.buffer.is_empty()).then(|| self.buffer.split().freeze())
     }
 
@@ -126,6 +131,7 @@ impl Open {
                 self.ended = event.is_terminal();
             }
             Next::Lost => {
+                metrics::reader_lost();
                 self.view.encoder.lost(&mut self.buffer);
                 self.ended = true;
             }

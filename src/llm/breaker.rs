@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::config;
 use crate::agent::ports::llm::ProviderErrorKind;
 use crate::chat::message::ModelOrigin;
+use crate::observe::metrics::{self, BreakerState};
 
 /// A year stands for times that no clock reaches.
 const NEVER: Duration = Duration::from_secs(31_536_000);
@@ -56,6 +57,7 @@ impl Breaker {
     /// A closed breaker.
     pub(super) fn new(origin: Arc<ModelOrigin>, config: config::Breaker) -> Arc<Self> {
         let state = Mutex::new(State::Closed { failures: 0 });
+        metrics::breaker(&origin.provider, &origin.model, BreakerState::Closed);
         Arc::new(Self { origin, failures: config.failures, open: Duration::from_secs(config.open_s), state })
     }
 
@@ -69,10 +71,24 @@ impl Breaker {
                     return Err(Open { left: until.duration_since(now), kind });
                 }
                 let before = std::mem::replace(&mut *state, State::Probing { until: later(now, self.open), kind });
+                self.show(BreakerState::Probing);
                 Some(before)
             }
         };
         Ok(Permit { breaker: Arc::clone(self), probe })
+    }
+
+    /// Where it stands.
+    pub(super) fn state_now(&self) -> BreakerState {
+        match *self.state() {
+            State::Closed { .. } => BreakerState::Closed,
+            State::Open { .. } => BreakerState::Open,
+            State::Probing { .. } => BreakerState::Probing,
+        }
+    }
+
+    fn show(&self, state: BreakerState) {
+        metrics::breaker(&self.origin.provider, &self.origin.model, state);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -89,6 +105,7 @@ impl Breaker {
             wait_ms = u64::try_from(open.as_millis()).unwrap_or(u64::MAX),
             "the model keeps failing and is left alone"
         );
+        self.show(BreakerState::Open);
         State::Open { until: later(now, open), kind }
     }
 }
@@ -107,6 +124,7 @@ impl Permit {
                 gen_ai.request.model = origin.model,
                 "the model answers again"
             );
+            self.breaker.show(BreakerState::Closed);
             *self.breaker.state() = State::Closed { failures: 0 };
         }
     }
@@ -145,6 +163,8 @@ impl Drop for Permit {
         // Whoever asked has gone: the next call finds out, unless another one has meanwhile.
         if let State::Probing { .. } = *state {
             *state = before;
+            // It was open until somebody could find out.
+            self.breaker.show(BreakerState::Open);
         }
     }
 }

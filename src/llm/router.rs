@@ -1,7 +1,7 @@
 //! Who takes a turn: the first model of the request's list that begins to answer. Each is asked again as its policy says,
 //! then the next one gets the same history; once a token is there, the answer stands or falls with its model.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use super::watch::{self, Watched};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
+use crate::observe::metrics::{self, BreakerState, ModelCall, Outcome};
 
 /// All models that may be asked.
 pub struct Router {
@@ -83,6 +84,22 @@ impl Router {
         self
     }
 
+    /// The providers whose models are left alone at the moment, or are just being tried again, each with the worst state
+    /// of its models, by name.
+    pub fn failing(&self) -> BTreeMap<&str, BreakerState> {
+        let mut failing = BTreeMap::new();
+        for model in self.models.values() {
+            let state = model.breaker.state_now();
+            if state != BreakerState::Closed {
+                let worst = failing.entry(model.origin.provider.as_str()).or_insert(state);
+                if state == BreakerState::Open {
+                    *worst = state;
+                }
+            }
+        }
+        failing
+    }
+
     /// The answer of one model, begun: its first token is there.
     async fn ask(&self, model: &Model, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
         model.budget.deposit();
@@ -101,6 +118,7 @@ impl Router {
             let wait = self.policy.wait(&error, attempt, fastrand::f64(), left);
             let Some(wait) = wait.filter(|_| model.budget.withdraw()) else { return Err(error) };
             log(&error, "model call failed; asking again", attempt, Some(wait));
+            metrics::model_retried(&model.origin.provider, &model.origin.model);
             sleep(wait).await;
             failure = Some(error);
         }
@@ -115,7 +133,11 @@ const MAX_PERCENT: u8 = 100;
 impl LlmProvider for Router {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
         let mut failure: Option<ProviderError> = None;
+        let mut before: Option<&Model> = None;
         for model in request.model.models.iter().filter_map(|origin| self.models.get(origin)) {
+            if let Some(Model { origin, .. }) = before.replace(model) {
+                metrics::model_fell_back(&origin.provider, &origin.model);
+            }
             let error = match self.ask(model, request).await {
                 Ok(answer) => return Ok(answer),
                 // What one vendor refuses on safety grounds is not taken to another.
@@ -143,14 +165,16 @@ async fn open(
     request: ChatRequest<'_>,
     patience: Patience,
 ) -> Result<EventStream, ProviderError> {
+    let mut call = ModelCall::begin(&model.origin.provider, &model.origin.model);
     let answer = match model.provider.stream_chat(request).await {
         Ok(answer) => answer,
         Err(error) => {
+            call.ended(Outcome::failed(error.kind.code()));
             watch::settle(permit, error.kind);
             return Err(ProviderError { origin: Some(Arc::clone(&model.origin)), ..error });
         }
     };
-    let mut watched = Watched::new(answer, permit, patience);
+    let mut watched = Watched::new(answer, (permit, call), patience);
     watched.first_token().await?;
     Ok(watched.into_stream())
 }

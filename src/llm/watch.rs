@@ -14,7 +14,9 @@ use super::breaker::Permit;
 use super::http::Patience;
 use crate::agent::ports::llm::{EventStream, ProviderError, ProviderErrorKind};
 use crate::chat::message::ModelOrigin;
-use crate::chat::stream::StreamEvent;
+use crate::chat::stream::{StreamEvent, Usage};
+use crate::observe::metrics::{ModelCall, Outcome};
+use crate::observe::{names, spans};
 
 /// A whole day stands for no limit.
 const NO_LIMIT: Duration = Duration::from_secs(86_400);
@@ -28,6 +30,7 @@ pub(super) struct Watched {
     early: VecDeque<StreamEvent>,
     /// `None` once the answer has ended, well or badly.
     permit: Option<Permit>,
+    call: ModelCall,
     /// Between two pieces of the answer.
     progress: Duration,
     /// When the next piece must be there.
@@ -37,8 +40,8 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Watches `answer`, for which `permit` was given.
-    pub(super) fn new(answer: EventStream, permit: Permit, patience: Patience) -> Self {
+    /// Watches `answer`, for which a permit was given, and which is measured since it was asked for.
+    pub(super) fn new(answer: EventStream, (permit, call): (Permit, ModelCall), patience: Patience) -> Self {
         let EventStream { origin, request_id, events } = answer;
         let progress = patience.progress.unwrap_or(NO_LIMIT);
         // Until the first piece a local server may still be loading its model, headers sent or not.
@@ -52,6 +55,7 @@ impl Watched {
             events,
             early: VecDeque::new(),
             permit: Some(permit),
+            call,
             progress: progress.min(NO_LIMIT),
             deadline,
             alarm: Box::pin(sleep_until(deadline)),
@@ -75,6 +79,8 @@ impl Watched {
                 if let Some(permit) = &mut self.permit {
                     permit.answering();
                 }
+                let after = self.call.first_token();
+                spans::tell_current(names::TIME_TO_FIRST_CHUNK, || after.as_secs_f64());
                 return Ok(());
             }
         }
@@ -100,16 +106,19 @@ impl Watched {
         match self.next_in_time().await {
             Some(Ok(event)) => {
                 self.deadline = Instant::now() + self.progress;
-                if let StreamEvent::Finished { .. } = event
+                if let StreamEvent::Finished { usage, .. } = event
                     && let Some(permit) = self.permit.take()
                 {
                     permit.answered();
+                    self.call.used(kinds(usage.unwrap_or_default()));
+                    self.call.ended(Outcome::OK);
                 }
                 Some(Ok(event))
             }
             Some(Err(error)) => Some(Err(self.failed(error))),
             None => {
                 self.permit = None;
+                self.call.ended(Outcome::failed(ProviderErrorKind::Truncated.code()));
                 None
             }
         }
@@ -137,12 +146,24 @@ impl Watched {
     }
 
     fn failed(&mut self, error: ProviderError) -> ProviderError {
+        self.call.ended(Outcome::failed(error.kind.code()));
         if let Some(permit) = self.permit.take() {
             settle(permit, error.kind);
         }
         let request_id = error.request_id.or_else(|| self.request_id.clone());
         ProviderError { origin: Some(Arc::clone(&self.origin)), request_id, ..error }
     }
+}
+
+/// Tokens by what they were for; the cached are among the input, the reasoning among the output.
+fn kinds(usage: Usage) -> [(&'static str, u64); 4] {
+    let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
+    [
+        ("input", input_tokens),
+        ("cached_input", cached_input_tokens),
+        ("output", output_tokens),
+        ("reasoning", reasoning_tokens),
+    ]
 }
 
 /// Tells the breaker of a call that failed as `kind`.

@@ -22,6 +22,7 @@ use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::{Manner, OnBusy, RunInput, Screen};
 use crate::chat::model::ModelChoice;
 use crate::chat::run::RunRecord;
+use crate::observe::ambient;
 
 /// How long a request waits for a run that is about to end.
 const MAKING_WAY: Duration = Duration::from_secs(5);
@@ -198,7 +199,7 @@ impl Runs {
             task.run(begun).await;
             drop(place);
         };
-        self.tasks.spawn(running.in_current_span());
+        self.tasks.spawn(ambient::inherited(ambient::current(), running).in_current_span());
         if self.interrupting.is_cancelled() {
             live.stop.stop(StopReason::Interrupted);
         }

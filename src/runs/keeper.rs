@@ -92,6 +92,7 @@ async fn each_beat(
         duty.beats += 1;
         let done = tokio::time::timeout(LIMIT, work(&runs, &mut duty)).await;
         duty.note(done);
+        runs.pulse.beat();
     }
 }
 

@@ -16,6 +16,8 @@ use crate::agent::ports::leases::{Piece, Progress};
 use crate::agent::stop::{Stop, StopReason};
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
+use crate::observe::ambient;
+use crate::observe::metrics::{Ending, RunMeter};
 
 /// A run of this process.
 pub(super) struct Live {
@@ -33,6 +35,8 @@ pub(super) struct Live {
     writer: Arc<dyn Writer>,
     said: Mutex<Said>,
     lease: Lease,
+    /// What is measured of it.
+    pub(super) meter: RunMeter,
 }
 
 /// What the turn that streams has said and is not kept yet.
@@ -71,6 +75,7 @@ impl Live {
             writer,
             said: Mutex::default(),
             lease: Lease { life: lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
+            meter: RunMeter::asked(ambient::dialect()),
         })
     }
 
@@ -110,6 +115,12 @@ impl Live {
         self.lease.renewed_ms.fetch_max(ms, Ordering::Relaxed);
     }
 
+    fn speaks(&self) {
+        if self.meter.speaks() {
+            ambient::first_token();
+        }
+    }
+
     fn lease_is_over(&self) -> bool {
         let renewed = Duration::from_millis(self.lease.renewed_ms.load(Ordering::Relaxed));
         self.lease.began.elapsed().saturating_sub(renewed) > self.lease.life
@@ -128,6 +139,11 @@ impl EventSink for Live {
             *self.said() = Said { turn: *turn, ..Said::default() };
         } else if let AgentEvent::TextDelta { text } = &event {
             self.said().rest.push_str(text);
+            self.speaks();
+        } else if let AgentEvent::ToolCallStarted { .. } = &event {
+            self.speaks();
+        } else if let Some(ending) = ending(&event) {
+            self.meter.ended(ending);
         }
         if !event.is_terminal() && self.lease_is_over() {
             self.stop.stop(StopReason::Interrupted);
@@ -138,6 +154,33 @@ impl EventSink for Live {
 
     fn next_id(&self) -> u64 {
         self.writer.next_id()
+    }
+}
+
+/// How a run ends with this event.
+fn ending(event: &AgentEvent) -> Option<Ending> {
+    match event {
+        AgentEvent::Finished { .. } => Some(Ending::Completed),
+        AgentEvent::AwaitingApproval { .. } => Some(Ending::AwaitingApproval),
+        AgentEvent::AwaitingClient { .. } => Some(Ending::AwaitingClient),
+        AgentEvent::Failed(_) => Some(Ending::Failed),
+        AgentEvent::Cancelled => Some(Ending::Cancelled),
+        AgentEvent::Interrupted => Some(Ending::Interrupted),
+        AgentEvent::TurnStarted { .. }
+        | AgentEvent::TurnEnded { .. }
+        | AgentEvent::TextDelta { .. }
+        | AgentEvent::ThinkingDelta { .. }
+        | AgentEvent::ToolCallStarted { .. }
+        | AgentEvent::ToolCallReady { .. }
+        | AgentEvent::ToolProgress { .. }
+        | AgentEvent::ToolCallHeld { .. }
+        | AgentEvent::CallDecided { .. }
+        | AgentEvent::ToolCallFinished { .. }
+        | AgentEvent::Artifact(_)
+        | AgentEvent::Payload(_)
+        | AgentEvent::RoundEnded
+        | AgentEvent::Suggested(_)
+        | AgentEvent::Diagnosed(_) => None,
     }
 }
 

@@ -12,6 +12,7 @@ mod interest;
 mod keeper;
 mod live;
 pub mod log;
+mod pulse;
 mod reading;
 mod summary;
 mod task;
@@ -40,6 +41,7 @@ use crate::chat::run::{RunRecord, RunState};
 
 pub use begin::Request;
 pub use decided::Decided;
+pub use pulse::Stuck;
 pub use reading::Attached;
 pub use summary::Summariser;
 
@@ -47,6 +49,7 @@ use config::Settings;
 use live::LiveRuns;
 use log::ring::{Reader, Sees};
 use log::{EventLog, LogError};
+use pulse::Pulse;
 use reading::{Hold, Of};
 use summary::Summaries;
 
@@ -77,6 +80,8 @@ pub struct Runs {
     tasks: TaskTracker,
     /// For those that just begin.
     room: Arc<Semaphore>,
+    /// When the keeper last came round.
+    pulse: Pulse,
     draining: CancellationToken,
     interrupting: CancellationToken,
 }
@@ -191,6 +196,7 @@ impl Runs {
             live: Arc::default(),
             tasks,
             room: Arc::new(Semaphore::new(BEGIN_AT_ONCE)),
+            pulse: Pulse::default(),
             draining,
             interrupting: CancellationToken::new(),
         });

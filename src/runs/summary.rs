@@ -17,6 +17,7 @@ use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::ModelChoice;
+use crate::observe::spans;
 
 /// Who writes summaries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl Summaries {
             Summariser::SameModel => model.clone(),
             Summariser::Model(origin) => ModelChoice { models: vec![origin.clone()], ..model.clone() },
         };
-        let span = tracing::info_span!("agent.summary", run.id = %run, conversation.id = %of.1);
+        let span = spans::agent_summary(&run, &of.1);
         let Some(turn) = Turn::take(self.clone(), of) else { return };
         let task = async move {
             let summaries = &turn.summaries;

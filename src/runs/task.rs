@@ -97,14 +97,19 @@ impl Task {
             }
             Ok(Begun::Running(start)) => {
                 self.live.has_begun(since);
+                self.live.meter.running();
                 let _ = begun.send(Ok(None));
                 *start
             }
             Ok(Begun::Queued) => {
                 self.live.has_begun(since);
+                self.live.meter.queued();
                 let _ = begun.send(Ok(None));
                 match self.turn().await {
-                    Ok(start) => start,
+                    Ok(start) => {
+                        self.live.meter.running();
+                        start
+                    }
                     Err(end) => return self.live.emit(end),
                 }
             }

@@ -1,13 +1,17 @@
 //! What can go wrong inside a store, and the words of the ports for it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use sqlx::error::DatabaseError;
+use sqlx::sqlite::SqliteError;
 use tokio::time::error::Elapsed;
 
 use super::transcript::RecordError;
 use crate::agent::ports::store::StoreError;
 use crate::chat::ids::{PreviewId, RunId};
 use crate::chat::run::RunState;
+use crate::observe::metrics::StoreFault;
+use crate::observe::{ambient, metrics};
 
 /// How long a call may take: five seconds for a connection and ten for the work, after which the database itself gives
 /// up. A server that stopped answering gives up nothing, so the time is kept here.
@@ -64,7 +68,12 @@ pub(super) async fn attempt<T>(
     action: &'static str,
     call: impl Future<Output = Result<T, Fault>> + Send,
 ) -> Result<T, StoreError> {
-    let fault = match tokio::time::timeout(CALL_WAIT, call).await {
+    let since = Instant::now();
+    let called = tokio::time::timeout(CALL_WAIT, call).await;
+    let took = since.elapsed();
+    ambient::add_db(took);
+    metrics::store_called(took);
+    let fault = match called {
         Ok(Ok(done)) => return Ok(done),
         Ok(Err(fault)) => fault,
         Err(elapsed) => Fault::Silent(elapsed),
@@ -73,9 +82,22 @@ pub(super) async fn attempt<T>(
 }
 
 impl Fault {
+    /// As what it is counted; not where the caller only came too late.
+    fn measured(&self) -> Option<StoreFault> {
+        match self {
+            Self::Database(error) => Some(if is_busy(error) { StoreFault::Busy } else { StoreFault::Database }),
+            Self::Silent(_) => Some(StoreFault::Silent),
+            Self::Record(_) | Self::Draft(_) => Some(StoreFault::Damaged),
+            Self::RunEnded | Self::DispatchedBefore { .. } | Self::NoEnd(_) | Self::NotClaimed(_) => None,
+        }
+    }
+
     /// The port's error.
     pub(super) fn while_trying(self, action: &'static str) -> StoreError {
         use sqlx::Error::{ColumnDecode, Decode};
+        if let Some(fault) = self.measured() {
+            metrics::store_failed(fault);
+        }
         let is_temporary = match &self {
             Self::Database(error) => !matches!(error, ColumnDecode { .. } | Decode(_)),
             Self::Silent(_) => true,
@@ -87,4 +109,11 @@ impl Fault {
         let failed = Box::new(Failed { action, fault: self });
         if is_temporary { StoreError::Unavailable(failed) } else { StoreError::Damaged(failed) }
     }
+}
+
+/// Whether SQLite had to wait for somebody else for too long. Its extended codes have the plain one, 5, in their lowest byte.
+fn is_busy(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<SqliteError>());
+    let code = error.and_then(DatabaseError::code).and_then(|code| code.parse::<u32>().ok());
+    code.is_some_and(|code| code & 0xff == 5)
 }

@@ -92,6 +92,9 @@ pub trait Store:
     /// When nothing can be written, or the database has not answered for three seconds.
     async fn ready(&self) -> Result<(), StoreError>;
 
+    /// Its pools of connections, with how many are in use and how many idle.
+    fn connections(&self) -> Vec<(&'static str, usize, usize)>;
+
     /// Closes the database when everything begun has ended; afterwards every call fails.
     async fn close(&self);
 }

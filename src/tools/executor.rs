@@ -14,6 +14,8 @@ use serde_json::{Map, Value};
 use super::{Source, Tool};
 use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
+use crate::observe::metrics::{Outcome, ToolCall as Meter};
+use crate::observe::{names, spans};
 
 /// A handler and the name it answers to.
 pub type Handler = (Cow<'static, str>, Arc<dyn Tool>);
@@ -63,6 +65,17 @@ impl Toolbox {
         handler.or_else(|| self.source.as_ref()?.find(name))
     }
 
+    /// Tools of ours by their names; those of servers, whose names are not ours to bound, and those that nobody has, by
+    /// one name each.
+    fn meter(&self, name: &str) -> Meter {
+        let is_of_server = || self.source.as_ref().is_some_and(|source| source.find(name).is_some());
+        Meter::begin(match self.handlers.contains_key(name) {
+            true => name,
+            false if is_of_server() => "mcp",
+            false => "unknown",
+        })
+    }
+
     fn is_too_long(&self, content: &str) -> bool {
         self.max_result_bytes != 0 && content.len() > self.max_result_bytes
     }
@@ -90,18 +103,25 @@ impl Toolbox {
 #[async_trait]
 impl ToolExecutor for Toolbox {
     async fn execute(&self, call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput {
+        let mut meter = self.meter(&call.name);
         let Some(handler) = self.handler(&call.name) else {
+            meter.ends(Outcome::failed("unknown_tool"));
             return self.failure(format!("unknown tool: {}", call.name));
         };
         let args = match &call.input {
             ToolInput::Object(args) => args,
-            ToolInput::Invalid(_) => return ToolOutput::error("bad params: the arguments are not a JSON object"),
+            ToolInput::Invalid(_) => {
+                meter.ends(Outcome::failed("bad_params"));
+                return ToolOutput::error("bad params: the arguments are not a JSON object");
+            }
         };
         let cx = &ToolContext { call: Some(&call.id), ..*cx };
         // A handler keeps no state of its own across calls but caches, which are whole at every await.
         let Ok(result) = AssertUnwindSafe(handler.call(args, cx)).catch_unwind().await else {
+            ended(&mut meter, Outcome::failed("panicked"));
             return panicked(call, cx);
         };
+        ended(&mut meter, result.as_ref().map_or_else(|error| Outcome::failed(error_kind(error)), |_| Outcome::OK));
         match result {
             Ok(output) if handler.is_all_or_nothing() && self.is_too_long(&output.content) => {
                 let (whole, max) = (output.content.len(), self.max_result_bytes);
@@ -160,6 +180,14 @@ impl ToolExecutor for Toolbox {
 
     fn sourced(&self, source: &str) -> Vec<OfferedTool> {
         self.source.as_ref().map(|tools| tools.offered(source)).unwrap_or_default()
+    }
+}
+
+/// Notes how a call ended, for the trace too.
+fn ended(meter: &mut Meter, outcome: Outcome) {
+    meter.ends(outcome);
+    if outcome != Outcome::OK {
+        spans::tell_current(names::ERROR_TYPE, || outcome.label());
     }
 }
 

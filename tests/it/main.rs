@@ -53,6 +53,8 @@ mod store;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod telemetry;
+#[cfg(test)]
 mod tidy;
 #[cfg(test)]
 mod tools;

@@ -134,6 +134,10 @@ impl EventLog for LocalLog {
         Self::sweep(self, Instant::now());
     }
 
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+
     async fn close(&self) {}
 
     async fn forget(&self, runs: &[RunId]) {

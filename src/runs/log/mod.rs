@@ -54,6 +54,14 @@ pub trait EventLog: Send + Sync {
     /// Removes what is kept longer than it has to be; its owner calls it every second.
     async fn sweep(&self);
 
+    /// Whether other replicas do not see what runs here say, since what they share does not answer.
+    fn is_away(&self) -> bool {
+        false
+    }
+
+    /// About how many bytes of events it holds in memory.
+    fn bytes(&self) -> usize;
+
     /// Ends what it does by itself, when nothing is written or read any more.
     async fn close(&self);
 

@@ -81,6 +81,7 @@ use sqlx::{Postgres, Transaction};
 use super::scope::Scope;
 use super::stuck::Stuck;
 use crate::agent::ports::clock::Clock;
+use crate::observe::metrics::{Access, store_waited};
 
 /// How long closing waits for what is still under way, such as connections to a server that does not answer.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
@@ -107,12 +108,13 @@ type Connection = PgConnection;
 impl PostgresStore {
     /// A transaction that may write. Dropped without commit it is rolled back.
     async fn write(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        self.pool.begin_with(WRITE).await
+        store_waited(Access::Write, self.pool.begin_with(WRITE)).await
     }
 
     /// A transaction whose statements all read the same state.
     async fn read(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+        let begins = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+        store_waited(Access::Read, begins).await
     }
 
     /// Where a single statement reads.
@@ -122,12 +124,16 @@ impl PostgresStore {
 
     /// A transaction that may write, of the leases.
     async fn write_leases(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        self.leases.begin_with(WRITE).await
+        store_waited(Access::Lease, self.leases.begin_with(WRITE)).await
     }
 
     /// Where a single statement of the leases reads.
     fn lease_readers(&self) -> &PgPool {
         &self.leases
+    }
+
+    fn pools(&self) -> [(&'static str, &PgPool); 2] {
+        [("all", &self.pool), ("leases", &self.leases)]
     }
 
     async fn close_pools(&self) {

@@ -22,6 +22,14 @@ impl Store for SqlStore {
         probed.map_err(|fault| fault.while_trying("probe the database"))
     }
 
+    fn connections(&self) -> Vec<(&'static str, usize, usize)> {
+        let counted = self.pools().map(|(name, pool)| {
+            let idle = pool.num_idle();
+            (name, (pool.size() as usize).saturating_sub(idle), idle)
+        });
+        counted.to_vec()
+    }
+
     async fn close(&self) {
         self.close_pools().await;
     }

@@ -81,6 +81,7 @@ use sqlx::{Sqlite, Transaction};
 use super::scope::Scope;
 use super::stuck::Stuck;
 use crate::agent::ports::clock::Clock;
+use crate::observe::metrics::{Access, store_waited};
 
 /// Runs, drafts and previews in one SQLite database.
 pub(super) struct SqliteStore {
@@ -99,12 +100,12 @@ type Connection = SqliteConnection;
 impl SqliteStore {
     /// A transaction that may write. Dropped without commit it is rolled back.
     async fn write(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        self.writer.begin_with("BEGIN IMMEDIATE").await
+        store_waited(Access::Write, self.writer.begin_with("BEGIN IMMEDIATE")).await
     }
 
     /// A transaction whose statements all read the same state.
     async fn read(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        self.readers.begin().await
+        store_waited(Access::Read, self.readers.begin()).await
     }
 
     /// Where a single statement reads.
@@ -120,6 +121,10 @@ impl SqliteStore {
     /// Where a single statement of the leases reads.
     fn lease_readers(&self) -> &SqlitePool {
         &self.readers
+    }
+
+    fn pools(&self) -> [(&'static str, &SqlitePool); 2] {
+        [("writer", &self.writer), ("readers", &self.readers)]
     }
 
     async fn close_pools(&self) {

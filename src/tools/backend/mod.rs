@@ -19,6 +19,8 @@ use self::frames::{Frame, Splitter};
 pub use self::request::{Request, Verb};
 use crate::agent::ports::tools::Reporter;
 use crate::chat::caller::Caller;
+use crate::observe::trace_context::TRACEPARENT;
+use crate::observe::{ambient, spans};
 
 /// How much of a backend's own error text the model gets to read, in bytes.
 const ERROR_TEXT_BYTES: usize = 2048;
@@ -111,6 +113,13 @@ impl Backend {
         if let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", caller.bearer.expose())) {
             value.set_sensitive(true);
             builder = builder.header(AUTHORIZATION, value);
+        }
+        // So that the backend's own log and traces can be found from ours, and the other way round.
+        if let Some(id) = ambient::request_id() {
+            builder = builder.header("x-request-id", id);
+        }
+        if let Some(parent) = spans::current_parent() {
+            builder = builder.header(TRACEPARENT, parent.to_string());
         }
         if let Some(key) = request.idempotency_key {
             builder = builder.header("idempotency-key", key);

@@ -10,6 +10,8 @@ use redis::{
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use crate::observe::metrics::{self, Outcome};
+
 /// How long a command may take. A server that is slower is as good as none, since readers wait.
 pub const RESPONSE: Duration = Duration::from_secs(1);
 
@@ -93,12 +95,14 @@ impl Link {
         // The whole handshake counts, also where the server accepts and says nothing.
         match within(DIAL, self.client.get_multiplexed_async_connection_with_config(&config)).await {
             Ok(connection) => {
+                metrics::redis_dialled(Outcome::OK);
                 slot.dialled += 1;
                 slot.failed = None;
                 slot.connection = Some(connection.clone());
                 Ok((connection, slot.dialled))
             }
             Err(error) => {
+                metrics::redis_dialled(Outcome::failed("failed"));
                 slot.failed = Some(Instant::now());
                 Err(error)
             }

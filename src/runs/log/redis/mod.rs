@@ -140,6 +140,14 @@ impl EventLog for RedisLog {
         self.shared.near.sweep(Instant::now());
     }
 
+    fn is_away(&self) -> bool {
+        self.shared.is_away()
+    }
+
+    fn bytes(&self) -> usize {
+        self.shared.near.bytes()
+    }
+
     /// Sends what waits, as far as Redis takes it now, and ends all tasks. Readers of other replicas' runs are lost,
     /// and no run begins any more.
     async fn close(&self) {

@@ -18,6 +18,7 @@ use crate::agent::ports::events::EventSink;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
+use crate::observe::metrics;
 use crate::runs::log::Writer;
 use crate::runs::log::local::LocalLog;
 use crate::runs::log::ring::Ring;
@@ -54,17 +55,25 @@ impl Shared {
         retention: Duration,
         closing: CancellationToken,
     ) -> Self {
+        metrics::redis_up(true);
         Self { streams, near, life, retention, away: AtomicBool::new(false), closing }
+    }
+
+    /// Whether appends fail.
+    pub fn is_away(&self) -> bool {
+        self.away.load(Ordering::Relaxed)
     }
 
     fn note_away(&self, error: &RedisError) {
         if !self.away.swap(true, Ordering::Relaxed) {
+            metrics::redis_up(false);
             tracing::warn!(error = %Causes(error), "redis takes no events; runs go on unseen by other replicas");
         }
     }
 
     fn note_back(&self) {
         if self.away.swap(false, Ordering::Relaxed) {
+            metrics::redis_up(true);
             tracing::info!("redis takes events again");
         }
     }

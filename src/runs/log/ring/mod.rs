@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use crate::chat::answer::Suggestions;
 use crate::chat::event::AgentEvent;
 use crate::chat::tool::{Progress, ToolInput};
+use crate::observe::metrics;
 
 pub use reader::{Next, Reader, Sees};
 
@@ -179,11 +180,13 @@ impl Ring {
     }
 
     fn evict(&self, state: &mut State) {
+        let first = state.first;
         while self.max_bytes > 0 && state.bytes > self.max_bytes && state.events.len() > 1 {
             let Some(oldest) = state.events.pop_front() else { break };
             state.first += 1;
             self.forget_bytes(state, &oldest);
         }
+        metrics::events_evicted(state.first - first);
     }
 
     fn forget_bytes(&self, state: &mut State, event: &AgentEvent) {

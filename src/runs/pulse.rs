@@ -1,0 +1,74 @@
+//! Whether runs could be carried out here and now, found out by doing what a run needs: a task that is begun and ends, room
+//! to begin in, and a keeper that comes round. A process that answers requests and runs nothing is worse than one that is
+//! gone.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use tokio::time::timeout;
+
+use super::Runs;
+
+/// How old the keeper's last round may be: one begins each second and takes four at most.
+const ROUND: Duration = Duration::from_secs(8);
+
+/// How long a new task, and room for a run, may take. Runs themselves give up after this.
+const BEGIN: Duration = Duration::from_secs(5);
+
+/// The time of the keeper's last round.
+#[derive(Debug)]
+pub(super) struct Pulse(Mutex<Instant>);
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+}
+
+impl Pulse {
+    /// The keeper has come round.
+    pub(super) fn beat(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn age(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// What keeps runs from being carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Stuck {
+    /// Tasks are not begun: whoever runs them is blocked.
+    #[error("new tasks are not run")]
+    Tasks,
+    /// Those who begin do not come to an end.
+    #[error("runs that begin find no room")]
+    Room,
+    /// Leases are not renewed.
+    #[error("the keeper of leases has not come round for {} s", _0.as_secs())]
+    Keeper(Duration),
+}
+
+impl Runs {
+    /// Whether a run could be carried out now; looks for five seconds at most.
+    ///
+    /// # Errors
+    /// What stands in its way.
+    pub async fn is_able(&self) -> Result<(), Stuck> {
+        let age = self.pulse.age();
+        if age > ROUND {
+            return Err(Stuck::Keeper(age));
+        }
+        let begun = self.tasks.spawn(async {});
+        if !matches!(timeout(BEGIN, begun).await, Ok(Ok(()))) {
+            return Err(Stuck::Tasks);
+        }
+        // A place like a run's, given back at once.
+        match timeout(BEGIN, self.room.acquire()).await {
+            Ok(Ok(_place)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Stuck::Room),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Spans on their way to the collector: a bounded queue, and a thread of its own that sends them in batches. A full queue
+//! drops and counts; a collector that is down, slow or silent costs spans and nothing else.
+
+use std::sync::mpsc as done;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_otlp::{Protocol, SpanExporter as Otlp, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SdkTracerProvider, Span, SpanData, SpanExporter, SpanProcessor};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::TelemetryError;
+use super::gen_ai;
+use super::sampler::Sampled;
+use crate::config::Telemetry;
+use crate::observe::metrics;
+
+/// Spans that may wait, a few MiB of them.
+const QUEUE: usize = 4096;
+
+/// Spans in one request to the collector.
+const BATCH: usize = 512;
+
+/// How long spans wait for others to go with them.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How long the collector may take for a batch.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the end of the process waits for it, all in all.
+const LAST_WORDS: Duration = Duration::from_millis(900);
+
+/// The exporter's thread.
+#[derive(Debug)]
+pub(super) struct Export {
+    closing: CancellationToken,
+    is_done: done::Receiver<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Export {
+    /// A tracer whose spans go to the collector of `telemetry`. Nothing is sent before the first span.
+    ///
+    /// # Errors
+    /// See [`TelemetryError`].
+    pub(super) fn start(telemetry: &Telemetry) -> Result<(SdkTracerProvider, Self), TelemetryError> {
+        // Redirects are not followed: they would take the headers along.
+        let http = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(PATIENCE)
+            .timeout(PATIENCE)
+            .build()?;
+        let mut exporter = Otlp::builder()
+            .with_http()
+            .with_http_client(http)
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(telemetry.traces_url())
+            .with_timeout(PATIENCE)
+            .with_headers(telemetry.headers().map_err(TelemetryError::Headers)?)
+            .build()?;
+        let resource = Resource::builder()
+            .with_service_name(telemetry.service_name().to_owned())
+            .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+            .build();
+        exporter.set_resource(&resource);
+
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        let (tell_done, is_done) = done::channel();
+        let closing = CancellationToken::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let sender = Sender { exporter, waiting, closing: closing.clone(), is_failing: false };
+        let thread = std::thread::Builder::new().name("otlp".to_owned()).spawn(move || {
+            runtime.block_on(sender.run());
+            // Names that are being looked up have a thread of their own, which nobody waits for.
+            runtime.shutdown_background();
+            let _ = tell_done.send(());
+        })?;
+        let provider = SdkTracerProvider::builder()
+            .with_resource(resource)
+            .with_sampler(Sampled::new(telemetry.sample_ratio))
+            .with_span_processor(Queue(queue))
+            .build();
+        Ok((provider, Self { closing, is_done, thread }))
+    }
+
+    /// Sends what waits, as far as there is time for it.
+    pub(super) fn close(self) {
+        self.closing.cancel();
+        if self.is_done.recv_timeout(LAST_WORDS + Duration::from_millis(50)).is_ok() {
+            // It has nothing left to do but to end.
+            let _ = self.thread.join();
+        }
+    }
+}
+
+/// Takes spans that have ended.
+#[derive(Debug)]
+struct Queue(mpsc::Sender<SpanData>);
+
+impl SpanProcessor for Queue {
+    fn on_start(&self, _: &mut Span, _: &Context) {}
+
+    fn on_end(&self, span: SpanData) {
+        if span.span_context.is_sampled() && self.0.try_send(span).is_err() {
+            metrics::spans_dropped(1);
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+}
+
+/// What the thread does.
+struct Sender {
+    exporter: Otlp,
+    waiting: mpsc::Receiver<SpanData>,
+    closing: CancellationToken,
+    /// Whether the last batch was not taken, so that an outage is told once.
+    is_failing: bool,
+}
+
+impl Sender {
+    async fn run(mut self) {
+        let closing = self.closing.clone();
+        while !closing.is_cancelled() {
+            let mut batch = Vec::new();
+            tokio::select! {
+                _ = self.waiting.recv_many(&mut batch, BATCH) => {}
+                () = closing.cancelled() => {}
+            }
+            if batch.is_empty() {
+                break;
+            }
+            if batch.len() < BATCH {
+                tokio::select! {
+                    () = sleep(LINGER) => {}
+                    () = closing.cancelled() => {}
+                    () = fill(&mut self.waiting, &mut batch) => {}
+                }
+            }
+            let count = batch.len() as u64;
+            let sent = tokio::select! {
+                () = self.send(batch) => true,
+                // What is on its way gets the last words' time too.
+                () = async { closing.cancelled().await; sleep(LAST_WORDS).await } => false,
+            };
+            if !sent {
+                return metrics::spans_dropped(count + self.waiting.len() as u64);
+            }
+        }
+        self.waiting.close();
+        let last = async {
+            loop {
+                let mut batch = Vec::new();
+                if self.waiting.recv_many(&mut batch, BATCH).await == 0 {
+                    break;
+                }
+                self.send(batch).await;
+            }
+        };
+        let _ = timeout(LAST_WORDS, last).await;
+        metrics::spans_dropped(self.waiting.len() as u64);
+    }
+
+    async fn send(&mut self, batch: Vec<SpanData>) {
+        let count = batch.len() as u64;
+        let batch = batch.into_iter().map(gen_ai::named).collect();
+        let sent = timeout(PATIENCE, self.exporter.export(batch)).await;
+        let error = match sent {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("no answer in time".to_owned()),
+        };
+        match (&error, self.is_failing) {
+            (Some(error), false) => tracing::warn!(error, "the collector does not take spans; they are dropped"),
+            (None, true) => tracing::info!("the collector takes spans again"),
+            (Some(_), true) | (None, false) => {}
+        }
+        self.is_failing = error.is_some();
+        if self.is_failing { metrics::spans_dropped(count) } else { metrics::spans_exported(count) }
+    }
+}
+
+/// Takes more spans until the batch is full.
+async fn fill(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
+    while batch.len() < BATCH {
+        let room = BATCH - batch.len();
+        if waiting.recv_many(batch, room).await == 0 {
+            // Nobody will ever say more; the rest is for whoever waits beside this.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The log and the traces: one subscriber, to standard error as text for people or JSON for machines, and, where there is a
+//! collector, spans over OTLP. The names of both are in [`crate::observe`].
+//!
+//! **Invariant:** no token, key, prompt or body is ever a field. **Invariant:** nobody waits for a collector: not a request,
+//! and the end of the process not longer than a second. **Invariant:** without a collector the log costs what it cost without
+//! traces, since no layer is there for them.
+
+mod export;
+mod gen_ai;
+mod sampler;
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::IsTerminal;
+use std::panic;
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::ExporterBuildError;
+use tracing_subscriber::filter::{FilterFn, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, registry};
+
+use crate::config::{Config, Log, LogFormat, Telemetry};
+use crate::observe::{metrics, spans};
+use export::Export;
+
+/// Keeps traces going; [`Self::close`] it when nothing is done any more.
+#[must_use]
+#[derive(Debug)]
+pub struct Traces(Option<Export>);
+
+/// Why there are no traces.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The exporter does not take its settings.
+    #[error("telemetry.otlp_endpoint cannot be used")]
+    Exporter(#[from] ExporterBuildError),
+    /// No HTTP client could be made.
+    #[error("the client of the collector cannot be made")]
+    Client(#[from] reqwest::Error),
+    /// The exporter's thread did not start.
+    #[error("the exporter's thread did not start")]
+    Thread(#[from] std::io::Error),
+    /// Headers are none; settings are checked before.
+    #[error("telemetry.otlp_headers {0}")]
+    Headers(&'static str),
+}
+
+/// Installs the subscriber and the panic hook. Of several calls in a process the first one counts.
+///
+/// # Errors
+/// When the exporter cannot be set up. A collector that does not answer is no error.
+pub fn init(config: &Config) -> Result<Traces, TelemetryError> {
+    note_panics();
+    if config.telemetry.is_on() { traced(&config.log, &config.telemetry) } else { Ok(logged(&config.log)) }
+}
+
+fn filter(log: &Log) -> EnvFilter {
+    EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"))
+}
+
+fn logged(log: &Log) -> Traces {
+    let stderr = tracing_subscriber::fmt().with_env_filter(filter(log)).with_writer(std::io::stderr);
+    let installed = match log.format {
+        LogFormat::Text => stderr.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => stderr.json().try_init(),
+    };
+    if installed.is_err() {
+        tracing::debug!("a subscriber is installed already");
+    }
+    Traces(None)
+}
+
+fn traced(log: &Log, telemetry: &Telemetry) -> Result<Traces, TelemetryError> {
+    let (provider, export) = Export::start(telemetry)?;
+    let spans = tracing_opentelemetry::layer()
+        .with_tracer(provider.tracer("switchboard"))
+        .with_context_activation(false)
+        .with_location(false)
+        .with_threads(false)
+        .with_level(false)
+        .with_target(false)
+        .with_tracked_inactivity(false)
+        .with_filter(only_our_spans());
+    let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match log.format {
+        LogFormat::Text => stderr.with_ansi(std::io::stderr().is_terminal()).with_filter(filter(log)).boxed(),
+        LogFormat::Json => stderr.json().with_filter(filter(log)).boxed(),
+    };
+    match registry().with(lines).with(spans).try_init() {
+        Ok(()) => spans::are_exported(),
+        Err(_) => tracing::debug!("a subscriber is installed already"),
+    }
+    Ok(Traces(Some(export)))
+}
+
+/// Log lines stay in the log: they have words of vendors and backends in them. Spans of libraries have whatever they like.
+fn only_our_spans() -> FilterFn {
+    filter_fn(|metadata| metadata.is_span() && metadata.target().starts_with(env!("CARGO_CRATE_NAME")))
+}
+
+/// A panic is counted, and told as a line of the log like any other.
+fn note_panics() {
+    panic::set_hook(Box::new(|panic| {
+        metrics::panicked();
+        let message = panic.payload_as_str().unwrap_or("no message");
+        let at = panic.location().map(ToString::to_string);
+        // As `RUST_BACKTRACE` says; empty where it says nothing.
+        let backtrace = Some(Backtrace::capture()).filter(|trace| trace.status() == BacktraceStatus::Captured);
+        let backtrace = backtrace.map(|trace| trace.to_string());
+        tracing::error!(panic.message = message, panic.location = at, panic.backtrace = backtrace, "panicked");
+    }));
+}
+
+impl Traces {
+    /// Exports what waits, for a second at most.
+    pub fn close(self) {
+        if let Some(export) = self.0 {
+            export.close();
+        }
+    }
+}

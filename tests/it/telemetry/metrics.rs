@@ -1,0 +1,120 @@
+//! The page for Prometheus: what it says after a run, where it is, and that nothing on it was made up by somebody else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use switchboard::observe::metrics::{ALL, Kind};
+
+use super::{ask, machine};
+use crate::support::app::TestApp;
+
+/// The samples of a page by name and sorted labels.
+fn samples(page: &str) -> BTreeMap<String, f64> {
+    let lines = page.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let series = match series.split_once('{') {
+                None => series.to_owned(),
+                Some((name, labels)) => {
+                    let mut labels: Vec<&str> = labels.trim_end_matches('}').split(',').collect();
+                    labels.sort_unstable();
+                    format!("{name}{{{}}}", labels.join(","))
+                }
+            };
+            (series, value.parse().unwrap())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_run_is_counted_on_a_port_of_its_own() {
+    let (machine, _model, _backend) = machine(&[("METRICS__BIND", "127.0.0.1:0")]).await;
+    let serving = machine.serve();
+    let line = serving.lines_until(|line| line.starts_with("metrics on ")).pop().unwrap();
+    let page_url = line.strip_prefix("metrics on ").unwrap();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    ask(&serving.url(""), &machine.token()).await;
+    for path in ["/metrics", "/made/up/by-somebody", "/v1/agent/runs/made-up"] {
+        assert!(http.get(serving.url(path)).send().await.unwrap().status().is_client_error(), "{path}");
+    }
+    let made_up = reqwest::Method::from_bytes(b"MADEUP").unwrap();
+    http.request(made_up, serving.url("/livez")).send().await.unwrap();
+
+    let read = async || http.get(page_url).send().await.unwrap().text().await.unwrap();
+    // The stream is counted when its body is dropped, which may be after its client has read it all.
+    let page = crate::death::eventually("the stream is counted", async || {
+        Some(read().await).filter(|page| page.contains("switchboard_stream_seconds_count"))
+    })
+    .await;
+    let samples = samples(&page);
+    let of_model = "model=\"gpt-5.5-mini\"";
+    let expected = [
+        ("switchboard_runs_started_total{dialect=\"agent-chat\"}".to_owned(), 1.0),
+        ("switchboard_runs_ended_total{dialect=\"agent-chat\",ending=\"completed\"}".to_owned(), 1.0),
+        ("switchboard_runs_active{state=\"running\"}".to_owned(), 0.0),
+        ("switchboard_run_seconds_count{dialect=\"agent-chat\"}".to_owned(), 1.0),
+        ("switchboard_run_first_event_seconds_count{dialect=\"agent-chat\"}".to_owned(), 1.0),
+        ("switchboard_turns_total".to_owned(), 2.0),
+        ("switchboard_tool_calls_total{outcome=\"ok\",tool=\"close_ticket\"}".to_owned(), 1.0),
+        (format!("switchboard_model_calls_total{{{of_model},outcome=\"ok\",provider=\"openai\"}}"), 2.0),
+        (format!("switchboard_model_tokens_total{{kind=\"input\",{of_model},provider=\"openai\"}}"), 20.0),
+        (format!("switchboard_model_tokens_total{{kind=\"output\",{of_model},provider=\"openai\"}}"), 10.0),
+        (format!("switchboard_model_breaker_state{{{of_model},provider=\"openai\"}}"), 0.0),
+        ("switchboard_http_requests_total{method=\"POST\",route=\"/v1/agent/chat\",status=\"2xx\"}".to_owned(), 1.0),
+        ("switchboard_http_requests_total{method=\"GET\",route=\"unmatched\",status=\"4xx\"}".to_owned(), 2.0),
+        (
+            "switchboard_http_requests_total{method=\"GET\",route=\"/v1/agent/runs/{run_id}\",status=\"4xx\"}"
+                .to_owned(),
+            1.0,
+        ),
+        ("switchboard_http_requests_total{method=\"other\",route=\"/livez\",status=\"4xx\"}".to_owned(), 1.0),
+        ("switchboard_streams{dialect=\"agent-chat\"}".to_owned(), 0.0),
+        ("switchboard_store_connections{pool=\"writer\",state=\"in_use\"}".to_owned(), 0.0),
+    ];
+    let found: Vec<_> = expected.iter().map(|(series, _)| (series.clone(), samples.get(series).copied())).collect();
+    let expected: Vec<_> = expected.into_iter().map(|(series, value)| (series, Some(value))).collect();
+    assert_eq!(found, expected, "{page}");
+    for own in ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"] {
+        assert!(samples[own] > 0.0, "{own}");
+    }
+    assert!(!page.contains("made-up") && !page.contains("made/up") && !page.contains("MADEUP"), "{page}");
+
+    let known: BTreeSet<String> = ALL
+        .iter()
+        .flat_map(|metric| match metric.kind {
+            Kind::Counter | Kind::Gauge => vec![metric.name.to_owned()],
+            Kind::Histogram(_) => ["_bucket", "_sum", "_count"].map(|part| format!("{}{part}", metric.name)).to_vec(),
+        })
+        .collect();
+    let unknown = samples.keys().map(|series| series.split('{').next().unwrap());
+    let unknown: BTreeSet<&str> =
+        unknown.filter(|name| !known.contains(*name) && !name.starts_with("process_")).collect();
+    assert_eq!(unknown, BTreeSet::new(), "every metric is in the list");
+}
+
+#[tokio::test]
+async fn nothing_is_shown_unless_an_operator_says_so() {
+    let app = TestApp::demo().await;
+    assert_eq!(app.http.get(app.url("/metrics")).send().await.unwrap().status(), 404);
+    let shown = TestApp::start(&[("METRICS__PATH", "true")]).await;
+    shown.chat(&json!({"message": "hi", "context_type": "workflow"})).await;
+    let response = shown.http.get(shown.url("/metrics")).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    let page = response.text().await.unwrap();
+    assert!(page.contains("\n# TYPE switchboard_runs_started_total counter\n"), "{page}");
+    assert!(page.contains("\n# TYPE switchboard_run_seconds histogram\n"), "{page}");
+}
+
+#[test]
+fn names_are_as_prometheus_wants_them() {
+    for metric in ALL {
+        let name = metric.name;
+        let ends_in_total = name.ends_with("_total");
+        assert_eq!(ends_in_total, metric.kind == Kind::Counter, "{name}");
+        assert!(name.starts_with("switchboard_") && !name.contains("_ms") && !name.contains("milli"), "{name}");
+        if let Kind::Histogram(buckets) = metric.kind {
+            assert!(buckets.is_sorted() && !buckets.is_empty(), "{name}");
+        }
+    }
+}
