@@ -4,9 +4,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use switchboard::agent::ports::clock::SystemClock;
 use switchboard::app::{self, App, StartError};
 use switchboard::config::catalogue::openapi::print::{self as import, Import};
 use switchboard::config::{BackendMode, Config, Problem, Sources};
@@ -255,7 +257,8 @@ fn token(config: &Config, args: TokenArgs) -> ExitCode {
             reason: "tokens can only be made in the modes dev and hs256".to_owned(),
         }]);
     }
-    let signed = auth::build(&config.auth).and_then(|jwt| jwt.sign(&Claims { user, tenant, roles, ttl }, now_s()));
+    let tokens = auth::build(&config.auth, Arc::new(SystemClock));
+    let signed = tokens.and_then(|tokens| tokens.sign(&Claims { user, tenant, roles, ttl }, now_s()));
     match signed {
         Ok(token) => {
             say(&token);

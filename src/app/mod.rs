@@ -29,7 +29,7 @@ use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_stream::ChatStream;
 use crate::dialect::openai_chat::OpenAiChat;
-use crate::http::auth::{self, AuthSetupError, DevTokens, Jwt, Mode};
+use crate::http::auth::{self, AuthSetupError, DevTokens, Mode, Tokens};
 use crate::http::{self, Services};
 use crate::llm;
 use crate::llm::embeddings::Embeddings;
@@ -55,7 +55,7 @@ pub struct App {
     desk: Arc<Desk>,
     mcp: Arc<mcp::Servers>,
     store: Arc<dyn Store>,
-    auth: Arc<Jwt>,
+    auth: Arc<Tokens>,
     dev_tokens: Option<DevTokens>,
     models: Vec<ModelOrigin>,
     drain: Duration,
@@ -110,7 +110,7 @@ impl App {
     pub async fn build(config: &Config, assets: &Assets) -> Result<Self, StartError> {
         let mut measured = Measured::start(&config.metrics).await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let auth = auth::build(&config.auth)?;
+        let auth = auth::build(&config.auth, clock.clone())?;
         let dev_tokens = (config.auth.mode == Mode::Dev).then(|| DevTokens::new(auth.clone(), clock.clone()));
         let store = store::open(&config.store, clock.clone()).await?;
 
@@ -207,6 +207,8 @@ impl App {
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
         let (listener, address) = listen(&config.server.bind).await?;
+        // Last, so that a start that fails leaves nothing behind that fetches.
+        auth.start();
         Ok(Self {
             listener,
             address,
@@ -242,7 +244,7 @@ impl App {
     }
 
     /// The verifier, which signs tokens too in the modes that can.
-    pub fn tokens(&self) -> Arc<Jwt> {
+    pub fn tokens(&self) -> Arc<Tokens> {
         self.auth.clone()
     }
 

@@ -77,6 +77,7 @@ impl App {
         let _ = timeout(LAST_BYTES, self.desk.drain()).await;
         // A program that does not end by itself is killed when its handle goes.
         let _ = timeout(LAST_BYTES, self.mcp.close()).await;
+        self.auth.close().await;
         self.demo_stop.cancel();
         self.demo_backend.close();
         self.demo_backend.wait().await;

@@ -13,9 +13,6 @@ use crate::http::auth::Mode;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
 use crate::runs::{Summariser, log};
 
-/// An hour: clocks that differ by more are broken, and a token must end some time.
-const MAX_LEEWAY_S: u64 = 3600;
-
 /// Seconds of a lease: longer than a few beats, and short enough that a dead process is noticed while somebody still
 /// waits.
 const LEASE_S: std::ops::RangeInclusive<u64> = 5..=300;
@@ -157,27 +154,8 @@ fn server(config: &Config, problems: &mut Vec<Problem>) {
 }
 
 fn auth(config: &Config, problems: &mut Vec<Problem>) {
-    let auth = &config.auth;
-    if auth.leeway_s > MAX_LEEWAY_S {
-        problems.push(Problem::new("auth.leeway_s", format!("must be at most {MAX_LEEWAY_S}")));
-    }
-    match auth.mode {
-        Mode::Dev => {}
-        Mode::Hs256 => {
-            if auth.hs256_secret.expose_secret().len() < 32 {
-                problems.push(Problem::new("auth.hs256_secret", "must have at least 32 bytes"));
-            }
-        }
-        Mode::Rs256 => match auth.rs256_public_key_file.as_str() {
-            "" => problems.push(Problem::new("auth.rs256_public_key_file", "is required with auth.mode \"rs256\"")),
-            _ => {
-                if let Err(error) = crate::http::auth::build(auth) {
-                    problems.push(Problem::new("auth.rs256_public_key_file", error.to_string()));
-                }
-            }
-        },
-        Mode::Jwks => problems.push(Problem::new("auth.mode", "\"jwks\" is not available yet")),
-    }
+    let mistakes = config.auth.mistakes().into_iter();
+    problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("auth.{key}"), reason)));
 }
 
 fn llm(config: &Config, problems: &mut Vec<Problem>) {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::providers::Named;
-use super::{Config, Problem, Sources, assets, mcp, prices};
+use super::{Config, Problem, Sources, assets, issuers, mcp, prices};
 
 /// How our variables begin.
 pub(super) const PREFIX: &str = "SWITCHBOARD__";
@@ -42,6 +42,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     let prices = prices::take(&mut layer, problems);
     let named = Named::find(&mut layer, &sources.env, problems);
     named.add_defaults(&mut defaults);
+    issuers::prepare(&mut layer, &mut defaults, &sources.env, problems);
     mcp::prepare(&mut layer, &mut defaults, &sources.env, problems);
     let mut merged = defaults.clone();
     overlay(&mut merged, layer, "", problems);

@@ -7,6 +7,7 @@ pub mod assets;
 pub mod catalogue;
 mod check;
 mod document;
+mod issuers;
 mod layers;
 mod mcp;
 mod observability;

@@ -198,6 +198,8 @@ impl From<AuthError> for Problem {
         let code = match error {
             AuthError::Invalid(_) => "invalid_token",
             AuthError::Expired => "token_expired",
+            // Not 401, by which pages sign their users out.
+            AuthError::KeysUnavailable => return Self::unavailable("keys_unavailable", error.to_string()),
         };
         Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, code, error.to_string()) }
     }

@@ -2,15 +2,76 @@
 
 use std::borrow::Cow;
 
+use sqlx::query::{Query, QueryAs, QueryScalar};
+use sqlx::{Database, Encode, Type};
+
 use crate::chat::caller::Owner;
 
-/// An owner as the columns `tenant` and `user_id` hold it; no statement about somebody's data goes without one.
+/// An owner as the columns `tenant` and `user_id` hold it. **Invariant:** no statement about somebody's data goes
+/// without one: there is no other way to bind an owner than [`BindScope`], and the texts of all statements are searched
+/// by a test for what names none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// The tenant, see [`storable`].
-    pub(super) tenant: String,
-    /// The user, see [`storable`].
-    pub(super) user: String,
+    /// See [`storable`].
+    tenant: String,
+    /// See [`storable`].
+    user: String,
+}
+
+impl Scope {
+    /// The owner of a row, as its columns say it.
+    pub(super) fn of_row(tenant: String, user: String) -> Self {
+        Self { tenant, user }
+    }
+
+    /// The tenant, for the few statements that reach beyond a user: an administrator's, and those of calls that a role
+    /// of the tenant may approve.
+    pub(super) fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// The user, for the same.
+    pub(super) fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The owner, as a token names them.
+    pub(super) fn owner(&self) -> Owner {
+        Owner { tenant: original(&self.tenant).into_owned(), user: original(&self.user).into_owned() }
+    }
+}
+
+/// A statement whose next two parameters are a tenant and a user.
+pub(super) trait BindScope {
+    /// Binds both, the tenant first.
+    fn bind_scope(self, scope: &Scope) -> Self;
+}
+
+impl<'q, DB: Database> BindScope for Query<'q, DB, <DB as Database>::Arguments>
+where
+    String: Encode<'q, DB> + Type<DB>,
+{
+    fn bind_scope(self, scope: &Scope) -> Self {
+        self.bind(scope.tenant.clone()).bind(scope.user.clone())
+    }
+}
+
+impl<'q, DB: Database, O> BindScope for QueryAs<'q, DB, O, <DB as Database>::Arguments>
+where
+    String: Encode<'q, DB> + Type<DB>,
+{
+    fn bind_scope(self, scope: &Scope) -> Self {
+        self.bind(scope.tenant.clone()).bind(scope.user.clone())
+    }
+}
+
+impl<'q, DB: Database, O> BindScope for QueryScalar<'q, DB, O, <DB as Database>::Arguments>
+where
+    String: Encode<'q, DB> + Type<DB>,
+{
+    fn bind_scope(self, scope: &Scope) -> Self {
+        self.bind(scope.tenant.clone()).bind(scope.user.clone())
+    }
 }
 
 impl From<&Owner> for Scope {

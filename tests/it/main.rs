@@ -11,6 +11,8 @@ mod approvals;
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
+mod canary;
+#[cfg(test)]
 mod chat_stream;
 #[cfg(test)]
 mod cli;
@@ -54,6 +56,8 @@ mod store;
 mod support;
 #[cfg(test)]
 mod telemetry;
+#[cfg(test)]
+mod tenants;
 #[cfg(test)]
 mod tidy;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 
 use super::error::{ApiError, Code};
 use super::records::Demo;
+use crate::agent::ports::identity::AuthError;
 use crate::chat::caller::Caller;
 
 /// The role that everybody has whose token names none.
@@ -52,8 +53,13 @@ impl FromRequestParts<Arc<Demo>> for AnyUser {
         let Some(token) = token else {
             return Err(ApiError::new(Code::Unauthenticated, "a bearer token is needed"));
         };
-        let caller =
-            demo.auth.authenticate(token).map_err(|error| ApiError::new(Code::Unauthenticated, error.to_string()))?;
+        let caller = demo.auth.authenticate(token).await.map_err(|error| {
+            let code = match error {
+                AuthError::Invalid(_) | AuthError::Expired => Code::Unauthenticated,
+                AuthError::KeysUnavailable => Code::Unavailable,
+            };
+            ApiError::new(code, error.to_string())
+        })?;
         if caller.roles.is_empty() || caller.has_role(USER) || caller.has_role(ADMIN) {
             return Ok(Self(caller));
         }

@@ -27,6 +27,8 @@ pub enum Code {
     ResourceExhausted,
     /// The route does not have this method.
     Unimplemented,
+    /// It cannot be known now whether the token is good.
+    Unavailable,
 }
 
 impl Code {
@@ -39,6 +41,7 @@ impl Code {
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
             Self::ResourceExhausted => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unimplemented => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }

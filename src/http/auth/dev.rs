@@ -12,7 +12,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use uuid::Uuid;
 
-use super::{AuthSetupError, Claims, Jwt, MIN_SECRET_BYTES};
+use super::{AuthSetupError, Claims, MIN_SECRET_BYTES, Tokens};
 use crate::agent::ports::clock::Clock;
 
 /// A user that the demo backend is seeded with.
@@ -24,7 +24,7 @@ const DEV_TTL: Duration = Duration::from_secs(12 * 3600);
 /// Makes tokens of the development user. Whoever gets one is that user: only for the machine's own browser and terminal.
 #[derive(Clone)]
 pub struct DevTokens {
-    jwt: Arc<Jwt>,
+    tokens: Arc<Tokens>,
     clock: Arc<dyn Clock>,
 }
 
@@ -40,9 +40,9 @@ pub struct DevToken {
 }
 
 impl DevTokens {
-    /// Tokens that `jwt` accepts.
-    pub fn new(jwt: Arc<Jwt>, clock: Arc<dyn Clock>) -> Self {
-        Self { jwt, clock }
+    /// Tokens that `tokens` accepts.
+    pub fn new(tokens: Arc<Tokens>, clock: Arc<dyn Clock>) -> Self {
+        Self { tokens, clock }
     }
 
     /// A token that begins now.
@@ -57,7 +57,7 @@ impl DevTokens {
             ttl: DEV_TTL,
         };
         let now_s = u64::try_from(self.clock.now_ms()).map_or(0, |ms| ms / 1000);
-        Ok(DevToken { token: self.jwt.sign(&claims, now_s)?, user: DEV_USER, ttl: DEV_TTL })
+        Ok(DevToken { token: self.tokens.sign(&claims, now_s)?, user: DEV_USER, ttl: DEV_TTL })
     }
 }
 

@@ -1,22 +1,32 @@
-//! Who calls: a bearer token in `Authorization`, verified with one pinned algorithm per mode.
+//! Who calls: a bearer token in `Authorization`, verified with keys whose algorithms are pinned.
+//!
+//! `verify` chooses issuer and key, `claims` judges what a token says, `keys` knows which keys are good enough,
+//! `published` keeps those of issuers that publish them and `fetch` gets them.
 
+mod claims;
+mod config;
 mod dev;
-mod jwt;
+mod fetch;
+mod keys;
+mod published;
+mod sign;
+mod verify;
 
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use secrecy::SecretString;
-use serde::Deserialize;
 
 use super::Services;
 use super::problem::Problem;
+use crate::agent::ports::clock::Clock;
 use crate::chat::caller::Caller;
 
+pub use config::{Config, Issuer, Mode};
 pub use dev::{DevToken, DevTokens};
-pub use jwt::{AuthSetupError, Claims, Jwt};
+pub use sign::Claims;
+pub use verify::Tokens;
 
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN_BYTES: usize = 8 * 1024;
@@ -24,75 +34,52 @@ const MAX_TOKEN_BYTES: usize = 8 * 1024;
 /// The shortest shared secret: as long as the hash (RFC 7518, section 3.2).
 const MIN_SECRET_BYTES: usize = 32;
 
-/// `[auth]`: whose tokens are accepted.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// How tokens are verified.
-    pub mode: Mode,
-    /// Where `dev` keeps the secret that it makes for itself.
-    pub dev_secret_file: String,
-    /// `hs256`: the shared secret, at least 32 bytes.
-    pub hs256_secret: SecretString,
-    /// `rs256`: a PEM file with the issuer's public key.
-    pub rs256_public_key_file: String,
-    /// `jwks`: where the issuer publishes its keys.
-    pub jwks_url: String,
-    /// The `iss` that tokens must have; empty accepts any.
-    pub issuer: String,
-    /// The `aud` that tokens must name; empty accepts any.
-    pub audience: String,
-    /// Seconds of clock difference that `exp` and `nbf` tolerate.
-    pub leeway_s: u64,
-    /// The claim with the tenant.
-    pub tenant_claim: String,
-    /// The claim with the roles: a list of strings, or one string with blanks between.
-    pub roles_claim: String,
+/// Why no verifier could be made, or no token.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthSetupError {
+    /// A file could not be read or written.
+    #[error("{path} cannot be used: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// What happened.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The shared secret can be guessed.
+    #[error("the secret must have at least 32 bytes")]
+    WeakSecret,
+    /// The PEM file holds no public key.
+    #[error("{path} holds no public key in PEM form")]
+    BadKey {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        #[source]
+        error: jsonwebtoken::errors::Error,
+    },
+    /// The PEM file holds a public key that is not good enough.
+    #[error("{path} holds a key that cannot be used: {reason}")]
+    UnusableKey {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// This mode verifies tokens of somebody else and cannot make any.
+    #[error("tokens can only be made in the modes dev and hs256")]
+    CannotSign,
+    /// Signing failed.
+    #[error("the token could not be signed")]
+    Sign(#[source] jsonwebtoken::errors::Error),
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            mode: Mode::Dev,
-            dev_secret_file: "data/dev-secret".to_owned(),
-            hs256_secret: SecretString::default(),
-            rs256_public_key_file: String::new(),
-            jwks_url: String::new(),
-            issuer: String::new(),
-            audience: String::new(),
-            leeway_s: 30,
-            tenant_claim: "tenant".to_owned(),
-            roles_claim: "roles".to_owned(),
-        }
-    }
-}
-
-/// How tokens are verified. Each mode accepts exactly one algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// HS256 with a secret of our own making; loopback only.
-    Dev,
-    /// HS256 with a shared secret.
-    Hs256,
-    /// RS256 with a public key from a file.
-    Rs256,
-    /// Keys from the issuer's JWKS.
-    Jwks,
-}
-
-/// The verifier that `config` asks for.
+/// The verifier that `config` asks for. Nothing is fetched before [`Tokens::start`].
 ///
 /// # Errors
 /// When a key is missing, unreadable or too weak.
-pub fn build(config: &Config) -> Result<Arc<Jwt>, AuthSetupError> {
-    let jwt = match config.mode {
-        Mode::Dev => Jwt::hs256(config, &dev::secret(&config.dev_secret_file)?),
-        Mode::Hs256 => Jwt::hs256(config, &config.hs256_secret),
-        Mode::Rs256 => Jwt::rs256(config),
-        Mode::Jwks => Err(AuthSetupError::NotBuilt("jwks")),
-    }?;
-    Ok(Arc::new(jwt))
+pub fn build(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<Tokens>, AuthSetupError> {
+    Ok(Arc::new(Tokens::new(config, clock)?))
 }
 
 /// The verified caller of a request; a request without a good token is answered with 401 before anything else of it is read.
@@ -115,7 +102,7 @@ impl FromRequestParts<Services> for Authenticated {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Problem::no_token("the token is too long"));
         }
-        Ok(Self(services.authenticator.authenticate(token)?))
+        Ok(Self(services.authenticator.authenticate(token).await?))
     }
 }
 

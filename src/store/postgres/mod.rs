@@ -151,7 +151,7 @@ async fn take_turns(connection: &mut Connection, what: &'static str, scope: &Sco
     sqlx::query("SELECT pg_advisory_xact_lock(hashtext($1), hashtext($2))")
         .bind(what)
         // With the length, so that the border between the two is part of it.
-        .bind(format!("{}:{}{}", scope.tenant.len(), scope.tenant, scope.user))
+        .bind(format!("{}:{}{}", scope.tenant().len(), scope.tenant(), scope.user()))
         .execute(connection)
         .await?;
     Ok(())

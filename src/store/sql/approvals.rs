@@ -12,7 +12,7 @@ use crate::chat::ids::{ApprovalId, ConversationId};
 use crate::chat::trail::{ApprovalVerdict, Happened};
 use crate::store::approval::{ApprovalRow, approval_columns};
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::{Scope, original, storable};
+use crate::store::scope::{BindScope, Scope, original, storable};
 use crate::store::trail::encode_entry;
 use crate::store::transcript::RecordError;
 
@@ -70,8 +70,7 @@ impl SqlStore {
             " AND a.state = 'pending' AND a.expires_at > $4
              ORDER BY created_at DESC, id DESC LIMIT $5",
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(&scope)
         .bind(roles(caller)?)
         .bind(self.clock.now_ms())
         .bind(WAITING_LISTED)
@@ -88,8 +87,7 @@ impl SqlStore {
                  AND a.state IN ('pending', 'granted') AND a.expires_at > $4
              ORDER BY a.created_at, a.id LIMIT $5",
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(self.clock.now_ms())
         .bind(WAITING_LISTED)
@@ -107,9 +105,9 @@ impl SqlStore {
             is_one_of!("$4"),
             ")",
         ))
-        .bind(&scope.tenant)
+        .bind(scope.tenant().to_owned())
         .bind(id.to_string())
-        .bind(&scope.user)
+        .bind(scope.user().to_owned())
         .bind(roles(caller)?)
         .fetch_optional(self.readers())
         .await?;
@@ -128,8 +126,7 @@ impl SqlStore {
             is_one_of!("$4"),
             for_update!(),
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(&scope)
         .bind(id.to_string())
         .bind(roles(caller)?)
         .fetch_optional(&mut *transaction)
@@ -152,9 +149,9 @@ impl SqlStore {
         )
         .bind(state.name())
         .bind(now)
-        .bind(&scope.user)
+        .bind(scope.user().to_owned())
         .bind(comment)
-        .bind(&scope.tenant)
+        .bind(scope.tenant().to_owned())
         .bind(id.to_string())
         .execute(&mut *transaction)
         .await?;
@@ -198,7 +195,7 @@ impl SqlStore {
                 by: None,
                 comment: None,
             };
-            tell(&mut transaction, (&Scope { tenant, user }, &conversation), now, &what).await?;
+            tell(&mut transaction, (&Scope::of_row(tenant, user), &conversation), now, &what).await?;
         }
         transaction.commit().await?;
         Ok(is_more_left)
@@ -216,8 +213,7 @@ pub(super) async fn all_approvals(
         approval_columns!(),
         " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 ORDER BY a.created_at, a.id",
     ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(conversation)
     .fetch_all(connection)
     .await?;
@@ -246,8 +242,7 @@ pub(super) async fn tell(
         "INSERT INTO trail (tenant, user_id, conversation, at, kind, body)
          SELECT tenant, user_id, id, $4, $5, $6 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
     )
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(conversation)
     .bind(now)
     .bind(what.kind())

@@ -8,7 +8,7 @@ use crate::agent::ports::drafts::{Draft, DraftError, DraftStore};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, DraftId};
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 
 /// A draft's life after its last use, in milliseconds: ten minutes, the port's promise.
 const LIFE_MS: i64 = 10 * 60 * 1000;
@@ -83,8 +83,7 @@ impl SqlStore {
         .await?;
         let live: i64 =
             sqlx::query_scalar("SELECT COUNT(*) FROM drafts WHERE tenant = $1 AND user_id = $2 AND expires_at > $3")
-                .bind(&scope.tenant)
-                .bind(&scope.user)
+                .bind_scope(scope)
                 .bind(now)
                 .fetch_one(&mut *transaction)
                 .await?;
@@ -97,8 +96,7 @@ impl SqlStore {
              VALUES ($1, $2, $3, $4, $5, 0, $6)",
         )
         .bind(id.to_string())
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(body)
         .bind(now.saturating_add(LIFE_MS))
@@ -122,8 +120,7 @@ impl SqlStore {
              RETURNING body, revision",
         )
         .bind(now.saturating_add(LIFE_MS))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(id.to_string())
         .bind(now)
@@ -149,8 +146,7 @@ impl SqlStore {
              WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id = $4 AND expires_at > $5",
             for_update!(),
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(id.to_string())
         .bind(now)
@@ -166,8 +162,7 @@ impl SqlStore {
         )
         .bind(body)
         .bind(now.saturating_add(LIFE_MS))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(id.to_string())
         .execute(&mut *transaction)

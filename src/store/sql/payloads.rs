@@ -10,7 +10,7 @@ use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PayloadId, RunId};
 use crate::chat::payload::{Payload, PayloadHead, PayloadSource};
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::{Scope, original, storable};
+use crate::store::scope::{BindScope, Scope, original, storable};
 use crate::store::transcript::RecordError;
 
 #[async_trait]
@@ -45,8 +45,7 @@ impl SqlStore {
             "SELECT id, kind, summary FROM payloads WHERE tenant = $1 AND user_id = $2 AND conversation = $3
              ORDER BY seq DESC LIMIT $4",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(i64::from(most))
         .fetch_all(self.readers())
@@ -69,8 +68,7 @@ impl SqlStore {
             "SELECT run_id, id, kind, summary, data, source FROM payloads
              WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id = $4",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(id.as_str())
         .fetch_optional(self.readers())
@@ -107,8 +105,7 @@ pub(super) async fn all_payloads(
         "SELECT run_id, id, kind, summary, data, source FROM payloads
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 ORDER BY seq",
     )
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(conversation)
     .fetch_all(connection)
     .await?;
@@ -150,8 +147,7 @@ pub(super) async fn insert_payloads(
              FROM payloads WHERE tenant = $1 AND user_id = $2 AND conversation = $3
              ON CONFLICT (tenant, user_id, conversation, id) DO NOTHING",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation)
         .bind(id)
         .bind(run.to_string())

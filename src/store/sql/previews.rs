@@ -13,7 +13,7 @@ use crate::store::change::{
     decode_change, decode_current, decode_decided, encode_change, encode_current, encode_decided,
 };
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 use crate::store::trail::encode_entry;
 use crate::store::transcript::RecordError;
 
@@ -92,8 +92,7 @@ impl SqlStore {
              VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7)",
         )
         .bind(id.to_string())
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(change)
         .bind(self.clock.now_ms())
@@ -114,8 +113,7 @@ impl SqlStore {
              RETURNING conversation, change",
         )
         .bind(now)
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(id.to_string())
         .bind(now.saturating_sub(CLAIM_MS))
         .fetch_optional(&mut *transaction)
@@ -123,8 +121,7 @@ impl SqlStore {
         let Some((conversation, change)) = claimed else {
             let known: i64 =
                 sqlx::query_scalar("SELECT COUNT(*) FROM previews WHERE tenant = $1 AND user_id = $2 AND id = $3")
-                    .bind(&scope.tenant)
-                    .bind(&scope.user)
+                    .bind_scope(scope)
                     .bind(id.to_string())
                     .fetch_one(&mut *transaction)
                     .await?;
@@ -156,8 +153,7 @@ impl SqlStore {
         .bind(state)
         .bind(&decision)
         .bind(now)
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(id.to_string())
         .fetch_optional(&mut *transaction)
         .await?;
@@ -165,8 +161,7 @@ impl SqlStore {
             let same: i64 = sqlx::query_scalar(
                 "SELECT COUNT(*) FROM previews WHERE tenant = $1 AND user_id = $2 AND id = $3 AND decision = $4",
             )
-            .bind(&scope.tenant)
-            .bind(&scope.user)
+            .bind_scope(scope)
             .bind(id.to_string())
             .bind(&decision)
             .fetch_one(&mut *transaction)
@@ -178,8 +173,7 @@ impl SqlStore {
             "INSERT INTO trail (tenant, user_id, conversation, at, kind, body)
              SELECT tenant, user_id, id, $4, $5, $6 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation)
         .bind(now)
         .bind(what.kind())
@@ -197,8 +191,7 @@ impl SqlStore {
             "UPDATE previews SET state = 'pending', claimed_at = NULL
              WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'claimed'",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(id.to_string())
         .execute(&mut *transaction)
         .await?;
@@ -216,8 +209,7 @@ impl SqlStore {
                  AND (CAST($3 AS TEXT) IS NULL OR id = $3)
              ORDER BY created_at DESC, id DESC LIMIT $4",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(id.map(|id| id.to_string()))
         .bind(WAITING_LISTED)
         .fetch_all(self.readers())
@@ -242,8 +234,7 @@ impl SqlStore {
              WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'accepted'
              ORDER BY decided_at DESC, id DESC LIMIT $4",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(ACCEPTED_AT_ONCE)
         .fetch_all(self.readers())

@@ -10,7 +10,7 @@ use crate::chat::ids::RunId;
 use crate::chat::message::UserMessage;
 use crate::store::fault::Fault;
 use crate::store::record::run_parent;
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 use crate::store::transcript::{self, RecordError};
 
 /// Whether a user sees the message `m` of the run `r`: the question that begins a run, unless the server asked it in
@@ -76,7 +76,7 @@ pub(super) async fn count_seen(
         is_seen!("$6"),
         ") END), 0) AS BIGINT) FROM path r",
     ));
-    let count = count.bind(&scope.tenant).bind(&scope.user).bind(conversation);
+    let count = count.bind_scope(scope).bind(conversation);
     Ok(count.bind(tip).bind(upto).bind(asked_by_server()?).fetch_one(connection).await?)
 }
 

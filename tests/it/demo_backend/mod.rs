@@ -30,8 +30,9 @@ const NOW: &str = "2026-07-01T00:00:00Z";
 /// Tokens are names: `ada` is an administrator, `ben` a user, `newcomer` has no roles, `guest` has a foreign one.
 struct Names;
 
+#[async_trait::async_trait]
 impl Authenticator for Names {
-    fn authenticate(&self, token: &str) -> Result<Caller, AuthError> {
+    async fn authenticate(&self, token: &str) -> Result<Caller, AuthError> {
         let (user, roles): (&str, &[&str]) = match token {
             "ada" => (ADA, &["USER", "ADMIN"]),
             "ben" => (BEN, &["USER"]),

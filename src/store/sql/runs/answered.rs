@@ -19,6 +19,7 @@ use crate::chat::trail::{Happened, TrailEntry};
 use crate::chat::unfinished::fate;
 use crate::store::client::{answered, is_repetition};
 use crate::store::fault::Fault;
+use crate::store::scope::BindScope;
 use crate::store::transcript::{self, RecordError};
 
 /// The calls again, and what came of them.
@@ -125,8 +126,7 @@ pub(super) async fn answered_of(
         "SELECT kind, body FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND seq IN (0, 1, 2) ORDER BY seq",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(run_seq)
     .fetch_all(connection)

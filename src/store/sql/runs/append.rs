@@ -13,6 +13,7 @@ use crate::chat::unfinished::Unfinished;
 use crate::store::calling::encode_calling;
 use crate::store::fault::Fault;
 use crate::store::record::column;
+use crate::store::scope::BindScope;
 use crate::store::trail::encode_entry;
 use crate::store::transcript::{self, Record, RecordError};
 
@@ -143,8 +144,7 @@ pub(super) async fn insert_message(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING",
     )
-    .bind(&seat.place.scope.tenant)
-    .bind(&seat.place.scope.user)
+    .bind_scope(&seat.place.scope)
     .bind(&seat.place.conversation)
     .bind(seat.run_seq)
     .bind(seq)
@@ -183,8 +183,7 @@ pub(super) async fn insert_entry(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
          ON CONFLICT (run_id, seq) WHERE run_id IS NOT NULL DO NOTHING",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(run.map(|run| run.to_string()))
     .bind(seq)

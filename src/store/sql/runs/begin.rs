@@ -21,7 +21,7 @@ use crate::chat::trail::{Happened, TrailEntry};
 use crate::store::change::decode_decided;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns};
-use crate::store::scope::{Scope, storable};
+use crate::store::scope::{BindScope, Scope, storable};
 use crate::store::told::encode_told;
 use crate::store::transcript::{self, RecordError};
 
@@ -70,8 +70,7 @@ impl SqlStore {
             "SELECT COUNT(*) FROM runs WHERE tenant = $1 AND user_id = $2 AND started_at > $4 AND request_key",
             is_one_of!("$3"),
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(keys)
         .bind(self.clock.now_ms().saturating_sub(KEY_LIFE_MS))
         .fetch_one(self.readers())
@@ -116,8 +115,7 @@ impl SqlStore {
              RETURNING run_seq",
         ))
         .bind(run.id.to_string())
-        .bind(&place.scope.tenant)
-        .bind(&place.scope.user)
+        .bind_scope(&place.scope)
         .bind(&place.conversation)
         .bind(now)
         .bind(state.name())
@@ -178,8 +176,7 @@ impl SqlStore {
     /// Whether the run has a row, as others see it.
     async fn is_there(&self, scope: &Scope, run: RunId) -> Result<bool, sqlx::Error> {
         let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM runs WHERE tenant = $1 AND user_id = $2 AND id = $3")
-            .bind(&scope.tenant)
-            .bind(&scope.user)
+            .bind_scope(scope)
             .bind(run.to_string())
             .fetch_one(self.readers())
             .await?;
@@ -204,8 +201,7 @@ async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now:
              updated_at = ",
         later!("conversations.updated_at", "excluded.updated_at"),
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(storable(run.context_type))
     .bind(now)
@@ -225,8 +221,7 @@ async fn find_request(
     let found: Option<(String, i64, Vec<u8>)> = sqlx::query_as(
         "SELECT id, started_at, request_digest FROM runs WHERE tenant = $1 AND user_id = $2 AND request_key = $3",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(storable(key.key))
     .fetch_optional(&mut *connection)
     .await?;
@@ -235,8 +230,7 @@ async fn find_request(
         sqlx::query(
             "UPDATE runs SET request_key = NULL, request_digest = NULL WHERE tenant = $1 AND user_id = $2 AND id = $3",
         )
-        .bind(&place.scope.tenant)
-        .bind(&place.scope.user)
+        .bind_scope(&place.scope)
         .bind(id)
         .execute(connection)
         .await?;
@@ -250,8 +244,7 @@ async fn find_request(
         run_columns!(),
         " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(id)
     .fetch_one(connection)
     .await?;
@@ -270,8 +263,7 @@ async fn admit(connection: &mut Connection, place: &Place, queue: Option<u32>) -
              WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'queued') AS live
          ORDER BY CASE state WHEN 'running' THEN 0 ELSE 1 END, run_seq LIMIT $4",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(i64::from(queue.unwrap_or(0)) + 1)
     .fetch_all(connection)
@@ -300,8 +292,7 @@ async fn tell_decisions(connection: &mut Connection, place: &Place, run: RunId) 
          RETURNING decided_at, id, decision",
     )
     .bind(run.to_string())
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(TOLD_AT_ONCE)
     .fetch_all(connection)

@@ -21,7 +21,7 @@ use crate::chat::trail::{ApprovalVerdict, Happened};
 use crate::store::approval::{ApprovalRow, approval_columns, approved_call};
 use crate::store::fault::Fault;
 use crate::store::record::run_parent;
-use crate::store::scope::{original, storable};
+use crate::store::scope::{BindScope, original, storable};
 use crate::store::transcript::RecordError;
 
 /// How many ends one run tells; the next one tells the rest.
@@ -41,8 +41,7 @@ pub(super) async fn take(
         " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND a.id = $4",
         for_update!(),
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(id.to_string())
     .fetch_optional(&mut *connection)
@@ -71,8 +70,7 @@ pub(super) async fn take(
     .bind(now)
     .bind(approvals::comment(decision)?)
     .bind(by.to_string())
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(id.to_string())
     .execute(&mut *connection)
     .await?;
@@ -107,8 +105,7 @@ async fn place_to_go_on(connection: &mut Connection, place: &Place, run: &Earlie
              WHERE path.run_seq > $5)
          SELECT COUNT(*) FROM path WHERE run_seq = $5",
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(newest.run_seq)
     .bind(run.run_seq)
@@ -214,8 +211,7 @@ pub(super) async fn tell_ends(
          RETURNING created_at, id, tool, state, comment",
     )
     .bind(run.to_string())
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(now)
     .bind(TOLD_AT_ONCE)
@@ -262,8 +258,7 @@ pub(super) async fn insert_approvals(
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13)",
         )
         .bind(approval.id.to_string())
-        .bind(&place.scope.tenant)
-        .bind(&place.scope.user)
+        .bind_scope(&place.scope)
         .bind(&place.conversation)
         .bind(approval.run.to_string())
         .bind(storable(&approval.tool))

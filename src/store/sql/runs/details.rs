@@ -10,6 +10,7 @@ use crate::chat::tool::ToolCall;
 use crate::store::answer::{AnswerRecord, encode_answer};
 use crate::store::client::{decode_calls, encode_calls};
 use crate::store::fault::Fault;
+use crate::store::scope::BindScope;
 use crate::store::transcript::RecordError;
 
 /// Keeps the screen state of a run that begins.
@@ -56,8 +57,7 @@ pub(super) async fn told_before(connection: &mut Connection, place: &Place) -> R
         "SELECT d.earlier FROM runs r JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = 0",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .fetch_optional(connection)
     .await?;
@@ -111,8 +111,7 @@ pub(super) async fn left_by(connection: &mut Connection, place: &Place, run_seq:
         "SELECT d.client_calls FROM runs r JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(run_seq)
     .fetch_optional(connection)
@@ -133,8 +132,7 @@ pub(super) async fn context_of(
         "SELECT d.context FROM runs r JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(run_seq)
     .fetch_optional(connection)

@@ -14,7 +14,7 @@ use crate::chat::trail::{CallFate, Happened, TrailEntry};
 use crate::chat::unfinished::fate;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, column, outcome, run_columns};
-use crate::store::scope::{Scope, storable};
+use crate::store::scope::{BindScope, Scope, storable};
 use crate::store::transcript::RecordError;
 
 impl SqlStore {
@@ -80,8 +80,7 @@ impl SqlStore {
             run_columns!(),
             " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(run.to_string())
         .fetch_optional(self.readers())
         .await?;
@@ -103,8 +102,7 @@ impl SqlStore {
                  WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'queued') AS live
              ORDER BY waits, run_seq",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .fetch_all(self.readers())
         .await?;
@@ -123,8 +121,7 @@ impl SqlStore {
             " WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'queued'
              RETURNING tenant, user_id, conversation, run_seq",
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(run.to_string())
         .bind(now)
         .fetch_optional(&mut *transaction)
@@ -142,8 +139,7 @@ impl SqlStore {
                     "UPDATE runs SET cancel_requested = 1
                      WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'running'",
                 )
-                .bind(&scope.tenant)
-                .bind(&scope.user)
+                .bind_scope(scope)
                 .bind(run.to_string())
                 .execute(&mut *transaction)
                 .await?;
@@ -154,8 +150,7 @@ impl SqlStore {
             run_columns!(),
             " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(run.to_string())
         .fetch_optional(&mut *transaction)
         .await?;

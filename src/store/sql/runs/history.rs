@@ -7,6 +7,7 @@ use crate::chat::message::Message;
 use crate::store::fault::Fault;
 use crate::store::history::{Room, presentable};
 use crate::store::record::run_parent;
+use crate::store::scope::BindScope;
 use crate::store::told::decode_told;
 use crate::store::transcript::{self, RecordError};
 
@@ -107,8 +108,7 @@ pub(super) async fn question(connection: &mut Connection, place: &Place, run_seq
         "SELECT kind, body FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND seq = 0",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(run_seq)
     .fetch_one(connection)
@@ -137,7 +137,7 @@ async fn page(
              AND m.run_seq = newest.run_seq AND m.seq = newest.seq
          ORDER BY m.run_seq DESC, m.seq DESC",
     ));
-    let rows = rows.bind(&place.scope.tenant).bind(&place.scope.user).bind(&place.conversation);
+    let rows = rows.bind_scope(&place.scope).bind(&place.conversation);
     rows.bind(run_seq).bind(before).bind(PAGE as i64 + 1).bind(PAGE as i64).fetch_all(connection).await
 }
 
@@ -146,8 +146,7 @@ async fn summary(connection: &mut Connection, place: &Place, parent: Branch) -> 
     let oldest: Option<i64> = sqlx::query_scalar(
         "SELECT MIN(upto_run_seq) FROM summaries WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .fetch_one(&mut *connection)
     .await?;
@@ -161,8 +160,7 @@ async fn summary(connection: &mut Connection, place: &Place, parent: Branch) -> 
                  ON s.tenant = $1 AND s.user_id = $2 AND s.conversation = $3 AND s.upto_run_seq = path.run_seq
              ORDER BY path.run_seq DESC",
         ))
-        .bind(&place.scope.tenant)
-        .bind(&place.scope.user)
+        .bind_scope(&place.scope)
         .bind(&place.conversation)
         .bind(from.run_seq)
         .bind(from.seq.map_or(ALL, |seq| seq.saturating_add(1)))

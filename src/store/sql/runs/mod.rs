@@ -83,7 +83,7 @@ type SeatRow = (String, String, String, i64);
 
 impl From<SeatRow> for Seat {
     fn from((tenant, user, conversation, run_seq): SeatRow) -> Self {
-        Self { place: Place { scope: Scope { tenant, user }, conversation }, run_seq }
+        Self { place: Place { scope: Scope::of_row(tenant, user), conversation }, run_seq }
     }
 }
 

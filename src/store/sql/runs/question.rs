@@ -16,6 +16,7 @@ use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::store::record::{parse_state, run_parent, run_state};
+use crate::store::scope::BindScope;
 use crate::store::transcript::RecordError;
 
 /// The number of the message that has the result of an approved call, in the run that made it: its question and the call
@@ -147,8 +148,7 @@ async fn newest_seq(connection: &mut Connection, place: &Place, run_seq: i64) ->
         "SELECT COALESCE(MAX(seq), -1) FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(run_seq)
     .fetch_one(connection)
@@ -177,8 +177,7 @@ pub(super) async fn newest(connection: &mut Connection, place: &Place) -> Result
         earlier_columns!(),
         " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 ORDER BY r.run_seq DESC LIMIT 1",
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .fetch_optional(connection)
     .await?;
@@ -192,8 +191,7 @@ pub(super) async fn find(connection: &mut Connection, place: &Place, run: RunId)
         earlier_columns!(),
         " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.id = $4",
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(run.to_string())
     .fetch_optional(connection)

@@ -17,6 +17,7 @@ use crate::chat::trail::{Happened, TrailEntry};
 use crate::store::calling::decode_calling;
 use crate::store::fault::Fault;
 use crate::store::record::tokens;
+use crate::store::scope::BindScope;
 use crate::store::settle::{Settled, settle_calling, settle_said};
 use crate::store::transcript::{self, RecordError};
 
@@ -172,8 +173,7 @@ async fn newest_message(connection: &mut Connection, seat: &Seat) -> Result<i64,
         "SELECT COALESCE(MAX(seq), -1) FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
     )
-    .bind(&seat.place.scope.tenant)
-    .bind(&seat.place.scope.user)
+    .bind_scope(&seat.place.scope)
     .bind(&seat.place.conversation)
     .bind(seat.run_seq)
     .fetch_one(connection)
@@ -187,8 +187,7 @@ async fn newest_answer(connection: &mut Connection, seat: &Seat) -> Result<Optio
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND kind = 'assistant'
          ORDER BY seq DESC LIMIT 1",
     )
-    .bind(&seat.place.scope.tenant)
-    .bind(&seat.place.scope.user)
+    .bind_scope(&seat.place.scope)
     .bind(&seat.place.conversation)
     .bind(seat.run_seq)
     .fetch_optional(connection)

@@ -7,7 +7,7 @@ use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::store::answer::decode_answer;
 use crate::store::fates::decode_fates;
 use crate::store::fault::Fault;
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 use crate::store::transcript::{self, RecordError};
 use crate::store::view::{self, Kept, Shown};
 
@@ -46,8 +46,7 @@ async fn newest_branch(
         is_seen!("$4"),
         ") ORDER BY m.run_seq, m.seq",
     ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id.as_str())
     .bind(asked_by_server()?)
     .fetch_all(connection)
@@ -76,8 +75,7 @@ async fn answers(
          JOIN run_details d ON d.run_id = r.id
          WHERE d.answer IS NOT NULL",
     ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id.as_str())
     .fetch_all(connection)
     .await

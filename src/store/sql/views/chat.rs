@@ -11,7 +11,7 @@ use crate::chat::payload::Payload;
 use crate::store::answer::decode_answer;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns};
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 use crate::store::transcript::{self, RecordError};
 
 /// Stored bytes of a chat that are read at most, but for those of its newest run: 4 MiB.
@@ -146,8 +146,7 @@ async fn sizes(connection: &mut Connection, scope: &Scope, id: &str) -> Result<V
          LEFT JOIN run_details d ON d.run_id = r.id
          ORDER BY p.run_seq DESC LIMIT $4",
     ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id)
     .bind(MAX_RUNS)
     .fetch_all(connection)
@@ -171,8 +170,7 @@ async fn runs(
          LEFT JOIN run_details d ON d.run_id = r.id
          WHERE p.run_seq >= $4 ORDER BY r.run_seq",
     ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id)
     .bind(window.from)
     .bind(window.diagnosed_from)
@@ -193,8 +191,7 @@ async fn messages(
         from_path!(),
         "AND p.run_seq >= $4 ORDER BY m.run_seq, m.seq",
     ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id)
     .bind(window.from)
     .fetch_all(connection)
@@ -220,8 +217,7 @@ async fn payloads(
          JOIN payloads y ON y.run_id = r.id
          WHERE p.run_seq >= $4 ORDER BY y.seq",
     ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id)
     .bind(window.from)
     .fetch_all(connection)

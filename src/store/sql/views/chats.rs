@@ -4,11 +4,10 @@ use super::chat::chat_runs;
 use super::heads::count;
 use super::{Connection, SqlStore};
 use crate::agent::ports::chats::{ChatHead, ChatView, Chats};
-use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
 use crate::store::fault::Fault;
-use crate::store::scope::{Scope, original, storable};
+use crate::store::scope::{BindScope, Scope, original, storable};
 use crate::store::transcript::{self, RecordError};
 
 /// A row of a list.
@@ -98,7 +97,8 @@ impl Choice {
     fn of(of: Chats<'_>) -> Self {
         match of {
             Chats::Own { owner, app } => {
-                let Scope { tenant, user } = Scope::from(owner);
+                let scope = Scope::from(owner);
+                let (tenant, user) = (scope.tenant().to_owned(), scope.user().to_owned());
                 match app {
                     Some(app) => Self(OF_APP, vec![tenant, user, storable(app).into_owned()]),
                     None => Self(OF_USER, vec![tenant, user]),
@@ -128,8 +128,7 @@ impl SqlStore {
             "INSERT INTO chats (tenant, user_id, conversation, app, created_at) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (tenant, user_id, conversation) DO NOTHING RETURNING number",
         )
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(storable(app))
         .bind(self.clock.now_ms())
@@ -147,8 +146,7 @@ impl SqlStore {
     pub(super) async fn try_numbered(&self, scope: &Scope, number: i64) -> Result<Option<ConversationId>, Fault> {
         let id: Option<String> =
             sqlx::query_scalar("SELECT conversation FROM chats WHERE tenant = $1 AND user_id = $2 AND number = $3")
-                .bind(&scope.tenant)
-                .bind(&scope.user)
+                .bind_scope(scope)
                 .bind(number)
                 .fetch_optional(self.readers())
                 .await?;
@@ -194,8 +192,7 @@ async fn number_of(
     conversation: &ConversationId,
 ) -> Result<Option<i64>, sqlx::Error> {
     sqlx::query_scalar("SELECT number FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(conversation.as_str())
         .fetch_optional(connection)
         .await
@@ -203,7 +200,7 @@ async fn number_of(
 
 /// The head of a row, and where its conversation is.
 async fn head(connection: &mut Connection, row: HeadRow) -> Result<(ChatHead, Scope, String), Fault> {
-    let scope = Scope { tenant: row.tenant, user: row.user_id };
+    let scope = Scope::of_row(row.tenant, row.user_id);
     let seen = count(connection, &scope, &row.id, (row.newest, row.seen)).await?;
     let title = match (row.title, row.first) {
         (Some(title), _) => original(&title).into_owned(),
@@ -213,7 +210,7 @@ async fn head(connection: &mut Connection, row: HeadRow) -> Result<(ChatHead, Sc
         },
         (None, None) => String::new(),
     };
-    let owner = Owner { tenant: original(&scope.tenant).into_owned(), user: original(&scope.user).into_owned() };
+    let owner = scope.owner();
     let head = ChatHead {
         number: row.number,
         owner,

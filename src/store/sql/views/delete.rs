@@ -3,7 +3,7 @@
 use super::{Connection, SqlStore};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::store::fault::Fault;
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 use crate::store::transcript::RecordError;
 
 /// Conversations that one tidying deletes: a fraction of a second's work.
@@ -17,8 +17,7 @@ impl SqlStore {
             "SELECT id FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
             for_update!(),
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(id.as_str())
         .fetch_optional(&mut *transaction)
         .await?;
@@ -41,9 +40,9 @@ impl SqlStore {
         .bind(UNLISTED_AT_ONCE as i64)
         .fetch_all(self.readers())
         .await?;
-        let mut deleted = 0;
-        for (tenant, user, id) in &old {
-            let scope = Scope { tenant: tenant.clone(), user: user.clone() };
+        let (found_old, mut deleted) = (old.len(), 0);
+        for (tenant, user, id) in old {
+            let scope = Scope::of_row(tenant, user);
             let mut transaction = self.write().await?;
             // Somebody may have said something meanwhile; who holds it now is not waited for.
             let found: Option<String> = sqlx::query_scalar(concat!(
@@ -52,20 +51,19 @@ impl SqlStore {
                          AND r.conversation = c.id AND r.state IN ('queued', 'running'))",
                 skip_locked!(),
             ))
-            .bind(tenant)
-            .bind(user)
-            .bind(id)
+            .bind_scope(&scope)
+            .bind(&id)
             .bind(before_ms)
             .fetch_optional(&mut *transaction)
             .await?;
             if found.is_some() {
-                delete_held(&mut transaction, &scope, id).await?;
+                delete_held(&mut transaction, &scope, &id).await?;
                 transaction.commit().await?;
                 deleted += 1;
             }
         }
         // What could not be deleted now comes again with the next tidying.
-        Ok(old.len() == UNLISTED_AT_ONCE && deleted > 0)
+        Ok(found_old == UNLISTED_AT_ONCE && deleted > 0)
     }
 }
 
@@ -77,8 +75,7 @@ async fn delete_held(connection: &mut Connection, scope: &Scope, id: &str) -> Re
         "SELECT id FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3 ORDER BY id",
         for_update!(),
     ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id)
     .fetch_all(&mut *connection)
     .await?;
@@ -90,7 +87,7 @@ async fn delete_held(connection: &mut Connection, scope: &Scope, id: &str) -> Re
         "DELETE FROM approvals WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
     ] {
-        sqlx::query(statement).bind(&scope.tenant).bind(&scope.user).bind(id).execute(&mut *connection).await?;
+        sqlx::query(statement).bind_scope(scope).bind(id).execute(&mut *connection).await?;
     }
     Ok(runs)
 }

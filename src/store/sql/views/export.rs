@@ -13,7 +13,7 @@ use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::RunRecord;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns, run_parent};
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 use crate::store::transcript::RecordError;
 
 /// A run with its place and what it goes on from.
@@ -56,8 +56,7 @@ async fn runs(connection: &mut Connection, scope: &Scope, id: &ConversationId) -
         " AS parent, r.parent_seq, d.context FROM runs r LEFT JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 ORDER BY r.run_seq",
     ))
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id.as_str())
     .fetch_all(connection)
     .await
@@ -72,8 +71,7 @@ async fn messages(
         "SELECT run_seq, seq, created_at, kind, body FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 ORDER BY run_seq, seq",
     )
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id.as_str())
     .fetch_all(connection)
     .await

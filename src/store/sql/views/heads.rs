@@ -5,7 +5,7 @@ use crate::agent::ports::conversations::{ConversationHead, Paged};
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
 use crate::store::fault::Fault;
-use crate::store::scope::{Scope, original, storable};
+use crate::store::scope::{BindScope, Scope, original, storable};
 use crate::store::transcript::{self, RecordError};
 use crate::store::view::{self, HeadCursor};
 
@@ -57,8 +57,7 @@ impl SqlStore {
             "WHERE tenant = $1 AND user_id = $2 AND unlisted = 0 AND (updated_at, id) < ($3, $4)
              ORDER BY updated_at DESC, id DESC LIMIT $5"
         ))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(after.updated_at)
         .bind(after.id)
         .bind(i64::from(limit) + 1)
@@ -89,8 +88,7 @@ impl SqlStore {
         ))
         .bind(storable(title))
         .bind(self.clock.now_ms())
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(id.as_str())
         .execute(&mut *transaction)
         .await?;
@@ -107,8 +105,7 @@ pub(super) async fn find_head(
     id: &ConversationId,
 ) -> Result<Option<ConversationHead>, Fault> {
     let row: Option<Row> = sqlx::query_as(rows!("WHERE tenant = $1 AND user_id = $2 AND id = $3"))
-        .bind(&scope.tenant)
-        .bind(&scope.user)
+        .bind_scope(scope)
         .bind(id.as_str())
         .fetch_optional(&mut *connection)
         .await?;

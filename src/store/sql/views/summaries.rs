@@ -10,7 +10,7 @@ use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::store::fault::{Fault, attempt};
 use crate::store::history::presentable;
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 use crate::store::summary::{Sized, cut, decode_summary, encode_summary};
 use crate::store::transcript::{self, RecordError};
 
@@ -59,8 +59,7 @@ impl SqlStore {
              ON CONFLICT (tenant, user_id, conversation, upto_run_seq)
              DO UPDATE SET body = excluded.body, created_at = excluded.created_at",
         )
-        .bind(&place.scope.tenant)
-        .bind(&place.scope.user)
+        .bind_scope(&place.scope)
         .bind(&place.conversation)
         .bind(place.run_seq)
         .bind(body)
@@ -78,7 +77,11 @@ async fn find(connection: &mut Connection, run: RunId) -> Result<Option<Place>, 
             .bind(run.to_string())
             .fetch_optional(connection)
             .await?;
-    Ok(row.map(|(tenant, user, conversation, run_seq)| Place { scope: Scope { tenant, user }, conversation, run_seq }))
+    Ok(row.map(|(tenant, user, conversation, run_seq)| Place {
+        scope: Scope::of_row(tenant, user),
+        conversation,
+        run_seq,
+    }))
 }
 
 /// The summary on the run's branch that reaches furthest. One of a run that the branch left midway tells of what is not
@@ -92,8 +95,7 @@ async fn newest_summary(connection: &mut Connection, place: &Place) -> Result<Op
          WHERE p.upto IS NULL
          ORDER BY s.upto_run_seq DESC LIMIT 1",
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(place.run_seq)
     .fetch_optional(connection)
@@ -108,8 +110,7 @@ async fn sizes(connection: &mut Connection, place: &Place, after: i64) -> Result
         from_path!(),
         "AND p.run_seq > $5 GROUP BY p.run_seq, p.upto ORDER BY p.run_seq",
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(place.run_seq)
     .bind(after)
@@ -136,8 +137,7 @@ async fn messages(
         from_path!(),
         "AND p.run_seq > $5 AND p.run_seq <= $6 ORDER BY m.run_seq DESC, m.seq DESC",
     ))
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(place.run_seq)
     .bind(after)
@@ -147,8 +147,7 @@ async fn messages(
     let id: String = sqlx::query_scalar(
         "SELECT id FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(upto)
     .fetch_one(connection)

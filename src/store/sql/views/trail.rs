@@ -6,7 +6,7 @@ use super::{Connection, SqlStore};
 use crate::agent::ports::conversations::{Paged, TrailItem};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::store::fault::Fault;
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 use crate::store::transcript::RecordError;
 
 /// An entry: its number among all, time, kind, run, body.
@@ -23,8 +23,7 @@ impl SqlStore {
         let mut transaction = self.read().await?;
         let there: i64 =
             sqlx::query_scalar("SELECT COUNT(*) FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3")
-                .bind(&scope.tenant)
-                .bind(&scope.user)
+                .bind_scope(scope)
                 .bind(id.as_str())
                 .fetch_one(&mut *transaction)
                 .await?;
@@ -60,8 +59,7 @@ async fn rows(
         "SELECT id, at, kind, run_id, body FROM trail
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id > $4 ORDER BY id LIMIT $5",
     )
-    .bind(&scope.tenant)
-    .bind(&scope.user)
+    .bind_scope(scope)
     .bind(id.as_str())
     .bind(after)
     .bind(limit)

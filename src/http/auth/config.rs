@@ -1,0 +1,288 @@
+//! `[auth]` and `[auth.issuers.NAME]`: whose tokens are accepted, and what their claims are called.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use url::{Host, Url};
+
+use super::keys::Key;
+use super::{MIN_SECRET_BYTES, keys};
+
+/// An hour: clocks that differ by more are broken, and a token must end some time.
+const MAX_LEEWAY_S: u64 = 3600;
+
+/// 32 characters of an issuer's name: it stands before every tenant of its users.
+const NAME_CHARS: usize = 32;
+
+/// 256 bytes of a tenant that the settings fix, as many as a claim may have.
+const MAX_TENANT_BYTES: usize = 256;
+
+/// `[auth]`: whose tokens are accepted.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How tokens are verified.
+    pub mode: Mode,
+    /// Where `dev` keeps the secret that it makes for itself.
+    pub dev_secret_file: String,
+    /// `hs256`: the shared secret, at least 32 bytes.
+    pub hs256_secret: SecretString,
+    /// `rs256`: a PEM file with the issuer's public key.
+    pub rs256_public_key_file: String,
+    /// `jwks`: where the issuer publishes its keys; empty asks the issuer where (OpenID Connect Discovery).
+    pub jwks_url: String,
+    /// Seconds between two looks at an issuer's keys.
+    pub jwks_refresh_s: u64,
+    /// Seconds between two looks at most, however many tokens name keys that are not known.
+    pub jwks_cooldown_s: u64,
+    /// Seconds for which keys are good when their issuer cannot be reached.
+    pub jwks_stale_s: u64,
+    /// The `iss` that tokens must have; empty accepts any.
+    pub issuer: String,
+    /// The `aud` that tokens must name; empty accepts any.
+    pub audience: String,
+    /// The `typ` that tokens must have in their header, such as `at+jwt`; empty accepts any.
+    pub typ: String,
+    /// Seconds of clock difference that `exp`, `nbf` and `iat` tolerate.
+    pub leeway_s: u64,
+    /// The claim with the tenant; a dot leads into an object.
+    pub tenant_claim: String,
+    /// The claim with the roles: a list of strings, or one string with blanks between.
+    pub roles_claim: String,
+    /// More issuers, by a name of the operator's own.
+    pub issuers: BTreeMap<String, Issuer>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Dev,
+            dev_secret_file: "data/dev-secret".to_owned(),
+            hs256_secret: SecretString::default(),
+            rs256_public_key_file: String::new(),
+            jwks_url: String::new(),
+            jwks_refresh_s: 300,
+            jwks_cooldown_s: 60,
+            jwks_stale_s: 86_400,
+            issuer: String::new(),
+            audience: String::new(),
+            typ: String::new(),
+            leeway_s: 30,
+            tenant_claim: "tenant".to_owned(),
+            roles_claim: "roles".to_owned(),
+            issuers: BTreeMap::new(),
+        }
+    }
+}
+
+/// How tokens are verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// HS256 with a secret of our own making; loopback only.
+    Dev,
+    /// HS256 with a shared secret.
+    Hs256,
+    /// RS256 with a public key from a file.
+    Rs256,
+    /// Keys that issuers publish.
+    Jwks,
+}
+
+/// `[auth.issuers.NAME]`: one more issuer. Its users are nobody else's, whatever their `sub` and tenant are.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Issuer {
+    /// The `iss` of its tokens, by which it is chosen.
+    pub issuer: String,
+    /// The audiences of which its tokens must name one.
+    pub audience: Vec<String>,
+    /// Where it publishes its keys; empty asks it where, unless there is a file.
+    pub jwks_url: String,
+    /// A PEM file with its public key, in place of published ones.
+    pub public_key_file: String,
+    /// As [`Config::typ`].
+    pub typ: String,
+    /// As [`Config::leeway_s`].
+    pub leeway_s: u64,
+    /// The tenant of all its users; empty takes the claim.
+    pub tenant: String,
+    /// As [`Config::tenant_claim`].
+    pub tenant_claim: String,
+    /// As [`Config::roles_claim`].
+    pub roles_claim: String,
+}
+
+impl Default for Issuer {
+    fn default() -> Self {
+        let Config { typ, leeway_s, tenant_claim, roles_claim, .. } = Config::default();
+        Self {
+            issuer: String::new(),
+            audience: Vec::new(),
+            jwks_url: String::new(),
+            public_key_file: String::new(),
+            typ,
+            leeway_s,
+            tenant: String::new(),
+            tenant_claim,
+            roles_claim,
+        }
+    }
+}
+
+impl Config {
+    /// Whether [`Self::mode`] speaks for an issuer itself, beside the named ones.
+    pub(super) fn speaks_for_itself(&self) -> bool {
+        match self.mode {
+            Mode::Dev | Mode::Hs256 | Mode::Rs256 => true,
+            Mode::Jwks => self.issuers.is_empty() || !self.issuer.is_empty() || !self.jwks_url.is_empty(),
+        }
+    }
+
+    /// What is wrong with it: key below `auth` and reason, never a secret.
+    pub fn mistakes(&self) -> Vec<(String, String)> {
+        let mut mistakes = Vec::new();
+        let mut wrong = |key: &str, reason: &str| mistakes.push((key.to_owned(), reason.to_owned()));
+        if self.leeway_s > MAX_LEEWAY_S {
+            wrong("leeway_s", &format!("must be at most {MAX_LEEWAY_S}"));
+        }
+        for (key, seconds, most) in [
+            ("jwks_refresh_s", self.jwks_refresh_s, 86_400),
+            ("jwks_cooldown_s", self.jwks_cooldown_s, 3600),
+            ("jwks_stale_s", self.jwks_stale_s, 604_800),
+        ] {
+            if !(1..=most).contains(&seconds) {
+                wrong(key, &format!("must be 1 to {most}"));
+            }
+        }
+        match self.mode {
+            Mode::Dev => {}
+            Mode::Hs256 => {
+                if self.hs256_secret.expose_secret().len() < MIN_SECRET_BYTES {
+                    wrong("hs256_secret", "must have at least 32 bytes");
+                }
+            }
+            Mode::Rs256 => match self.rs256_public_key_file.as_str() {
+                "" => wrong("rs256_public_key_file", "is required with auth.mode \"rs256\""),
+                path => {
+                    if let Err(error) = keys::rs256_file(path) {
+                        wrong("rs256_public_key_file", &error.to_string());
+                    }
+                }
+            },
+            Mode::Jwks if !self.speaks_for_itself() => {}
+            Mode::Jwks => {
+                if self.audience.is_empty() {
+                    wrong("audience", "is required with auth.mode \"jwks\": its issuer makes tokens for others too");
+                }
+                if let Err(reason) = published(&self.issuer, &self.jwks_url) {
+                    wrong(reason.0, reason.1);
+                }
+            }
+        }
+        if !self.issuers.is_empty() && self.speaks_for_itself() && self.issuer.is_empty() {
+            wrong("issuer", "is required beside auth.issuers: who speaks for a token is chosen by its issuer");
+        }
+        self.issuer_mistakes(&mut mistakes);
+        mistakes
+    }
+
+    fn issuer_mistakes(&self, mistakes: &mut Vec<(String, String)>) {
+        let mut taken: BTreeMap<&str, String> = BTreeMap::new();
+        if self.speaks_for_itself() && !self.issuer.is_empty() {
+            taken.insert(&self.issuer, "issuer".to_owned());
+        }
+        for (name, issuer) in &self.issuers {
+            let mut wrong = |key: &str, reason: String| mistakes.push((format!("issuers.{name}.{key}"), reason));
+            for (key, reason) in issuer.mistakes() {
+                wrong(key, reason);
+            }
+            match taken.entry(&issuer.issuer) {
+                _ if issuer.issuer.is_empty() => {}
+                Entry::Occupied(first) => wrong("issuer", format!("is that of auth.{} already", first.get())),
+                Entry::Vacant(free) => drop(free.insert(format!("issuers.{name}"))),
+            }
+        }
+        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        for name in self.issuers.keys() {
+            if name.is_empty() || name.len() > NAME_CHARS || !name.bytes().all(is_plain) {
+                let reason = format!("an issuer's name must be 1 to {NAME_CHARS} of a-z 0-9 -");
+                mistakes.push((format!("issuers.{name}"), reason));
+            }
+        }
+    }
+}
+
+impl Issuer {
+    fn mistakes(&self) -> Vec<(&'static str, String)> {
+        let mut mistakes = Vec::new();
+        let mut wrong = |key, reason: &str| mistakes.push((key, reason.to_owned()));
+        if self.audience.is_empty() || self.audience.iter().any(String::is_empty) {
+            wrong("audience", "is required: an issuer makes tokens for others too");
+        }
+        if self.leeway_s > MAX_LEEWAY_S {
+            wrong("leeway_s", &format!("must be at most {MAX_LEEWAY_S}"));
+        }
+        if self.tenant.len() > MAX_TENANT_BYTES {
+            wrong("tenant", &format!("must be at most {MAX_TENANT_BYTES} bytes"));
+        }
+        match (self.public_key_file.as_str(), self.jwks_url.as_str()) {
+            ("", url) => {
+                if let Err((key, reason)) = published(&self.issuer, url) {
+                    wrong(key, reason);
+                }
+            }
+            (path, "") => {
+                if self.issuer.is_empty() {
+                    wrong("issuer", "is required");
+                }
+                if let Err(error) = Key::from_file(path) {
+                    wrong("public_key_file", &error.to_string());
+                }
+            }
+            (_, _) => wrong("public_key_file", "must not be given beside jwks_url"),
+        }
+        mistakes
+    }
+}
+
+/// Whether an issuer can be asked for its keys.
+fn published(issuer: &str, jwks_url: &str) -> Result<(), (&'static str, &'static str)> {
+    if issuer.is_empty() {
+        return Err(("issuer", "is required"));
+    }
+    match jwks_url {
+        "" => source(issuer).map(drop).map_err(|reason| ("issuer", reason)),
+        url => source(url).map(drop).map_err(|reason| ("jwks_url", reason)),
+    }
+}
+
+/// An address that keys may be fetched from. Whoever can change what comes from there can be anybody.
+pub(super) fn source(text: &str) -> Result<Url, &'static str> {
+    let url = Url::parse(text).map_err(|_| "is not a URL")?;
+    match url.scheme() {
+        "https" => {}
+        "http" if is_loopback(&url) => {}
+        "http" => return Err("must begin with https://, but on this machine"),
+        _ => return Err("must begin with https://"),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not hold a user or password");
+    }
+    if url.fragment().is_some() {
+        return Err("must not have a fragment");
+    }
+    Ok(url)
+}
+
+/// Whether it is this machine.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}

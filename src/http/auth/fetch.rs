@@ -1,0 +1,131 @@
+//! Getting an issuer's keys: from its address, or from the one that its discovery document names. Bounded in bytes and
+//! time, and never redirected. Nothing of ours is sent: keys are public, and no token goes there.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use reqwest::header::ACCEPT;
+use reqwest::{Client, redirect};
+use serde::Deserialize;
+use url::Url;
+
+use super::config::{is_loopback, source};
+use super::keys::KeySet;
+
+/// 10 s for a whole answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// 5 s to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// 1 MiB of an answer; real ones have a few KiB.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Where OpenID Connect Discovery 1.0, section 4 puts the document, below the issuer.
+const DISCOVERY: &str = "/.well-known/openid-configuration";
+
+/// Where an issuer's keys are.
+pub(super) struct Source {
+    /// Its `iss`.
+    issuer: String,
+    /// Where its keys are; `None` asks it.
+    keys_at: Option<Url>,
+}
+
+/// Why there are no keys. The text names no address, which an operator knows and a log reader need not.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FetchError {
+    #[error("the issuer cannot be reached")]
+    Unreachable(#[source] reqwest::Error),
+    #[error("the issuer answered with http {0}")]
+    Status(u16),
+    #[error("the answer has more than {MAX_BYTES} bytes")]
+    TooLarge,
+    #[error("the discovery document cannot be read")]
+    Discovery,
+    #[error("the discovery document is of another issuer")]
+    OtherIssuer,
+    #[error("the discovery document's jwks_uri {0}")]
+    Address(&'static str),
+    #[error("the answer is no set of keys")]
+    NoSet,
+    #[error("none of the {} keys can be used: {}", .0.len(), .0.join("; "))]
+    NoKeys(Vec<String>),
+}
+
+impl Source {
+    /// The keys of `issuer`; an empty `jwks_url` has it asked where they are.
+    pub(super) fn new(issuer: &str, jwks_url: &str) -> Self {
+        Self { issuer: issuer.to_owned(), keys_at: Url::parse(jwks_url).ok() }
+    }
+
+    /// The keys that can be used, at least one, and why others cannot. `found` is where they were the last time.
+    ///
+    /// # Errors
+    /// See [`FetchError`].
+    pub(super) async fn fetch(&self, found: &mut Option<Url>) -> Result<(KeySet, Vec<String>), FetchError> {
+        let at = match (&self.keys_at, &*found) {
+            (Some(url), _) | (None, Some(url)) => url.clone(),
+            (None, None) => self.discover().await?,
+        };
+        // When it has moved it is looked for anew.
+        *found = None;
+        let text = get(&at).await?;
+        let (keys, left_out) = KeySet::read(&text).ok_or(FetchError::NoSet)?;
+        if keys.len() == 0 {
+            return Err(FetchError::NoKeys(left_out));
+        }
+        *found = Some(at);
+        Ok((keys, left_out))
+    }
+
+    async fn discover(&self) -> Result<Url, FetchError> {
+        #[derive(Deserialize)]
+        struct Document {
+            issuer: String,
+            jwks_uri: String,
+        }
+        let url = format!("{}{DISCOVERY}", self.issuer.trim_end_matches('/'));
+        let url = source(&url).map_err(FetchError::Address)?;
+        let document: Document = serde_json::from_slice(&get(&url).await?).map_err(|_| FetchError::Discovery)?;
+        // Section 4.3: it must be the very same text.
+        if document.issuer != self.issuer {
+            return Err(FetchError::OtherIssuer);
+        }
+        let keys_at = source(&document.jwks_uri).map_err(FetchError::Address)?;
+        // A document of another machine must not lead to this one's own ports.
+        match is_loopback(&keys_at) && !is_loopback(&url) {
+            true => Err(FetchError::Address("leads to this machine")),
+            false => Ok(keys_at),
+        }
+    }
+}
+
+/// The body of a good answer. Each time with a client of its own: one fetch in five minutes is no reason to keep a
+/// connection.
+async fn get(url: &Url) -> Result<Vec<u8>, FetchError> {
+    let mut builder = Client::builder()
+        .redirect(redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(TIMEOUT);
+    if is_loopback(url) {
+        // A proxy of the environment cannot reach this machine's own ports.
+        builder = builder.no_proxy();
+    }
+    let broken = |error: reqwest::Error| FetchError::Unreachable(error.without_url());
+    let client = builder.build().map_err(broken)?;
+    let response = client.get(url.clone()).header(ACCEPT, "application/json").send().await.map_err(broken)?;
+    if response.status().as_u16() != 200 {
+        return Err(FetchError::Status(response.status().as_u16()));
+    }
+    let (mut body, mut chunks) = (Vec::new(), response.bytes_stream());
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(broken)?;
+        if body.len() + chunk.len() > MAX_BYTES {
+            return Err(FetchError::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
