@@ -26,7 +26,10 @@ const ONLY_IN: [(&str, &[&str]); 12] = [
     ("axum::", &["src/http/", "src/demo/backend/", "src/app/"]),
     ("sqlx::", &["src/store/"]),
     ("redis::", &["src/runs/log/"]),
-    ("reqwest::", &["src/http/auth/", "src/llm/", "src/tools/backend/", "src/tools/mcp/", "src/telemetry/", "src/app/"]),
+    (
+        "reqwest::",
+        &["src/http/auth/", "src/llm/", "src/tools/backend/", "src/tools/mcp/", "src/telemetry/", "src/app/"],
+    ),
     ("rmcp::", &["src/tools/mcp/"]),
     ("StatusCode", &["src/http/", "src/demo/backend/", "src/tools/backend/", "src/llm/"]),
     ("content_chunk", &["src/dialect/"]),
