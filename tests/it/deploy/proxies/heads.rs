@@ -76,7 +76,9 @@ async fn a_body_over_the_limit_is_refused_by_the_server_and_a_huge_one_by_the_pr
         assert_eq!(told, (413, "application/problem+json".to_owned()), "{kind:?}");
         // Refused while it is still sent, which a client may see as a broken connection.
         if let Ok(answer) = post(8_000_000).await {
-            assert_eq!(answer.status(), 413, "{kind:?}");
+            // Caddy 2.6 tells of its own limit as of a replica that failed.
+            let status = answer.status().as_u16();
+            assert!(status == 413 || kind == Kind::Caddy && status == 502, "{kind:?}: {status}");
         }
         assert_eq!(app.http.get(front.url("/livez")).send().await.unwrap().status(), 200, "{kind:?}");
     }

@@ -46,38 +46,45 @@ impl Kind {
         match self {
             Self::Nginx => ("    listen 8080;", format!("    listen 127.0.0.1:{port};")),
             Self::Haproxy => ("    bind :8080", format!("    bind 127.0.0.1:{port}")),
-            Self::Caddy => ("\n:8080 {", format!("\nhttp://127.0.0.1:{port}, http://localhost:{port} {{")),
+            Self::Caddy => ("\n:8080 {", format!("\nhttp://:{port} {{\n\tbind 127.0.0.1")),
         }
     }
 }
 
 impl Front {
-    /// All proxies that are here, before the servers at `a` and `b`. One that is missing is told of; Caddy's may be.
+    /// All proxies that are here, before the servers at `a` and `b`.
     pub async fn all(a: &str, b: &str) -> Vec<Self> {
         let mut fronts = Vec::new();
         for kind in Kind::ALL {
-            let (program, _) = kind.names();
-            match (is_installed(program), kind) {
-                (true, _) => fronts.push(Self::before(kind, a, b).await),
-                (false, Kind::Nginx | Kind::Haproxy) => skip(&format!("{program} is not installed")),
-                (false, Kind::Caddy) => eprintln!("caddy is not installed: its file is not tried"),
-            }
+            fronts.extend(Self::before(kind, a, b).await);
         }
         fronts
     }
 
-    async fn before(kind: Kind, a: &str, b: &str) -> Self {
+    /// A proxy before the servers at `a` and `b`. One that is missing is told of; Caddy may be.
+    pub async fn before(kind: Kind, a: &str, b: &str) -> Option<Self> {
+        let (program, file) = kind.names();
+        match (is_installed(program), kind) {
+            (true, _) => {}
+            (false, Kind::Nginx | Kind::Haproxy) => {
+                skip(&format!("{program} is not installed"));
+                return None;
+            }
+            (false, Kind::Caddy) => {
+                eprintln!("caddy is not installed: its file is not tried");
+                return None;
+            }
+        }
         // Somebody else may take the free port before the proxy does.
         for _ in 0..5 {
             let folder = tempfile::tempdir().unwrap();
             let port = free_port();
-            let (_, file) = kind.names();
             let config = folder.path().join(file);
             let dir = format!("{}/", folder.path().display());
             let (listens, here) = kind.listens(port);
             let shipped = text(&format!("docs/deploy/proxies/{file}"));
-            for (wanted, times) in [("replica-1:8080", 1), ("replica-2:8080", 1), (listens, 1)] {
-                assert_eq!(shipped.matches(wanted).count(), times, "{file}: {wanted}");
+            for wanted in ["replica-1:8080", "replica-2:8080", listens] {
+                assert_eq!(shipped.matches(wanted).count(), 1, "{file}: {wanted}");
             }
             let ours = shipped.replace("replica-1:8080", a).replace("replica-2:8080", b).replace(listens, &here);
             std::fs::write(&config, ours.replace("/tmp/", &dir)).unwrap();
@@ -91,7 +98,7 @@ impl Front {
             let program = Attended::start(&command, &log);
             let mut front = Self { kind, port, log, program: Some(program), _folder: folder };
             if front.is_up().await {
-                return front;
+                return Some(front);
             }
             front.program = None;
         }
