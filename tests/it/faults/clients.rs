@@ -230,3 +230,41 @@ async fn readers_that_all_come_back_at_once_are_all_served() {
         assert_eq!(frames_of(&(seen.clone() + &more)), whole);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_that_says_nothing_or_half_a_head_holds_up_nobody() {
+    let world = World::start(&[], Upstream::choosing(|_| Some(says("Noted.").answer())).await).await;
+    let client = world.client();
+    let asked = async |round: &str| {
+        let mut times = Vec::new();
+        for nth in 0..20 {
+            let began = Instant::now();
+            assert_eq!(client.says(&message(&format!("c-{round}-{nth}"), "Hello")).await, "Noted.");
+            times.push(began.elapsed());
+        }
+        times.sort_unstable();
+        times[10]
+    };
+    let alone = asked("alone").await;
+    let crowd = cycles(400, 5000);
+    let before = world.serving.resident_kib();
+    let mut held = Vec::new();
+    for nth in 0..crowd {
+        let mut stream = TcpStream::connect(&world.serving.address).await.unwrap();
+        let said: &[u8] = match nth % 3 {
+            0 => b"",
+            1 => b"POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\nx-slow: ",
+            _ => b"POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{",
+        };
+        stream.write_all(said).await.unwrap();
+        held.push(stream);
+    }
+    let in_a_crowd = asked("crowd").await;
+    let grown = world.serving.resident_kib().saturating_sub(before);
+    println!(
+        "a run takes {alone:?} alone and {in_a_crowd:?} in a crowd of {crowd}, who hold {} KiB each",
+        grown / crowd as u64
+    );
+    assert!(in_a_crowd < alone * 4 + Duration::from_secs(2), "{alone:?}, {in_a_crowd:?}");
+    drop(held);
+}

@@ -85,7 +85,7 @@ async fn a_name_that_nobody_knows_and_a_server_without_tls_are_errors_that_may_p
     let plain = Upstream::choosing(|_| None).await;
     let without_tls = plain.url().replace("http://", "https://");
     for vendor in VENDORS {
-        for url in ["http://nobody.invalid", &without_tls] {
+        for url in ["http://nobody.invalid", without_tls.as_str()] {
             let settings = vendor.settings(url);
             let mut all: Vec<(&str, &str)> =
                 settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
@@ -110,7 +110,7 @@ async fn an_answer_that_is_cut_off_anywhere_is_an_error_that_keeps_what_was_said
         let world = World::start(vendor, &[]).await;
         // More than the answer has: its end, and the little that ends a chunked body, lack nothing.
         let (mut broken, mut again, mut whole) = (0, 0, 0);
-        for (nth, after) in cuts(1200).into_iter().enumerate() {
+        for (nth, after) in cuts(1700).into_iter().enumerate() {
             let cut = if nth % 2 == 0 { Cut::Reset } else { Cut::Close };
             let cuts_until = Some(world.way.connections() + 1);
             world.way.set(Way::Down, Faults { cut: Some((after, cut)), cuts_until, ..Faults::default() });

@@ -142,8 +142,8 @@ async fn a_cancel_while_a_write_is_under_way_repeats_nothing_and_the_conversatio
         body["background"] = json!(true);
         let running = world.post("/v1/agent/chat", &body).await;
         let run = running.headers()["x-run-id"].to_str().unwrap().to_owned();
-        let path = format!("/v1/agent/runs/{run}/cancel");
-        let cancels = [chance.ms(40), chance.ms(40)].map(|wait| world.after(wait, &path, &Value::Null));
+        let (path, nothing) = (format!("/v1/agent/runs/{run}/cancel"), json!({}));
+        let cancels = [chance.ms(40), chance.ms(40)].map(|wait| world.after(wait, &path, &nothing));
         for answer in join_all(cancels).await {
             assert_eq!(answer.status(), 200, "round {round}");
         }

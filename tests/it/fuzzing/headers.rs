@@ -106,7 +106,7 @@ async fn whatever_stands_in_a_header_or_a_path_is_answered_and_blames_the_client
     println!("SWITCHBOARD_TEST_SEED={seed}");
     let mut mutator = Mutator::new(seed, SEEDS.map(|seed| seed.as_bytes().to_vec()).to_vec());
     for nth in 0..cycles(600, 30_000) {
-        let text = mutator.next();
+        let text = mutator.input();
         let asked = request(&app, PLACES[nth % PLACES.len()], &text, app.token.as_bytes());
         let (status, answer) = ask(&app, &asked).await;
         check(status, &answer, &asked);
@@ -130,7 +130,7 @@ async fn no_token_but_a_signed_one_is_let_in() {
     let until = Instant::now() + Duration::from_secs(cycles(3, 60) as u64);
     let mut refused = 0;
     while Instant::now() < until {
-        let token = line(&mutator.next(), false);
+        let token = line(&mutator.input(), false);
         // A blank at its end is none of the header's value.
         if String::from_utf8_lossy(&token).trim() == good {
             continue;

@@ -60,7 +60,7 @@ fn mutate(name: &str, seed: u64, time: Duration) {
     let began = Instant::now();
     let mut inputs = 0_u64;
     while began.elapsed() < time {
-        give(name, &mutator.next());
+        give(name, &mutator.input());
         inputs += 1;
     }
     println!("{name}: {inputs} inputs");

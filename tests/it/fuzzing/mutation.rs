@@ -60,7 +60,7 @@ impl Mutator {
     }
 
     /// The next input.
-    pub fn next(&mut self) -> Vec<u8> {
+    pub fn input(&mut self) -> Vec<u8> {
         let which = self.below(self.seeds.len());
         let mut input = self.seeds[which].clone();
         for _ in 0..=self.below(4) {
@@ -78,7 +78,8 @@ impl Mutator {
             1 => drop(input.drain(at.min(end)..end)),
             2 => {
                 let piece = input[at.min(end)..end].to_vec();
-                for _ in 0..=self.below(if self.below(20) == 0 { 300 } else { 3 }) {
+                let most = if self.below(20) == 0 { 300 } else { 3 };
+                for _ in 0..=self.below(most) {
                     input.splice(at..at, piece.iter().copied());
                 }
             }

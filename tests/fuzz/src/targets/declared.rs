@@ -37,6 +37,9 @@ pub fn template(input: &[u8]) {
 
     // What stands in a place of a prompt stays in its place.
     let said = Values::from(&object);
+    if !object.contains_key("said") {
+        return;
+    }
     let fenced = rendered("{{ said | fenced }}", &said);
     let inner = fenced.strip_prefix("```json\n").and_then(|rest| rest.strip_suffix("\n```"));
     assert!(inner.is_some_and(|inner| !inner.contains("```")), "{fenced}");
@@ -104,7 +107,7 @@ pub fn settings(input: &[u8]) {
     let sources = Sources { file: None, dir: Some(folder.path.clone()), env: BTreeMap::new() };
     let Ok(config) = Config::load(&Sources::default()) else { return };
     let loaded = catalogue::load(&sources.assets(), &config.llm, &BTreeSet::new(), |name| name != "close_ticket");
-    assert!(loaded.is_ok_and(|loaded| loaded.profiles.all().count() > 0) || !file.is_empty());
+    assert!(loaded.err().is_none_or(|problems| !problems.is_empty()), "a refusal without a reason");
 }
 
 /// A document of an API.

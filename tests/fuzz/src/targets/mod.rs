@@ -11,7 +11,7 @@ mod words;
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their folders of seeds.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("request_native", requests::native),
     ("request_ag_ui", requests::ag_ui),
     ("request_ai_sdk", requests::ai_sdk),
@@ -19,7 +19,6 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("request_openai", requests::openai),
     ("ids", words::ids),
     ("names", words::names),
-    ("after", words::after),
     ("markers", words::markers),
     ("template", declared::template),
     ("projection", declared::projection),

@@ -1,17 +1,14 @@
-//! What users, models and backends write into single fields: ids, names, `after`, and markers in a model's text.
+//! What users, models and backends write into single fields: ids, names, and markers in a model's text.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
 use switchboard::agent::markers::{Closed, Markers};
 use switchboard::agent::profile::Profile;
 use switchboard::chat::ids::{ApprovalId, ConversationId, DraftId, MessageId, PayloadId, PreviewId, RunId};
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
 use switchboard::tools::names::{Found, Named, find, near};
-use switchboard::tools::workflow::action_types::ActionTypes;
-use switchboard::tools::workflow::after;
 
 use super::parts;
 
@@ -47,32 +44,6 @@ pub fn names(input: &[u8]) {
         Found::Nothing => assert!(list.iter().all(|named| named.name != wanted.trim()), "{wanted:?} is there"),
     }
     assert!(near(list.iter().map(|named| named.name.as_str()), &wanted).len() <= 10);
-}
-
-/// A workflow as a model writes it.
-pub fn after(input: &[u8]) {
-    let types = ActionTypes::shipped();
-    let text = String::from_utf8_lossy(input);
-    let (name, port) = after::split(&text, |_| false);
-    assert!(text.contains(name) && port.is_none_or(|port| !port.is_empty() && text.contains(port)));
-    let Ok(value) = serde_json::from_slice::<Value>(input) else { return };
-    let _ = ActionTypes::parse(&value);
-    let Value::Object(mut workflow) = value else { return };
-    if after::expand(&mut workflow, &types).is_ok() {
-        let actions = workflow.get("actions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        assert!(actions.iter().all(|action| action.get("after").is_none()), "an `after` is left");
-        assert!(workflow.get("edges").is_some_and(Value::is_array));
-        // What was written out stays as it is.
-        let again = expanded(workflow.clone(), &types);
-        assert_eq!(again, workflow);
-    }
-}
-
-fn expanded(mut workflow: Map<String, Value>, types: &ActionTypes) -> Map<String, Value> {
-    match after::expand(&mut workflow, types) {
-        Ok(()) => workflow,
-        Err(error) => Map::from_iter([("error".to_owned(), json!(error.to_string()))]),
-    }
 }
 
 thread_local! {
