@@ -6,7 +6,8 @@
 //! vary: the ratio in one run is what counts.
 //! `cargo bench -- chunks` (or `paced`, `tools`, `memory`, `start`) measures only that.
 //! `cargo bench -- instructions` counts instructions under valgrind, which no other load on the machine changes.
-//! `cargo bench -- profile "fast 200" 20 FILE` leaves a callgrind profile of one kind of request.
+//! `cargo bench -- profile "fast 200" 10 FILE` leaves a profile of perf of ten seconds of one kind of request, for
+//! `benches/flame.py`.
 //! `cargo bench -- runs` measures that runs outlive their connections: coming back, idle readers, Redis.
 
 #![expect(
@@ -49,8 +50,9 @@ fn on_all_cores() -> tokio::runtime::Runtime {
 
 async fn measure(asked: &[&str]) {
     let upstream = Upstream::start();
-    if let ["profile", kind, times, out] = asked {
-        return instructions::profile(&upstream, kind, times.parse().unwrap(), out).await;
+    if let ["profile", kind, seconds, out] = asked {
+        let kind: &'static str = (*kind).to_owned().leak();
+        return instructions::profile(&upstream, kind, seconds.parse().unwrap(), out).await;
     }
     if let ["runs"] = asked {
         return runs::measure(&upstream, figures::most_streams()).await;
