@@ -1,6 +1,7 @@
 //! The client of all servers: requests written and answers read by hand, so that a thousand streams cost it little.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -36,8 +37,10 @@ impl Client {
         self.stream.write_all(request.as_bytes()).await.unwrap();
     }
 
-    /// One answer, read to its end.
-    pub async fn run(&mut self, kind: &str) {
+    /// One answer, read to its end; how long its first word took.
+    pub async fn run(&mut self, kind: &str) -> Duration {
+        let began = Instant::now();
+        let mut first_word = None;
         self.ask(kind).await;
         let mut tail: Vec<u8> = Vec::new();
         let mut buffer = [0; 64 * 1024];
@@ -50,6 +53,9 @@ impl Client {
                 assert!(head.starts_with("HTTP/1.1 200"), "{head}");
             }
             tail.extend_from_slice(&buffer[..read]);
+            if first_word.is_none() && tail.windows(5).any(|window| window == b"word ") {
+                first_word = Some(began.elapsed());
+            }
             tail.drain(..tail.len().saturating_sub(300));
             if tail.ends_with(LAST_CHUNK) {
                 break;
@@ -57,6 +63,7 @@ impl Client {
         }
         let tail = String::from_utf8_lossy(&tail);
         assert!(GOOD_ENDS.iter().any(|end| tail.contains(end)), "a run ended with {tail}");
+        first_word.unwrap_or_default()
     }
 
     /// Reads until the first word of the model is there.

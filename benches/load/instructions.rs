@@ -3,6 +3,8 @@
 
 use std::process::Command;
 
+use tokio::task::JoinSet;
+
 use crate::report::Report;
 use crate::server::{Role, Server};
 use crate::upstream::Upstream;
@@ -54,26 +56,25 @@ fn totals(counts: &std::path::Path) -> f64 {
     line.unwrap().trim().parse().unwrap()
 }
 
-/// Leaves a profile of one kind of request at `out`, for `benches/profile.py`.
-pub async fn profile(upstream: &Upstream, kind: &str, times: usize, out: &str) {
-    let data = tempfile::tempdir().unwrap();
-    let file = format!("--callgrind-out-file={out}");
-    // The start is not what is looked at; it is told apart by counting only once the requests begin.
-    let valgrind = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no", &file];
-    let mut server = Server::start_with(&valgrind, Role::Product, upstream.address, data.path(), &[]);
-    let mut client = server.client().await;
-    for _ in 0..10 {
-        client.run(kind).await;
+/// Leaves a profile of the product under one kind of request at `out`, for `perf script` and `benches/flame.py`. Stacks are
+/// walked by the program's own unwinding tables.
+pub async fn profile(upstream: &Upstream, kind: &'static str, seconds: u64, out: &str) {
+    let server = Server::start(Role::Product, upstream.address);
+    let mut clients = JoinSet::new();
+    for _ in 0..8 {
+        let mut client = server.client().await;
+        clients.spawn(async move {
+            loop {
+                client.run(kind).await;
+            }
+        });
     }
-    control(&server, "--instr=on");
-    for _ in 0..times {
-        client.run(kind).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let (pid, seconds) = (server.pid().to_string(), seconds.to_string());
+    let perf = ["record", "-q", "-e", "cpu-clock", "-F", "499", "--call-graph", "dwarf,32768", "-p", &pid, "-o", out];
+    let mut perf = Command::new("perf").args(perf).args(["--", "sleep", &seconds]).spawn().unwrap();
+    while perf.try_wait().unwrap().is_none() {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    control(&server, "--instr=off");
-    server.end();
-}
-
-fn control(server: &Server, what: &str) {
-    let pid = server.pid().to_string();
-    Command::new("callgrind_control").args([what, &pid]).output().unwrap();
+    clients.abort_all();
 }

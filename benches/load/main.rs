@@ -6,7 +6,8 @@
 //! vary: the ratio in one run is what counts.
 //! `cargo bench -- chunks` (or `paced`, `tools`, `memory`, `start`) measures only that.
 //! `cargo bench -- instructions` counts instructions under valgrind, which no other load on the machine changes.
-//! `cargo bench -- profile "fast 200" 20 FILE` leaves a callgrind profile of one kind of request.
+//! `cargo bench -- profile "fast 200" 10 FILE` leaves a profile of perf of ten seconds of one kind of request, for
+//! `benches/flame.py`.
 //! `cargo bench -- fairness` measures what one tenant feels of another one at ten times its limit.
 //! `cargo bench -- soak 30 2000 200` watches memory and descriptors for 30 minutes of 2,000 idle and 200 active streams.
 //! `cargo bench -- runs` measures that runs outlive their connections: coming back, idle readers, Redis.
@@ -53,8 +54,9 @@ fn on_all_cores() -> tokio::runtime::Runtime {
 
 async fn measure(asked: &[&str]) {
     let upstream = Upstream::start();
-    if let ["profile", kind, times, out] = asked {
-        return instructions::profile(&upstream, kind, times.parse().unwrap(), out).await;
+    if let ["profile", kind, seconds, out] = asked {
+        let kind: &'static str = (*kind).to_owned().leak();
+        return instructions::profile(&upstream, kind, seconds.parse().unwrap(), out).await;
     }
     if let ["fairness"] = asked {
         return fairness::measure(&upstream).await;

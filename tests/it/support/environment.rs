@@ -26,11 +26,6 @@ pub fn seed() -> u64 {
     std::env::var("SWITCHBOARD_TEST_SEED").map_or_else(|_| anywhere(), |seed| seed.parse().unwrap())
 }
 
-/// Whether tests that have a long form take it: `SWITCHBOARD_TEST_LONG` is 1.
-pub fn is_long() -> bool {
-    std::env::var("SWITCHBOARD_TEST_LONG").as_deref() == Ok("1")
-}
-
 /// Says that a test goes without what it needs; fails where `SWITCHBOARD_REQUIRE_SERVICES` is 1.
 pub fn skip(reason: &str) {
     assert!(std::env::var("SWITCHBOARD_REQUIRE_SERVICES").as_deref() != Ok("1"), "{reason}");

@@ -12,8 +12,9 @@ use super::details::{keep_context, keep_told};
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
 use super::{Connection, Place, Seat, SqlStore, seen_before, take_turns};
-use crate::agent::ports::store::{BeginError, Begun, MostRuns, NewRun, RequestKey, RunStart, Whose};
+use crate::agent::ports::store::{BeginError, Begun, MostRuns, NewRun, Question, RequestKey, RunStart, Whose};
 use crate::chat::ids::RunId;
+use crate::chat::input::{Ask, Parent};
 use crate::chat::message::UserMessage;
 use crate::chat::preview::Decided;
 use crate::chat::run::{RunRecord, RunState};
@@ -88,16 +89,27 @@ impl SqlStore {
             refuse_over(run.most, live(&mut reading, &place, &place.conversation).await?)?;
         }
         let mut transaction = self.write().await?;
-        touch(&mut transaction, &place, run, now).await?;
+        let is_new = touch(&mut transaction, &place, run, now).await?;
         if let Some(key) = run.key
             && let Some(record) = find_request(&mut transaction, &place, key, now).await?
         {
             return Ok(Begun::Joined(Box::new(record)));
         }
-        let Asked { parent, mut message, continues, answered, call, turned_down, context } =
-            resolve(&mut transaction, &place, run, now).await?;
+        let asked = match is_new {
+            true => opening(run.question),
+            false => None,
+        };
+        // A new conversation has nothing to be looked for.
+        let is_opening = asked.is_some();
+        let Asked { parent, mut message, continues, answered, call, turned_down, context } = match asked {
+            Some(asked) => asked,
+            None => resolve(&mut transaction, &place, run, now).await?,
+        };
         let context = run.context.cloned().or(context);
-        let state = admit(&mut transaction, &place, run.queue).await?;
+        let state = match is_opening {
+            true => RunState::Running,
+            false => admit(&mut transaction, &place, run.queue).await?,
+        };
         has_room(&mut transaction, &place, run.most).await?;
 
         let seen_before = match state {
@@ -145,9 +157,12 @@ impl SqlStore {
             keep_told(&mut transaction, run.id, encode_told(run.earlier, run.history_bytes)?).await?;
         }
         let seat = Seat { place, run_seq };
-        message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
-        let ends = tell_ends(&mut transaction, &seat.place, run.id, now).await?;
-        message.note = [message.note.take(), ends].into_iter().flatten().reduce(|note, ends| format!("{note}\n{ends}"));
+        if !is_opening {
+            message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
+            let ends = tell_ends(&mut transaction, &seat.place, run.id, now).await?;
+            let notes = [message.note.take(), ends].into_iter().flatten();
+            message.note = notes.reduce(|note, ends| format!("{note}\n{ends}"));
+        }
         insert_message(&mut transaction, &seat, 0, &transcript::encode_user(&message)?, now).await?;
         let UserMessage { text, decisions, note: _ } = message.clone();
         let entry = TrailEntry { at_ms: now, run: Some(run.id), what: Happened::UserMessage { text, decisions } };
@@ -164,8 +179,10 @@ impl SqlStore {
             | RunState::Failed
             | RunState::Cancelled
             | RunState::Interrupted => {
-                let Earlier { summary, history } =
-                    earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?;
+                let Earlier { summary, history } = match is_opening && run.earlier.is_empty() {
+                    true => Earlier { summary: None, history: Vec::new() },
+                    false => earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?,
+                };
                 Begun::Running(Box::new(RunStart { summary, history, message, answered, call, turned_down, context }))
             }
         };
@@ -196,10 +213,27 @@ pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.is_unique_violation())
 }
 
-/// Makes the conversation, or says that it has a newer run. First of all: whoever changes this row holds it to the end,
-/// so runs of one conversation begin one after the other.
-async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now: i64) -> Result<(), sqlx::Error> {
-    // The clocks of two replicas need not agree, and a conversation does not go back in the list.
+/// Makes the conversation, or says that it has a newer run; tells whether it was made. First of all: whoever changes this
+/// row holds it to the end, so runs of one conversation begin one after the other.
+async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now: i64) -> Result<bool, sqlx::Error> {
+    let made = sqlx::query(
+        "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at, unlisted)
+         VALUES ($1, $2, $3, $4, $4, $5, $5, $6)
+         ON CONFLICT (tenant, user_id, id) DO NOTHING",
+    )
+    .bind(&place.scope.tenant)
+    .bind(&place.scope.user)
+    .bind(&place.conversation)
+    .bind(storable(run.context_type))
+    .bind(now)
+    .bind(i64::from(run.unlisted))
+    .execute(&mut *connection)
+    .await?;
+    if made.rows_affected() > 0 {
+        return Ok(true);
+    }
+    // The clocks of two replicas need not agree, and a conversation does not go back in the list. One that was deleted
+    // since it was found is made.
     sqlx::query(concat!(
         "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at, unlisted)
          VALUES ($1, $2, $3, $4, $4, $5, $5, $6)
@@ -215,7 +249,16 @@ async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now:
     .bind(i64::from(run.unlisted))
     .execute(connection)
     .await?;
-    Ok(())
+    Ok(false)
+}
+
+/// What the first message of a conversation that was just made answers; `None` where it asks for something earlier.
+fn opening(question: Question<'_>) -> Option<Asked> {
+    let Question::Ask { ask: Ask::Message { text, note }, parent: None | Some(Parent::Root) } = question else {
+        return None;
+    };
+    let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
+    Some(Asked { parent: None, message, continues: None, answered: None, call: None, turned_down: None, context: None })
 }
 
 /// The run that the same request began within a day. A key that is older is free again.
