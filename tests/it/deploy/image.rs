@@ -9,7 +9,8 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{eventually, free_port, is_installed, is_long, path};
+use super::{eventually, free_port, is_installed, path};
+use crate::support::environment::is_long;
 use crate::support::environment::skip;
 use crate::support::frames;
 use crate::support::process::Folder;

@@ -28,11 +28,6 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Whether the long forms are asked for, which build what they look at.
-fn is_long() -> bool {
-    std::env::var("SWITCHBOARD_TEST_LONG").as_deref() == Ok("1")
-}
-
 /// Nobody listens there, as far as one can tell.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()

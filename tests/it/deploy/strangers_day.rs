@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::{free_port, is_installed, is_long, path, text};
+use super::{free_port, is_installed, path, text};
+use crate::support::environment::is_long;
 use crate::support::environment::skip;
 
 /// How long the whole day may take on a busy machine.

@@ -221,8 +221,7 @@ async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now:
          VALUES ($1, $2, $3, $4, $4, $5, $5, $6)
          ON CONFLICT (tenant, user_id, id) DO NOTHING",
     )
-    .bind(&place.scope.tenant)
-    .bind(&place.scope.user)
+    .bind_scope(&place.scope)
     .bind(&place.conversation)
     .bind(storable(run.context_type))
     .bind(now)
