@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
@@ -30,7 +30,7 @@ async fn connections_are_as_many_as_may_be() {
     let (head, body) = refused.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("retry-after: 2"), "{head}");
     let body: Value = serde_json::from_str(body).unwrap();
-    assert_eq!((&body["code"], &body["status"]), (&"too_many_connections".into(), &503.into()));
+    assert_eq!((&body["code"], &body["status"]), (&json!("too_many_connections"), &json!(503)));
     let closed = timeout(Duration::from_secs(10), third.read(&mut [0; 16])).await.unwrap();
     assert_eq!(closed.unwrap(), 0, "it is closed in good order");
 

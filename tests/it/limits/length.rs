@@ -26,11 +26,11 @@ async fn a_run_tells_as_many_events_as_may_be() {
     let answer = || pieces("word ", 30);
     let (state, all, _) = ended(&[], answer()).await;
     assert_eq!(state, "completed");
-    let just = ended(&[("LIMITS__RUN_EVENTS", &all.to_string())], answer()).await;
+    let just = ended(&[("LIMITS__RUN_EVENTS", all.to_string().as_str())], answer()).await;
     assert_eq!(just, ("completed".to_owned(), all, Value::Null), "as many as may be");
     let rows = [(all - 1, "one more than may be"), (10, "many more than may be")];
     for (most, reason) in rows {
-        let (state, events, code) = ended(&[("LIMITS__RUN_EVENTS", &most.to_string())], answer()).await;
+        let (state, events, code) = ended(&[("LIMITS__RUN_EVENTS", most.to_string().as_str())], answer()).await;
         assert_eq!((state.as_str(), &code), ("failed", &json!("run_too_long")), "{reason}");
         assert_eq!(events, most, "{reason}: its end is the last of them");
     }

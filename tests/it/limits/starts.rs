@@ -107,7 +107,7 @@ async fn every_protocol_counts_and_says_so_in_its_own_words() {
 async fn replicas_count_together_and_each_for_itself_while_nobody_can() {
     let Some(redis) = TestRedis::start() else { return };
     let url = redis.url();
-    let settings = [&burst("3")[..], &[("EVENTS__URL", &url), ("AUTH__MODE", "hs256"), SECRET]].concat();
+    let settings = [&burst("3")[..], &[("EVENTS__URL", url.as_str()), ("AUTH__MODE", "hs256"), SECRET]].concat();
     let replicas = [TestApp::start(&settings).await, TestApp::start(&settings).await];
     for left in [2, 1, 0] {
         let begun = replicas[left % 2].post(&message("hello")).await;
