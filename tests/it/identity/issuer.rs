@@ -179,6 +179,8 @@ impl TestIssuer {
     pub async fn app(&self, settings: &[(&str, &str)]) -> TestApp {
         let url = self.url();
         let mut all = vec![("AUTH__MODE", "jwks"), ("AUTH__ISSUER", url.as_str()), ("AUTH__AUDIENCE", AUDIENCE)];
+        // However slow the machine is.
+        all.push(("AUTH__JWKS_COOLDOWN_S", "3600"));
         all.extend(settings);
         TestApp::start(&all).await
     }

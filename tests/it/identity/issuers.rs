@@ -29,6 +29,7 @@ impl Two {
         let audiences = format!("other,{AUDIENCE}");
         let mut all = vec![
             ("AUTH__MODE", "jwks"),
+            ("AUTH__JWKS_COOLDOWN_S", "3600"),
             ("AUTH__ISSUERS__ONE__ISSUER", one.as_str()),
             ("AUTH__ISSUERS__ONE__AUDIENCE", AUDIENCE),
             ("AUTH__ISSUERS__TWO__ISSUER", two.as_str()),

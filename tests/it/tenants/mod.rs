@@ -25,7 +25,7 @@ const STRANGERS: [(&str, &str, &[&str]); 4] = [
     ("acme", "bob", &[]),
     ("umbrella", "ann", &["ADMIN", "USER"]),
     ("umbrella", "bob", &["ADMIN", "USER"]),
-    ("umbrella", "ann", &[]),
+    ("umbrella", "carl", &[]),
 ];
 
 /// What an answer says: the status, the headers and the body.
@@ -135,20 +135,30 @@ fn without_ids(text: &str, ids: &Ids) -> String {
     for id in ids.all() {
         text = text.replace(id, "ID");
     }
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit() || b"-T:.Z_".contains(&b));
-    let words: Vec<String> = text
-        .split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)))
-        .map(|word| {
-            let bare = word.trim_end_matches(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)));
-            // What only has digits and is not short is an id of this request, or a time.
-            let tail = bare.rsplit(['_', ':']).next().unwrap_or_default();
-            match (bare.len() >= 20 && digits(bare)) || (tail.len() >= 20 && digits(tail)) {
-                true => word.replace(bare, "NEW"),
-                false => word.to_owned(),
+    let is_uuid = |text: &str| text.len() == 36 && Uuid::parse_str(text).is_ok();
+    let is_time = |text: &str| text.len() == 24 && text.starts_with("20") && text.ends_with('Z') && text.contains('T');
+    let (mut plain, mut rest) = (String::new(), text.as_str());
+    while let Some(first) = rest.chars().next() {
+        // The number that a new chat has got.
+        if let Some(after) = rest.strip_prefix("\"conversation_id\":") {
+            plain.push_str("\"conversation_id\":");
+            rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+            continue;
+        }
+        let new = [(36, &is_uuid as &dyn Fn(&str) -> bool), (24, &is_time as &dyn Fn(&str) -> bool)];
+        let found = new.into_iter().find(|(length, is_it)| rest.get(..*length).is_some_and(is_it));
+        match found {
+            Some((length, _)) => {
+                plain.push_str("NEW");
+                rest = &rest[length..];
             }
-        })
-        .collect();
-    words.concat()
+            None => {
+                plain.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    plain
 }
 
 /// Everything that Ann sees of her own, to be compared before and after.
@@ -189,13 +199,12 @@ async fn matrix(settings: &[(&str, &str)]) {
             let of_theirs = told(&app, &token, &row, &theirs).await;
             let of_nobodys = told(&app, &token, &row, &nobodys).await;
             asked += 1;
-            let own_id = row.kind == Kind::AsUnknown || row.route.starts_with("GET /v1/agent/conversations");
             let ids = [&theirs.run, &theirs.approval, &theirs.preview];
             let given = row.asks(&theirs).1 + &(row.body)(&theirs).map_or_else(String::new, |body| body.to_string());
             // An id that was not asked for is a read too.
             let leaks = ids.iter().any(|id| of_theirs.2.contains(id.as_str()) && !given.contains(id.as_str()));
             if of_theirs.2.contains(WORD) || leaks || of_theirs.1.get("x-run-id") == Some(&theirs.run) {
-                reads.push(format!("{reason}: {of_theirs:?} ({own_id})"));
+                reads.push(format!("{reason}: {of_theirs:?}"));
             }
             assert!(of_theirs.0 < 500, "{reason}: {of_theirs:?}");
             match row.kind {
