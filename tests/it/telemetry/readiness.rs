@@ -47,7 +47,7 @@ async fn a_model_that_is_left_alone_is_told_of_and_takes_no_replica_out() {
 fn a_process_whose_workers_are_blocked_is_not_ready_until_they_go_on() {
     const BLOCKED: Duration = Duration::from_secs(4);
     let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let app = workers.block_on(workers.spawn(TestApp::demo())).unwrap();
+    let app = workers.block_on(TestApp::demo());
     let outside = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let url = app.url("/readyz");
     let probe = |wait: Duration| {
@@ -62,7 +62,10 @@ fn a_process_whose_workers_are_blocked_is_not_ready_until_they_go_on() {
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(probe(Duration::from_secs(1)), None);
     assert_eq!(probe(Duration::from_secs(1)), None);
-    let is_back = (0..60).any(|_| probe(Duration::from_secs(2)) == Some(200));
+    let is_back = (0..60).any(|_| {
+        std::thread::sleep(Duration::from_millis(200));
+        probe(Duration::from_secs(2)) == Some(200)
+    });
     assert!(is_back, "it is ready again when its workers are");
     workers.block_on(app.stop());
 }

@@ -146,7 +146,8 @@ async fn spans_that_a_collector_refuses_are_dropped_and_counted_and_told_once() 
 #[tokio::test]
 async fn a_trace_that_its_client_does_not_keep_is_not_kept_here_either() {
     let collector = collector().await;
-    let (machine, _model, _backend) = machine(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url())]).await;
+    let endpoint = collector.url();
+    let (machine, _model, _backend) = machine(&[("TELEMETRY__OTLP_ENDPOINT", endpoint.as_str())]).await;
     let mut serving = machine.serve();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     for traceparent in [TRACEPARENT.replace("-01", "-00"), "00-not-a-traceparent-01".to_owned()] {
