@@ -36,7 +36,9 @@ const CLEAN: &str = r#"
 finish() {
     code=$?
     set +e
-    for file in "$DIR"/*.pid "$DIR"/nginx/nginx.pid; do kill -KILL "$(cat "$file")"; done 2>/dev/null
+    # Its workers would outlive a master that is killed.
+    kill -TERM "$(cat "$DIR/nginx/nginx.pid")" 2>/dev/null
+    for file in "$DIR"/*.pid; do kill -KILL "$(cat "$file")"; done 2>/dev/null
     [ -z "${load:-}" ] || kill -KILL "$load" 2>/dev/null
     [ ! -d "$DIR/postgres/data" ] || as_postgres pg_ctl -D "$DIR/postgres/data" -m immediate stop >/dev/null 2>&1
     exit $code
