@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{eventually, free_port, is_installed, path};
-use crate::support::environment::is_long;
-use crate::support::environment::skip;
+use crate::support::environment::{is_long, skip};
 use crate::support::frames;
 use crate::support::process::Folder;
 

@@ -9,8 +9,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::{free_port, is_installed, path, text};
-use crate::support::environment::is_long;
-use crate::support::environment::skip;
+use crate::support::environment::{is_long, skip};
 
 /// How long the whole day may take on a busy machine.
 const DAY: Duration = Duration::from_secs(400);
