@@ -11,6 +11,8 @@ mod approvals;
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
+mod canary;
+#[cfg(test)]
 mod chat_stream;
 #[cfg(test)]
 mod cli;
@@ -50,6 +52,8 @@ mod settings;
 mod store;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tenants;
 #[cfg(test)]
 mod tidy;
 #[cfg(test)]

@@ -246,3 +246,86 @@ impl<'de> Visitor<'de> for OnceVisitor {
         Ok(Once(Value::Object(object)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jsonwebtoken::{Algorithm, Header};
+    use serde_json::{Value, json};
+
+    use super::{Rules, Tenants};
+    use crate::agent::ports::identity::AuthError;
+
+    /// 2025-11-14, in seconds.
+    const NOW: i64 = 1_763_100_000;
+
+    fn rules() -> Rules {
+        Rules {
+            issuer: String::new(),
+            audiences: Vec::new(),
+            typ: String::new(),
+            leeway_s: 30,
+            tenants: Tenants::Claimed,
+            tenant_claim: "tenant".to_owned(),
+            roles_claim: "roles".to_owned(),
+        }
+    }
+
+    fn judged(claims: &Value, now_ms: i64) -> Result<(), AuthError> {
+        let rules = rules();
+        rules.check_header(&Header::new(Algorithm::HS256))?;
+        rules.caller(claims.as_object().unwrap(), now_ms, "t").map(drop)
+    }
+
+    /// The product's clock is told here, so the borders are those of a millisecond.
+    #[test]
+    fn times_are_judged_to_the_millisecond_whatever_the_clock_does() {
+        let (expired, early) = (Err(AuthError::Expired), Err(AuthError::Invalid("it is not valid yet")));
+        let future = Err(AuthError::Invalid("it was issued in the future"));
+        let hour = 3_600_000;
+        let rows = [
+            (json!({"exp": NOW}), 29_999, Ok(()), "over for less than the leeway"),
+            (json!({"exp": NOW}), 30_000, expired.clone(), "over for as long as it"),
+            (json!({"exp": NOW}), 31_000, expired.clone(), "for longer"),
+            (json!({"exp": NOW as f64 + 0.5}), 30_499, Ok(()), "half a second more"),
+            (json!({"exp": NOW as f64 + 0.5}), 30_500, expired.clone(), "the same, over"),
+            (json!({"exp": NOW + 60, "nbf": NOW}), -30_000, Ok(()), "begins within the leeway"),
+            (json!({"exp": NOW + 60, "nbf": NOW}), -30_001, early.clone(), "later"),
+            (json!({"exp": NOW + 60, "iat": NOW}), -30_000, Ok(()), "issued within the leeway"),
+            (json!({"exp": NOW + 60, "iat": NOW}), -30_001, future.clone(), "by a clock that goes faster than that"),
+            (json!({"exp": NOW + 60, "iat": NOW}), hour, expired, "our clock is an hour fast: nobody gets in"),
+            (json!({"exp": NOW + 60, "iat": NOW}), -hour, future, "an hour slow: nobody with a new token does"),
+            (json!({"exp": NOW + 60, "nbf": NOW}), -hour, early, "the same by nbf"),
+            (json!({"exp": NOW + 60}), -hour, Ok(()), "jumped back: who says no times is let in"),
+            (json!({"exp": NOW + 60}), i64::MIN / 4, Ok(()), "a clock before all times overflows nothing"),
+        ];
+        for (claims, after_ms, expected, reason) in rows {
+            let mut claims = claims;
+            claims["sub"] = json!("u");
+            assert_eq!(judged(&claims, NOW * 1000 + after_ms), expected, "{reason}: {claims} {after_ms}");
+        }
+        let for_ever = json!({"sub": "u", "exp": u64::MAX, "nbf": 0, "iat": 0});
+        assert_eq!(judged(&for_ever, i64::MAX), Ok(()), "the largest numbers overflow nothing");
+    }
+
+    #[test]
+    fn no_two_issuers_have_a_tenant_in_common() {
+        let named = |name: &str, fixed: Option<&str>| Rules {
+            tenants: Tenants::Of { name: name.to_owned(), fixed: fixed.map(str::to_owned) },
+            ..rules()
+        };
+        let issuers = [rules(), named("a", None), named("a-b", None), named("b", Some("x")), named("c", Some(""))];
+        let mut seen = std::collections::BTreeSet::new();
+        for issuer in &issuers {
+            let mut own = std::collections::BTreeSet::new();
+            for tenant in [json!(null), json!(""), json!("x"), json!("a"), json!("a-b"), json!("ab"), json!("a\u{1f}x")]
+            {
+                let claims = json!({"sub": "u", "exp": NOW + 60, "tenant": tenant});
+                if let Ok(caller) = issuer.caller(claims.as_object().unwrap(), NOW * 1000, "t") {
+                    own.insert(caller.owner.tenant);
+                }
+            }
+            assert!(!own.is_empty());
+            assert!(own.iter().all(|tenant| seen.insert(tenant.clone())), "{own:?} of {:?}", issuer.tenants);
+        }
+    }
+}

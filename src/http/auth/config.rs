@@ -190,9 +190,9 @@ impl Config {
     }
 
     fn issuer_mistakes(&self, mistakes: &mut Vec<(String, String)>) {
-        let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut taken: BTreeMap<&str, String> = BTreeMap::new();
         if self.speaks_for_itself() && !self.issuer.is_empty() {
-            taken.insert(&self.issuer, "issuer");
+            taken.insert(&self.issuer, "issuer".to_owned());
         }
         for (name, issuer) in &self.issuers {
             let mut wrong = |key: &str, reason: String| mistakes.push((format!("issuers.{name}.{key}"), reason));
@@ -202,7 +202,7 @@ impl Config {
             match taken.entry(&issuer.issuer) {
                 _ if issuer.issuer.is_empty() => {}
                 Entry::Occupied(first) => wrong("issuer", format!("is that of auth.{} already", first.get())),
-                Entry::Vacant(free) => drop(free.insert(name)),
+                Entry::Vacant(free) => drop(free.insert(format!("issuers.{name}"))),
             }
         }
         let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';

@@ -50,7 +50,7 @@ pub enum AuthSetupError {
     #[error("the secret must have at least 32 bytes")]
     WeakSecret,
     /// The PEM file holds no public key.
-    #[error("{path} holds no RSA public key in PEM form, nor one of another known kind")]
+    #[error("{path} holds no public key in PEM form")]
     BadKey {
         /// The file.
         path: String,

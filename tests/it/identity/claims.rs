@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{accepted_token, claims_with, hs256, now, refused_token, signed};
+use super::{accepted_token, claims_with, good_claims, hs256, now, refused_token, signed};
 use crate::support::frames;
 use crate::support::model::{Scripted, calls, says};
 
@@ -25,7 +25,9 @@ async fn times_are_numbers() {
     let good = [
         (json!({"exp": now() as f64 + 60.5}), "a number with a fraction is allowed (RFC 7519, section 2)"),
         (json!({"exp": 1_u64 << 63}), "a time beyond all calendars is still a time"),
-        (json!({"iat": "yesterday"}), "iat is not looked at"),
+        (json!({"iat": null}), "when it was issued need not be said"),
+        (json!({"iat": now() as f64 - 0.5}), "a fraction of a second ago"),
+        (json!({"iat": now() + 20}), "a clock that goes a little fast"),
         (json!({"nbf": now() - 5}), "begun"),
     ];
     for (changes, reason) in good {
@@ -41,6 +43,15 @@ async fn times_are_numbers() {
         (json!({"exp": true}), "invalid_token", "true"),
         (json!({"nbf": "tomorrow"}), "invalid_token", "a begin that cannot be read is not ignored"),
         (json!({"nbf": [0]}), "invalid_token", "a list"),
+        (json!({"exp": ""}), "invalid_token", "an empty text"),
+        (json!({"exp": {"s": 1}}), "invalid_token", "an object"),
+        (json!({"exp": 2e19}), "invalid_token", "beyond 64 bits"),
+        (json!({"exp": 0.5}), "token_expired", "1970, and a half"),
+        (json!({"iat": now() + 90}), "invalid_token", "issued in the future"),
+        (json!({"iat": 1_u64 << 63}), "invalid_token", "in a far one"),
+        (json!({"iat": "yesterday"}), "invalid_token", "a text"),
+        (json!({"iat": -1}), "invalid_token", "before 1970"),
+        (json!({"nbf": 1_u64 << 63}), "invalid_token", "a begin beyond all calendars"),
     ];
     for (changes, code, reason) in bad {
         refused_token(&app, &signed(&claims_with(changes)), code, reason).await;
@@ -151,6 +162,33 @@ async fn roles_are_a_list_or_a_text_with_blanks_and_reach_the_backend() {
         let frames = frames::parse(&response.text().await.unwrap());
         assert_eq!(frames::data(&frames, "tool_call_result")["is_error"], is_error, "{reason}");
     }
+}
+
+#[tokio::test]
+async fn a_claim_may_stand_in_an_object() {
+    let app = hs256(&[("AUTH__TENANT_CLAIM", "org.id"), ("AUTH__ROLES_CLAIM", "https://example.com/app.roles")]).await;
+    accepted_token(&app, &signed(&claims_with(json!({"org": {"id": "acme"}}))), "in an object").await;
+    accepted_token(&app, &signed(&claims_with(json!({"org.id": "acme", "org": {"id": 7}}))), "the very name first")
+        .await;
+    accepted_token(&app, &signed(&claims_with(json!({"org": 7}))), "no object, so no tenant").await;
+    refused_token(&app, &signed(&claims_with(json!({"org": {"id": 7}}))), "invalid_token", "it is looked at").await;
+    let namespaced = |roles: Value| signed(&claims_with(json!({"https://example.com/app": {"roles": roles}})));
+    refused_token(&app, &namespaced(json!(7)), "invalid_token", "behind a name that has dots itself").await;
+    accepted_token(&app, &namespaced(json!(["USER"])), "the same").await;
+    let twice = r#"{"alg":"HS256"}"#;
+    let claims = format!(r#"{{"sub":"u","exp":{},"org":{{"id":"a","id":"b"}}}}"#, now() + 60);
+    let text = format!("{}.{}", super::base64url(twice), super::base64url(claims));
+    let signature = jsonwebtoken::crypto::sign(text.as_bytes(), &super::secret(), jsonwebtoken::Algorithm::HS256);
+    refused_token(&app, &format!("{text}.{}", signature.unwrap()), "invalid_token", "two tenants").await;
+    // What is made here is understood here.
+    accepted_token(&app, &app.token_of("u", Some("acme"), &["USER"]), "made by `switchboard token`").await;
+}
+
+#[tokio::test]
+async fn the_type_is_compared_when_it_is_set() {
+    let app = hs256(&[("AUTH__TYP", "at+jwt")]).await;
+    accepted_token(&app, &app.token, "made by `switchboard token`").await;
+    refused_token(&app, &signed(&good_claims()), "invalid_token", "an id token, for instance").await;
 }
 
 #[tokio::test]

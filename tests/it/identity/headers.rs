@@ -137,6 +137,39 @@ async fn the_algorithm_is_ours_and_never_the_tokens() {
 }
 
 #[tokio::test]
+async fn a_header_that_asks_for_more_than_is_done_is_refused() {
+    let app = hs256(&[]).await;
+    let claims = good_claims();
+    let rows = [
+        (json!({"crit": ["exp"]}), "a critical extension"),
+        (json!({"crit": ["b64"], "b64": true}), "one that changes nothing"),
+        (json!({"crit": []}), "no critical extensions, which is not allowed (RFC 7515, 4.1.11)"),
+        (json!({"crit": "exp"}), "no list"),
+        (json!({"b64": false}), "claims that are not encoded (RFC 7797)"),
+        (json!({"b64": "false"}), "the same as a text"),
+        (json!({"enc": "A256GCM"}), "encrypted"),
+        (json!({"zip": "DEF"}), "compressed"),
+        (json!({"typ": 7}), "a type that is no text"),
+        (json!({"alg": "HS256", "kid": 7}), "a key's id that is no text"),
+        (json!({"alg": "ES256K"}), "an algorithm that is not known"),
+    ];
+    for (extra, reason) in rows {
+        let mut header = json!({"alg": "HS256", "typ": "JWT"});
+        header.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        refused_token(&app, &token(&header, &claims, &secret(), Algorithm::HS256), "invalid_token", reason).await;
+    }
+    for extra in [json!({"b64": true}), json!({"cty": "JWT"}), json!({"crit": null}), json!({"anything": {"else": 1}})]
+    {
+        let mut header = json!({"alg": "HS256"});
+        header.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        accepted_token(&app, &token(&header, &claims, &secret(), Algorithm::HS256), &extra.to_string()).await;
+    }
+    let twice = format!("{}.{}", base64url(r#"{"alg":"none","alg":"HS256"}"#), base64url(claims.to_string()));
+    let signature = jsonwebtoken::crypto::sign(twice.as_bytes(), &secret(), Algorithm::HS256).unwrap();
+    refused_token(&app, &format!("{twice}.{signature}"), "invalid_token", "two algorithms").await;
+}
+
+#[tokio::test]
 async fn a_public_key_is_no_shared_secret() {
     let app = rs256().await;
     let claims = good_claims();

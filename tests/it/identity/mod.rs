@@ -2,7 +2,11 @@
 
 mod claims;
 mod headers;
+mod issuer;
+mod issuers;
+mod outages;
 mod owners;
+mod published;
 
 use std::time::UNIX_EPOCH;
 

@@ -97,7 +97,7 @@ city = "Oslo"
 fn each_setting_that_contradicts_another_is_named() {
     type Row<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
     let too_long = "9223372036854775807";
-    let rows: [Row<'_>; 19] = [
+    let rows: [Row<'_>; 27] = [
         (&[("AUTH__MODE", "hs256")], &["auth.hs256_secret: must have at least 32 bytes"]),
         (
             &[("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", "31 bytes are one byte too few..")],
@@ -110,9 +110,61 @@ fn each_setting_that_contradicts_another_is_named() {
         ),
         (
             &[("AUTH__MODE", "rs256"), ("AUTH__RS256_PUBLIC_KEY_FILE", "/dev/null")],
-            &["auth.rs256_public_key_file: /dev/null holds no RSA public key in PEM form"],
+            &["auth.rs256_public_key_file: /dev/null holds no public key in PEM form"],
         ),
-        (&[("AUTH__MODE", "jwks")], &["auth.mode: \"jwks\" is not available yet"]),
+        (
+            &[("AUTH__MODE", "jwks")],
+            &[
+                "auth.audience: is required with auth.mode \"jwks\": its issuer makes tokens for others too",
+                "auth.issuer: is required",
+            ],
+        ),
+        (
+            &[("AUTH__MODE", "jwks"), ("AUTH__AUDIENCE", "a"), ("AUTH__ISSUER", "http://id.example.com")],
+            &["auth.issuer: must begin with https://, but on this machine"],
+        ),
+        (
+            &[
+                ("AUTH__MODE", "jwks"),
+                ("AUTH__AUDIENCE", "a"),
+                ("AUTH__ISSUER", "any"),
+                ("AUTH__JWKS_URL", "https://user@id.example.com/keys"),
+            ],
+            &["auth.jwks_url: must not hold a user or password"],
+        ),
+        (&[("AUTH__JWKS_REFRESH_S", "0")], &["auth.jwks_refresh_s: must be 1 to 86400"]),
+        (&[("AUTH__JWKS_COOLDOWN_S", "0")], &["auth.jwks_cooldown_s: must be 1 to 3600"]),
+        (&[("AUTH__JWKS_STALE_S", "604801")], &["auth.jwks_stale_s: must be 1 to 604800"]),
+        (
+            &[("AUTH__ISSUERS__ONE__ISSUER", "https://id.example.com"), ("AUTH__ISSUERS__ONE__AUDIENCE", "a")],
+            &["auth.issuer: is required beside auth.issuers: who speaks for a token is chosen by its issuer"],
+        ),
+        (
+            &[("AUTH__ISSUER", "https://id.example.com"), ("AUTH__ISSUERS__ONE__ISSUER", "https://id.example.com")],
+            &[
+                "auth.issuers.one.audience: is required: an issuer makes tokens for others too",
+                "auth.issuers.one.issuer: is that of auth.issuer already",
+            ],
+        ),
+        (
+            &[
+                ("AUTH__MODE", "jwks"),
+                ("AUTH__ISSUERS__A__ISSUER", "https://id.example.com"),
+                ("AUTH__ISSUERS__A__AUDIENCE", "a"),
+                ("AUTH__ISSUERS__B__ISSUER", "https://id.example.com"),
+                ("AUTH__ISSUERS__B__AUDIENCE", "a"),
+                ("AUTH__ISSUERS__B__PUBLIC_KEY_FILE", "/no/such.pem"),
+                ("AUTH__ISSUERS__C_D__ISSUER", "https://other.example.com"),
+                ("AUTH__ISSUERS__C_D__AUDIENCE", "a"),
+                ("AUTH__ISSUERS__C_D__JWKS_URL", "ftp://other.example.com"),
+            ],
+            &[
+                "auth.issuers.b.public_key_file: /no/such.pem cannot be used: No such file or directory (os error 2)",
+                "auth.issuers.b.issuer: is that of auth.issuers.a already",
+                "auth.issuers.c_d.jwks_url: must begin with https://",
+                "auth.issuers.c_d: an issuer's name must be 1 to 32 of a-z 0-9 -",
+            ],
+        ),
         (&[("AUTH__LEEWAY_S", "3601")], &["auth.leeway_s: must be at most 3600"]),
         (&[("LLM__PROVIDER", "claude")], &["llm.claude.api_key: is required"]),
         (

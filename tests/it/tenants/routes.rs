@@ -1,0 +1,221 @@
+//! The product's routes, as its page of routes lists them, and what a stranger asks of each: with an id that is
+//! somebody else's, and with one that is nobody's.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// What names somebody's things.
+#[derive(Debug, Clone)]
+pub struct Ids {
+    pub conversation: String,
+    pub run: String,
+    pub message: String,
+    pub approval: String,
+    pub preview: String,
+    pub chat: String,
+    pub key: String,
+    pub cursor: String,
+    pub user: String,
+}
+
+impl Ids {
+    /// All of them, longest first, so that none is replaced as a part of another.
+    pub fn all(&self) -> Vec<&str> {
+        let Self { conversation, run, message, approval, preview, chat: _, key, cursor, user: _ } = self;
+        let mut all: Vec<&str> =
+            [conversation, run, message, approval, preview, key, cursor].map(String::as_str).into();
+        all.sort_by_key(|id| std::cmp::Reverse(id.len()));
+        all
+    }
+}
+
+/// What a stranger asks.
+pub struct Row {
+    /// The method and the path as the page of routes says it.
+    pub route: &'static str,
+    /// The query, where there is one.
+    pub query: fn(&Ids) -> String,
+    pub body: fn(&Ids) -> Option<Value>,
+    pub header: fn(&Ids) -> Option<(&'static str, String)>,
+    pub kind: Kind,
+}
+
+/// How the answer for somebody else's id is judged. None ever says a word of somebody else's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It is that for nobody's id, byte for byte, but for the id itself.
+    AsUnknown,
+    /// It is about the caller's own things; the reason.
+    Own(&'static str),
+}
+
+use Kind::{AsUnknown, Own};
+
+const fn row(route: &'static str, kind: Kind, body: fn(&Ids) -> Option<Value>) -> Row {
+    Row { route, query: |_| String::new(), body, header: |_| None, kind }
+}
+
+fn nothing(_: &Ids) -> Option<Value> {
+    None
+}
+
+fn ag_ui(ids: &Ids) -> Value {
+    let message = json!({"id": "m1", "role": "user", "content": "Which rules do we have?"});
+    json!({"threadId": ids.conversation, "runId": "r1", "messages": [message], "tools": [], "context": [], "state": {}, "forwardedProps": {}})
+}
+
+fn page_chat(ids: &Ids) -> Value {
+    let number: u64 = ids.chat.parse().unwrap();
+    json!({"message": "Hello", "context": {"current_page": "nowhere"}, "interaction_type": "text_input", "conversation_id": number})
+}
+
+/// Reading and deciding first, so that nothing is there yet that later rows begin.
+pub fn rows() -> Vec<Row> {
+    vec![
+        row("GET /v1/agent/runs/{run_id}", AsUnknown, nothing),
+        row("GET /v1/agent/runs/{run_id}/events", AsUnknown, nothing),
+        Row { query: |_| "?after=0".to_owned(), ..row("GET /v1/agent/runs/{run_id}/events", AsUnknown, nothing) },
+        Row {
+            header: |_| Some(("last-event-id", "1".to_owned())),
+            ..row("GET /v1/agent/runs/{run_id}/events", AsUnknown, nothing)
+        },
+        row("POST /v1/agent/runs/{run_id}/cancel", AsUnknown, nothing),
+        row("POST /v1/agent/runs/{run_id}/continue", AsUnknown, |_| Some(json!({}))),
+        row("GET /v1/agent/conversations", Own("a list"), nothing),
+        Row {
+            query: |ids| format!("?limit=1&cursor={}", ids.cursor),
+            ..row("GET /v1/agent/conversations", Own("a cursor is a place in any list, and no right"), nothing)
+        },
+        row("GET /v1/agent/conversations/{conversation_id}", AsUnknown, nothing),
+        row("PATCH /v1/agent/conversations/{conversation_id}", AsUnknown, |_| Some(json!({"title": "Stolen"}))),
+        row("DELETE /v1/agent/conversations/{conversation_id}", AsUnknown, nothing),
+        row("GET /v1/agent/conversations/{conversation_id}/export", AsUnknown, nothing),
+        row("GET /v1/agent/conversations/{conversation_id}/trail", AsUnknown, nothing),
+        Row {
+            query: |ids| format!("?cursor={}", ids.cursor),
+            ..row("GET /v1/agent/conversations/{conversation_id}/trail", Own("wrong cursors are told first"), nothing)
+        },
+        row("GET /v1/agent/profiles", Own("whom the caller may ask"), nothing),
+        row("GET /v1/agent/approvals", Own("a list"), nothing),
+        row("GET /v1/agent/approvals/{approval_id}", AsUnknown, nothing),
+        row("POST /v1/agent/approvals/{approval_id}", AsUnknown, |_| Some(json!({"decision": "approve"}))),
+        row("POST /v1/agent/approvals/{approval_id}", AsUnknown, |_| Some(json!({"decision": "reject"}))),
+        row("GET /v1/agent/previews/{preview_id}", AsUnknown, nothing),
+        row("POST /v1/agent/previews/{preview_id}/decision", AsUnknown, |_| Some(json!({"decision": "accept"}))),
+        row("POST /v1/agent/previews/{preview_id}/decision", AsUnknown, |_| Some(json!({"decision": "reject"}))),
+        row("GET /v1/ai-sdk/chat/{chat_id}/stream", AsUnknown, nothing),
+        row("POST /v1/ai-sdk/chat/{chat_id}/stop", AsUnknown, nothing),
+        row("GET /api/chats", Own("a list"), nothing),
+        row("GET /api/chats/{number}", AsUnknown, nothing),
+        row("GET /api/chats/admin/all", Own("a list of the tenant's, for administrators"), nothing),
+        Row {
+            query: |ids| format!("?user_id={}", ids.user),
+            ..row("GET /api/chats/admin/all", Own("the user of that name in the caller's tenant"), nothing)
+        },
+        row("GET /api/chats/admin/{number}", AsUnknown, nothing),
+        row("GET /v1/copilotkit/info", Own("whom the caller may ask"), nothing),
+        row("POST /v1/copilotkit/agent/{agent}/connect", AsUnknown, |ids| Some(ag_ui(ids))),
+        row("POST /v1/copilotkit/agent/{agent}/stop/{thread}", AsUnknown, nothing),
+        row("GET /v1/models", Own("whom the caller may ask"), nothing),
+        row("GET /v1/models/{*model}", Own("a name of the settings"), nothing),
+        row("GET /livez", Own("of the process"), nothing),
+        row("GET /readyz", Own("of the process"), nothing),
+        // What begins something of the caller's own, at last: nobody's conversation of that name becomes theirs.
+        row("POST /v1/agent/chat", AsUnknown, |ids| {
+            let question = "Which rules do we have?";
+            Some(json!({"message": question, "context_type": "workflow", "parent_message_id": ids.message,
+                "conversation_id": "own"}))
+        }),
+        Row {
+            header: |ids| Some(("idempotency-key", ids.key.clone())),
+            ..row("POST /v1/agent/chat", AsUnknown, |ids| {
+                let question = "Which rules do we have?";
+                Some(json!({"message": question, "context_type": "workflow", "conversation_id": ids.conversation}))
+            })
+        },
+        row("POST /v1/ai-sdk/chat", AsUnknown, |ids| {
+            let message =
+                json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Which rules do we have?"}]});
+            Some(json!({"id": ids.conversation, "messages": [message], "context_type": "workflow"}))
+        }),
+        row("POST /v1/ag-ui/{agent}", AsUnknown, |ids| Some(ag_ui(ids))),
+        row("POST /v1/copilotkit/agent/{agent}/run", AsUnknown, |ids| Some(ag_ui(ids))),
+        row("POST /v1/chat/completions", Own("names nothing that is kept"), |_| {
+            let message = json!({"role": "user", "content": "Hello"});
+            Some(json!({"model": "workflow", "messages": [message]}))
+        }),
+        row("POST /api/chat/stream", AsUnknown, |ids| Some(page_chat(ids))),
+        row("POST /api/chat/stream", AsUnknown, |ids| {
+            let mut body = page_chat(ids);
+            body["interaction_type"] = json!("action_executed");
+            body["action_metadata"] =
+                json!({"action_identifier": "approve_call", "action_data": {"approval_id": ids.approval}});
+            Some(body)
+        }),
+    ]
+}
+
+impl Row {
+    /// The request's method and path for these ids.
+    pub fn asks(&self, ids: &Ids) -> (Method, String) {
+        let (method, path) = self.route.split_once(' ').unwrap();
+        let path = path
+            .replace("{run_id}", &ids.run)
+            .replace("{conversation_id}", &ids.conversation)
+            .replace("{approval_id}", &ids.approval)
+            .replace("{preview_id}", &ids.preview)
+            .replace("{chat_id}", &ids.conversation)
+            .replace("{number}", &ids.chat)
+            .replace("{agent}", "workflow")
+            .replace("{thread}", &ids.conversation)
+            .replace("{*model}", "workflow");
+        (method.parse().unwrap(), format!("{path}{}", (self.query)(ids)))
+    }
+}
+
+/// The routes that the page of routes lists: method and path.
+pub fn listed() -> BTreeSet<String> {
+    let code = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/mod.rs")).unwrap();
+    let mut found = BTreeSet::new();
+    for route in code.split(".route(").skip(1) {
+        let (path, rest) = route.split_once('"').unwrap().1.split_once('"').unwrap();
+        // Up to the end of the call, or the next one on the page.
+        let handlers = rest.split("\n        .").next().unwrap();
+        for method in ["get", "post", "put", "patch", "delete"] {
+            let is_word = |at: usize| at == 0 || !handlers.as_bytes()[at - 1].is_ascii_alphanumeric();
+            let calls = handlers
+                .match_indices(&format!("{method}("))
+                .any(|(at, _)| is_word(at) && !handlers[..at].ends_with("::") && !handlers[..at].ends_with('_'));
+            if calls {
+                found.insert(format!("{} {path}", method.to_uppercase()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_route_is_asked_by_a_stranger() {
+    // By their number, and not by the conversation's id.
+    let of_numbers = |route: &str| match route {
+        "GET /api/chats/{chat_id}" => "GET /api/chats/{number}".to_owned(),
+        "GET /api/chats/admin/{chat_id}" => "GET /api/chats/admin/{number}".to_owned(),
+        other => other.to_owned(),
+    };
+    // Documents of the server itself, the same for everybody.
+    let of_nobody = ["/openapi.json", "/docs", "/metrics"];
+    let listed: BTreeSet<String> = listed()
+        .iter()
+        .filter(|route| !of_nobody.iter().any(|path| route.contains(path)))
+        .map(|route| of_numbers(route))
+        .collect();
+    let asked: BTreeSet<String> = rows().iter().map(|row| row.route.to_owned()).collect();
+    assert!(listed.len() > 25, "the page of routes is not read as it is written: {listed:?}");
+    let missing: Vec<_> = listed.difference(&asked).collect();
+    assert!(missing.is_empty(), "these routes have no row in `rows`: {missing:?}");
+    let gone: Vec<_> = asked.difference(&listed).collect();
+    assert!(gone.is_empty(), "there are no such routes any more: {gone:?}");
+}

@@ -1,0 +1,187 @@
+//! Every statement that is said to a database, searched for its owner: who reads or changes rows that are somebody's
+//! names the tenant and the user, or is one of a few that have a reason not to.
+
+use std::fs;
+use std::path::Path;
+
+/// The tables with the columns `tenant` and `user_id`.
+const OWNED: [&str; 10] =
+    ["approvals", "chats", "conversations", "drafts", "messages", "payloads", "previews", "runs", "summaries", "trail"];
+
+/// Why a statement names no owner.
+#[derive(Debug, Clone, Copy)]
+enum Why {
+    /// Its run is one that this process begins, runs or ends: the ports name it by its id, which was found with its
+    /// owner before.
+    OwnRun,
+    /// It looks at nothing but times and processes.
+    Times,
+    /// It is of the tenant, by a role: of those who may approve.
+    Role,
+    /// It finds or changes nothing.
+    Probe,
+    /// The statement goes on in another text, which names both.
+    GoesOn,
+}
+
+/// What names no owner: the file, how the text begins, and why.
+const EXCEPTIONS: [(&str, &str, Why); 32] = [
+    ("sql/approvals.rs", "FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.role", Why::Role),
+    (
+        "sql/approvals.rs",
+        "FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.id = $3 AND a.role",
+        Why::Role,
+    ),
+    ("sql/approvals.rs", "UPDATE approvals SET state = $1, decided_at = $2", Why::Role),
+    ("sql/approvals.rs", "UPDATE approvals SET expired = 1 WHERE id IN", Why::Times),
+    ("sql/drafts.rs", "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= $1", Why::Times),
+    ("sql/ready.rs", "DELETE FROM drafts WHERE id IS NULL", Why::Probe),
+    ("sql/runs/append.rs", "UPDATE runs SET turns = $2", Why::OwnRun),
+    ("sql/runs/append.rs", "UPDATE runs SET calling = $2", Why::OwnRun),
+    ("sql/runs/decided.rs", "FROM approvals a JOIN runs r ON r.id = a.decided_in", Why::OwnRun),
+    ("sql/runs/decided.rs", "SELECT run_seq FROM runs WHERE id = $1", Why::OwnRun),
+    ("sql/runs/ending.rs", "UPDATE runs SET turns = $2", Why::OwnRun),
+    ("sql/runs/ending.rs", "SELECT COUNT(*) FROM runs WHERE id = $1 AND state = $2", Why::OwnRun),
+    ("sql/runs/ending.rs", "UPDATE runs SET state = 'cancelled'", Why::GoesOn),
+    ("sql/runs/ending.rs", "SELECT COALESCE(MAX(seq), -1) + 1 FROM trail WHERE run_id = $1", Why::OwnRun),
+    ("sql/runs/leases.rs", "- $2 AS is_long_over", Why::Times),
+    ("sql/runs/leases.rs", "UPDATE runs SET watched_until =", Why::OwnRun),
+    ("sql/runs/leases.rs", "+ $2 WHERE id IN (SELECT id FROM runs WHERE state IN", Why::OwnRun),
+    ("sql/runs/leases.rs", "DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < $1", Why::Times),
+    ("sql/runs/leases.rs", "UPDATE runs SET request_key = NULL", Why::Times),
+    ("sql/runs/leases.rs", "UPDATE runs SET lease_until =", Why::Times),
+    ("sql/runs/leases.rs", "JOIN runs r ON r.id = p.run AND r.turns = p.turn", Why::OwnRun),
+    ("sql/runs/leases.rs", "SELECT id FROM runs WHERE id", Why::OwnRun),
+    ("sql/runs/promote.rs", "FROM runs r WHERE r.id = $1", Why::OwnRun),
+    ("sql/runs/promote.rs", "UPDATE runs SET state = 'running' WHERE id = $1 AND state = 'queued'", Why::OwnRun),
+    ("sql/runs/promote.rs", "SELECT state FROM runs WHERE id = $1", Why::OwnRun),
+    ("sql/runs/promote.rs", "SELECT tenant, user_id, conversation, run_seq, parent_run_seq", Why::OwnRun),
+    ("sql/runs/promote.rs", "UPDATE runs SET seen_before = $2 WHERE id = $1", Why::OwnRun),
+    ("sql/runs/reap.rs", "SELECT id FROM runs WHERE state IN ('queued', 'running')", Why::Times),
+    ("sql/runs/reap.rs", "SELECT tenant, user_id, conversation, run_seq, turns, calling", Why::Times),
+    ("sql/runs/reap.rs", "UPDATE runs SET state = 'interrupted'", Why::Times),
+    ("sql/views/delete.rs", "SELECT tenant, user_id, id FROM conversations WHERE unlisted = 1", Why::Times),
+    ("sql/views/heads.rs", "UPDATE conversations SET title = $1", Why::GoesOn),
+];
+
+/// The same of a run's place, which is read before anything else of a summary is.
+const PLACE: (&str, &str, Why) =
+    ("sql/views/summaries.rs", "SELECT tenant, user_id, conversation, run_seq FROM runs WHERE id = $1", Why::OwnRun);
+
+#[test]
+fn every_statement_about_somebodys_rows_names_the_tenant_and_the_user() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store");
+    let (mut statements, mut violations, mut used) = (0, Vec::new(), vec![0; EXCEPTIONS.len() + 1]);
+    let exceptions: Vec<_> = EXCEPTIONS.iter().chain([&PLACE]).collect();
+    for (path, code) in files(&root) {
+        for text in texts(&code).into_iter().filter(|text| is_about_owned(text)) {
+            statements += 1;
+            if names_owner(&text) {
+                continue;
+            }
+            let known = exceptions.iter().position(|(file, start, _)| *file == path && text.starts_with(start));
+            match known {
+                Some(nth) => used[nth] += 1,
+                None => violations.push(format!("{path}: {text}")),
+            }
+        }
+    }
+    assert!(violations.is_empty(), "these name no owner:\n{}", violations.join("\n"));
+    for (times, (file, start, why)) in used.iter().zip(exceptions) {
+        assert!(*times > 0, "nothing needs this exception any more: {file}: {start} ({why:?})");
+    }
+    assert!(statements > 80, "only {statements} statements were found: the search has gone blind");
+}
+
+/// Owners are bound by one function, and reach the columns in no other way.
+#[test]
+fn owners_are_bound_by_their_scope_alone() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store");
+    let words = [".bind(tenant", ".bind(&tenant", ".bind(user", ".bind(&user", "owner.tenant)", "owner.user)"];
+    // Those who may approve, of the tenant; and chats, of which an administrator reads those of the tenant.
+    let apart = [("sql/approvals.rs", 4), ("sql/views/chats.rs", 2), ("postgres/mod.rs", 3)];
+    let mut found = Vec::new();
+    for (path, code) in files(&root) {
+        if path == "scope.rs" {
+            continue;
+        }
+        for word in words.iter().filter(|word| code.contains(**word)) {
+            found.push(format!("{path}: {word}"));
+        }
+        let by_parts = code.matches("scope.tenant()").count() + code.matches("scope.user()").count();
+        let allowed = apart.iter().find(|(file, _)| *file == path).map_or(0, |(_, count)| *count);
+        if by_parts > allowed {
+            found.push(format!("{path}: {by_parts} parts of a scope, and {allowed} have a reason"));
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn the_search_finds_what_names_no_owner() {
+    let rows = [
+        ("SELECT body FROM messages WHERE conversation = $1", true, false, "no owner"),
+        ("SELECT body FROM messages m WHERE m.tenant = $1 AND m.user_id = $2", true, true, "both"),
+        ("DELETE FROM runs WHERE tenant = $1", true, false, "a tenant alone"),
+        ("UPDATE chats SET app = $1 WHERE user_id = $2", true, false, "a user alone"),
+        ("INSERT INTO drafts (id, tenant, user_id, body) VALUES", true, true, "a new row of somebody"),
+        ("INSERT INTO drafts (id, body) VALUES", true, false, "a new row of nobody"),
+        ("SELECT 1", false, false, "no table"),
+        ("SELECT value FROM json_each($1)", false, false, "no table of somebody"),
+    ];
+    for (text, owned, named, reason) in rows {
+        assert_eq!((is_about_owned(text), names_owner(text)), (owned, named), "{reason}");
+    }
+}
+
+fn is_about_owned(text: &str) -> bool {
+    let words: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    words.windows(2).any(|pair| matches!(pair[0], "FROM" | "JOIN" | "UPDATE" | "INTO") && OWNED.contains(&pair[1]))
+}
+
+fn names_owner(text: &str) -> bool {
+    if text.starts_with("INSERT INTO") {
+        return text.contains("tenant, user_id");
+    }
+    text.contains("tenant = ") && text.contains("user_id = ")
+}
+
+/// The program texts below a folder, without their tests.
+fn files(root: &Path) -> Vec<(String, String)> {
+    let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let code = fs::read_to_string(&path).unwrap();
+                let code = code.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+                found.push((path.strip_prefix(root).unwrap().display().to_string(), code));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The texts in quotation marks, each with single blanks.
+fn texts(code: &str) -> Vec<String> {
+    let (mut texts, mut inside, mut escaped) = (Vec::new(), None::<String>, false);
+    let code: String =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect();
+    for letter in code.chars() {
+        match (&mut inside, letter) {
+            (Some(text), letter) if escaped => {
+                text.push(letter);
+                escaped = false;
+            }
+            (Some(_), '\\') => escaped = true,
+            (Some(_), '"') => texts.extend(inside.take()),
+            (Some(text), letter) => text.push(letter),
+            (None, '"') => inside = Some(String::new()),
+            (None, _) => {}
+        }
+    }
+    texts.iter().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
