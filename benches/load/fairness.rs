@@ -1,11 +1,13 @@
 //! What one tenant feels of another one that asks for ten times what it may have: the time to the first event of a modest
 //! tenant, which asks five times a second, alone and beside the other one.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::future::join_all;
 use secrecy::SecretString;
+use switchboard::agent::ports::clock::SystemClock;
 use switchboard::http::auth::{self, Claims, Mode};
 
 use crate::server::{SECRET, Server};
@@ -65,7 +67,7 @@ fn token(tenant: &str, user: &str) -> String {
         roles: Vec::new(),
         ttl: Duration::from_secs(3600),
     };
-    auth::build(&config).unwrap().sign(&claims, now).unwrap()
+    auth::build(&config, Arc::new(SystemClock)).unwrap().sign(&claims, now).unwrap()
 }
 
 struct Client {
