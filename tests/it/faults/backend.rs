@@ -15,19 +15,19 @@ const TOOLS: &str = r#"
 [[tool]]
 name = "read_ticket"
 description = "Reads a ticket."
-timeout_s = 2
 input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
 [tool.request]
 path = "/v1/tickets/{id}"
+timeout_s = 2
 
 [[tool]]
 name = "note_ticket"
 description = "Notes something at a ticket."
-timeout_s = 2
 input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
 [tool.request]
 method = "POST"
 path = "/v1/tickets/{id}/notes"
+timeout_s = 2
 "#;
 
 const PROFILE: &str = r#"

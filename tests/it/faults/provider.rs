@@ -1,7 +1,10 @@
 //! The way to a model is bad, for each vendor: it refuses, resets, stalls, is cut off at any byte, or passes single bytes.
 
-use serde_json::{Value, json};
 use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use super::vendors::{VENDORS, Vendor};
 use crate::support::app::TestApp;
@@ -82,8 +85,17 @@ async fn a_model_that_resets_before_its_first_word_is_asked_again_and_nobody_see
 
 #[tokio::test]
 async fn a_name_that_nobody_knows_and_a_server_without_tls_are_errors_that_may_pass() {
-    let plain = Upstream::choosing(|_| None).await;
-    let without_tls = plain.url().replace("http://", "https://");
+    // It answers a greeting that it does not understand at once, in plain words.
+    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let without_tls = format!("https://{}", plain.local_addr().unwrap());
+    let answering = tokio::spawn(async move {
+        while let Ok((mut client, _)) = plain.accept().await {
+            let mut greeting = [0; 1024];
+            // What becomes of the client is its own to tell.
+            let _ = client.read(&mut greeting).await;
+            let _ = client.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
+        }
+    });
     for vendor in VENDORS {
         for url in ["http://nobody.invalid", without_tls.as_str()] {
             let settings = vendor.settings(url);
@@ -96,6 +108,7 @@ async fn a_name_that_nobody_knows_and_a_server_without_tls_are_errors_that_may_p
             assert!(!frames.iter().any(|frame| frame.data.to_string().contains("invalid")), "no address: {frames:#?}");
         }
     }
+    answering.abort();
 }
 
 /// Where an answer of `length` bytes is cut.

@@ -1,23 +1,28 @@
 //! Requests that want the same at the same time: one of them gets it, and the others are told.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::Chance;
-use crate::approvals::{PROFILE, TOOLS, approve, id, problem, write};
+use crate::approvals::{PROFILE, TOOLS, id, problem, write};
+use crate::runs::gated;
 use crate::support::app::TestApp;
 use crate::support::backend::{Behaviour, ScriptedBackend};
 use crate::support::environment::cycles;
 use crate::support::frames;
-use crate::support::model::{calls, messages, says, turn};
+use crate::support::model::{calls, messages, says};
 use crate::support::upstream::Upstream;
 
 /// The product with a model that calls the tool that a message names, slowly, and a backend that counts.
 struct World {
     app: TestApp,
     backend: ScriptedBackend,
+    /// Lets one slow answer end.
+    gate: Arc<Notify>,
     _model: Upstream,
 }
 
@@ -26,16 +31,16 @@ impl World {
         let data = tempfile::tempdir().unwrap();
         write(&data, "tools/tickets.toml", TOOLS);
         write(&data, "profiles/tickets.toml", PROFILE);
-        let model = Upstream::choosing(|request| {
+        let gate = Arc::new(Notify::new());
+        let of_model = gate.clone();
+        let model = Upstream::choosing(move |request| {
             let messages = messages(request);
             let last = messages.last().unwrap();
             let asked = last["content"].as_str().unwrap().lines().last().unwrap_or_default();
             Some(match (last["role"].as_str().unwrap(), asked) {
                 ("user", "close") => calls("t1", "close_ticket", &json!({"id": 7})).answer(),
                 ("user", "note") => calls("t1", "note", &json!({"text": "x"})).answer(),
-                ("user", "slowly") => {
-                    turn().text("Well, ").answer().later(Duration::from_millis(30), says("yes.").bytes())
-                }
+                ("user", "slowly") => gated(&of_model, "Well, ", "yes."),
                 _ => says("Well.").answer(),
             })
         })
@@ -48,7 +53,7 @@ impl World {
             ("BACKEND__MODE", "http"),
             ("BACKEND__BASE_URL", url.as_str()),
         ];
-        Self { app: TestApp::start_in(data, &settings).await, backend, _model: model }
+        Self { app: TestApp::start_in(data, &settings).await, backend, gate, _model: model }
     }
 
     fn body(conversation: &str, message: &str) -> Value {
@@ -82,14 +87,16 @@ impl World {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_requests_at_the_same_time_in_one_conversation_one_runs() {
     let (world, mut chance) = (World::start().await, Chance::new());
-    for round in 0..cycles(25, 2000) {
+    for round in 0..cycles(8, 300) {
         let body = World::body(&format!("c-{round}"), "slowly");
         let tries = (0..3).map(|_| chance.ms(8)).collect::<Vec<_>>();
         let answers = join_all(tries.into_iter().map(|wait| world.after(wait, "/v1/agent/chat", &body))).await;
+        // All have their heads before the one that runs may end.
         let mut ran = 0;
         for answer in answers {
             match answer.status().as_u16() {
                 200 => {
+                    world.gate.notify_one();
                     let frames = frames::parse(&answer.text().await.unwrap());
                     assert_eq!(frames::text(&frames), "Well, yes.");
                     ran += 1;
@@ -105,11 +112,12 @@ async fn of_requests_at_the_same_time_in_one_conversation_one_runs() {
 async fn an_approval_and_a_rejection_at_the_same_time_are_one_decision() {
     let (world, mut chance) = (World::start().await, Chance::new());
     let mut made = 0;
-    for round in 0..cycles(20, 1000) {
+    for round in 0..cycles(15, 500) {
         let conversation = format!("c-{round}");
         let frames = world.app.chat(&World::body(&conversation, "close")).await;
         let path = format!("/v1/agent/approvals/{}", id(frames::data(&frames, "approval_request")));
-        let (yes, no) = (approve(), json!({"decision": "reject"}));
+        let decision = |word: &str| json!({"decision": word, "on_busy": "enqueue"});
+        let (yes, no) = (decision("approve"), decision("reject"));
         let waits = [chance.ms(6), chance.ms(6), chance.ms(6)];
         let tries = waits.into_iter().zip([&yes, &no, &yes]);
         let answers = join_all(tries.map(async |(wait, body)| (body, world.after(wait, &path, body).await))).await;
@@ -135,7 +143,7 @@ async fn an_approval_and_a_rejection_at_the_same_time_are_one_decision() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_while_a_write_is_under_way_repeats_nothing_and_the_conversation_goes_on() {
     let (world, mut chance) = (World::start().await, Chance::new());
-    for round in 0..cycles(20, 1000) {
+    for round in 0..cycles(15, 500) {
         world.backend.be(Behaviour::Slow(chance.ms(20)));
         let conversation = format!("c-{round}");
         let mut body = World::body(&conversation, "note");

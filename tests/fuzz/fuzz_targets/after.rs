@@ -1,4 +1,0 @@
-//! See `targets`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| switchboard_fuzz::targets::run("after", input));
