@@ -3,13 +3,14 @@
 //! What the product costs beyond this is the price of what it does.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
-use hyper::body::{Body, Frame, Incoming};
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -28,9 +29,26 @@ impl Body for Whole {
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
     }
+
+    // By which hyper tells the length instead of sending chunks.
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
 }
 
-type Connection = SendRequest<Whole>;
+/// A connection to the upstream, with what moves its bytes. Nobody else drives it: while the two took turns as tasks, each
+/// chunk cost more than all the rest.
+struct Connection {
+    sender: SendRequest<Whole>,
+    driver: http1::Connection<TokioIo<TcpStream>, Whole>,
+}
+
+impl Connection {
+    /// Moves bytes. An error or the end is found by whoever reads the answer.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        let _ = Pin::new(&mut self.driver).poll(cx);
+    }
+}
 
 /// Connections to the upstream that wait for their next request.
 type Pool = Arc<Mutex<Vec<Connection>>>;
@@ -94,8 +112,16 @@ impl Body for Reframed {
             this.out.extend_from_slice(b"event: message_start\ndata: {\"turn\":0}\n\n");
         }
         loop {
-            // Whatever is there goes out in one piece.
-            match Pin::new(&mut this.upstream).poll_frame(cx) {
+            // Whatever is there goes out in one piece. The channel of a body holds one frame, so the driver is asked for
+            // the next one.
+            let mut next = Pin::new(&mut this.upstream).poll_frame(cx);
+            if next.is_pending()
+                && let Some(connection) = &mut this.connection
+            {
+                connection.drive(cx);
+                next = Pin::new(&mut this.upstream).poll_frame(cx);
+            }
+            match next {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Some(data) = frame.data_ref() {
                         this.push(data.chunk());
@@ -152,13 +178,17 @@ async fn relay(request: Request<Incoming>, pool: Pool, upstream: Arc<str>) -> hy
         Some(connection) => connection,
         None => connect(&upstream).await?,
     };
-    connection.ready().await?;
     let request = Request::post("/v1/chat/completions")
         .header("host", &*upstream)
         .header("content-type", "application/json")
         .body(Whole(Some(asked.freeze())))
         .unwrap();
-    let answer = connection.send_request(request).await?;
+    let mut sent = std::pin::pin!(connection.sender.send_request(request));
+    let answer = std::future::poll_fn(|cx| {
+        let _ = Pin::new(&mut connection.driver).poll(cx);
+        sent.as_mut().poll(cx)
+    });
+    let answer = answer.await?;
     let reframed = Reframed {
         upstream: answer.into_body(),
         line: BytesMut::new(),
@@ -173,7 +203,6 @@ async fn relay(request: Request<Incoming>, pool: Pool, upstream: Arc<str>) -> hy
 async fn connect(upstream: &str) -> hyper::Result<Connection> {
     let stream = TcpStream::connect(upstream).await.unwrap();
     stream.set_nodelay(true).unwrap();
-    let (connection, driver) = handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(driver);
-    Ok(connection)
+    let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
+    Ok(Connection { sender, driver })
 }

@@ -208,6 +208,9 @@ fn environment(upstream: &str, data: &Path, settings: &[(&str, &str)]) -> Vec<(S
         ("AUTH__HS256_SECRET".to_owned(), SECRET.to_owned()),
         ("LLM__PROVIDER".to_owned(), "openai".to_owned()),
         ("LLM__OPENAI__BASE_URL".to_owned(), format!("http://{upstream}/v1")),
+        // Streams that say nothing are held for longer than a model may be silent.
+        ("LLM__IDLE_TIMEOUT_S".to_owned(), "3600".to_owned()),
+        ("LLM__PROGRESS_TIMEOUT_S".to_owned(), "3600".to_owned()),
         ("BACKEND__MODE".to_owned(), "http".to_owned()),
         ("BACKEND__BASE_URL".to_owned(), format!("http://{upstream}")),
         // The upstream's answers are long, and asking it for a summary would count as relaying.

@@ -3,6 +3,7 @@
 //! `@tools 3@`.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ struct Watched {
     pid: Mutex<Option<u32>>,
     seen: Mutex<Vec<Seen>>,
     paced: Mutex<[Vec<TcpStream>; PACE_MS]>,
+    /// Chunks that paced streams were sent.
+    sent: AtomicUsize,
 }
 
 impl Upstream {
@@ -53,6 +56,11 @@ impl Upstream {
             runtime.block_on(serve(listener, serving));
         });
         Self { address, watched }
+    }
+
+    /// How many chunks paced streams were sent so far.
+    pub fn sent(&self) -> usize {
+        self.watched.sent.load(Ordering::Relaxed)
     }
 
     /// From now on notes the CPU time of a process with every model call; `None` ends that. Gives what was noted.
@@ -78,11 +86,15 @@ async fn serve(listener: std::net::TcpListener, watched: Arc<Watched>) {
 async fn pace(watched: Arc<Watched>) {
     let chunk = http_chunk(&text_event());
     let mut ticks = interval(Duration::from_millis(1));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    // A machine that cannot keep the pace gets fewer chunks, not all of them later.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     for slot in (0..PACE_MS).cycle() {
         ticks.tick().await;
         watched.paced.lock().unwrap()[slot].retain(|stream| match stream.try_write(&chunk) {
-            Ok(_) => true,
+            Ok(_) => {
+                watched.sent.fetch_add(1, Ordering::Relaxed);
+                true
+            }
             Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
         });
     }
