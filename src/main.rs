@@ -204,7 +204,7 @@ fn greet(app: &App, config: &Config) -> Result<(), String> {
     };
     say(&format!(
         "switchboard listening on http://{address} ({model}, {fallbacks}backend: {backend}, store: {})",
-        config.store.url
+        config.store.shown()
     ));
     if let Some(address) = app.metrics_address() {
         say(&format!("metrics on http://{address}/metrics"));

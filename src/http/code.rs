@@ -5,6 +5,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::observe::metrics::Rejection;
+
 /// What went wrong, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -167,6 +169,46 @@ impl Code {
             Self::QuotaExceeded => "quota_exceeded",
             Self::AtCapacity => "at_capacity",
             Self::StoreUnavailable => "store_unavailable",
+        }
+    }
+
+    /// The limit that it tells of, if it does.
+    pub(super) const fn rejection(self) -> Option<Rejection> {
+        match self {
+            Self::HeadTooLarge => Some(Rejection::Head),
+            Self::BodyTooLarge | Self::FieldTooLarge | Self::BodyTimeout | Self::JsonTooDeep => Some(Rejection::Body),
+            Self::RateLimited => Some(Rejection::Rate),
+            Self::TooManyRuns => Some(Rejection::Runs),
+            Self::AtCapacity => Some(Rejection::ReplicaRuns),
+            Self::TooManyReaders => Some(Rejection::Readers),
+            Self::QuotaExceeded => Some(Rejection::Quota),
+            Self::Draining => Some(Rejection::Draining),
+            Self::MalformedJson
+            | Self::InvalidRequest
+            | Self::BodyUnreadable
+            | Self::CursorInvalid
+            | Self::Unauthenticated
+            | Self::InvalidToken
+            | Self::TokenExpired
+            | Self::Forbidden
+            | Self::RoleRequired
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::AlreadyDecided
+            | Self::ConversationBusy
+            | Self::DigestMismatch
+            | Self::NoSuchCall
+            | Self::NotContinuable
+            | Self::ApprovalExpired
+            | Self::CursorEvicted
+            | Self::EncodedBody
+            | Self::IdempotencyMismatch
+            | Self::Internal
+            | Self::BackendRefused
+            | Self::SaveUnconfirmed
+            | Self::EventsUnavailable
+            | Self::KeysUnavailable
+            | Self::StoreUnavailable => None,
         }
     }
 

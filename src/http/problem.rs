@@ -17,6 +17,7 @@ use crate::agent::ports::store::{BeginError, StoreError};
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect::{DecodeError, FieldError};
+use crate::observe::metrics::Rejection;
 use crate::runs::StartError;
 use crate::runs::log::LogError;
 use crate::runs::starts::Rate;
@@ -177,6 +178,11 @@ impl Problem {
     /// 403: the caller is known and may not do this.
     pub fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, Code::Forbidden, detail)
+    }
+
+    /// The limit that it tells of, if it does.
+    pub(super) fn rejection(&self) -> Option<Rejection> {
+        self.code.rejection()
     }
 
     /// The same for a client of `chat-stream`.

@@ -52,6 +52,9 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
         let status = response.status();
         let problem = response.extensions_mut().remove::<Problem>();
         if let Some(problem) = problem {
+            if let Some(limit) = problem.rejection() {
+                metrics::rejected(limit);
+            }
             let mut written = match (tells_detail, tells_openai) {
                 (true, _) => problem.write_detail(),
                 (false, true) => problem.write_openai(),

@@ -75,6 +75,7 @@ pub(super) struct Events {
         (status = 400, description = "`cursor_invalid`: a cursor that is none of this run's."),
         (status = 404, description = "`not_found`: there is no such run, or it is another's."),
         (status = 410, description = "`cursor_evicted`: what comes after the cursor is not kept any more."),
+        (status = 429, description = "`too_many_readers`: as many read this run as may."),
         (status = 503, description = "`events_unavailable`: not now."),
     ),
 )]

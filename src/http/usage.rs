@@ -5,6 +5,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
@@ -33,7 +34,7 @@ pub(super) struct Part {
 }
 
 /// What was used from one day to another, both among them, in UTC.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct UsageBody {
     of: &'static str,
     from: String,
@@ -42,7 +43,9 @@ pub(super) struct UsageBody {
     days: Vec<DayBody>,
 }
 
-#[derive(Serialize)]
+/// One day's, of one model.
+#[derive(Serialize, ToSchema)]
+#[schema(as = UsageDay)]
 struct DayBody {
     day: String,
     model: String,
@@ -50,7 +53,8 @@ struct DayBody {
     used: UsedBody,
 }
 
-#[derive(Serialize)]
+/// Counts, and what they cost where models have prices.
+#[derive(Serialize, ToSchema)]
 struct UsedBody {
     runs: u64,
     turns: u64,
@@ -69,6 +73,24 @@ impl UsedBody {
 
 /// 200 with what was used, newest day first; 400 for days that are none, or too many; 403 for who asks for their tenant's
 /// without the role.
+#[utoipa::path(
+    get,
+    path = "/v1/agent/usage",
+    operation_id = "getUsage",
+    tag = "Usage",
+    summary = "What was used, by day and model",
+    description = "Tokens and cost of the caller, or of their tenant, in days of UTC, newest first.",
+    params(
+        ("of" = Option<String>, Query, description = "`user` (the default) or `tenant`, which needs the role of `server.usage_role`."),
+        ("from" = Option<String>, Query, description = "The first day, as 2026-11-22; 30 days up to `to` without it."),
+        ("to" = Option<String>, Query, description = "The last day; today without it."),
+    ),
+    responses(
+        (status = 200, description = "What was used.", body = UsageBody),
+        (status = 400, description = "`invalid_request`: days that are none, or more than 400 of them."),
+        (status = 403, description = "`forbidden`: the tenant's, for whoever has not the role."),
+    ),
+)]
 pub(super) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,

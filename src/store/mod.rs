@@ -40,6 +40,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
+use url::Url;
 
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::chats::ChatStore;
@@ -71,6 +72,21 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self { url: "sqlite://data/switchboard.db".to_owned(), max_connections: 10 }
+    }
+}
+
+impl Config {
+    /// Where the database is, without the words that open it.
+    pub fn shown(&self) -> String {
+        if self.url.starts_with("sqlite:") {
+            return self.url.clone();
+        }
+        let Ok(mut url) = Url::parse(&self.url) else { return "postgres".to_owned() };
+        url.set_query(None);
+        // A URL without a host takes neither, and has none.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.into()
     }
 }
 

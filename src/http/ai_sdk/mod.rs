@@ -130,6 +130,7 @@ pub(super) async fn post(
         (status = 400, description = "`invalid_request`: a version that is none."),
         (status = 404, description = "`not_found`: the run is gone."),
         (status = 410, description = "`cursor_evicted`: its events are not kept any more."),
+        (status = 429, description = "`too_many_readers`: as many read this run as may."),
         (status = 503, description = "`events_unavailable`: not now."),
     ),
 )]

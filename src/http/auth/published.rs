@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::fetch::Source;
 use super::keys::KeySet;
 use crate::chat::causes::Causes;
+use crate::observe::metrics::{self, Outcome};
 
 /// The first wait after a failure; each later one is twice as long, up to [`LAST_RETRY`].
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -144,6 +145,7 @@ impl Published {
             let began = Instant::now();
             let fetched = self.source.fetch(&mut found).await;
             let good = fetched.is_ok();
+            metrics::jwks_refreshed(if good { Outcome::OK } else { Outcome::failed("unreachable") });
             let wait = match fetched {
                 Ok((keys, left_out)) => {
                     if left_out != left_out_before {

@@ -12,18 +12,23 @@ use crate::http::code::Code;
 use crate::http::{chat_stream, openai_chat};
 
 /// What any request with a token may meet.
-const SIGNED: [(u16, &[Code]); 3] = [
+const SIGNED: [(u16, &[Code]); 4] = [
     (401, &[Code::Unauthenticated, Code::InvalidToken, Code::TokenExpired]),
+    (431, &[Code::HeadTooLarge]),
     (500, &[Code::Internal]),
-    (503, &[Code::StoreUnavailable]),
+    (503, &[Code::StoreUnavailable, Code::KeysUnavailable]),
 ];
 
 /// What any request with a body may meet besides.
-const WITH_BODY: [(u16, &[Code]); 3] =
-    [(400, &[Code::BodyUnreadable]), (413, &[Code::BodyTooLarge]), (415, &[Code::EncodedBody])];
+const WITH_BODY: [(u16, &[Code]); 4] = [
+    (400, &[Code::BodyUnreadable, Code::JsonTooDeep]),
+    (408, &[Code::BodyTimeout]),
+    (413, &[Code::BodyTooLarge]),
+    (415, &[Code::EncodedBody]),
+];
 
 /// What any request that starts a run may meet besides.
-const STARTING: [(u16, &[Code]); 8] = [
+const STARTING: [(u16, &[Code]); 9] = [
     (400, &[Code::MalformedJson, Code::InvalidRequest]),
     (403, &[Code::Forbidden]),
     (404, &[Code::NotFound]),
@@ -31,7 +36,8 @@ const STARTING: [(u16, &[Code]); 8] = [
     (410, &[Code::CursorEvicted]),
     (413, &[Code::FieldTooLarge]),
     (422, &[Code::IdempotencyMismatch]),
-    (503, &[Code::Draining, Code::EventsUnavailable]),
+    (429, &[Code::RateLimited, Code::TooManyRuns, Code::TooManyReaders, Code::QuotaExceeded]),
+    (503, &[Code::Draining, Code::EventsUnavailable, Code::AtCapacity]),
 ];
 
 /// The routes that need no token.

@@ -23,7 +23,7 @@ use super::openai_chat::models;
 use super::problem::{Problem, ProblemBody};
 use super::{
     Services, ag_ui, ai_sdk, approvals, chat, chat_stream, conversations, copilotkit, health, openai_chat, previews,
-    profiles, runs,
+    profiles, runs, usage,
 };
 use crate::dialect::openai_chat::ErrorBody;
 
@@ -67,6 +67,7 @@ impl Version {
         conversations::export,
         conversations::trail,
         profiles::list,
+        usage::get,
         approvals::list,
         approvals::get,
         approvals::decide,
@@ -101,6 +102,7 @@ impl Version {
         (name = "Runs", description = "A run apart from the request that began it."),
         (name = "Conversations", description = "What users see of their conversations."),
         (name = "Profiles", description = "Whom the caller may ask."),
+        (name = "Usage", description = "What was used, and what it cost."),
         (name = "Approvals", description = "What waits for a person."),
         (name = "Previews", description = "Changes that wait for their user."),
         (name = "AI SDK", description = "The routes of `useChat`.",

@@ -156,14 +156,10 @@ pub enum Rejection {
     Body,
     /// Starts of runs in a minute.
     Rate,
-    /// Live runs of a user.
-    UserRuns,
-    /// Live runs of a tenant.
-    TenantRuns,
+    /// Live runs of a user or a tenant.
+    Runs,
     /// Live runs of this server.
     ReplicaRuns,
-    /// Runs that wait in a conversation.
-    Queue,
     /// Readers of a run.
     Readers,
     /// Tokens or money.
@@ -180,10 +176,8 @@ impl Rejection {
             Self::Head => "head",
             Self::Body => "body",
             Self::Rate => "rate",
-            Self::UserRuns => "user_runs",
-            Self::TenantRuns => "tenant_runs",
+            Self::Runs => "runs",
             Self::ReplicaRuns => "replica_runs",
-            Self::Queue => "queue",
             Self::Readers => "readers",
             Self::Quota => "quota",
             Self::Draining => "draining",
