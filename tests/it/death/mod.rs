@@ -81,6 +81,11 @@ impl Machine {
         self.folder.token_with(&["--user", "ada"], &self.settings())
     }
 
+    /// Ada's token for two hours, by a command that `change` has changed.
+    pub fn token_as(&self, change: impl FnOnce(&mut Command)) -> String {
+        self.folder.token_as(&["--user", "ada", "--ttl", "2h"], &self.settings(), change)
+    }
+
     fn settings(&self) -> Vec<(&str, &str)> {
         self.settings.iter().map(|(key, value)| (*key, value.as_str())).collect()
     }

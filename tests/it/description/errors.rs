@@ -78,6 +78,7 @@ fn every_code_in_a_stream_is_explained() {
     codes.extend(quoted_after("src/chat", "code: Cow::Borrowed("));
     codes.extend(quoted_after("src/dialect/agent_chat/mod.rs", "self.ended(id, out,"));
     codes.extend(quoted_after("src/dialect/agent_chat/mod.rs", "self.ended(None, out,"));
+    codes.insert(switchboard::agent::ports::usage::QUOTA_EXCEEDED.to_owned());
     let kinds = include_str!("../../../src/agent/ports/llm.rs").split_once("pub fn code(").unwrap().1;
     let kinds = kinds.split("\n    }\n").next().unwrap();
     codes.extend(kinds.split("=> \"").skip(1).map(|part| part.split('"').next().unwrap().to_owned()));

@@ -1,7 +1,7 @@
 //! The event log of runs: one contract for all kinds, and what each kind adds to it.
 
 mod chaos;
-mod contract;
+pub mod contract;
 mod ends;
 mod faults;
 mod local;

@@ -65,7 +65,11 @@ async fn a_clock_that_jumps_ends_no_run_and_lets_in_no_token_whose_time_is_over(
     let machine = Machine::new(&model, &backend, &[("RUNS__LEASE_S", "5")]);
     let clock = WrongClock::of(&machine, &library, 0);
     let serving = clock.serve(&machine);
-    let client = Client::of(&serving, &machine.token());
+    // Issued before all of these times, or it would come from the future.
+    let token = machine.token_as(|command| {
+        command.env("LD_PRELOAD", &library).env("FAKETIME", "-1h");
+    });
+    let client = Client::of(&serving, &token);
     for (conversation, jump) in [("back", -1800), ("ahead", 1800)] {
         let mut response = client.chat(&background(conversation, "Tell")).await;
         let run = header(&response, "x-run-id");

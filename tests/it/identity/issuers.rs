@@ -126,11 +126,15 @@ async fn each_issuer_has_rules_of_its_own() {
         app.http.get(url).bearer_auth(token).send().await.unwrap().status().as_u16()
     };
     let roles = |roles: Value| of_one(json!({"realm_access": {"roles": roles}, "org": {"id": "acme"}}));
-    assert_eq!(admin(&roles(json!(["ADMIN"]))).await, 200, "as Keycloak names roles");
+    assert_eq!(admin(&roles(json!(["platform_admin"]))).await, 200, "as Keycloak names roles");
     assert_eq!(admin(&roles(json!(["USER"]))).await, 403);
-    assert_eq!(admin(&of_one(json!({"roles": ["ADMIN"]}))).await, 403, "not the claim of that issuer");
-    assert_eq!(admin(&it.of_two.token(&it.two.claims(&json!({"roles": ["ADMIN"]})))).await, 200, "but of the other");
-    let flat = of_one(json!({"realm_access.roles": ["ADMIN"]}));
+    assert_eq!(admin(&of_one(json!({"roles": ["platform_admin"]}))).await, 403, "not the claim of that issuer");
+    assert_eq!(
+        admin(&it.of_two.token(&it.two.claims(&json!({"roles": ["platform_admin"]})))).await,
+        200,
+        "but of the other"
+    );
+    let flat = of_one(json!({"realm_access.roles": ["platform_admin"]}));
     assert_eq!(admin(&flat).await, 200, "a claim of that very name goes first");
     refused(&app, &roles(json!(7)), "roles that are no list").await;
     refused(&app, &of_one(json!({"org": {"id": 7}})), "a tenant that is no text").await;

@@ -78,7 +78,7 @@ async fn bodies_and_headers_that_are_none_are_refused() {
     let rows = [
         (request().body("{"), 400, "malformed_json", "no JSON"),
         (request().body("[]"), 400, "malformed_json", "no object"),
-        (request().body("[".repeat(100)), 400, "malformed_json", "too deep"),
+        (request().body("[".repeat(100)), 400, "json_too_deep", "too deep"),
         (request().body(huge), 413, "body_too_large", "too large"),
         (request().body(long), 413, "field_too_large", "a long message"),
         (request().body(large), 413, "field_too_large", "tools that are too large together"),

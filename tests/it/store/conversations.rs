@@ -308,7 +308,8 @@ pub async fn a_call_that_is_dropped_midway_leaves_the_store_usable(database: &im
                 tokio::task::yield_now().await;
             }
         }
-        // It has begun with its message or not at all.
+        // Whatever is still being committed is waited for: it has begun with its message or not at all.
+        store.ready().await.unwrap();
         match store.find_run(&room.owner, id).await.unwrap() {
             Some(_) => {
                 complete(&*store, id).await;

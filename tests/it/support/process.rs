@@ -57,7 +57,14 @@ impl Folder {
 
     /// A token of the settings' secret.
     pub fn token_with(&self, args: &[&str], settings: &[(&str, &str)]) -> String {
-        let ended = self.run(&[&["token"], args].concat(), settings);
+        self.token_as(args, settings, |_| {})
+    }
+
+    /// The same by a command that `change` has changed.
+    pub fn token_as(&self, args: &[&str], settings: &[(&str, &str)], change: impl FnOnce(&mut Command)) -> String {
+        let mut command = self.command(&[&["token"], args].concat(), settings);
+        change(&mut command);
+        let ended = Ended::from(command.output().unwrap());
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
         ended.stdout.trim_end().to_owned()
     }

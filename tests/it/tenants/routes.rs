@@ -99,6 +99,11 @@ pub fn rows() -> Vec<Row> {
             ..row("GET /v1/agent/conversations/{conversation_id}/trail", Own("wrong cursors are told first"), nothing)
         },
         row("GET /v1/agent/profiles", Own("whom the caller may ask"), nothing),
+        row("GET /v1/agent/usage", Own("what the caller has used"), nothing),
+        Row {
+            query: |_| "?of=tenant".to_owned(),
+            ..row("GET /v1/agent/usage", Own("of the caller's tenant, for a role"), nothing)
+        },
         row("GET /v1/agent/approvals", Own("a list"), nothing),
         row("GET /v1/agent/approvals/{approval_id}", AsUnknown, nothing),
         row("POST /v1/agent/approvals/{approval_id}", AsUnknown, |_| Some(json!({"decision": "approve"}))),

@@ -99,7 +99,7 @@ impl SqlStore {
             true => opening(run.question),
             false => None,
         };
-        // A new conversation has nothing to be looked for.
+        // A new conversation has no messages to be looked for.
         let is_opening = asked.is_some();
         let Asked { parent, mut message, continues, answered, call, turned_down, context } = match asked {
             Some(asked) => asked,
@@ -157,8 +157,8 @@ impl SqlStore {
             keep_told(&mut transaction, run.id, encode_told(run.earlier, run.history_bytes)?).await?;
         }
         let seat = Seat { place, run_seq };
+        message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
         if !is_opening {
-            message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
             let ends = tell_ends(&mut transaction, &seat.place, run.id, now).await?;
             let notes = [message.note.take(), ends].into_iter().flatten();
             message.note = notes.reduce(|note, ends| format!("{note}\n{ends}"));
