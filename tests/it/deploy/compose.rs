@@ -41,6 +41,15 @@ fn words(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap()).collect()
 }
 
+/// The networks of a service, listed or with its address in each.
+fn networks(service: &Value) -> Vec<&str> {
+    let addressed = service["networks"].as_object().into_iter().flat_map(|networks| networks.keys());
+    match &service["networks"] {
+        Value::Object(_) => addressed.map(String::as_str).collect(),
+        listed => words(listed),
+    }
+}
+
 #[test]
 fn each_file_names_all_that_its_services_use() {
     for (name, file) in files() {
@@ -48,7 +57,7 @@ fn each_file_names_all_that_its_services_use() {
             for secret in words(&said["secrets"]) {
                 assert!(file["secrets"][secret]["file"].is_string(), "{name} {service}: secret {secret}");
             }
-            for network in words(&said["networks"]) {
+            for network in networks(said) {
                 assert!(file["networks"].as_object().unwrap().contains_key(network), "{name} {service}: {network}");
             }
             for volume in words(&said["volumes"]) {
@@ -131,6 +140,8 @@ fn every_container_may_do_as_little_as_it_can() {
                 assert!(!said[bound].is_null(), "{what}: {bound}");
             }
             assert_eq!(said["healthcheck"]["test"][0], "CMD", "{what}: without a shell");
+            let holds_streams = service == "nginx" || said["image"].as_str().unwrap().starts_with("switchboard:");
+            assert!(!holds_streams || said["ulimits"]["nofile"] == 65536, "{what}: two descriptors for each stream");
             // nginx's image says itself that it is nobody.
             assert!(service == "nginx" || said["user"].as_str().unwrap() != "0:0", "{what}");
             for port in words(&said["ports"]) {
@@ -147,11 +158,19 @@ fn every_container_may_do_as_little_as_it_can() {
 #[test]
 fn two_replicas_are_alike_and_redis_forgets_only_what_may_go() {
     let [_, (_, scaled)] = files();
-    assert_eq!(scaled["services"]["replica-1"], scaled["services"]["replica-2"]);
+    let but_address = |name: &str| {
+        let mut service = scaled["services"][name].clone();
+        let address = service["networks"]["front"]["ipv4_address"].take();
+        assert!(address.as_str().unwrap().starts_with("172.31.77."), "{name}: nginx asks for its address once");
+        (service, address)
+    };
+    let [(one, first), (other, second)] = ["replica-1", "replica-2"].map(but_address);
+    assert_eq!(one, other);
+    assert_ne!(first, second);
     let redis = words(&scaled["services"]["redis"]["command"]).join(" ");
     for wanted in ["--maxmemory 256mb", "--maxmemory-policy volatile-ttl", "--appendonly no"] {
         assert!(redis.contains(wanted), "{redis}");
     }
     assert_eq!(scaled["networks"]["back"]["internal"], true);
-    assert!(!words(&scaled["services"]["nginx"]["networks"]).contains(&"back"));
+    assert!(!networks(&scaled["services"]["nginx"]).contains(&"back"));
 }

@@ -27,6 +27,8 @@ fn values(changes: &Value) -> Value {
                 for (key, value) in changes {
                     over(base.entry(key).or_insert(Value::Null), value);
                 }
+                // As Helm does: null takes a default away.
+                base.retain(|_, value| !value.is_null());
             }
             (base, changes) => *base = changes.clone(),
         }
@@ -43,8 +45,13 @@ fn mistakes(values: &Value) -> Vec<String> {
     validator.iter_errors(values).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
-/// The manifests that the chart makes of its values with some of them changed, by kind.
+/// The manifests that the chart makes of its values with some of them changed, by kind; `Service-metrics` is another of its kind.
 fn manifests(changes: &Value) -> BTreeMap<String, Value> {
+    rendered(changes).unwrap()
+}
+
+/// The same, or what the chart refuses the values for.
+fn rendered(changes: &Value) -> Result<BTreeMap<String, Value>, String> {
     let values = values(changes);
     assert_eq!(mistakes(&values), [""; 0]);
     let chart = parse(&chart_file("Chart.yaml"));
@@ -57,28 +64,34 @@ fn manifests(changes: &Value) -> BTreeMap<String, Value> {
         if !name.ends_with(".yaml") {
             continue;
         }
-        let rendered = renderer.render(&chart_file(&format!("templates/{name}")));
+        let rendered = renderer.render(&chart_file(&format!("templates/{name}")))?;
         if rendered.trim().is_empty() {
             continue;
         }
         let manifest = parse(&rendered);
-        let kind = manifest["kind"].as_str().unwrap_or_else(|| panic!("{name}: {rendered}")).to_owned();
-        assert_eq!(kind.to_ascii_lowercase() + ".yaml", name, "a file is named like its kind");
-        assert_eq!(manifest["metadata"]["name"], "chat", "{name}");
+        let kind = manifest["kind"].as_str().unwrap_or_else(|| panic!("{name}: {rendered}"));
+        let part = manifest["metadata"]["name"].as_str().unwrap().strip_prefix("chat").unwrap();
+        let kind = format!("{kind}{part}");
+        assert_eq!(kind.to_ascii_lowercase() + ".yaml", name, "a file is named like its kind, and its part of it");
         found.insert(kind, manifest);
     }
-    found
+    Ok(found)
 }
 
 fn everything() -> Value {
     json!({
-        "configFolder": "profiles",
+        "configFolders": {"profiles": "chat-profiles", "prompts/desk": "chat-prompts-desk", "tools": "chat-tools"},
+        "configFile": "chat-settings",
+        "settings": {"OTEL_SERVICE_NAME": "chat", "HTTPS_PROXY": "http://proxy:3128"},
         "image": {"digest": format!("sha256:{}", "0".repeat(64))},
         "autoscaling": {"enabled": true, "activeStreams": 200},
         "metrics": {"enabled": true, "serviceMonitor": {"enabled": true}},
         "nodeSelector": {"disk": "fast"},
         "tolerations": [{"key": "a", "operator": "Exists"}],
-        "networkPolicy": {"ingressFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]},
+        "networkPolicy": {
+            "ingressFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}],
+            "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+        },
     })
 }
 
@@ -86,8 +99,15 @@ fn everything() -> Value {
 fn the_manifests_are_those_that_the_values_ask_for() {
     let kinds = |changes: &Value| manifests(changes).into_keys().collect::<Vec<_>>();
     assert_eq!(kinds(&json!({})), ["Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service"]);
-    let all =
-        ["Deployment", "HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceMonitor"];
+    let all = [
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+        "Service-metrics",
+        "ServiceMonitor",
+    ];
     assert_eq!(kinds(&everything()), all);
     assert_eq!(kinds(&json!({"networkPolicy": {"enabled": false}})), ["Deployment", "PodDisruptionBudget", "Service"]);
 }
@@ -109,7 +129,7 @@ fn a_pod_may_do_as_little_as_it_can_and_has_the_time_to_drain() {
             "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
         });
         assert_eq!(container["securityContext"], expected);
-        assert_eq!(container["resources"]["limits"]["memory"], "256Mi");
+        assert_eq!(container["resources"]["limits"]["memory"], "1Gi");
         let pause = container["lifecycle"]["preStop"]["sleep"]["seconds"].as_u64().unwrap();
         let drain: u64 = values(&changes)["drainSeconds"].as_u64().unwrap();
         assert_eq!(pause, 5);
@@ -117,6 +137,12 @@ fn a_pod_may_do_as_little_as_it_can_and_has_the_time_to_drain() {
         let probes =
             ["startupProbe", "livenessProbe", "readinessProbe"].map(|probe| &container[probe]["httpGet"]["path"]);
         assert_eq!(probes, ["/livez", "/livez", "/readyz"]);
+        let ready = &container["readinessProbe"];
+        // `/readyz` takes up to five seconds to say what is wrong.
+        assert_eq!((&ready["timeoutSeconds"], &ready["failureThreshold"]), (&json!(6), &json!(3)));
+        let start = &container["startupProbe"];
+        // A schema that is being changed is left the time for it.
+        assert_eq!((&start["periodSeconds"], &start["failureThreshold"]), (&json!(1), &json!(600)));
         let mounted: Vec<_> =
             container["volumeMounts"].as_array().unwrap().iter().map(|mount| &mount["name"]).collect();
         let volumes: Vec<_> = pod["volumes"].as_array().unwrap().iter().map(|volume| &volume["name"]).collect();
@@ -125,8 +151,76 @@ fn a_pod_may_do_as_little_as_it_can_and_has_the_time_to_drain() {
 }
 
 #[test]
+fn a_folder_of_files_is_a_config_map_at_its_place() {
+    let pod = &manifests(&everything())["Deployment"]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(container["args"], json!(["serve", "--config-dir", "/etc/switchboard"]));
+    let map_of = |volume: &Value| {
+        let volumes = pod["volumes"].as_array().unwrap();
+        let said = volumes.iter().find(|said| &said["name"] == volume).unwrap();
+        said["configMap"]["name"].clone()
+    };
+    let mounts = container["volumeMounts"].as_array().unwrap().iter();
+    let of_files = mounts.filter(|mount| mount["mountPath"].as_str().unwrap().starts_with("/etc/switchboard"));
+    let found: Vec<_> =
+        of_files.map(|mount| json!([mount["mountPath"], mount["subPath"], map_of(&mount["name"])])).collect();
+    let expected = [
+        json!(["/etc/switchboard/profiles", null, "chat-profiles"]),
+        json!(["/etc/switchboard/prompts/desk", null, "chat-prompts-desk"]),
+        json!(["/etc/switchboard/tools", null, "chat-tools"]),
+        json!(["/etc/switchboard/default.toml", "default.toml", "chat-settings"]),
+    ];
+    assert_eq!(found, expected);
+
+    let (file, folder) = (json!({"configFile": "a"}), json!({"configFolders": {"tools": "a"}}));
+    for (changes, has_args) in [(json!({}), false), (file, true), (folder, true)] {
+        let args = &manifests(&changes)["Deployment"]["spec"]["template"]["spec"]["containers"][0]["args"];
+        assert_eq!(!args.is_null(), has_args, "{changes}");
+    }
+}
+
+#[test]
+fn metrics_are_never_where_the_world_is() {
+    let mut changes = everything();
+    changes["service"] = json!({"type": "LoadBalancer"});
+    let all = manifests(&changes);
+    let ports = |service: &str| -> Vec<Value> {
+        let said = all[service]["spec"]["ports"].as_array().unwrap();
+        said.iter().map(|port| port["name"].clone()).collect()
+    };
+    assert_eq!((ports("Service"), ports("Service-metrics")), (vec![json!("http")], vec![json!("metrics")]));
+    assert_eq!(all["Service-metrics"]["spec"]["type"], "ClusterIP");
+    // What the alert rules call the job is what the label of the Service says.
+    let label = all["ServiceMonitor"]["spec"]["jobLabel"].as_str().unwrap();
+    assert_eq!(all["Service-metrics"]["metadata"]["labels"][label], "switchboard");
+    assert!(text("docs/deploy/prometheus/alerts.yml").contains(r#"up{job="switchboard"}"#));
+}
+
+#[test]
+fn values_that_contradict_each_other_are_refused_by_name() {
+    let rows = [
+        (json!({"drainSeconds": 60}), "graceSeconds must be longer than drainSeconds and preStopSeconds together"),
+        (json!({"drainSeconds": 55}), "graceSeconds must be longer than drainSeconds and preStopSeconds together"),
+        (json!({"metrics": {"serviceMonitor": {"enabled": true}}}), "metrics.serviceMonitor needs metrics.enabled"),
+        (
+            json!({"autoscaling": {"enabled": true, "activeStreams": 9}}),
+            "autoscaling.activeStreams needs metrics.enabled",
+        ),
+    ];
+    for (changes, expected) in rows {
+        assert_eq!(rendered(&changes).err().as_deref(), Some(expected), "{changes}");
+    }
+    assert!(rendered(&json!({"drainSeconds": 54})).is_ok(), "one second is longer");
+}
+
+#[test]
 fn what_a_pod_is_told_are_settings_that_the_server_starts_with() {
-    for changes in [json!({}), everything()] {
+    let jwks = json!({
+        "settings": {"SWITCHBOARD__AUTH__MODE": "jwks", "SWITCHBOARD__AUTH__ISSUER": "https://issuer.example",
+            "SWITCHBOARD__AUTH__AUDIENCE": "switchboard", "SWITCHBOARD__EVENTS__URL": null},
+        "secret": {"files": {"SWITCHBOARD__AUTH__HS256_SECRET": null, "SWITCHBOARD__EVENTS__URL": "events-url"}},
+    });
+    for changes in [json!({}), everything(), jwks] {
         let deployment = &manifests(&changes)["Deployment"];
         let folder = tempfile::tempdir().unwrap();
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
@@ -141,6 +235,7 @@ fn what_a_pod_is_told_are_settings_that_the_server_starts_with() {
                 };
                 let secret = match key {
                     "store-url" => "postgres://switchboard:pw@postgres/switchboard",
+                    "events-url" => "redis://:pw@redis:6379/0",
                     _ => "0123456789abcdef0123456789abcdef",
                 };
                 let file = folder.path().join(key);
@@ -167,7 +262,20 @@ fn what_leaves_a_pod_is_named_and_machines_are_out_of_reach() {
             block["except"].as_array().into_iter().flatten().map(|cidr| cidr.as_str().unwrap()).collect();
         assert!(block.is_null() || except.contains(&"169.254.0.0/16"), "{rule}");
     }
-    assert_eq!(policy["ingress"][0]["ports"].as_array().unwrap().len(), 2, "http and metrics");
+    let who = |name: &str| json!([{"namespaceSelector": {"matchLabels": {"name": name}}}]);
+    let expected = json!([
+        {"ports": [{"port": "http", "protocol": "TCP"}], "from": who("ingress")},
+        {"ports": [{"port": "metrics", "protocol": "TCP"}], "from": who("monitoring")},
+    ]);
+    assert_eq!(policy["ingress"], expected);
+
+    let policy = &manifests(&json!({"networkPolicy": {"egress": []}}))["NetworkPolicy"]["spec"];
+    assert_eq!(policy["egress"].as_array().unwrap().len(), 1, "DNS alone");
+    assert_eq!(
+        policy["ingress"],
+        json!([{"ports": [{"port": "http", "protocol": "TCP"}]}]),
+        "everybody, and no metrics"
+    );
 }
 
 #[test]
@@ -177,6 +285,7 @@ fn selectors_find_the_pods() {
     let selectors = [
         &all["Deployment"]["spec"]["selector"]["matchLabels"],
         &all["Service"]["spec"]["selector"],
+        &all["Service-metrics"]["spec"]["selector"],
         &all["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
         &all["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
     ];
@@ -196,7 +305,12 @@ fn wrong_values_are_refused() {
         (json!({"image": {"digest": "abc"}}), "no digest"),
         (json!({"settings": {"SWITCHBOARD__AUTH__HS256_SECRET": "x"}}), "a secret among the settings"),
         (json!({"settings": {"SWITCHBOARD__STORE__URL": "postgres://u:p@h/d"}}), "a password among the settings"),
+        (json!({"settings": {"SWITCHBOARD__EVENTS__URL": "redis://:pw@h"}}), "a password in an address"),
+        (json!({"settings": {"HTTPS_PROXY": "http://u:p@h"}}), "the same"),
+        (json!({"settings": {"SWITCHBOARD__TELEMETRY__OTLP_HEADERS": "authorization=x"}}), "a key in a header"),
+        (json!({"settings": {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=x"}}), "the same"),
         (json!({"settings": {"PATH": "/"}}), "no setting of ours"),
+        (json!({"configFolders": {"profiles/more": "a"}}), "a folder that is never read"),
         (json!({"settings": {"SWITCHBOARD__SERVER__DRAIN_S": 25}}), "a number that a manifest would not take"),
         (json!({"metrics": {"port": 80}}), "a port that needs a capability"),
         (json!({"networkPolicy": {"egress": [{"to": []}]}}), "a rule for all ports"),

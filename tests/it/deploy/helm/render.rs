@@ -1,6 +1,7 @@
-//! The part of Helm's template language that the chart keeps to: values, `if`, `range`, `include`, `toYaml`, `quote` and
-//! `nindent`. Anything else fails the test, so that the chart stays as simple as this.
+//! The part of Helm's template language that the chart keeps to: values, `if` with a few conditions, `range`, `include`, `toYaml`,
+//! `quote`, `replace`, `nindent` and `fail`. Anything else fails the test, so that the chart stays as simple as this.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -15,6 +16,8 @@ enum Token {
 pub struct Renderer {
     root: Value,
     named: BTreeMap<String, Vec<Token>>,
+    /// What the chart refuses its values for.
+    refusal: RefCell<Option<String>>,
 }
 
 impl Renderer {
@@ -28,16 +31,16 @@ impl Renderer {
             let body = tokens.by_ref().take_while(|token| !matches!(token, Token::Action(a) if a == "end")).collect();
             named.insert(name.trim_matches('"').to_owned(), body);
         }
-        Self { root, named }
+        Self { root, named, refusal: RefCell::default() }
     }
 
-    /// A template's text.
-    pub fn render(&self, template: &str) -> String {
+    /// A template's text, or the words of its `fail`.
+    pub fn render(&self, template: &str) -> Result<String, String> {
         let tokens = tokens(template);
         let mut out = String::new();
         let end = self.block(&tokens, 0, &BTreeMap::new(), true, &mut out);
         assert_eq!(end, tokens.len(), "an end too many");
-        out
+        self.refusal.take().map_or(Ok(out), Err)
     }
 
     /// Renders up to the `end` or `else` of this block, or to the end of all; where it stopped.
@@ -58,8 +61,7 @@ impl Renderer {
                     match word {
                         "end" | "else" => return at,
                         "if" => {
-                            let (negated, path) = rest.strip_prefix("not ").map_or((false, rest), |path| (true, path));
-                            let holds = is_true(&self.value(path, vars)) != negated;
+                            let holds = is_true(&self.condition(rest, vars));
                             at = self.block(tokens, at + 1, vars, on && holds, out);
                             if matches!(&tokens[at], Token::Action(action) if action == "else") {
                                 at = self.block(tokens, at + 1, vars, on && !holds, out);
@@ -77,6 +79,7 @@ impl Renderer {
                             }
                             at = end;
                         }
+                        "fail" if on => _ = self.refusal.borrow_mut().get_or_insert(rest.trim_matches('"').to_owned()),
                         _ if on => out.push_str(&self.piped(action, vars)),
                         _ => {}
                     }
@@ -85,6 +88,29 @@ impl Renderer {
             at += 1;
         }
         at
+    }
+
+    /// A value, or one of the functions that conditions are made of, with arguments that may be such in brackets.
+    fn condition(&self, text: &str, vars: &BTreeMap<&str, Value>) -> Value {
+        let mut words = words(text).into_iter();
+        let first = words.next().unwrap();
+        let given: Vec<Value> = words
+            .map(|word| match word.strip_prefix('(').and_then(|word| word.strip_suffix(')')) {
+                Some(inner) => self.condition(inner, vars),
+                None => self.value(word, vars),
+            })
+            .collect();
+        let number = |at: usize| given[at].as_i64().unwrap_or_else(|| panic!("{text}: no number"));
+        match (first, given.len()) {
+            (path, 0) => self.value(path, vars),
+            ("not", 1) => Value::from(!is_true(&given[0])),
+            ("and", _) => Value::from(given.iter().all(is_true)),
+            ("or", _) => Value::from(given.iter().any(is_true)),
+            ("int", 1) => Value::from(number(0)),
+            ("add", 2) => Value::from(number(0) + number(1)),
+            ("le", 2) => Value::from(number(0) <= number(1)),
+            _ => panic!("{text} is not known here"),
+        }
     }
 
     /// A value and the functions that it goes through.
@@ -109,6 +135,10 @@ impl Renderer {
         for stage in stages {
             text = match stage.split_once(' ') {
                 None if stage == "quote" => Value::from(text).to_string(),
+                Some(("replace", what)) => {
+                    let (old, new) = what.split_once(' ').expect("replace OLD NEW");
+                    text.replace(old.trim_matches('"'), new.trim_matches('"'))
+                }
                 Some(("nindent", columns)) => {
                     let blanks = " ".repeat(columns.parse().unwrap());
                     text.lines().map(|line| format!("\n{blanks}{line}")).collect()
@@ -138,6 +168,24 @@ fn is_true(value: &Value) -> bool {
         Value::Array(items) => !items.is_empty(),
         Value::Object(map) => !map.is_empty(),
     }
+}
+
+/// The words of a condition; what stands in brackets is one.
+fn words(text: &str) -> Vec<&str> {
+    let (mut found, mut depth, mut begun) = (Vec::new(), 0_usize, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ' ' if depth == 0 => {
+                found.push(&text[begun..at]);
+                begun = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(&text[begun..]);
+    found
 }
 
 fn tokens(template: &str) -> Vec<Token> {
