@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::StartError;
 use super::parts::listen;
 use crate::config;
-use crate::http::{self, metrics as page, server};
+use crate::http::{metrics as page, server};
 use crate::observe::metrics;
 use crate::observe::prometheus::{self, Page, UPKEEP};
 use crate::runs::log::EventLog;
@@ -61,8 +61,8 @@ impl Measured {
         self.listener.as_ref().map(|(_, address)| *address)
     }
 
-    /// Serves the port, and sums up histograms now and then, until [`Self::close`].
-    pub(super) fn serve(&mut self) {
+    /// Serves the port within `bounds`, and sums up histograms now and then, until [`Self::close`].
+    pub(super) fn serve(&mut self, bounds: server::Bounds) {
         let Some(page) = self.page.clone() else { return };
         let (sums, closing) = (page.clone(), self.closing.clone());
         self.tasks.spawn(async move {
@@ -80,7 +80,8 @@ impl Measured {
             let served = server::serve(
                 listener,
                 page::routes(page),
-                server::Bounds::of(&http::Config::default()),
+                server::Port::Metrics,
+                bounds,
                 closing.clone().cancelled_owned(),
                 closing,
             );

@@ -27,7 +27,7 @@ impl App {
     /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is
     /// interrupted, and everything is closed in order. `hurry` ends the drain time early.
     pub async fn serve(mut self, shutdown: impl Future<Output = ()>, hurry: impl Future<Output = ()>) {
-        self.measured.serve();
+        self.measured.serve(self.bounds);
         let abort = CancellationToken::new();
         let hurried = CancellationToken::new();
         let stop_accepting = CancellationToken::new();
@@ -35,6 +35,7 @@ impl App {
         let serving = server::serve(
             self.listener,
             self.router,
+            server::Port::Product,
             self.bounds,
             stop_accepting.clone().cancelled_owned(),
             abort.clone(),

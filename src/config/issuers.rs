@@ -36,7 +36,7 @@ pub(super) fn prepare(
 
 /// An issuer's settings before anybody has said anything.
 fn issuer() -> Table {
-    let Issuer { issuer, audience, jwks_url, public_key_file, typ, leeway_s, tenant, tenant_claim, roles_claim } =
+    let Issuer { issuer, audience, jwks_url, public_key_file, typ, leeway_s, tenant, tenant_claim, roles_claim, roles } =
         Issuer::default();
     let mut table = Table::new();
     for (key, text) in [
@@ -50,7 +50,9 @@ fn issuer() -> Table {
     ] {
         table.insert(key.to_owned(), Value::String(text));
     }
-    table.insert("audience".to_owned(), Value::Array(audience.into_iter().map(Value::String).collect()));
+    for (key, texts) in [("audience", audience), ("roles", roles)] {
+        table.insert(key.to_owned(), Value::Array(texts.into_iter().map(Value::String).collect()));
+    }
     table.insert("leeway_s".to_owned(), Value::Integer(i64::try_from(leeway_s).unwrap_or(i64::MAX)));
     table
 }

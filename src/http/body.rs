@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -42,6 +42,14 @@ pub(super) async fn layer(State(bounds): State<Bounds>, request: Request, next: 
     }
     let Some(time) = bounds.time.filter(|_| !request.body().is_end_stream()) else { return next.run(request).await };
     next.run(request.map(|body| Body::new(Timely { body, until: Box::pin(sleep(time)) }))).await
+}
+
+/// Refuses the head of an `OPTIONS` that is too large: with CORS nobody further in sees one.
+pub(super) async fn preflight(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+    if request.method() == Method::OPTIONS && bounds.head_bytes.is_some_and(|most| head_bytes(&request) > most) {
+        return Problem::head_too_large().into_response();
+    }
+    next.run(request).await
 }
 
 /// As it stood on the wire, where each header had one blank.

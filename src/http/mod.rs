@@ -215,12 +215,13 @@ pub fn router(config: &Config, services: Services) -> Router {
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             axum::response::IntoResponse::into_response(Problem::internal())
         }))
-        .layer(middleware::from_fn(request_id::layer))
         .layer(option_layer(cors(&config.cors_allowed_origins)))
+        .layer(middleware::from_fn_with_state(taken_in, body::preflight))
+        .layer(middleware::from_fn(request_id::layer))
 }
 
-/// CORS outside of everything else, so that preflights need no token and error answers carry the headers too. Without
-/// listed origins there is none.
+/// CORS outside of whatever answers, so that preflights need no token and error answers carry the headers too. Without listed
+/// origins there is none. It answers every `OPTIONS` itself, so what holds for all requests stands outside of it.
 fn cors(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
         return None;

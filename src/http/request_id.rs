@@ -40,7 +40,7 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
     let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
     let method = request.method().clone();
     let parent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()).and_then(TraceParent::parse);
-    let span = spans::http_request(&id, &method, request.uri().path(), route, parent);
+    let span = spans::http_request(&id, method.as_str(), request.uri().path(), route, parent);
     let ambient = Ambient::new(id.clone(), dialect(request.uri().path()));
     let started = std::time::Instant::now();
     let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);

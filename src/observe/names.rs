@@ -62,6 +62,10 @@ pub const ERROR_TYPE: &str = "error.type";
 pub const REQUEST_ID: &str = "request.id";
 /// The request's method.
 pub const HTTP_METHOD: &str = "http.request.method";
+
+/// The method of a request whose own nobody knows, as the conventions have it.
+pub const OTHER_METHOD: &str = "_OTHER";
+
 /// The route's template.
 pub const HTTP_ROUTE: &str = "http.route";
 /// The answer's status.

@@ -13,6 +13,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
+use super::metrics::known_method;
 use super::names;
 use super::trace_context::TraceParent;
 
@@ -28,14 +29,11 @@ fn is_exported() -> bool {
     EXPORTED.load(Ordering::Relaxed)
 }
 
-/// A request, below the span of whoever asked.
-pub fn http_request(id: &str, method: &impl Display, path: &str, route: &str, parent: Option<TraceParent>) -> Span {
-    let span = info_span!(
-        names::HTTP_REQUEST,
-        request.id = id,
-        http.request.method = %method,
-        url.path = path,
-    );
+/// A request, below the span of whoever asked. A method that nobody knows is [`names::OTHER_METHOD`], since spans are named
+/// after theirs.
+pub fn http_request(id: &str, method: &str, path: &str, route: &str, parent: Option<TraceParent>) -> Span {
+    let method = known_method(method).unwrap_or(names::OTHER_METHOD);
+    let span = info_span!(names::HTTP_REQUEST, request.id = id, http.request.method = method, url.path = path,);
     if is_exported() {
         if let Some(parent) = parent {
             let flags = if parent.is_sampled { TraceFlags::SAMPLED } else { TraceFlags::default() };

@@ -165,10 +165,10 @@ class Answer extends HTMLElement {
     this.#add(line);
   }
 
-  /** Its run may go on where it cannot be read now. @param {import("./client.js").Run} run */
-  lose(run) {
+  /** Its run may go on where it cannot be read now. @param {import("./client.js").Run} run @param {string} what Why not. */
+  lose(run, what) {
     this.lostRun = run;
-    this.#add(h("div", { class: "ending failed lost" }, h("span", {}, "The server cannot be reached. The answer goes on there."),
+    this.#add(h("div", { class: "ending failed lost" }, h("span", {}, `${what} The answer goes on there.`),
       this.#button("Reconnect", "reconnect")));
   }
 

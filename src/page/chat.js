@@ -4,7 +4,7 @@
 import { titleOf } from "./composer.js";
 import { undecided } from "./decision.js";
 import { announce, h } from "./dom.js";
-import { short, toolName } from "./format.js";
+import { sentence, short, toolName } from "./format.js";
 import { Past } from "./past.js";
 
 /** What the banner says while a connection is opened again. */
@@ -159,8 +159,8 @@ export class Chat {
   #connection(state, why) {
     if (state === "streaming" || state === "ended") this.#banner.hide(state === "streaming" ? "Connected again." : undefined, CONNECTION);
     if (state !== "reconnecting") return;
-    const text = why?.status === 503 ? "The server is restarting. Trying again…" : "The connection is lost. Trying again…";
-    this.#banner.show(text, { label: "Try now", action: () => this.#run?.wake(), about: CONNECTION });
+    const what = why?.isRefusal ? sentence(why.message) : why?.status === 503 ? "The server is restarting." : "The connection is lost.";
+    this.#banner.show(`${what} Trying again…`, { label: "Try now", action: () => this.#run?.wake(), about: CONNECTION });
   }
 
   /** Reads a run into an answer, to its end. */
@@ -244,9 +244,10 @@ export class Chat {
   #broke(run, answer, error) {
     if (error.isTemporary && run.runId) {
       // It may go on there, and all of it can still be read.
-      answer.lose(run);
+      const what = error.isRefusal ? sentence(error.message) : "The server cannot be reached.";
+      answer.lose(run, what);
       this.#lost = answer;
-      announce("The server cannot be reached. The answer goes on there.");
+      announce(`${what} The answer goes on there.`);
       return;
     }
     const isRefused = !error.isTemporary;

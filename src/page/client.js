@@ -37,6 +37,9 @@
  *   parentMessageId?: string}} ChatOptions
  */
 
+/** What is no better in a moment, whatever its status. */
+const LASTING = ["backend_refused", "save_unconfirmed", "quota_exceeded"];
+
 /** What went wrong, as the server tells it, or as far as the connection tells. */
 export class SwitchboardError extends Error {
   /** @param {{message: string, code: string, status?: number, requestId?: string, runId?: string, retryAfterMs?: number,
@@ -56,9 +59,11 @@ export class SwitchboardError extends Error {
 
   /** Whether the same request may do better in a moment. */
   get isTemporary() {
-    return this.code === "connection_lost" || [429, 502, 503, 504].includes(this.status) && this.code !== "backend_refused"
-      && this.code !== "save_unconfirmed";
+    return this.code === "connection_lost" || [429, 502, 503, 504].includes(this.status) && !LASTING.includes(this.code);
   }
+
+  /** Whether the server is there and has no room, or not for this user. */
+  get isRefusal() { return this.status === 429 || this.code === "at_capacity"; }
 }
 
 /** The longest event that is read, in characters. */
@@ -324,6 +329,7 @@ export class Run {
 
   async *[Symbol.asyncIterator]() {
     let failures = 0;
+    let refusals = 0;
     let tries = 0;
     let isOver = false;
     let retryMs;
@@ -341,7 +347,7 @@ export class Run {
           parser.lastEventId = this.lastEventId;
           for await (const bytes of this.#pieces(response)) {
             for (const { id, event, data } of parser.push(bytes)) {
-              failures = 0;
+              failures = refusals = 0;
               if (skip > 0) { skip -= 1; continue; }
               const parsed = parse(data);
               if (event === "error" && parsed.code === "resync") throw resync();
@@ -379,8 +385,14 @@ export class Run {
           tries += 1;
         }
         if (failures >= this.#server.retry.attempts) throw why;
+        if (why.isRefusal) {
+          // Its user is told soon: they may have something better to do than to wait.
+          if (refusals >= REFUSED_TRIES) throw why;
+          refusals += 1;
+        }
         this.#tell("reconnecting", why);
-        await this.#wait(isHurried ? this.#backOff(0) : Math.max(this.#backOff(failures), retryMs ?? 0, why.retryAfterMs));
+        const asked = Math.max(retryMs ?? 0, why.retryAfterMs);
+        await this.#wait(isHurried ? this.#backOff(0) : asked + this.#backOff(failures));
         if (this.#stop.signal.aborted) return;
         retryMs = undefined;
         failures += 1;
@@ -494,6 +506,9 @@ const JSON_MS = 30_000;
 /** How long a run that is to be stopped is waited for, each time, until its name is known; and how often it is asked for again. */
 const HURRY_MS = 3_000;
 const HURRIED_TRIES = 3;
+
+/** How often a request is sent again for which the server has no room. */
+const REFUSED_TRIES = 2;
 
 /** The longest wait that a server may ask for. */
 const LONGEST_WAIT_MS = 60_000;

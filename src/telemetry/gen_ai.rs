@@ -14,8 +14,9 @@ pub(super) fn named(mut span: SpanData) -> SpanData {
     match ours.as_str() {
         names::HTTP_REQUEST => {
             span.span_kind = SpanKind::Server;
-            let words = [names::HTTP_METHOD, names::HTTP_ROUTE].map(|name| text(&span, name));
-            span.name = words.into_iter().flatten().collect::<Vec<_>>().join(" ").into();
+            let [method, route] = [names::HTTP_METHOD, names::HTTP_ROUTE].map(|name| text(&span, name));
+            let method = method.map(|known| if known == names::OTHER_METHOD { "HTTP".to_owned() } else { known });
+            span.name = [method, route].into_iter().flatten().collect::<Vec<_>>().join(" ").into();
         }
         names::AGENT_RUN => {
             operation(&mut span, names::INVOKE_AGENT, names::PROFILE_ID);

@@ -1,20 +1,24 @@
 //! Which traces are kept.
 
+use std::hash::{BuildHasher, RandomState};
+
 use opentelemetry::trace::{Link, SpanKind, TraceContextExt, TraceId};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{Sampler, SamplingDecision, SamplingResult, ShouldSample};
 
-/// So many of all traces, by their ids. Whoever asks us may say that theirs is not kept, and then it is not here either;
-/// that theirs is kept decides nothing, or any client could make us keep all of its own.
+/// So many of all traces. Whoever asks us may say that theirs is not kept, and then it is not here either; that theirs is
+/// kept decides nothing, or any client could make us keep all of its own. Nor does their trace's id by itself, which they
+/// choose: it is hashed with keys that only this process has, so each of its spans is decided alike.
 #[derive(Debug, Clone)]
 pub(super) struct Sampled {
     ratio: Sampler,
+    keys: RandomState,
 }
 
 impl Sampled {
     /// A share of 0 to 1.
     pub(super) fn new(ratio: f64) -> Self {
-        Self { ratio: Sampler::TraceIdRatioBased(ratio) }
+        Self { ratio: Sampler::TraceIdRatioBased(ratio), keys: RandomState::new() }
     }
 }
 
@@ -29,7 +33,8 @@ impl ShouldSample for Sampled {
         links: &[Link],
     ) -> SamplingResult {
         // Of a trace that is kept or not, so is each span.
-        let mut result = self.ratio.should_sample(None, trace, name, kind, attributes, links);
+        let drawn = TraceId::from_bytes(u128::from(self.keys.hash_one(trace.to_bytes())).to_be_bytes());
+        let mut result = self.ratio.should_sample(None, drawn, name, kind, attributes, links);
         if let Some(parent) = parent.filter(|parent| parent.has_active_span()) {
             let parent = parent.span().span_context().clone();
             result.trace_state = parent.trace_state().clone();
@@ -67,5 +72,19 @@ mod tests {
             let result = Sampled::new(ratio).should_sample(parent, trace, "x", &SpanKind::Server, &[], &[]);
             assert_eq!(result.decision, expected, "{reason}");
         }
+    }
+
+    #[test]
+    fn whoever_chooses_the_ids_of_traces_does_not_choose_which_are_kept() {
+        let sampled = Sampled::new(0.5);
+        let keeps = |trace: u128| {
+            let trace = TraceId::from_bytes(trace.to_be_bytes());
+            let result = sampled.should_sample(None, trace, "x", &SpanKind::Server, &[], &[]);
+            result.decision == SamplingDecision::RecordAndSample
+        };
+        // The ratio alone would keep all of these, whose last eight bytes are small.
+        let kept = (1..=1000).filter(|trace| keeps(*trace)).count();
+        assert!((350..=650).contains(&kept), "{kept}");
+        assert!((1..=1000).all(|trace| keeps(trace) == keeps(trace)), "every span of a trace is decided alike");
     }
 }

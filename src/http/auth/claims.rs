@@ -37,6 +37,8 @@ pub(super) struct Rules {
     pub(super) tenant_claim: String,
     /// The claim with the roles.
     pub(super) roles_claim: String,
+    /// The roles that are believed; none is all.
+    pub(super) roles: Vec<String>,
 }
 
 /// How a tenant becomes an owner's. **Invariant:** no two issuers have a tenant in common.
@@ -94,12 +96,15 @@ impl Rules {
             Some(_) | None => return Err(AuthError::Invalid("sub is empty or too long")),
         };
         let tenant = self.tenant(claims)?;
-        let roles = match at(claims, &self.roles_claim) {
+        let mut roles: Vec<String> = match at(claims, &self.roles_claim) {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::String(roles)) => roles.split_whitespace().map(str::to_owned).collect(),
             Some(Value::Array(roles)) => roles.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             Some(_) => return Err(AuthError::Invalid("the roles claim is not a list")),
         };
+        if !self.roles.is_empty() {
+            roles.retain(|role| self.roles.contains(role));
+        }
         Ok(Caller { owner: Owner { tenant, user }, roles, bearer: Bearer::new(token) })
     }
 
@@ -267,6 +272,7 @@ mod tests {
             tenants: Tenants::Claimed,
             tenant_claim: "tenant".to_owned(),
             roles_claim: "roles".to_owned(),
+            roles: Vec::new(),
         }
     }
 
@@ -274,6 +280,22 @@ mod tests {
         let rules = rules();
         rules.check_header(&Header::new(Algorithm::HS256))?;
         rules.caller(claims.as_object().unwrap(), now_ms, "t").map(drop)
+    }
+
+    #[test]
+    fn an_issuer_gives_the_roles_that_are_its_own_to_give() {
+        let rows = [
+            (vec![], json!(["USER", "platform_admin"]), vec!["USER", "platform_admin"], "all of them"),
+            (vec!["USER"], json!(["USER", "platform_admin"]), vec!["USER"], "one of them"),
+            (vec!["USER"], json!("platform_admin USER"), vec!["USER"], "of a text too"),
+            (vec!["USER"], json!(["user", "USER "]), vec![], "names are compared whole"),
+        ];
+        for (accepted, claimed, expected, reason) in rows {
+            let rules = Rules { roles: accepted.into_iter().map(str::to_owned).collect(), ..rules() };
+            let claims = json!({"sub": "ann", "exp": NOW + 60, "roles": claimed});
+            let caller = rules.caller(claims.as_object().unwrap(), NOW * 1000, "t").unwrap();
+            assert_eq!(caller.roles, expected, "{reason}");
+        }
     }
 
     /// The product's clock is told here, so the borders are those of a millisecond.

@@ -113,6 +113,8 @@ pub struct Issuer {
     pub tenant_claim: String,
     /// As [`Config::roles_claim`].
     pub roles_claim: String,
+    /// The roles that its users may have; others in its tokens are left out. Empty is all.
+    pub roles: Vec<String>,
 }
 
 impl Default for Issuer {
@@ -128,6 +130,7 @@ impl Default for Issuer {
             tenant: String::new(),
             tenant_claim,
             roles_claim,
+            roles: Vec::new(),
         }
     }
 }

@@ -210,6 +210,7 @@ fn own_rules(config: &Config) -> Rules {
         tenants: Tenants::Claimed,
         tenant_claim: config.tenant_claim.clone(),
         roles_claim: config.roles_claim.clone(),
+        roles: Vec::new(),
     }
 }
 
@@ -223,6 +224,7 @@ fn named_rules(name: &str, settings: &IssuerConfig) -> Rules {
         tenants: Tenants::Of { name: name.to_owned(), fixed },
         tenant_claim: settings.tenant_claim.clone(),
         roles_claim: settings.roles_claim.clone(),
+        roles: settings.roles.clone(),
     }
 }
 

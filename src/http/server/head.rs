@@ -14,8 +14,15 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::observe::metrics::{self, Rejection};
+
 /// What a client is told whose head takes too long; then the connection is closed.
 const TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// How long a connection may say nothing before its first request, where heads have a limit: longer than that, since browsers
+/// open connections ahead of time, and much shorter than the silence between two requests, since one that never asks for
+/// anything holds a place for nothing.
+pub(super) const FIRST: Duration = Duration::from_secs(15);
 
 /// Where the connection is: how many heads have come, and whether a request is being answered, since what comes in meanwhile
 /// is no head.
@@ -81,16 +88,20 @@ pub(super) struct Headed<S> {
     limit: Option<Duration>,
     /// How many heads had come when this was looked at last.
     heads: usize,
-    /// When the head at hand has to be there.
+    /// Whether a byte of the head at hand has come.
+    has_begun: bool,
+    /// When the head at hand has to be there; before the first one has begun, when it has to.
     until: Option<Instant>,
-    /// Wakes the connection then; made only for a head that does not come in one piece.
+    /// Wakes the connection then; made only where there is something to wait for.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Headed<S> {
-    /// `stream`, whose heads may take `limit` each.
-    pub(super) fn new(stream: S, phase: Arc<Phase>, limit: Option<Duration>) -> Self {
-        Self { stream, phase, limit, heads: 0, until: None, alarm: None }
+    /// `stream`, which was just taken, and whose heads may take `limit` each; the first one has to begin within `first`, or
+    /// that limit if it is more.
+    pub(super) fn new(stream: S, phase: Arc<Phase>, limit: Option<Duration>, first: Duration) -> Self {
+        let until = limit.map(|limit| Instant::now() + limit.max(first));
+        Self { stream, phase, limit, heads: 0, has_begun: false, until, alarm: None }
     }
 
     /// Whether the head at hand is too late; if it is not, the task is woken when it is.
@@ -99,16 +110,15 @@ impl<S> Headed<S> {
         let heads = self.phase.heads.load(Ordering::Relaxed);
         if self.heads != heads {
             // The head that was waited for has come.
-            (self.heads, self.until, self.alarm) = (heads, None, None);
+            (self.heads, self.has_begun, self.until, self.alarm) = (heads, false, None, None);
         }
         if self.phase.answering.load(Ordering::Relaxed) {
             return false;
         }
-        let until = match self.until {
-            Some(until) => until,
-            None if got_something => *self.until.insert(Instant::now() + limit),
-            None => return false,
-        };
+        if got_something && !self.has_begun {
+            (self.has_begun, self.until, self.alarm) = (true, Some(Instant::now() + limit), None);
+        }
+        let Some(until) = self.until else { return false };
         if got_something {
             // Whether it was the last piece is known when the next one is asked for.
             return Instant::now() >= until;
@@ -124,8 +134,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Headed<S> {
         let got_something = buffer.filled().len() > before;
         let is_over = read.is_ready() && !got_something;
         if !is_over && self.is_late(cx, got_something) {
-            // Small enough for any socket's buffer; who cannot be told is closed all the same.
-            let _ = Pin::new(&mut self.stream).poll_write(cx, TOO_LATE);
+            if self.has_begun {
+                metrics::rejected(Rejection::Head);
+                // Small enough for any socket's buffer; who cannot be told is closed all the same.
+                let _ = Pin::new(&mut self.stream).poll_write(cx, TOO_LATE);
+            }
+            // Who has asked nothing is told nothing: it would be read as the answer to what is asked just now.
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request's head took too long")));
         }
         read
@@ -155,5 +169,47 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Headed<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    /// What a client hears, until it is closed, that sends each of these after a while; a head may take five of these whiles,
+    /// and the silence before it 15.
+    async fn heard(sent: &[(u32, &str)]) -> String {
+        let a_while = Duration::from_millis(20);
+        let (server, client) = duplex(1024);
+        let mut headed = Headed::new(server, Arc::default(), Some(a_while * 5), a_while * 15);
+        let (mut reads, mut writes) = split(client);
+        let serving = async {
+            while headed.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {}
+            drop(headed);
+        };
+        let sending = async {
+            for (after, bytes) in sent {
+                sleep(a_while * *after).await;
+                if writes.write_all(bytes.as_bytes()).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let mut told = String::new();
+        let all = async { tokio::join!(serving, sending, reads.read_to_string(&mut told)) };
+        timeout(Duration::from_secs(20), all).await.unwrap().2.unwrap();
+        told
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_closed_that_never_asks_for_anything() {
+        let late = String::from_utf8_lossy(TOO_LATE);
+        assert_eq!(heard(&[]).await, "", "silent from the beginning, and told nothing");
+        assert_eq!(heard(&[(0, "GET")]).await, late, "a head that is begun at once and left");
+        assert_eq!(heard(&[(8, "GET")]).await, late, "one that is begun late and left");
+        assert_eq!(heard(&[(2, "G"), (2, "E"), (2, "T"), (2, " ")]).await, late, "bytes that come one by one");
     }
 }

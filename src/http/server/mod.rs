@@ -24,8 +24,8 @@ use tokio_util::task::TaskTracker;
 
 use super::Config;
 use crate::chat::causes::Causes;
-use crate::observe::metrics::Connection;
-use head::{Answering, Headed, Phase};
+use crate::observe::metrics::{self, Connection, Rejection};
+use head::{Answering, FIRST, Headed, Phase};
 
 /// How long a connection may be idle: longer than the 60 seconds for which common proxies reuse theirs, so that the proxy
 /// closes first and no request meets a closing connection.
@@ -51,6 +51,15 @@ pub struct Bounds {
     pub head_time: Option<Duration>,
 }
 
+/// Whose port is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Port {
+    /// The product's: its connections are measured.
+    Product,
+    /// The one for metrics, whose readers are not what they tell of.
+    Metrics,
+}
+
 impl Bounds {
     /// Those of `config`.
     pub fn of(config: &Config) -> Self {
@@ -67,6 +76,7 @@ impl Bounds {
 pub async fn serve(
     listener: TcpListener,
     router: Router,
+    port: Port,
     bounds: Bounds,
     stop: impl Future<Output = ()>,
     abort: CancellationToken,
@@ -95,6 +105,9 @@ pub async fn serve(
             tracing::debug!(%error, "nodelay not set");
         }
         let Ok(place) = places.clone().try_acquire_owned() else {
+            if port == Port::Product {
+                metrics::rejected(Rejection::Connections);
+            }
             // Where even those are too many that are told so, the connection is just closed.
             if let Ok(turn) = refusals.clone().try_acquire_owned() {
                 let abort = abort.clone();
@@ -110,7 +123,7 @@ pub async fn serve(
         };
         let (router, finishing, abort) = (router.clone(), finishing.clone(), abort.clone());
         connections.spawn(async move {
-            let (_place, _open) = (place, Connection::open());
+            let (_place, _open) = (place, (port == Port::Product).then(Connection::open));
             tokio::select! {
                 () = drive(stream, router, bounds, finishing) => {}
                 () = abort.cancelled() => {}
@@ -127,7 +140,7 @@ async fn drive(stream: TcpStream, router: Router, bounds: Bounds, finishing: Can
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(STALL_TIMEOUT));
     let phase = Arc::new(Phase::default());
-    let stream = Headed::new(Box::pin(stream), phase.clone(), bounds.head_time);
+    let stream = Headed::new(Box::pin(stream), phase.clone(), bounds.head_time, FIRST);
     let mut builder = http1::Builder::new();
     // hyper counts this from the end of the answer before, so it bounds idle connections; heads have a clock of their own.
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
@@ -151,6 +164,10 @@ async fn drive(stream: TcpStream, router: Router, bounds: Bounds, finishing: Can
         }
     };
     if let Err(error) = ended {
+        // What hyper refuses by itself: 431, or 414 for an address that is too long.
+        if error.is_parse_too_large() {
+            metrics::rejected(Rejection::Head);
+        }
         tracing::debug!(error = %Causes(&error), "connection ended early");
     }
 }

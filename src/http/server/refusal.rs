@@ -8,8 +8,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::observe::metrics::{self, Rejection};
-
 /// Connections that are told so at once.
 pub(super) const AT_ONCE: usize = 64;
 
@@ -28,7 +26,6 @@ const FULL: &str = concat!(
 
 /// Answers whatever is asked, and closes.
 pub(super) async fn refuse(mut stream: TcpStream) {
-    metrics::rejected(Rejection::Connections);
     let refusing = async {
         let mut dropped = [0; 4096];
         // An answer that comes before its request confuses some clients.

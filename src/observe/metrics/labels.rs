@@ -185,18 +185,14 @@ impl Rejection {
     }
 }
 
-/// The method of a request; methods can be made up, so the others are one.
+/// The method of a request, where it is one that everybody knows; others can be made up.
+pub fn known_method(name: &str) -> Option<&'static str> {
+    ["GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "HEAD"].into_iter().find(|known| *known == name)
+}
+
+/// The method of a request; those that can be made up are one.
 pub(super) fn method(name: &str) -> &'static str {
-    match name {
-        "GET" => "GET",
-        "POST" => "POST",
-        "PATCH" => "PATCH",
-        "PUT" => "PUT",
-        "DELETE" => "DELETE",
-        "OPTIONS" => "OPTIONS",
-        "HEAD" => "HEAD",
-        _ => "other",
-    }
+    known_method(name).unwrap_or("other")
 }
 
 /// The class of a status.

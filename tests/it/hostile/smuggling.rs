@@ -137,6 +137,30 @@ async fn nothing_behind_a_length_that_contradicts_its_chunks_is_read() {
 }
 
 #[tokio::test]
+async fn a_preflight_has_the_limits_of_all_requests() {
+    let settings = [("SERVER__CORS_ALLOWED_ORIGINS", "https://a.example"), ("SERVER__HEAD_BYTES", "8192")];
+    let app = TestApp::start(&settings).await;
+    let options = |lines: &str, rest: &str| {
+        let asks = "Origin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n";
+        format!("OPTIONS /v1/agent/chat HTTP/1.1\r\nHost: x\r\n{asks}{lines}\r\n{rest}")
+    };
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    let long = format!("X-Long: {}\r\n", "a".repeat(8200));
+    let rows = [
+        ("nothing behind it", options("", ""), vec![200, 200]),
+        ("chunks", options(chunked, "0\r\n\r\n"), vec![200]),
+        ("chunks and a length", options(&format!("Content-Length: 5\r\n{chunked}"), "0\r\n\r\n"), vec![200]),
+        ("a head that is too large", options(&long, ""), vec![431, 200]),
+    ];
+    for (reason, bytes, expected) in rows {
+        let all = format!("{bytes}{SMUGGLED}");
+        assert_eq!(answered(&app, all.as_bytes()).await, expected, "{reason}");
+    }
+    let plain = app.http.request(reqwest::Method::OPTIONS, app.url("/livez")).header("x-request-id", "mine");
+    assert_eq!(plain.send().await.unwrap().headers()["x-request-id"], "mine");
+}
+
+#[tokio::test]
 async fn what_has_one_meaning_is_answered_and_the_connection_goes_on() {
     let app = TestApp::demo().await;
     let rows = [

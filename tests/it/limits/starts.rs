@@ -1,10 +1,17 @@
 //! How often a user may begin a run, in every protocol, at one process and at several.
 
+use std::num::NonZeroU32;
+
 use reqwest::Response;
 use serde_json::{Value, json};
+use switchboard::chat::caller::Owner;
+use switchboard::runs::log::redis::starts::RedisStarts;
+use switchboard::runs::starts::{Pace, SharedStarts, Taken};
 
 use super::{header, message, refusal, token};
+use crate::death::eventually;
 use crate::support::app::TestApp;
+use crate::support::faultproxy::{FaultProxy, Faults, Way};
 use crate::support::redis::TestRedis;
 
 /// One start a minute, and so many at once: no machine is so slow that another one is free within a test.
@@ -128,6 +135,44 @@ async fn replicas_count_together_and_each_for_itself_while_nobody_can() {
     let refused = replicas[0].post(&message("hello")).await;
     assert_eq!(refusal(refused).await.1, "events_unavailable", "the count alone would have let it in");
     redis.resume();
+}
+
+/// Asks a way to Redis for a start: what is left of two, `None` where nobody answered in time.
+async fn take(starts: &RedisStarts, user: &str) -> Option<Taken> {
+    let two = NonZeroU32::new(2).unwrap();
+    let owner = Owner { tenant: "acme".to_owned(), user: user.to_owned() };
+    starts.take(&owner, Pace { per_minute: NonZeroU32::MIN, burst: two }).await
+}
+
+#[tokio::test]
+async fn a_connection_that_leads_nowhere_is_not_asked_again() {
+    let Some(redis) = TestRedis::start() else { return };
+    let way = FaultProxy::to(redis.url().trim_start_matches("redis://")).await;
+    let starts = RedisStarts::connect(&format!("redis://{}", way.address()), "test").unwrap();
+    eventually("the first start is counted", async || take(&starts, "ann").await).await;
+    let before = way.connections();
+    way.set(Way::Down, Faults { stalls: true, ..Faults::default() });
+    assert_eq!(take(&starts, "bob").await, None);
+    assert_eq!(take(&starts, "bob").await, None);
+    assert_eq!(way.connections(), before + 1, "the second one looks for another way");
+}
+
+#[tokio::test]
+async fn a_dial_goes_on_for_the_next_one_when_whoever_began_it_gives_up() {
+    let Some(redis) = TestRedis::start() else { return };
+    let way = FaultProxy::to(redis.url().trim_start_matches("redis://")).await;
+    // A dial ends after half a second, which a busy machine may take by itself.
+    for _ in 0..5 {
+        let starts = RedisStarts::connect(&format!("redis://{}", way.address()), "test").unwrap();
+        let before = way.connections();
+        way.set(Way::Down, Faults { stalls: true, ..Faults::default() });
+        assert_eq!(take(&starts, "ann").await, None, "the dial takes longer than a request waits");
+        way.heal();
+        if take(&starts, "ann").await.is_some() && way.connections() == before + 1 {
+            return;
+        }
+    }
+    panic!("no dial has outlived the request that began it");
 }
 
 const SECRET: (&str, &str) = ("AUTH__HS256_SECRET", "0123456789abcdef0123456789abcdef");

@@ -99,6 +99,20 @@ async fn a_server_that_says_when_to_come_back_is_believed() {
 }
 
 #[tokio::test]
+async fn a_server_without_room_is_asked_again_twice_and_a_quota_not_at_all() {
+    let Some(seen) = demo("full").await else { return };
+    let row = |code: &str, asked: u32| {
+        let message = format!("detail of {code}");
+        json!({"asked": asked, "waits": asked - 1, "areDifferent": true, "message": message, "isOneKey": true})
+    };
+    let expected = json!({
+        "rate_limited": row("rate_limited", 3), "too_many_runs": row("too_many_runs", 3),
+        "at_capacity": row("at_capacity", 3), "quota_exceeded": row("quota_exceeded", 1), "draining": row("draining", 5),
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
 async fn missing_events_are_told_and_reading_goes_on_behind_them() {
     let Some(seen) = demo("resync").await else { return };
     let events = json!([["0", "content_chunk"], ["7", "resync"], ["8", "content_chunk"], ["9", "message_complete"]]);

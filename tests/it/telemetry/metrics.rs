@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use switchboard::observe::metrics::{ALL, Kind};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::{ask, machine};
 use crate::support::app::TestApp;
@@ -91,6 +93,50 @@ async fn a_run_is_counted_on_a_port_of_its_own() {
     let unknown: BTreeSet<&str> =
         unknown.filter(|name| !known.contains(*name) && !name.starts_with("process_")).collect();
     assert_eq!(unknown, BTreeSet::new(), "every metric is in the list");
+}
+
+#[tokio::test]
+async fn connections_and_what_is_refused_of_them_are_those_of_the_product() {
+    let settings = [
+        ("METRICS__BIND", "127.0.0.1:0"),
+        ("SERVER__HEAD_BYTES", "8192"),
+        ("SERVER__HEAD_TIMEOUT_S", "1"),
+        ("SERVER__MAX_CONNECTIONS", "2"),
+    ];
+    let (machine, _model, _backend) = machine(&settings).await;
+    let serving = machine.serve();
+    let line = serving.lines_until(|line| line.starts_with("metrics on ")).pop().unwrap();
+    let page_url = line.strip_prefix("metrics on ").unwrap();
+    let address = serving.url("").trim_start_matches("http://").to_owned();
+    let said = async |sent: String| {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        // Whoever refuses may close before it has read everything.
+        let _ = stream.write_all(sent.as_bytes()).await;
+        let mut said = Vec::new();
+        let _ = stream.read_to_end(&mut said).await;
+        String::from_utf8_lossy(&said).split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    let long = |bytes: usize| {
+        format!("GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx: {}\r\n\r\n", "a".repeat(bytes))
+    };
+    assert_eq!(said(long(9_000)).await, "431", "by our own word");
+    assert_eq!(said(long(100_000)).await, "431", "by hyper's");
+    assert_eq!(said("GET /livez".to_owned()).await, "408", "begun and left");
+    let kept = [TcpStream::connect(&address).await.unwrap(), TcpStream::connect(&address).await.unwrap()];
+    assert_eq!(said(long(1)).await, "503");
+
+    // Each of these is a connection of its own to the other port, which takes as many.
+    let read = async || reqwest::get(page_url).await.unwrap().text().await.unwrap();
+    read().await;
+    let samples = samples(&read().await);
+    let expected = [
+        ("switchboard_rejected_total{reason=\"head\"}", Some(3.0)),
+        ("switchboard_rejected_total{reason=\"connections\"}", Some(1.0)),
+        ("switchboard_connections", Some(2.0)),
+        ("switchboard_connections_total", Some(5.0)),
+    ];
+    assert_eq!(expected.map(|(series, _)| (series, samples.get(series).copied())), expected);
+    drop(kept);
 }
 
 #[tokio::test]

@@ -138,9 +138,9 @@ fn without_ids(text: &str, ids: &Ids) -> String {
     let is_uuid = |text: &str| text.len() == 36 && Uuid::parse_str(text).is_ok();
     // Calls are made up with ids of their own.
     let is_simple = |text: &str| text.len() == 32 && Uuid::try_parse(text).is_ok();
-    // The AI SDK's parts are named by the end of their run's id.
-    let is_tail = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_time = |text: &str| text.len() == 24 && text.starts_with("20") && text.ends_with('Z') && text.contains('T');
+    // The AI SDK's parts are named by the end of their run's id; prompts have the mark of their conversation.
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_time = |text: &str| text.starts_with("20") && text.ends_with('Z') && text.contains('T');
     let (mut plain, mut rest) = (String::new(), text.as_str());
     while let Some(first) = rest.chars().next() {
         // The number that a new chat has got.
@@ -149,8 +149,14 @@ fn without_ids(text: &str, ids: &Ids) -> String {
             rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
             continue;
         }
-        let new: [(usize, &dyn Fn(&str) -> bool); 4] =
-            [(36, &is_uuid), (32, &is_simple), (24, &is_time), (12, &is_tail)];
+        let new: [(usize, &dyn Fn(&str) -> bool); 6] = [
+            (36, &is_uuid),
+            (32, &is_simple),
+            (24, &is_time),
+            (20, &is_time),
+            (16, &is_hex),
+            (12, &is_hex),
+        ];
         let found = new.into_iter().find(|(length, is_it)| rest.get(..*length).is_some_and(is_it));
         match found {
             Some((length, _)) => {

@@ -232,7 +232,25 @@ const cases = {
     const events = await collect(client(busy.url, { retry: { attempts: 3, baseMs: 1, maxMs: 1 } }).chat({ message: "hello", contextType: "workflow" }));
     busy.close();
     // The runtime waits for things of its own, too.
-    return { waits: waits.filter((ms) => ms === 7000 || ms === 1234), events: names(events), asked: busy.seen.map(({ method, path, after }) => [method, path, after ?? null]) };
+    return { waits: waits.map(Math.floor).filter((ms) => ms === 7000 || ms === 1234), events: names(events), asked: busy.seen.map(({ method, path, after }) => [method, path, after ?? null]) };
+  },
+
+  /** A server that has no room is asked again twice, each time a random while after it said; one that stops, as often as a lost
+   *  connection; a quota not at all. What it said is what its user reads. */
+  async full() {
+    const waits = noteWaits();
+    const rows = {};
+    for (const [code, status] of [["rate_limited", 429], ["too_many_runs", 429], ["at_capacity", 503], ["quota_exceeded", 429], ["draining", 503]]) {
+      const busy = await fake((_, response) => {
+        response.writeHead(status, { "retry-after": "7", "content-type": "application/problem+json" }).end(JSON.stringify({ code, detail: `detail of ${code}` }));
+      });
+      waits.length = 0;
+      const error = await collect(client(busy.url, { retry: { attempts: 4, baseMs: 100, maxMs: 100 } }).chat({ message: "hello", contextType: "workflow" })).catch((why) => why);
+      busy.close();
+      const between = waits.filter((ms) => ms >= 7000 && ms <= 7100);
+      rows[code] = { asked: busy.seen.length, waits: between.length, areDifferent: new Set(between).size === between.length, message: error.message, isOneKey: new Set(busy.seen.map(({ key }) => key)).size === 1 };
+    }
+    return rows;
   },
 
   /** Events are missing in the middle: that is told, and reading goes on behind the newest one that is missing. */

@@ -9,6 +9,7 @@ use redis::{
 };
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::observe::metrics::{self, Outcome};
 
@@ -22,12 +23,14 @@ const DIAL: Duration = Duration::from_millis(500);
 /// times.
 const REDIAL: Duration = Duration::from_millis(50);
 
-/// A connection that was waited for so long in vain is not used again.
+/// The usual [`Link::patience`].
 const SILENT: Duration = Duration::from_millis(400);
 
 /// One connection for many commands at once.
 pub struct Link {
     client: Client,
+    /// A connection that was waited for so long in vain is not used again.
+    patience: Duration,
     slot: Mutex<Slot>,
     /// The connection that somebody waited for in vain; 0 is none.
     silent: AtomicU64,
@@ -39,12 +42,20 @@ struct Slot {
     /// Counts connections, so that a late failure does not drop its connection's successor.
     dialled: u64,
     failed: Option<Instant>,
+    /// The dial under way. It goes on when whoever began it gives up, and the next one gets what it gives; it ends within
+    /// [`DIAL`], or with the link.
+    dial: Option<AbortOnDropHandle<(Instant, RedisResult<MultiplexedConnection>)>>,
 }
 
 impl Link {
     /// A link that will be dialled at its first command.
     pub fn new(client: Client) -> Self {
-        Self { client, slot: Mutex::default(), silent: AtomicU64::new(0) }
+        Self::patient(client, SILENT)
+    }
+
+    /// The same for those who give up early: a connection is not used again that was waited for so long in vain.
+    pub fn patient(client: Client, patience: Duration) -> Self {
+        Self { client, patience, slot: Mutex::default(), silent: AtomicU64::new(0) }
     }
 
     /// What a command answers. It may have been carried out even when this fails.
@@ -87,24 +98,30 @@ impl Link {
         if let Some(connection) = &slot.connection {
             return Ok((connection.clone(), slot.dialled));
         }
-        if slot.failed.is_some_and(|failed| failed.elapsed() < REDIAL) {
-            return Err(RedisError::from((ErrorKind::Io, "the last dial failed just now")));
-        }
-        let config =
-            AsyncConnectionConfig::new().set_connection_timeout(Some(DIAL)).set_response_timeout(Some(RESPONSE));
-        // The whole handshake counts, also where the server accepts and says nothing.
-        match within(DIAL, self.client.get_multiplexed_async_connection_with_config(&config)).await {
-            Ok(connection) => {
-                metrics::redis_dialled(Outcome::OK);
-                slot.dialled += 1;
-                slot.failed = None;
-                slot.connection = Some(connection.clone());
-                Ok((connection, slot.dialled))
+        loop {
+            if slot.failed.is_some_and(|failed| failed.elapsed() < REDIAL) {
+                return Err(RedisError::from((ErrorKind::Io, "the last dial failed just now")));
             }
-            Err(error) => {
-                metrics::redis_dialled(Outcome::failed("failed"));
-                slot.failed = Some(Instant::now());
-                Err(error)
+            let client = &self.client;
+            let dial = slot.dial.get_or_insert_with(|| AbortOnDropHandle::new(tokio::spawn(dialled(client.clone()))));
+            let was_over = dial.is_finished();
+            let dialled = dial.await;
+            slot.dial = None;
+            match dialled {
+                Ok((_, Ok(connection))) => {
+                    slot.dialled += 1;
+                    slot.failed = None;
+                    slot.connection = Some(connection.clone());
+                    return Ok((connection, slot.dialled));
+                }
+                // Of a failure that nobody waited for, only that counts which has just been.
+                Ok((at, Err(_))) if was_over && at.elapsed() >= REDIAL => {}
+                Ok((at, Err(error))) => {
+                    slot.failed = Some(at);
+                    return Err(error);
+                }
+                // It panicked, or the process ends.
+                Err(_) => return Err(too_slow()),
             }
         }
     }
@@ -121,6 +138,15 @@ impl Link {
     }
 }
 
+/// A new connection, or why there is none, and when that was known.
+async fn dialled(client: Client) -> (Instant, RedisResult<MultiplexedConnection>) {
+    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(DIAL)).set_response_timeout(Some(RESPONSE));
+    // The whole handshake counts, also where the server accepts and says nothing.
+    let dialled = within(DIAL, client.get_multiplexed_async_connection_with_config(&config)).await;
+    metrics::redis_dialled(if dialled.is_ok() { Outcome::OK } else { Outcome::failed("failed") });
+    (Instant::now(), dialled)
+}
+
 /// Somebody who waits for an answer. One who gives up before the command's own time is over leaves word of it: nothing
 /// else would tell that the connection leads nowhere, while all who come give up early.
 struct Wait<'a> {
@@ -132,7 +158,7 @@ struct Wait<'a> {
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        if !self.answered && self.since.elapsed() >= SILENT {
+        if !self.answered && self.since.elapsed() >= self.link.patience {
             self.link.silent.store(self.dialled, Ordering::Relaxed);
         }
     }

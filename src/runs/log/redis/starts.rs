@@ -18,6 +18,10 @@ use crate::runs::starts::{Pace, SharedStarts, Taken};
 /// How long a request waits for the count; then this process counts alone.
 const WAIT: Duration = Duration::from_millis(250);
 
+/// A connection that a request waited for so long in vain is not used again: nearly all of [`WAIT`], since asking begins a
+/// moment after it.
+const SILENT: Duration = Duration::from_millis(200);
+
 /// The count that all replicas share.
 pub struct RedisStarts {
     link: Link,
@@ -32,7 +36,7 @@ impl RedisStarts {
     /// When the URL is not understood.
     pub fn connect(url: &str, prefix: &str) -> Result<Self, LogError> {
         let client = redis::Client::open(url).map_err(|error| LogError(Box::new(error)))?;
-        Ok(Self { link: Link::new(client), prefix: prefix.to_owned(), is_away: AtomicBool::new(false) })
+        Ok(Self { link: Link::patient(client, SILENT), prefix: prefix.to_owned(), is_away: AtomicBool::new(false) })
     }
 
     /// The user's key. A digest: names are of any length and any letters.
