@@ -5,6 +5,7 @@
 //!
 //! **Invariant:** never less than there is: where two languages differ, the count is of the deeper reading.
 
+pub mod schemas;
 pub mod tags;
 
 /// What stands between quotes, where a backslash takes the next character with it.
