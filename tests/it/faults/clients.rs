@@ -180,7 +180,7 @@ async fn readers_that_do_not_read_hold_up_nobody_and_hold_little() {
     let mut near = world.client().chat(&background("c", "Tell")).await;
     let run = header(&near, "x-run-id");
     let seen = read_until(&mut near, "Once").await;
-    let readers = cycles(100, 500);
+    let readers = cycles(20, 500);
     let (before, descriptors) = (world.serving.resident_kib(), world.serving.descriptors());
     let mut held = Vec::new();
     for _ in 0..readers {
