@@ -16,6 +16,7 @@ pub mod ids;
 pub mod input;
 pub mod message;
 pub mod model;
+pub mod nesting;
 pub mod payload;
 pub mod preview;
 pub mod run;

@@ -1,12 +1,15 @@
 //! JSON Schemas, compiled once: what arguments and payloads are held to.
 //!
 //! **Invariant:** checking fetches nothing. A schema that refers to another place is refused when it is read.
+//! **Invariant:** no value takes a check deeper than the stack is, whoever wrote the schema.
 //! **Invariant:** what a stranger's schema costs grows with its length alone; see [`Schema::of_stranger`].
 
 use std::sync::Arc;
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
+
+use super::nesting::schemas::Reach;
 
 /// How many mistakes are told at once: a model that is wrong about everything need not read all of it.
 const MOST_TOLD: usize = 5;
@@ -34,7 +37,10 @@ const COSTLY: [&str; 7] = [
 
 /// A schema that values are checked against.
 #[derive(Debug, Clone)]
-pub struct Schema(Arc<Validator>);
+pub struct Schema {
+    validator: Arc<Validator>,
+    reach: Option<Reach>,
+}
 
 impl Schema {
     /// The schema in `schema`.
@@ -42,7 +48,8 @@ impl Schema {
     /// # Errors
     /// When it is none, or refers to another document; in words for the operator.
     pub fn parse(schema: &Value) -> Result<Self, String> {
-        jsonschema::validator_for(schema).map(|validator| Self(Arc::new(validator))).map_err(|error| error.to_string())
+        let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+        Ok(Self { validator: Arc::new(validator), reach: Reach::of(schema) })
     }
 
     /// The schema in `schema`, which came with a request and which nobody has looked at; `None` where it is none, or
@@ -56,7 +63,7 @@ impl Schema {
         // A format may be an expression too, one that the checked value brings.
         let options = jsonschema::options().should_validate_formats(false);
         let options = options.with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES));
-        options.build(schema).ok().map(|validator| Self(Arc::new(validator)))
+        options.build(schema).ok().map(|validator| Self { validator: Arc::new(validator), reach: None })
     }
 
     /// Checks `value`.
@@ -64,8 +71,11 @@ impl Schema {
     /// # Errors
     /// What is wrong with it, each with its place, a few at most.
     pub fn check(&self, value: &Value) -> Result<(), Vec<String>> {
+        if self.reach.is_some_and(|reach| !reach.allows(value)) {
+            return Err(vec!["the value is nested too deep for its schema".to_owned()]);
+        }
         let mistakes: Vec<String> = self
-            .0
+            .validator
             .iter_errors(value)
             .take(MOST_TOLD)
             .map(|error| {

@@ -15,6 +15,8 @@ use minijinja::value::{Kwargs, Serde};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value as Templated};
 use serde_json::{Map, Value};
 
+use super::nesting::tags;
+
 /// 200,000 steps of a template: a loop over some ten thousand rows.
 const FUEL: u64 = 200_000;
 
@@ -149,8 +151,9 @@ impl Template {
     /// The template in `text`.
     ///
     /// # Errors
-    /// When its syntax is wrong, or it uses a filter that does not exist.
+    /// When its syntax is wrong, it goes too deep, or it uses a filter that does not exist.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        tags::check(text).map_err(|(line, reason)| TemplateError { line, reason })?;
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Chainable);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);

@@ -7,11 +7,17 @@ use jmespath::ast::Ast;
 use jmespath::{DEFAULT_RUNTIME, Expression};
 use serde_json::Value;
 
-/// 4 KiB: what a person still reads, and what the compiler's recursion still takes.
+use crate::chat::nesting::Nesting;
+
+/// 4 KiB: what a person still reads.
 const MAX_BYTES: usize = 4096;
 
-/// How deep brackets may stand in each other.
-const MAX_DEPTH: usize = 40;
+/// How many steps may stand in each other, those in a row included: `a.b.c` has two, brackets count two. The interpreter
+/// takes up to 10 KiB of stack for one, unoptimized, and a thread has 2 MiB.
+const MAX_STEPS: usize = 80;
+
+/// What brackets count.
+const BRACKETS: usize = 2;
 
 /// What is taken of a value.
 #[derive(Debug, Clone, Default)]
@@ -26,8 +32,10 @@ impl Projection {
         if text.trim() == "@" {
             return Ok(Self(None));
         }
-        if text.len() > MAX_BYTES || depth(text) > MAX_DEPTH {
-            return Err(format!("must have at most {MAX_BYTES} bytes, and {MAX_DEPTH} brackets in each other"));
+        let mut nesting = Nesting::new(BRACKETS);
+        nesting.read(text, 0, None);
+        if text.len() > MAX_BYTES || nesting.most() > MAX_STEPS {
+            return Err(format!("must have at most {MAX_BYTES} bytes, and {MAX_STEPS} steps in each other"));
         }
         let expression = jmespath::compile(text).map_err(|error| {
             let reason = error.reason.to_string();
@@ -56,20 +64,6 @@ impl Projection {
         let found = found.map_err(|error| error.reason.to_string())?;
         serde_json::to_value(&*found).map_err(|error| error.to_string())
     }
-}
-
-/// How deep brackets stand in each other, those in texts included.
-fn depth(text: &str) -> usize {
-    let (mut depth, mut most) = (0_usize, 0);
-    for c in text.bytes() {
-        match c {
-            b'(' | b'[' | b'{' | b'!' | b'&' => depth += 1,
-            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        most = most.max(depth);
-    }
-    most
 }
 
 /// The first function in `ast` that does not exist: without this it is found when the first answer comes.
@@ -124,9 +118,50 @@ mod tests {
 
     #[test]
     fn what_is_no_projection_is_refused_when_it_is_read() {
-        let deep = format!("{}a{}", "[".repeat(50), "]".repeat(50));
-        for text in ["items[", "", "a b", "lengt(items)", "items[?contains(x, no(y))]", &deep, &"a".repeat(5000)] {
+        for text in ["items[", "", "a b", "lengt(items)", "items[?contains(x, no(y))]", &"a".repeat(5000)] {
             assert!(Projection::parse(text).is_err(), "{text}");
         }
+    }
+
+    /// More of any of these end the process: a stack that is used up is no panic.
+    #[test]
+    fn a_projection_goes_only_so_deep_as_its_interpreter_takes() {
+        let value = json!({"a": [[{"a": [1]}]], "b": {"a": {"a": 1}}});
+        let repeated = [
+            ("a", ".a", "fields"),
+            ("a", "[]", "lists in one"),
+            ("a", "[*]", "each"),
+            ("a", "[0]", "the first"),
+            ("a", "[?a]", "those that have it"),
+            ("*", ".*", "all values"),
+            ("a", " || a", "another"),
+            ("a", " | a", "of it"),
+            ("a", " == a", "the same"),
+            ("a", ".b[*]", "two"),
+        ];
+        for (first, more, reason) in repeated {
+            let text = |times| format!("{first}{}", more.repeat(times));
+            assert!(Projection::parse(&text(4)).unwrap().of(&value).is_ok(), "{reason}");
+            assert!(Projection::parse(&text(100)).is_err(), "{reason}");
+            let most = (4..100).rev().find_map(|times| Projection::parse(&text(times)).ok());
+            assert!(most.unwrap().of(&value).is_ok(), "{reason}");
+        }
+        for (open, close, reason) in [
+            ("[", "]", "lists"),
+            ("{a: ", "}", "objects"),
+            ("(", ")", "brackets"),
+            ("!", "", "not"),
+            ("not_null(", ")", "functions"),
+            ("not_null(')', ", ")", "text that looks like an end"),
+            ("a[?", "]", "conditions"),
+        ] {
+            let text = |times| format!("{}a{}", open.repeat(times), close.repeat(times));
+            assert!(Projection::parse(&text(4)).unwrap().of(&value).is_ok(), "{reason}");
+            assert!(Projection::parse(&text(100)).is_err(), "{reason}");
+            let most = (4..100).rev().find_map(|times| Projection::parse(&text(times)).ok());
+            assert!(most.unwrap().of(&value).is_ok(), "{reason}");
+        }
+        let wide = (0..60).map(|nth| format!("f{nth}: a.b.c")).collect::<Vec<_>>().join(", ");
+        assert!(Projection::parse(&format!("items[?a == `1` || b].{{{wide}}}")).is_ok(), "fields beside each other");
     }
 }

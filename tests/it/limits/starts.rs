@@ -149,7 +149,8 @@ async fn a_connection_that_leads_nowhere_is_not_asked_again() {
     let Some(redis) = TestRedis::start() else { return };
     let way = FaultProxy::to(redis.url().trim_start_matches("redis://")).await;
     let starts = RedisStarts::connect(&format!("redis://{}", way.address()), "test").unwrap();
-    eventually("the first start is counted", async || take(&starts, "ann").await).await;
+    let counted = eventually("the first start is counted", async || take(&starts, "ann").await).await;
+    assert!(counted.is_ok());
     let before = way.connections();
     way.set(Way::Down, Faults { stalls: true, ..Faults::default() });
     assert_eq!(take(&starts, "bob").await, None);
