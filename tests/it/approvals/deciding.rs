@@ -263,8 +263,7 @@ async fn a_decision_has_the_first_number_of_its_run_and_no_frame() {
 #[tokio::test]
 async fn a_decision_is_no_start() {
     let w = World::playing([calls("t1", "close_ticket", &json!({"id": 7})), says("Closed.")]).await;
-    let limits = "[limits]\nstarts_per_minute = 1\nstarts_burst = 1\n";
-    let w = w.restarted(async |data| write(data, "default.toml", limits)).await;
+    let w = w.with(&[("LIMITS__STARTS_PER_MINUTE", "1"), ("LIMITS__STARTS_BURST", "1")]).await;
     let shown = w.held("Close it").await;
     assert_made(&w.decide(&shown, &approve()).await, true);
     let refused = w.s.app.post(&body("And now?")).await;
