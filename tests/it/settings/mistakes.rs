@@ -288,9 +288,8 @@ fn an_amount_of_money_is_what_it_says_or_a_mistake() {
         let sources = env(&[("SWITCHBOARD__LIMITS__USD_PER_TENANT_MONTH", text)]);
         let budget = Config::load(&sources).map(|config| config.limits.budget().cost_per_tenant_month);
         let told = budget.map(|cost| cost.map(|cost| cost.nano_usd)).map_err(|problems| lines(&problems).concat());
-        let expected = expected.map_err(|()| {
-            "SWITCHBOARD__LIMITS__USD_PER_TENANT_MONTH: must be 0 or a number from 0.000000001".to_owned()
-        });
+        let expected =
+            expected.map_err(|()| "limits.usd_per_tenant_month: must be 0 or a number from 0.000000001".to_owned());
         assert_eq!(told, expected, "{reason}");
     }
 }
