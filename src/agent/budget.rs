@@ -93,12 +93,12 @@ impl Budgets {
         if self.budget.tokens_per_user_day.is_some()
             && let Some(used) = self.tokens.get(&(owner.clone(), today)).await
         {
-            used.fetch_add(usage.input_tokens.saturating_add(usage.output_tokens), Ordering::Relaxed);
+            add(&used, usage.input_tokens.saturating_add(usage.output_tokens));
         }
         if let (Some(_), Some(cost)) = (self.budget.cost_per_tenant_month, cost)
             && let Some(used) = self.money.get(&(owner.tenant.clone(), today.month().from)).await
         {
-            used.fetch_add(cost.nano_usd, Ordering::Relaxed);
+            add(&used, cost.nano_usd);
         }
     }
 }
@@ -108,6 +108,11 @@ impl Over {
         let left_s = (day.begins_ms().saturating_sub(now_ms)).max(0).saturating_add(999) / 1000;
         Self { retry_after_s: u32::try_from(left_s).unwrap_or(u32::MAX).max(1) }
     }
+}
+
+/// Adds, and stays at the largest number there is rather than begin again.
+fn add(used: &AtomicU64, more: u64) {
+    let _ = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_add(more)));
 }
 
 /// An empty cache of bounded size and age.

@@ -15,8 +15,10 @@ use super::ports::store::ApprovedCall;
 use super::ports::tools::{Reporter, ToolContext};
 use super::run::{Ended, Turns, store_failed};
 use super::state::{Open, Times, Transcript};
+use super::turn::OVERSIZED_KEPT_BYTES;
 use crate::chat::approval::Consent;
 use crate::chat::event::AgentEvent;
+use crate::chat::message::AssistantPart;
 use crate::chat::payload::PayloadSource;
 use crate::chat::tool::{Effect, Progress, ToolCall, ToolInput, ToolOutput, ToolResult};
 use crate::chat::unfinished::{self, Unfinished};
@@ -51,11 +53,9 @@ impl Turns<'_> {
         offer: &mut Offer,
         leave: Leave<'_>,
     ) -> Result<(), Ended> {
-        let Open::Calling { turn, .. } = &transcript.open else { return Ok(()) };
-        let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
-        for call in calls {
+        for (call, oversized) in self.measured(transcript) {
             let since_ms = self.now_ms();
-            let step = match self.oversized(&call) {
+            let step = match oversized {
                 Some(output) => Step::Answer(output),
                 None => match offer.find(&call, &self.agent.finder).await {
                     Some(output) => Step::Answer(output),
@@ -97,9 +97,7 @@ impl Turns<'_> {
 
     /// Answers the open turn's calls in the place of making them, since there were too many.
     pub(super) fn refuse_calls(&self, transcript: &mut Transcript) {
-        let Open::Calling { turn, .. } = &transcript.open else { return };
-        let calls: Vec<ToolCall> = turn.message.calls().cloned().collect();
-        for call in calls {
+        for (call, _) in self.measured(transcript) {
             let since_ms = self.now_ms();
             let output = ToolOutput::error("the limit of tool calls is reached; answer with what you have");
             let step = Step::Answer(output);
@@ -110,14 +108,34 @@ impl Turns<'_> {
         self.end_round(transcript);
     }
 
+    /// The open turn's calls, each with what the model reads where its arguments are too long. Of those that are no JSON
+    /// object only the beginning stays in the turn.
+    fn measured(&self, transcript: &mut Transcript) -> Vec<(ToolCall, Option<ToolOutput>)> {
+        let Open::Calling { turn, .. } = &mut transcript.open else { return Vec::new() };
+        let calls = turn.message.parts.iter_mut().filter_map(|part| match part {
+            AssistantPart::ToolCall { call, .. } => Some(call),
+            AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => None,
+        });
+        let measured = calls.map(|call| {
+            let oversized = self.oversized(call);
+            if let (ToolInput::Invalid(text), Some(_)) = (&mut call.input, &oversized) {
+                text.truncate(text.floor_char_boundary(OVERSIZED_KEPT_BYTES));
+                text.shrink_to_fit();
+            }
+            (call.clone(), oversized)
+        });
+        measured.collect()
+    }
+
     /// What the model reads of a call whose arguments are too long.
     fn oversized(&self, call: &ToolCall) -> Option<ToolOutput> {
         let most = self.agent.limits.tool_arguments_bytes;
+        if most == 0 {
+            return None;
+        }
         let bytes = match &call.input {
-            ToolInput::Object(_) if most == 0 => return None,
             ToolInput::Object(fields) => serde_json::to_vec(fields).map_or(0, |json| json.len()),
-            // Its tool says what is wrong with it.
-            ToolInput::Invalid(_) => return None,
+            ToolInput::Invalid(text) => text.len(),
         };
         let words = || format!("the arguments have {bytes} bytes, and {most} are allowed; make several smaller calls");
         (bytes > most).then(|| ToolOutput::error(&words()))

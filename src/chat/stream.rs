@@ -101,12 +101,29 @@ pub struct Usage {
     pub reasoning_tokens: u64,
 }
 
+/// A thousand million: more tokens than any model call has.
+const MOST_TOKENS: u64 = 1_000_000_000;
+
+impl Usage {
+    /// What of it can be true of one model call: a server may say any number, and sums have to hold them all.
+    #[must_use]
+    pub fn believable(self) -> Self {
+        let Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = self;
+        Self {
+            input_tokens: input_tokens.min(MOST_TOKENS),
+            output_tokens: output_tokens.min(MOST_TOKENS),
+            cached_input_tokens: cached_input_tokens.min(MOST_TOKENS),
+            reasoning_tokens: reasoning_tokens.min(MOST_TOKENS),
+        }
+    }
+}
+
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cached_input_tokens += other.cached_input_tokens;
-        self.reasoning_tokens += other.reasoning_tokens;
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cached_input_tokens = self.cached_input_tokens.saturating_add(other.cached_input_tokens);
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
 }
 

@@ -23,6 +23,9 @@ const LEASE_S: std::ops::RangeInclusive<u64> = 5..=300;
 /// Bytes of a request's head: less than a token and what browsers send besides would refuse everybody.
 const LEAST_HEAD_BYTES: usize = 8192;
 
+/// A billionth of a dollar, the smallest amount that is counted.
+const LEAST_USD: f64 = 1e-9;
+
 /// Events of a run: a turn begins and ends, says something, and the run ends.
 const LEAST_EVENTS: u64 = 8;
 
@@ -129,8 +132,8 @@ fn limits(config: &Config, problems: &mut Vec<Problem>) {
         problems.push(Problem::new("limits.run_events", format!("must be 0 or at least {LEAST_EVENTS}")));
     }
     let usd = limits.usd_per_tenant_month;
-    if !usd.is_finite() || usd < 0.0 {
-        problems.push(Problem::new("limits.usd_per_tenant_month", "must be a number from 0"));
+    if !usd.is_finite() || usd < 0.0 || (usd > 0.0 && usd < LEAST_USD) {
+        problems.push(Problem::new("limits.usd_per_tenant_month", "must be 0 or a number from 0.000000001"));
     }
     let head = config.server.head_bytes;
     if head != 0 && head < LEAST_HEAD_BYTES {

@@ -157,7 +157,7 @@ impl Limits {
     /// What users and tenants may use.
     pub fn budget(&self) -> Budget {
         // A cast of what is too large ends at the largest.
-        let nano_usd = (self.usd_per_tenant_month * 1e9) as u64;
+        let nano_usd = (self.usd_per_tenant_month * 1e9).round() as u64;
         Budget {
             tokens_per_user_day: Some(self.tokens_per_user_day).filter(|tokens| *tokens != 0),
             cost_per_tenant_month: Some(Cost { nano_usd }).filter(|_| self.usd_per_tenant_month > 0.0),

@@ -104,11 +104,12 @@ impl Watched {
     async fn read(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         self.permit.as_ref()?;
         match self.next_in_time().await {
-            Some(Ok(event)) => {
+            Some(Ok(mut event)) => {
                 self.deadline = Instant::now() + self.progress;
-                if let StreamEvent::Finished { usage, .. } = event
+                if let StreamEvent::Finished { usage, .. } = &mut event
                     && let Some(permit) = self.permit.take()
                 {
+                    *usage = usage.map(Usage::believable);
                     permit.answered();
                     self.call.used(kinds(usage.unwrap_or_default()));
                     self.call.ended(Outcome::OK);

@@ -14,7 +14,7 @@ use super::reading::{Attached, Hold, Of};
 use super::starts::Rate;
 use super::task::{Asked, Asking, Task};
 use super::{Runs, StartError};
-use crate::agent::ports::store::{BeginError, MostRuns, StoreError};
+use crate::agent::ports::store::{BeginError, MostRuns, RequestKey, StoreError};
 use crate::agent::profile::Profile;
 use crate::agent::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
@@ -104,7 +104,17 @@ impl Runs {
         // Counted before the question is asked, so that the drain waits for a run that was let in just before it.
         let _admitted = self.tasks.token();
         let owner = caller.owner.clone();
-        let rate = self.let_in(&owner, &asked.request).await?;
+        if self.draining.is_cancelled() {
+            return Err(StartError::Draining);
+        }
+        if let Some((key, digest)) = &asked.request.key {
+            let found = self.store.find_request(&owner, RequestKey { key, digest }).await?;
+            if let Some(record) = found {
+                // It begins nothing, so it takes nothing: no log, no place, no transaction.
+                return self.join(record).await;
+            }
+        }
+        let rate = self.let_in(&owner, &asked).await?;
         let on_busy = asked.manner.on_busy.unwrap_or(self.settings.on_busy);
         let asked = Arc::new(asked);
         let mut patience = None;
@@ -135,25 +145,31 @@ impl Runs {
         }
     }
 
-    /// Whether one more run may be begun, as far as that can be told before the store is asked; how often its user may,
-    /// where that is counted. A request that finds its run again begins none.
-    async fn let_in(&self, owner: &Owner, request: &Request) -> Result<Option<Rate>, StartError> {
-        if self.draining.is_cancelled() {
-            return Err(StartError::Draining);
-        }
-        if let Some((key, _)) = &request.key
-            && self.store.knows_request(owner, std::slice::from_ref(key)).await.map_err(BeginError::from)?
-        {
-            return Ok(None);
-        }
+    /// Whether one more run may be begun, as far as that can be told before anything is written; how often its user may,
+    /// where that is counted. That comes last, so that whoever is refused for another reason has lost no start.
+    async fn let_in(&self, owner: &Owner, asked: &Asked) -> Result<Option<Rate>, StartError> {
         if self.live.is_full(self.settings.bounds.per_replica) {
             return Err(StartError::Full);
         }
-        let rate = self.starts.take(owner).await.map_err(StartError::TooFast)?;
-        match self.agent.budgets.check(owner).await.map_err(BeginError::from)? {
-            None => Ok(rate),
-            Some(over) => Err(StartError::OverBudget { retry_after_s: over.retry_after_s }),
+        if let Some(over) = self.agent.budgets.check(owner).await.map_err(BeginError::from)? {
+            return Err(StartError::OverBudget { retry_after_s: over.retry_after_s });
         }
+        self.store.has_room(owner, &asked.conversation, self.most()).await?;
+        match asked.question.is_start() {
+            true => self.starts.take(owner).await.map_err(StartError::TooFast),
+            false => Ok(None),
+        }
+    }
+
+    fn most(&self) -> MostRuns {
+        MostRuns { per_user: self.settings.bounds.per_user, per_tenant: self.settings.bounds.per_tenant }
+    }
+
+    /// Attaches to the run that the same request began before.
+    async fn join(&self, record: RunRecord) -> Result<Attached, StartError> {
+        let run = record.id;
+        let attached = self.attach_to(record, None).await;
+        attached.map_err(|why| StartError::Joined { run, why })
     }
 
     /// How long a request waits for the run that is there already.
@@ -214,7 +230,7 @@ impl Runs {
             lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
             history_bytes: self.settings.history_bytes,
-            most: MostRuns { per_user: self.settings.bounds.per_user, per_tenant: self.settings.bounds.per_tenant },
+            most: self.most(),
             room: self.room.clone(),
             summaries: self.summaries.clone(),
         };
@@ -252,8 +268,6 @@ impl Runs {
             return Ok(Attached::new(of, Reader::new(live.log().ring().clone(), 0, sees), (seat, Some(hold)), false));
         };
         drop((seat, hold));
-        let run = record.id;
-        let attached = self.attach_to(*record, None).await;
-        attached.map_err(|why| StartError::Joined { run, why })
+        self.join(*record).await
     }
 }

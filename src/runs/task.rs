@@ -231,3 +231,33 @@ pub(super) enum Asking {
     Continue(RunId),
     Decided { approval: ApprovalId, decision: Decision },
 }
+
+impl Asking {
+    /// Whether it counts as a start. What goes on with a run that has asked its user, or their client, does not: that run
+    /// was counted, and it can be answered only once.
+    pub(super) fn is_start(&self) -> bool {
+        match self {
+            Self::Ask { ask: Ask::Message { .. } | Ask::Again, .. } | Self::Continue(_) => true,
+            Self::Ask { ask: Ask::Results(_), .. } | Self::Decided { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_no_start() {
+        let ask = |ask| Asking::Ask { ask, parent: None, earlier: Vec::new(), unlisted: false };
+        let rows = [
+            (ask(Ask::message("hello")), true, "a message"),
+            (ask(Ask::Again), true, "the same again"),
+            (Asking::Continue(RunId::fresh()), true, "a run that goes on"),
+            (ask(Ask::Results(Vec::new())), false, "results that the client was asked for"),
+        ];
+        for (asking, expected, reason) in rows {
+            assert_eq!(asking.is_start(), expected, "{reason}");
+        }
+    }
+}

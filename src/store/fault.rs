@@ -111,9 +111,16 @@ impl Fault {
     }
 }
 
-/// Whether SQLite had to wait for somebody else for too long. Its extended codes have the plain one, 5, in their lowest byte.
+/// What PostgreSQL says of a lock that was waited for in vain.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+/// Whether somebody else was waited for in vain. SQLite's extended codes have the plain one, 5, in their lowest byte.
 fn is_busy(error: &sqlx::Error) -> bool {
-    let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<SqliteError>());
+    let Some(error) = error.as_database_error() else { return false };
+    if error.code().as_deref() == Some(LOCK_NOT_AVAILABLE) {
+        return true;
+    }
+    let error = error.try_downcast_ref::<SqliteError>();
     let code = error.and_then(DatabaseError::code).and_then(|code| code.parse::<u32>().ok());
     code.is_some_and(|code| code & 0xff == 5)
 }

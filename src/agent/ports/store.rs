@@ -109,6 +109,19 @@ pub trait RunStore: Send + Sync {
     /// # Errors
     /// When the store failed.
     async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError>;
+
+    /// The run that the same request of the owner's has begun, if it has. Nothing is written for it.
+    ///
+    /// # Errors
+    /// When the key was used for another request, or the store failed.
+    async fn find_request(&self, owner: &Owner, key: RequestKey<'_>) -> Result<Option<RunRecord>, BeginError>;
+
+    /// Whether the owner may have one more run in that conversation, whose own runs do not count: they may make way. It is
+    /// read alone, so that whoever asks in vain, again and again, holds up nobody who writes; `begin_run` counts again.
+    ///
+    /// # Errors
+    /// When there are too many, or the store failed.
+    async fn has_room(&self, owner: &Owner, conversation: &ConversationId, most: MostRuns) -> Result<(), BeginError>;
 }
 
 /// A run about to begin.
@@ -155,7 +168,7 @@ pub struct NewRun<'a> {
 pub struct MostRuns {
     /// Of its user.
     pub per_user: u32,
-    /// Of its tenant.
+    /// Of its tenant. Whoever has none shares it with the whole deployment, so there it is no limit.
     pub per_tenant: u32,
 }
 

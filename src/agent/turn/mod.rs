@@ -15,8 +15,8 @@ use crate::chat::tool::{ToolCall, ToolInput};
 /// 1 MiB of arguments for one call: far above any real one, far below what a runaway model could send.
 const MAX_INPUT_BYTES: usize = 1 << 20;
 
-/// 1 KiB of arguments over the cap is kept, enough to recognise them in the trail.
-const OVERSIZED_KEPT_BYTES: usize = 1 << 10;
+/// 1 KiB of arguments that are too long is kept, enough to recognise them in the trail.
+pub(super) const OVERSIZED_KEPT_BYTES: usize = 1 << 10;
 
 /// A turn while it streams.
 #[derive(Debug)]

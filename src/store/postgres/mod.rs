@@ -147,14 +147,20 @@ impl PostgresStore {
 }
 
 /// Makes transactions of one owner that count `what` first and insert then wait for each other: until this one ends,
-/// another that comes here with the same words waits. Others whose hash is the same wait too, in vain and not for long.
+/// another that comes here with the same words waits, for two seconds at most: then it fails, before it keeps a connection from
+/// others for long. Others whose hash is the same wait too, in vain.
 async fn take_turns(connection: &mut Connection, what: &'static str, scope: &Scope) -> Result<(), sqlx::Error> {
     // Two numbers: locks of one number are another space, in which the migrations have theirs.
-    sqlx::query("SELECT pg_advisory_xact_lock(hashtext($1), hashtext($2))")
-        .bind(what)
-        // With the length, so that the border between the two is part of it.
-        .bind(format!("{}:{}{}", scope.tenant().len(), scope.tenant(), scope.user()))
-        .execute(connection)
-        .await?;
+    // One statement instead of three. What stands behind `OFFSET` is read before anything is set.
+    sqlx::query(
+        "SELECT set_config('lock_timeout', '2s', true), pg_advisory_xact_lock(hashtext($1), hashtext($2)),
+             set_config('lock_timeout', before.patience, true)
+         FROM (SELECT current_setting('lock_timeout') AS patience OFFSET 0) AS before",
+    )
+    .bind(what)
+    // With the length, so that the border between the two is part of it.
+    .bind(format!("{}:{}{}", scope.tenant().len(), scope.tenant(), scope.user()))
+    .execute(connection)
+    .await?;
     Ok(())
 }

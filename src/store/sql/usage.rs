@@ -29,6 +29,27 @@ impl UsageStore for SqlStore {
     }
 }
 
+/// The most that one row holds of a thing: so much that nobody uses it on a day, so little that nine thousand rows of it can be
+/// added up. It stands in [`sum_of`] too.
+const MOST: i64 = 1_000_000_000_000_000;
+
+/// A column with what is new, where neither is more than [`MOST`], and then the sum is not.
+macro_rules! sum_of {
+    ($column:literal) => {
+        concat!(
+            "CASE WHEN usage_daily.",
+            $column,
+            " > 1000000000000000 - excluded.",
+            $column,
+            " THEN 1000000000000000 ELSE usage_daily.",
+            $column,
+            " + excluded.",
+            $column,
+            " END"
+        )
+    };
+}
+
 /// The sums of a group of rows. PostgreSQL adds up to a wider type, in which no row could be read.
 macro_rules! sums {
     () => {
@@ -181,26 +202,30 @@ pub(super) async fn charge(
         .execute(&mut *connection)
         .await?;
     for ((day, model), used) in sums {
-        sqlx::query(
+        sqlx::query(concat!(
             "INSERT INTO usage_daily (tenant, user_id, day, model, runs, turns, input_tokens, output_tokens,
                  cached_input_tokens, nano_usd)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
              ON CONFLICT (tenant, user_id, day, model) DO UPDATE SET
                  runs = usage_daily.runs + excluded.runs, turns = usage_daily.turns + excluded.turns,
-                 input_tokens = usage_daily.input_tokens + excluded.input_tokens,
-                 output_tokens = usage_daily.output_tokens + excluded.output_tokens,
-                 cached_input_tokens = usage_daily.cached_input_tokens + excluded.cached_input_tokens,
-                 nano_usd = usage_daily.nano_usd + excluded.nano_usd",
-        )
+                 input_tokens = ",
+            sum_of!("input_tokens"),
+            ", output_tokens = ",
+            sum_of!("output_tokens"),
+            ", cached_input_tokens = ",
+            sum_of!("cached_input_tokens"),
+            ", nano_usd = ",
+            sum_of!("nano_usd"),
+        ))
         .bind_scope(scope)
         .bind(day)
         .bind(model)
         .bind(column(used.runs))
         .bind(column(used.turns))
-        .bind(column(used.input_tokens))
-        .bind(column(used.output_tokens))
-        .bind(column(used.cached_input_tokens))
-        .bind(column(used.cost.nano_usd))
+        .bind(column(used.input_tokens).min(MOST))
+        .bind(column(used.output_tokens).min(MOST))
+        .bind(column(used.cached_input_tokens).min(MOST))
+        .bind(column(used.cost.nano_usd).min(MOST))
         .execute(&mut *connection)
         .await?;
     }

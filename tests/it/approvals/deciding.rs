@@ -259,3 +259,13 @@ async fn a_decision_has_the_first_number_of_its_run_and_no_frame() {
         assert!(told.starts_with("id: 1\nevent: message_start\n"), "{told}");
     }
 }
+
+#[tokio::test]
+async fn a_decision_is_no_start() {
+    let w = World::playing([calls("t1", "close_ticket", &json!({"id": 7})), says("Closed.")]).await;
+    let w = w.with(&[("LIMITS__STARTS_PER_MINUTE", "1"), ("LIMITS__STARTS_BURST", "1")]).await;
+    let shown = w.held("Close it").await;
+    assert_made(&w.decide(&shown, &approve()).await, true);
+    let refused = w.s.app.post(&body("And now?")).await;
+    assert_eq!(problem(refused).await, (429, "rate_limited".to_owned()), "a message is one");
+}

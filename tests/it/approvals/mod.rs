@@ -90,6 +90,13 @@ impl World {
         Self { s: Scripted { app, model }, backend }
     }
 
+    /// Stops the product and starts it again with these settings besides.
+    pub async fn with(self, settings: &[(&str, &str)]) -> Self {
+        let Self { s: Scripted { app, model }, backend } = self;
+        let app = start_with(app.stop().await, (&model, &backend), settings).await;
+        Self { s: Scripted { app, model }, backend }
+    }
+
     /// A message of Ada in the conversation `c`.
     pub async fn say(&self, message: &str) -> Vec<Frame> {
         self.s.app.chat(&body(message)).await
@@ -142,6 +149,10 @@ impl World {
 }
 
 async fn start(data: TempDir, model: &Upstream, backend: &Upstream) -> TestApp {
+    start_with(data, (model, backend), &[]).await
+}
+
+async fn start_with(data: TempDir, (model, backend): (&Upstream, &Upstream), more: &[(&str, &str)]) -> TestApp {
     let (model, backend) = (format!("{}/v1", model.url()), backend.url());
     let settings = [
         ("LLM__PROVIDER", "openai"),
@@ -149,7 +160,7 @@ async fn start(data: TempDir, model: &Upstream, backend: &Upstream) -> TestApp {
         ("BACKEND__MODE", "http"),
         ("BACKEND__BASE_URL", backend.as_str()),
     ];
-    TestApp::start_in(data, &settings).await
+    TestApp::start_in(data, &[&settings, more].concat()).await
 }
 
 /// Writes a file of the configuration.

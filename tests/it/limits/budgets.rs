@@ -6,7 +6,7 @@ use super::{message, refusal, token};
 use crate::support::app::TestApp;
 use crate::support::frames;
 use crate::support::model::{Script, Scripted, calls, says};
-use crate::support::upstream::Upstream;
+use crate::support::upstream::{Answer, Upstream};
 
 /// What each turn of the scripted model has: 10 tokens of input and 5 of output, for a cent of a dollar where these prices
 /// count.
@@ -130,4 +130,18 @@ async fn without_the_role_nobody_sees_what_the_tenant_has_used() {
         assert_eq!((status, &told["code"]), (403, &json!("forbidden")), "{role:?}");
         assert_eq!(usage(&app, "a/ann", "").await.0, 200);
     }
+}
+
+#[tokio::test]
+async fn a_model_server_that_says_any_number_breaks_no_sum() {
+    let largest = format!("\"prompt_tokens\":{}", u64::MAX);
+    let answer = || Answer::ok("text/event-stream", says("Yes.").bytes().replace("\"prompt_tokens\":10", &largest));
+    let s = Scripted::with(&[], [answer(), answer(), answer()]).await;
+    for _ in 0..3 {
+        assert_eq!(ask(&s.app, "a/ann").await, (200, Value::Null));
+    }
+    let (status, told) = usage(&s.app, "a/ann", "").await;
+    assert_eq!((status, &told["total"]["turns"]), (200, &json!(3)), "{told}");
+    // So much of each call is believed.
+    assert_eq!(told["total"]["input_tokens"], json!(3_000_000_000_u64), "{told}");
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{header, pieces};
 use crate::runs::{background, run_in};
 use crate::support::frames;
-use crate::support::model::{Scripted, calls, says};
+use crate::support::model::{Scripted, calls, says, turn};
 use crate::support::upstream::Answer;
 
 /// A run with these settings: how it ended, its events in all, and the failure that its reader was told.
@@ -59,5 +59,21 @@ async fn arguments_that_are_too_long_are_an_error_for_the_model_and_not_the_end(
         let frames = s.app.say("c", "Go").await;
         assert_eq!(frames::text(&frames), "Done.", "{reason}");
         assert_eq!(s.result_of("t").to_string().contains(told), is_refused, "{reason}: {}", s.result_of("t"));
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_object_are_measured_too_and_only_their_beginning_is_kept() {
+    let list = |bytes: usize| format!("[\"{}\"]", "a".repeat(bytes - 4));
+    let told = "bytes, and 2000 are allowed; make several smaller calls";
+    let rows = [(2000, false, 1996, "as long as they may be"), (5000, true, 1022, "longer")];
+    for (bytes, is_refused, kept, reason) in rows {
+        let turns = [turn().call_raw("t", "discover_trigger_types", &list(bytes)).done(), says("Done.")];
+        let s = Scripted::with(&[("LIMITS__TOOL_ARGUMENTS_BYTES", "2000")], turns.map(|turn| turn.answer())).await;
+        let frames = s.app.say("c", "Go").await;
+        assert_eq!(frames::text(&frames), "Done.", "{reason}");
+        assert_eq!(s.result_of("t").to_string().contains(told), is_refused, "{reason}: {}", s.result_of("t"));
+        let asked = serde_json::to_string(&s.last_asked()).unwrap();
+        assert!(!asked.contains(&"a".repeat(kept + 1)), "{reason}: {asked}");
     }
 }

@@ -1,6 +1,10 @@
 //! Runs at once: of a user, of a tenant, of a process; and readers of one run.
 
+use reqwest::Response;
+use serde_json::Value;
+
 use super::{header, in_time, message, model, refusal, token, with_model};
+use crate::support::app::TestApp;
 use crate::support::frames::read_until;
 
 #[tokio::test]
@@ -69,4 +73,60 @@ async fn a_run_that_makes_way_for_the_next_one_does_not_count_against_it() {
     body["message"] = "hello".into();
     body["on_busy"] = "interrupt".into();
     assert_eq!(app.post(&body).await.status(), 200);
+}
+
+/// A message with a key.
+async fn ask(app: &TestApp, key: &str, body: &Value) -> Response {
+    let request = app.http.post(app.url("/v1/agent/chat")).bearer_auth(&app.token);
+    request.header("idempotency-key", key).json(body).send().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_request_that_finds_its_run_again_takes_no_place() {
+    let model = model().await;
+    for limit in ["LIMITS__ACTIVE_RUNS_PER_REPLICA", "LIMITS__ACTIVE_RUNS_PER_USER"] {
+        let app = with_model(&model, &[(limit, "1")]).await;
+        let body = message("wait");
+        let first = ask(&app, "k", &body).await;
+        for _ in 0..3 {
+            let again = ask(&app, "k", &body).await;
+            assert_eq!(
+                (again.status().as_u16(), header(&again, "x-run-id")),
+                (200, header(&first, "x-run-id")),
+                "{limit}"
+            );
+        }
+        let (status, code, _) = refusal(ask(&app, "k", &message("wait")).await).await;
+        assert_eq!((status, &*code), (422, "idempotency_mismatch"), "{limit}: another request with its key");
+        assert_ne!(ask(&app, "other", &body).await.status(), 200, "{limit}: another key begins one more");
+    }
+}
+
+#[tokio::test]
+async fn whoever_has_too_many_runs_loses_no_start_by_asking() {
+    let model = model().await;
+    let settings =
+        [("LIMITS__ACTIVE_RUNS_PER_USER", "1"), ("LIMITS__STARTS_PER_MINUTE", "1"), ("LIMITS__STARTS_BURST", "2")];
+    let app = with_model(&model, &settings).await;
+    let first = ask(&app, "1", &message("wait")).await;
+    for key in ["2", "3", "4"] {
+        let refused = refusal(ask(&app, key, &message("wait")).await).await;
+        assert_eq!(refused, (429, "too_many_runs".to_owned(), Some(5)), "with a key");
+        let refused = refusal(app.post(&message("wait")).await).await;
+        assert_eq!(refused, (429, "too_many_runs".to_owned(), Some(5)), "without one");
+    }
+    let cancel = app.http.post(app.url(&format!("/v1/agent/runs/{}/cancel", header(&first, "x-run-id"))));
+    assert_eq!(cancel.bearer_auth(&app.token).send().await.unwrap().status(), 200);
+    in_time(async || app.post(&message("hello")).await).await;
+}
+
+#[tokio::test]
+async fn users_without_a_tenant_do_not_shut_each_other_out() {
+    let model = model().await;
+    let app =
+        with_model(&model, &[("LIMITS__ACTIVE_RUNS_PER_TENANT", "1"), ("LIMITS__ACTIVE_RUNS_PER_USER", "2")]).await;
+    for (user, expected) in [("ann", 200), ("ann", 200), ("ann", 429), ("bob", 200)] {
+        let begun = app.post_as(&app.token_of(user, None, &["USER", "ADMIN"]), &message("wait")).await;
+        assert_eq!(begun.status(), expected, "{user}");
+    }
 }

@@ -17,7 +17,8 @@ use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::payloads::PayloadStore;
 use switchboard::agent::ports::store::{
-    ApprovedCall, BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError, TurnedDown,
+    ApprovedCall, BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, StoreError,
+    TurnedDown,
 };
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
@@ -180,6 +181,14 @@ impl RunStore for Nothing {
 
     async fn knows_request(&self, _owner: &Owner, _keys: &[String]) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    async fn find_request(&self, _owner: &Owner, _key: RequestKey<'_>) -> Result<Option<RunRecord>, BeginError> {
+        Ok(None)
+    }
+
+    async fn has_room(&self, _owner: &Owner, _at: &ConversationId, _most: MostRuns) -> Result<(), BeginError> {
+        Ok(())
     }
 }
 

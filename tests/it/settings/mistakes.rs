@@ -1,8 +1,8 @@
 //! What is said about mistakes: all of them at once, each with its key and a reason, none with a secret.
 
-use switchboard::config::Sources;
+use switchboard::config::{Config, Sources};
 
-use super::{env, problems, write};
+use super::{env, lines, problems, write};
 
 #[test]
 fn every_mistake_of_every_layer_is_reported_at_once() {
@@ -272,5 +272,24 @@ fn no_problem_repeats_a_secret() {
         let found = problems(&env(&[(&names[0], chosen), (&names[1], value)]));
         assert_eq!(found.len(), 1, "{key}: {found:?}");
         assert!(!found.concat().contains(CANARY), "{found:?}");
+    }
+}
+
+#[test]
+fn an_amount_of_money_is_what_it_says_or_a_mistake() {
+    let rows = [
+        ("0", Ok(None), "no limit"),
+        ("8.2", Ok(Some(8_200_000_000)), "a little less as a number of the machine"),
+        ("0.000000001", Ok(Some(1)), "the smallest"),
+        ("0.0000000009", Err(()), "less than can be counted would be nothing at all"),
+        ("-1.0", Err(()), "less than nothing"),
+    ];
+    for (text, expected, reason) in rows {
+        let sources = env(&[("SWITCHBOARD__LIMITS__USD_PER_TENANT_MONTH", text)]);
+        let budget = Config::load(&sources).map(|config| config.limits.budget().cost_per_tenant_month);
+        let told = budget.map(|cost| cost.map(|cost| cost.nano_usd)).map_err(|problems| lines(&problems).concat());
+        let expected =
+            expected.map_err(|()| "limits.usd_per_tenant_month: must be 0 or a number from 0.000000001".to_owned());
+        assert_eq!(told, expected, "{reason}");
     }
 }

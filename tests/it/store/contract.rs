@@ -134,6 +134,9 @@ macro_rules! contract {
             runs_that_have_ended_or_died_make_room
             a_run_that_is_there_already_is_found_without_room
             what_was_used_is_added_up_once
+            what_was_used_can_always_be_added_up
+            users_without_a_tenant_have_a_bound_of_their_own_alone
+            what_stands_against_a_run_is_told_before_it_begins
             what_was_used_is_told_by_day_and_model_to_its_owner_alone
         );
         crate::store::contract::contract!(@ $database, trail:

@@ -145,3 +145,62 @@ pub async fn what_was_used_is_told_by_day_and_model_to_its_owner_alone(database:
     assert_eq!(store.used(Of::Tenant("acme"), second).await.unwrap(), used(2, 4, 30, 3));
     assert_eq!(store.used(Of::Tenant("nobody"), ALWAYS).await.unwrap(), Used::default());
 }
+
+pub async fn users_without_a_tenant_have_a_bound_of_their_own_alone(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    for room in ["/ann/c1", "/ann/c2", "/bob/c1", "/bob/c2", "/eve/c1"] {
+        begin(&*store, &Room::at(room), TWO_OF_THREE).await.unwrap();
+    }
+    assert_eq!(begin(&*store, &Room::at("/ann/c3"), TWO_OF_THREE).await, Err(Whose::User));
+}
+
+pub async fn what_stands_against_a_run_is_told_before_it_begins(database: &impl Database) {
+    let clock = ManualClock::new();
+    let store = database.open(clock.clone()).await;
+    let room = Room::at("acme/ann/c1");
+    let ask = Ask::message("hello");
+    let key = RequestKey { key: "k", digest: b"d" };
+    assert!(store.find_request(&room.owner, key).await.unwrap().is_none(), "nobody has asked");
+    let new = NewRun { key: Some(key), ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
+    store.begin_run(new).await.unwrap();
+    let found = store.find_request(&room.owner, key).await.unwrap();
+    assert_eq!(found.map(|run| run.id), Some(new.id));
+    let other = store.find_request(&room.owner, RequestKey { digest: b"e", ..key }).await;
+    assert!(matches!(other, Err(BeginError::KeyMismatch)), "{other:?}");
+    for stranger in ["acme/bob/c1", "other/ann/c1"] {
+        assert!(store.find_request(&Room::at(stranger).owner, key).await.unwrap().is_none(), "{stranger}");
+    }
+    let rows = [
+        ("acme/ann/c2", 1, 0, Some(Whose::User), "they have one"),
+        ("acme/ann/c2", 2, 0, None, "one more may be"),
+        ("acme/ann/c1", 1, 1, None, "that of the conversation may make way"),
+        ("acme/bob/c1", 1, 1, Some(Whose::Tenant), "their tenant has one"),
+        ("acme/bob/c1", 1, 0, None, "their own are counted alone"),
+        ("other/ann/c2", 1, 1, None, "another tenant"),
+    ];
+    for (at, per_user, per_tenant, expected, reason) in rows {
+        let Room { owner, conversation } = Room::at(at);
+        let whose = match store.has_room(&owner, &conversation, MostRuns { per_user, per_tenant }).await {
+            Ok(()) => None,
+            Err(BeginError::TooMany(whose)) => Some(whose),
+            Err(other) => panic!("{reason}: {other}"),
+        };
+        assert_eq!(whose, expected, "{reason}");
+    }
+    clock.advance_ms(86_400_000);
+    assert!(store.find_request(&room.owner, key).await.unwrap().is_none(), "a key is kept for a day");
+}
+
+pub async fn what_was_used_can_always_be_added_up(database: &impl Database) {
+    const MOST: u64 = 1_000_000_000_000_000;
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    for _ in 0..3 {
+        let (run, _) = room.say(&*store, "hello").await;
+        let spent = [spent(0, "v:m", u64::MAX / 2, Some(u64::MAX))];
+        store.finish_run(run, Commit { spent: &spent, ..said(1, &[]) }, ended(RunState::Completed)).await.unwrap();
+    }
+    let cost = Cost { nano_usd: MOST };
+    let expected = Used { runs: 3, turns: 3, input_tokens: MOST, output_tokens: MOST, cached_input_tokens: 3, cost };
+    assert_eq!(store.used(Of::User(&room.owner), ALWAYS).await.unwrap(), expected);
+}

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
-use switchboard::agent::ports::store::{BeginError, Begun, StoreError};
+use switchboard::agent::ports::store::{BeginError, Begun, MostRuns, NewRun, Question, StoreError};
 use switchboard::chat::causes::Causes;
 use switchboard::chat::ids::RunId;
+use switchboard::chat::input::Ask;
 use switchboard::chat::preview::Verdict;
 use switchboard::chat::run::RunState;
 use switchboard::store::{Config, OpenError, Store, open};
@@ -405,4 +406,25 @@ async fn a_server_that_does_not_answer_keeps_nobody_waiting_for_ever() {
     room().say(&*store, "and now?").await;
     server.pause();
     tokio::time::timeout(FOR_EVER, store.close()).await.expect("closing ends");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_too_long_for_the_beginning_of_others_does_not_begin() {
+    let Some(database) = new_database().await else { return };
+    let store = database.open(ManualClock::new()).await;
+    let room = room();
+    let ask = Ask::message("hello");
+    let most = MostRuns { per_user: 1, per_tenant: 1 };
+    let new = NewRun { most, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
+    let mut beside = database.beside().await;
+    let turn = "(hashtext('runs of a tenant'), hashtext('4:acme'))";
+    let lock = AssertSqlSafe(format!("SELECT pg_advisory_lock{turn}"));
+    sqlx::raw_sql(lock).execute(&mut beside).await.unwrap();
+    let late = store.begin_run(new).await;
+    assert_no_store(&late);
+    let why = Causes(&late.err().unwrap()).to_string();
+    assert!(why.contains("lock timeout"), "{why}");
+    let unlock = AssertSqlSafe(format!("SELECT pg_advisory_unlock{turn}"));
+    sqlx::raw_sql(unlock).execute(&mut beside).await.unwrap();
+    store.begin_run(new).await.unwrap();
 }

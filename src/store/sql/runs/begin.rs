@@ -11,26 +11,24 @@ use super::decided::tell_ends;
 use super::details::{keep_context, keep_told};
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
-use super::{Connection, Place, Seat, SqlStore, seen_before, take_turns};
-use crate::agent::ports::store::{BeginError, Begun, MostRuns, NewRun, Question, RequestKey, RunStart, Whose};
+use super::request::{Made, find_request, free_key};
+use super::room::has_room;
+use super::{Connection, Place, Seat, SqlStore, seen_before};
+use crate::agent::ports::store::{BeginError, Begun, NewRun, Question, RunStart};
 use crate::chat::ids::RunId;
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::UserMessage;
 use crate::chat::preview::Decided;
-use crate::chat::run::{RunRecord, RunState};
+use crate::chat::run::RunState;
 use crate::chat::trail::{Happened, TrailEntry};
 use crate::store::change::decode_decided;
 use crate::store::fault::Fault;
-use crate::store::record::{RunRow, run_columns};
 use crate::store::scope::{BindScope, Scope, storable};
 use crate::store::told::encode_told;
 use crate::store::transcript::{self, RecordError};
 
 /// How many decisions one run tells; whoever decided more tells the rest with the next message.
 const TOLD_AT_ONCE: i64 = 50;
-
-/// How long a request's key is kept, in milliseconds: a day, the port's promise.
-pub(super) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// How long a look may take at what became of a commit whose answer did not come: two seconds, of which whoever asked
 /// still waits.
@@ -57,43 +55,20 @@ impl SqlStore {
             Err(NotBegun::Failed(Fault::Database(error))) if is_taken(&error) => self.begin(run).await,
             begun => begun,
         };
-        match begun {
-            Ok(begun) => Ok(Ok(begun)),
-            Err(NotBegun::Refused(reason)) => Ok(Err(reason)),
-            Err(NotBegun::Failed(fault)) => Err(fault),
-        }
-    }
-
-    pub(super) async fn try_knows_request(&self, scope: &Scope, keys: &[String]) -> Result<bool, Fault> {
-        let keys: Vec<_> = keys.iter().map(|key| storable(key)).collect();
-        let keys = serde_json::to_string(&keys).map_err(RecordError::json("list"))?;
-        let known: i64 = sqlx::query_scalar(concat!(
-            "SELECT COUNT(*) FROM runs WHERE tenant = $1 AND user_id = $2 AND started_at > $4 AND request_key",
-            is_one_of!("$3"),
-        ))
-        .bind_scope(scope)
-        .bind(keys)
-        .bind(self.clock.now_ms().saturating_sub(KEY_LIFE_MS))
-        .fetch_one(self.readers())
-        .await?;
-        Ok(known > 0)
+        told(begun)
     }
 
     async fn begin(&self, run: NewRun<'_>) -> Result<Begun, NotBegun> {
         let now = self.clock.now_ms();
         let place = Place { scope: Scope::from(run.owner), conversation: run.conversation.to_string() };
-        if run.key.is_none() && run.most != MostRuns::default() {
-            // Whoever asks in vain, again and again, holds up nobody who writes. Runs of this conversation do not count
-            // here, since they may make way; nor does it matter who is quicker, since it is counted again below.
-            let mut reading = self.readers().acquire().await?;
-            refuse_over(run.most, live(&mut reading, &place, &place.conversation).await?)?;
-        }
         let mut transaction = self.write().await?;
         let is_new = touch(&mut transaction, &place, run, now).await?;
-        if let Some(key) = run.key
-            && let Some(record) = find_request(&mut transaction, &place, key, now).await?
-        {
-            return Ok(Begun::Joined(Box::new(record)));
+        if let Some(key) = run.key {
+            match find_request(&mut transaction, &place.scope, key, now).await? {
+                Made::Lately(record) => return Ok(Begun::Joined(record)),
+                Made::LongAgo(run) => free_key(&mut transaction, &place.scope, run).await?,
+                Made::Never => {}
+            }
         }
         let asked = match is_new {
             true => opening(run.question),
@@ -208,6 +183,15 @@ impl SqlStore {
     }
 }
 
+/// The port's reason apart from a fault.
+pub(super) fn told<T>(outcome: Result<T, NotBegun>) -> Result<Result<T, BeginError>, Fault> {
+    match outcome {
+        Ok(done) => Ok(Ok(done)),
+        Err(NotBegun::Refused(reason)) => Ok(Err(reason)),
+        Err(NotBegun::Failed(fault)) => Err(fault),
+    }
+}
+
 /// Whether a row with the same unique columns is there.
 pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.is_unique_violation())
@@ -258,82 +242,6 @@ fn opening(question: Question<'_>) -> Option<Asked> {
     };
     let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
     Some(Asked { parent: None, message, continues: None, answered: None, call: None, turned_down: None, context: None })
-}
-
-/// The run that the same request began within a day. A key that is older is free again.
-async fn find_request(
-    connection: &mut Connection,
-    place: &Place,
-    key: RequestKey<'_>,
-    now: i64,
-) -> Result<Option<RunRecord>, NotBegun> {
-    let found: Option<(String, i64, Vec<u8>)> = sqlx::query_as(
-        "SELECT id, started_at, request_digest FROM runs WHERE tenant = $1 AND user_id = $2 AND request_key = $3",
-    )
-    .bind_scope(&place.scope)
-    .bind(storable(key.key))
-    .fetch_optional(&mut *connection)
-    .await?;
-    let Some((id, started_at, digest)) = found else { return Ok(None) };
-    if now.saturating_sub(started_at) >= KEY_LIFE_MS {
-        sqlx::query(
-            "UPDATE runs SET request_key = NULL, request_digest = NULL WHERE tenant = $1 AND user_id = $2 AND id = $3",
-        )
-        .bind_scope(&place.scope)
-        .bind(id)
-        .execute(connection)
-        .await?;
-        return Ok(None);
-    }
-    if digest != key.digest {
-        return Err(NotBegun::Refused(BeginError::KeyMismatch));
-    }
-    let row: RunRow = sqlx::query_as(concat!(
-        "SELECT ",
-        run_columns!(),
-        " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
-    ))
-    .bind_scope(&place.scope)
-    .bind(id)
-    .fetch_one(connection)
-    .await?;
-    Ok(Some(row.into_record()?))
-}
-
-/// Whether its owner and their tenant may have one more run. Whoever counts comes after whoever counted before has
-/// committed.
-async fn has_room(connection: &mut Connection, place: &Place, most: MostRuns) -> Result<(), NotBegun> {
-    if most == MostRuns::default() {
-        return Ok(());
-    }
-    // A tenant without users stands for all of its users.
-    let tenant = Scope::of_row(place.scope.tenant().to_owned(), String::new());
-    take_turns(connection, "runs of a tenant", &tenant).await?;
-    refuse_over(most, live(connection, place, "").await?)
-}
-
-fn refuse_over(most: MostRuns, (of_tenant, of_user): (i64, i64)) -> Result<(), NotBegun> {
-    let is_over = |most: u32, live: i64| most != 0 && live >= i64::from(most);
-    let whose = match (is_over(most.per_user, of_user), is_over(most.per_tenant, of_tenant)) {
-        (true, _) => Whose::User,
-        (false, true) => Whose::Tenant,
-        (false, false) => return Ok(()),
-    };
-    Err(NotBegun::Refused(BeginError::TooMany(whose)))
-}
-
-/// How many runs of the tenant live, and how many of those are the user's, but for those of the conversation `except`.
-async fn live(connection: &mut Connection, place: &Place, except: &str) -> Result<(i64, i64), sqlx::Error> {
-    sqlx::query_as(concat!(
-        "SELECT COUNT(*), COUNT(CASE WHEN user_id = $2 THEN 1 END) FROM runs
-         WHERE tenant = $1 AND state IN ('queued', 'running')
-             AND NOT (user_id = $2 AND conversation = $3) AND lease_until > ",
-        database_now!(),
-    ))
-    .bind_scope(&place.scope)
-    .bind(except)
-    .fetch_one(connection)
-    .await
 }
 
 /// Whether the next run of the conversation may run or has to wait.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 use serde::Serialize;
 
-use super::begin::KEY_LIFE_MS;
+use super::request::KEY_LIFE_MS;
 use super::usage::KEPT_DAYS;
 use super::{Connection, SqlStore};
 use crate::agent::ports::leases::{EndedRun, Leases, Notice, Old, Piece, Progress, Standing};

@@ -15,11 +15,15 @@ mod leases;
 mod promote;
 mod question;
 mod reap;
+mod request;
+mod room;
 
 use async_trait::async_trait;
 
 use super::{Connection, SqlStore, approvals, payloads, seen, take_turns, usage};
-use crate::agent::ports::store::{BeginError, Begun, Commit, NewRun, RunEnd, RunStart, RunStore, StoreError};
+use crate::agent::ports::store::{
+    BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, StoreError,
+};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
 use crate::chat::run::RunRecord;
@@ -63,6 +67,14 @@ impl RunStore for SqlStore {
 
     async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError> {
         attempt("look for a request", self.try_knows_request(&owner.into(), keys)).await
+    }
+
+    async fn find_request(&self, owner: &Owner, key: RequestKey<'_>) -> Result<Option<RunRecord>, BeginError> {
+        attempt("find a request", self.try_find_request(&owner.into(), key)).await?
+    }
+
+    async fn has_room(&self, owner: &Owner, conversation: &ConversationId, most: MostRuns) -> Result<(), BeginError> {
+        attempt("count live runs", self.try_has_room(owner, conversation, most)).await?
     }
 }
 

@@ -1,0 +1,77 @@
+//! Room for one more run: how many live already, of its user and of their tenant.
+
+use super::begin::{NotBegun, told};
+use super::{Connection, Place, SqlStore, take_turns};
+use crate::agent::ports::store::{BeginError, MostRuns, Whose};
+use crate::chat::caller::Owner;
+use crate::chat::ids::ConversationId;
+use crate::store::fault::Fault;
+use crate::store::scope::{BindScope, Scope};
+
+impl SqlStore {
+    pub(super) async fn try_has_room(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        most: MostRuns,
+    ) -> Result<Result<(), BeginError>, Fault> {
+        let place = Place { scope: Scope::from(owner), conversation: conversation.to_string() };
+        let most = of_whom(&place.scope, most);
+        if most == MostRuns::default() {
+            return Ok(Ok(()));
+        }
+        let mut reading = self.readers().acquire().await?;
+        let live = live(&mut reading, &place, &place.conversation).await?;
+        told(refuse_over(most, live))
+    }
+}
+
+/// Whether its owner and their tenant may have one more run. Whoever counts comes after whoever counted before has
+/// committed.
+pub(super) async fn has_room(connection: &mut Connection, place: &Place, most: MostRuns) -> Result<(), NotBegun> {
+    let most = of_whom(&place.scope, most);
+    if most == MostRuns::default() {
+        return Ok(());
+    }
+    if most.per_tenant == 0 {
+        take_turns(connection, "runs of a user", &place.scope).await?;
+    } else {
+        // A tenant without users stands for all of its users.
+        let tenant = Scope::of_row(place.scope.tenant().to_owned(), String::new());
+        take_turns(connection, "runs of a tenant", &tenant).await?;
+    }
+    refuse_over(most, live(connection, place, "").await?)
+}
+
+/// What of `most` counts for this owner. Those whose tokens name no tenant share one, which is the whole deployment: with a
+/// bound of it, any of them could shut out all others.
+fn of_whom(scope: &Scope, most: MostRuns) -> MostRuns {
+    match scope.tenant().is_empty() {
+        true => MostRuns { per_tenant: 0, ..most },
+        false => most,
+    }
+}
+
+fn refuse_over(most: MostRuns, (of_tenant, of_user): (i64, i64)) -> Result<(), NotBegun> {
+    let is_over = |most: u32, live: i64| most != 0 && live >= i64::from(most);
+    let whose = match (is_over(most.per_user, of_user), is_over(most.per_tenant, of_tenant)) {
+        (true, _) => Whose::User,
+        (false, true) => Whose::Tenant,
+        (false, false) => return Ok(()),
+    };
+    Err(NotBegun::Refused(BeginError::TooMany(whose)))
+}
+
+/// How many runs of the tenant live, and how many of those are the user's, but for those of the conversation `except`.
+async fn live(connection: &mut Connection, place: &Place, except: &str) -> Result<(i64, i64), sqlx::Error> {
+    sqlx::query_as(concat!(
+        "SELECT COUNT(*), COUNT(CASE WHEN user_id = $2 THEN 1 END) FROM runs
+         WHERE tenant = $1 AND state IN ('queued', 'running')
+             AND NOT (user_id = $2 AND conversation = $3) AND lease_until > ",
+        database_now!(),
+    ))
+    .bind_scope(&place.scope)
+    .bind(except)
+    .fetch_one(connection)
+    .await
+}
