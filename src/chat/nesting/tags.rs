@@ -57,7 +57,9 @@ fn statement<'t>(tag: &'t str, nesting: &mut Nesting, blocks: &mut Vec<usize>) -
         // Without a value it takes what stands up to its end.
         "set" => !tag[..length].contains('='),
         "elif" => {
-            blocks.iter_mut().last().into_iter().for_each(|block| *block += ELIF);
+            if let Some(block) = blocks.last_mut() {
+                *block += ELIF;
+            }
             nesting.to(at + ELIF);
             false
         }
