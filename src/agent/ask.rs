@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use futures::StreamExt;
-use tracing::Instrument;
 
 use super::language::{LanguageGate, Verdict};
 use super::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
@@ -15,6 +14,7 @@ use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::message::AssistantPart;
 use crate::chat::stream::{FinishReason, Spent, StreamEvent, Usage};
+use crate::observe::within::within;
 use crate::observe::{metrics, names, spans};
 
 impl From<ProviderError> for Ended {
@@ -132,7 +132,7 @@ impl Turns<'_> {
     ) -> Result<(), Ended> {
         // Who answers is known when somebody does.
         let span = spans::llm_chat();
-        async {
+        let streamed = async {
             let since_ms = self.now_ms();
             transcript.answered_by = None;
             transcript.open = Open::Asking { since_ms };
@@ -171,9 +171,8 @@ impl Turns<'_> {
                 }
             }
             Ok(())
-        }
-        .instrument(span)
-        .await
+        };
+        within(span, streamed).await
     }
 }
 

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::time::{Instant, sleep_until};
-use tracing::Instrument;
 
 use super::budget::Budgets;
 use super::calls::Leave;
@@ -42,6 +41,7 @@ use crate::chat::model::ModelChoice;
 use crate::chat::payload::{NewPayload, PayloadSource};
 use crate::chat::tool::ToolDef;
 use crate::chat::unfinished::Unfinished;
+use crate::observe::within::within;
 use crate::observe::{metrics, spans};
 
 /// What a run works with; one for the whole process.
@@ -133,7 +133,7 @@ impl Agent {
     pub async fn drive(&self, run: Run, events: &dyn EventSink, stop: &Stop) {
         let span = spans::agent_run(&run.id, &run.conversation, &run.profile.id);
         let started = std::time::Instant::now();
-        async {
+        let driven = async {
             let mut start = run.start;
             let (context, call) = (start.context.take(), start.call.take());
             let decided = consent::decided(call.as_ref(), start.turned_down.take());
@@ -167,9 +167,8 @@ impl Agent {
             let ended = turns.until_ended(&mut transcript, call, stop).await;
             turns.end_speech(&mut transcript).await;
             self.end(run.id, &mut transcript, ended, events, started).await;
-        }
-        .instrument(span)
-        .await;
+        };
+        within(span, driven).await;
     }
 
     async fn commit(&self, run: RunId, transcript: &mut Transcript) -> Result<(), Ended> {
@@ -243,7 +242,7 @@ impl Turns<'_> {
             let span = spans::agent_turn(turn);
             let asked = Asked { system: &system, tools: offer.defs(), may_call: true };
             let (answer, mut gate) =
-                self.ask_model(transcript, asked, may_retry_language).instrument(span.clone()).await?;
+                within(span.clone(), self.ask_model(transcript, asked, may_retry_language)).await?;
 
             if answer.message.calls().next().is_some() {
                 calls_made += answer.message.calls().count();
@@ -261,7 +260,7 @@ impl Turns<'_> {
                 }
                 // Also what stood behind the first call.
                 self.end_speech(transcript).await;
-                self.run_calls(transcript, &mut offer, Leave::Asked).instrument(span).await?;
+                within(span, self.run_calls(transcript, &mut offer, Leave::Asked)).await?;
                 transcript.settle("stop", self.now_ms());
                 if !transcript.approvals.is_empty() || !transcript.left.is_empty() {
                     return Ok(());
@@ -325,7 +324,7 @@ impl Turns<'_> {
         metrics::turn();
         let span = spans::agent_turn(turn);
         let asked = Asked { system, tools: offer.defs(), may_call: false };
-        let (mut answer, mut gate) = self.ask_model(transcript, asked, false).instrument(span).await?;
+        let (mut answer, mut gate) = within(span, self.ask_model(transcript, asked, false)).await?;
         answer.message.parts.retain(|part| !matches!(part, AssistantPart::ToolCall { .. }));
         transcript.end_turn();
         if !answer.message.parts.iter().any(AssistantPart::is_visible) {

@@ -3,11 +3,12 @@
 //! nothing is read after the end.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use eventsource_stream::EventStreamError;
-use futures::stream;
 use futures::{Stream, StreamExt};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -147,7 +148,7 @@ where
     R: Frames,
     F: Fold,
 {
-    let answer = Answer {
+    Answer {
         source: Some((bytes, frames)),
         fold,
         media_type,
@@ -157,11 +158,7 @@ where
         frames: Vec::new(),
         events: Vec::new(),
         ready: VecDeque::new(),
-    };
-    stream::unfold(answer, async |mut answer| {
-        let item = answer.next().await?;
-        Some((item, answer))
-    })
+    }
 }
 
 /// An answer while it comes.
@@ -180,26 +177,41 @@ struct Answer<B, R, F> {
     ready: VecDeque<Result<StreamEvent, ProviderError>>,
 }
 
+/// Nothing of it but the source, which may be moved, is ever pinned.
+impl<B, R, F> Unpin for Answer<B, R, F> {}
+
+impl<B, R, F> Stream for Answer<B, R, F>
+where
+    B: Stream<Item = Result<Bytes, ProviderError>> + Unpin,
+    R: Frames,
+    F: Fold,
+{
+    type Item = Result<StreamEvent, ProviderError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let answer = self.get_mut();
+        loop {
+            if let Some(item) = answer.ready.pop_front() {
+                return Poll::Ready(Some(item));
+            }
+            let Some((source, _)) = &mut answer.source else { return Poll::Ready(None) };
+            let next = ready!(source.poll_next_unpin(cx));
+            let Some((source, reader)) = answer.source.take() else { return Poll::Ready(None) };
+            match next {
+                Some(Ok(bytes)) => answer.take_bytes(&bytes, source, reader),
+                Some(Err(error)) => answer.ready.push_back(Err(error)),
+                None => answer.end(reader),
+            }
+        }
+    }
+}
+
 impl<B, R, F> Answer<B, R, F>
 where
     B: Stream<Item = Result<Bytes, ProviderError>> + Unpin,
     R: Frames,
     F: Fold,
 {
-    async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
-        loop {
-            if let Some(item) = self.ready.pop_front() {
-                return Some(item);
-            }
-            let (mut source, reader) = self.source.take()?;
-            match source.next().await {
-                Some(Ok(bytes)) => self.take_bytes(&bytes, source, reader),
-                Some(Err(error)) => self.ready.push_back(Err(error)),
-                None => self.end(reader),
-            }
-        }
-    }
-
     /// Reads one piece of the body; puts the source back unless this was the end.
     fn take_bytes(&mut self, bytes: &Bytes, source: B, mut reader: R) {
         self.read_bytes += bytes.len();

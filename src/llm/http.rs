@@ -3,11 +3,12 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
@@ -279,22 +280,16 @@ fn timed_out(what: &'static str) -> ProviderError {
 
 fn body_of(response: Response, first_byte: Option<Instant>, idle: Option<Duration>) -> Body {
     let alarm = Box::pin(sleep_until(first_byte.unwrap_or_else(Instant::now)));
-    let incoming = Incoming { response, idle, deadline: first_byte, what: "first byte", alarm };
-    stream::unfold(Some(incoming), async |incoming| {
-        let mut incoming = incoming?;
-        match incoming.chunk().await {
-            Ok(Some(bytes)) => Some((Ok(bytes), Some(incoming))),
-            Ok(None) => None,
-            Err(error) => Some((Err(error), None)),
-        }
-    })
-    .boxed()
+    // Of the response only its bytes are kept: its headers have been read.
+    let bytes = Some(response.bytes_stream());
+    Incoming { bytes, idle, deadline: first_byte, what: "first byte", alarm }.boxed()
 }
 
 /// A body while it comes. Its one timer is not set anew for every piece: when it rings, it looks whether the time is
 /// really up.
-struct Incoming {
-    response: Response,
+struct Incoming<S> {
+    /// `None` once it has failed.
+    bytes: Option<S>,
     idle: Option<Duration>,
     /// When the next piece must be there.
     deadline: Option<Instant>,
@@ -303,30 +298,38 @@ struct Incoming {
     alarm: Pin<Box<Sleep>>,
 }
 
-impl Incoming {
-    async fn chunk(&mut self) -> Result<Option<Bytes>, ProviderError> {
-        let Self { response, idle, deadline, what, alarm } = self;
-        loop {
-            let chunk = tokio::select! {
-                biased;
-                chunk = response.chunk() => chunk,
-                () = alarm.as_mut(), if deadline.is_some() => match *deadline {
-                    Some(deadline) if Instant::now() < deadline => {
-                        alarm.as_mut().reset(deadline);
-                        continue;
-                    }
-                    Some(_) | None => return Err(timed_out(what)),
-                },
-            };
+impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for Incoming<S> {
+    type Item = Result<Bytes, ProviderError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self { bytes, idle, deadline, what, alarm } = self.get_mut();
+        let Some(coming) = bytes else { return Poll::Ready(None) };
+        if let Poll::Ready(next) = coming.poll_next_unpin(cx) {
             *what = "next byte";
             *deadline = idle.and_then(|idle| Instant::now().checked_add(idle));
             // The first byte may have had longer than any later one has.
             if let Some(deadline) = deadline.filter(|deadline| *deadline < alarm.deadline()) {
                 alarm.as_mut().reset(deadline);
             }
-            return chunk.map_err(|error| ProviderError::new(ProviderErrorKind::Truncated, error.without_url()));
+            let Some(Err(error)) = next else { return Poll::Ready(next.map(|next| next.map_err(broken))) };
+            *bytes = None;
+            return Poll::Ready(Some(Err(broken(error))));
         }
+        while let Some(deadline) = *deadline {
+            ready!(alarm.as_mut().poll(cx));
+            if Instant::now() >= deadline {
+                *bytes = None;
+                return Poll::Ready(Some(Err(timed_out(what))));
+            }
+            alarm.as_mut().reset(deadline);
+        }
+        Poll::Pending
     }
+}
+
+/// The error of a body that broke off.
+fn broken(error: reqwest::Error) -> ProviderError {
+    ProviderError::new(ProviderErrorKind::Truncated, error.without_url())
 }
 
 async fn refusal(mut response: Response) -> ProviderError {

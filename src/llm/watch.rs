@@ -2,12 +2,14 @@
 //! names that every error must carry into the log.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::breaker::Permit;
@@ -67,7 +69,7 @@ impl Watched {
     /// # Errors
     /// When the answer failed before it.
     pub(super) async fn first_token(&mut self) -> Result<(), ProviderError> {
-        while let Some(event) = self.read().await {
+        while let Some(event) = poll_fn(|cx| self.poll_read(cx)).await {
             let event = event?;
             let is_token = match &event {
                 StreamEvent::Text(text) | StreamEvent::Thinking(text) => !text.is_empty(),
@@ -90,20 +92,15 @@ impl Watched {
     /// The answer, with what was read of it already.
     pub(super) fn into_stream(self) -> EventStream {
         let (origin, request_id) = (Arc::clone(&self.origin), self.request_id.clone());
-        let events = stream::unfold(self, async |mut watched| {
-            let event = match watched.early.pop_front() {
-                Some(event) => Ok(event),
-                None => watched.read().await?,
-            };
-            Some((event, watched))
-        });
-        EventStream { origin, request_id, events: events.boxed() }
+        EventStream { origin, request_id, events: self.boxed() }
     }
 
     /// The next piece of the answer; `None` after its end.
-    async fn read(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
-        self.permit.as_ref()?;
-        match self.next_in_time().await {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<StreamEvent, ProviderError>>> {
+        if self.permit.is_none() {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(match ready!(self.poll_in_time(cx)) {
             Some(Ok(mut event)) => {
                 self.deadline = Instant::now() + self.progress;
                 if let StreamEvent::Finished { usage, .. } = &mut event
@@ -122,27 +119,25 @@ impl Watched {
                 self.call.ended(Outcome::failed(ProviderErrorKind::Truncated.code()));
                 None
             }
-        }
+        })
     }
 
-    async fn next_in_time(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
+    fn poll_in_time(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<StreamEvent, ProviderError>>> {
         let Self { events, alarm, deadline, .. } = self;
         // The first piece may have had longer than any later one has.
         if *deadline < alarm.deadline() {
             alarm.as_mut().reset(*deadline);
         }
+        if let Poll::Ready(next) = events.poll_next_unpin(cx) {
+            return Poll::Ready(next);
+        }
         loop {
-            tokio::select! {
-                biased;
-                next = events.next() => return next,
-                () = alarm.as_mut() => {
-                    if Instant::now() >= *deadline {
-                        let detail = "nothing of the answer came in time, though the connection was alive";
-                        return Some(Err(ProviderError::new(ProviderErrorKind::TimedOut, detail)));
-                    }
-                    alarm.as_mut().reset(*deadline);
-                }
+            ready!(alarm.as_mut().poll(cx));
+            if Instant::now() >= *deadline {
+                let detail = "nothing of the answer came in time, though the connection was alive";
+                return Poll::Ready(Some(Err(ProviderError::new(ProviderErrorKind::TimedOut, detail))));
             }
+            alarm.as_mut().reset(*deadline);
         }
     }
 
@@ -153,6 +148,17 @@ impl Watched {
         }
         let request_id = error.request_id.or_else(|| self.request_id.clone());
         ProviderError { origin: Some(Arc::clone(&self.origin)), request_id, ..error }
+    }
+}
+
+impl Stream for Watched {
+    type Item = Result<StreamEvent, ProviderError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.early.pop_front() {
+            Some(event) => Poll::Ready(Some(Ok(event))),
+            None => self.poll_read(cx),
+        }
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::task::futures::TaskLocalFuture;
+
 use super::metrics::Dialect;
 
 tokio::task_local! {
-    static AMBIENT: Arc<Ambient>;
+    static AMBIENT: Option<Arc<Ambient>>;
 }
 
 /// Around one request.
@@ -36,8 +38,8 @@ impl Ambient {
     }
 
     /// Drives `work` with this around it.
-    pub async fn around<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
-        AMBIENT.scope(self, work).await
+    pub fn around<F: Future>(self: Arc<Self>, work: F) -> Around<F> {
+        inherited(Some(self), work)
     }
 
     /// What `Server-Timing` says at this moment. `is_whole` is whether the answer has come to its end: of a stream, whose
@@ -59,42 +61,47 @@ impl Ambient {
     }
 }
 
+/// Work with something around it. No `async fn`, which would hold its work twice: as its argument, and while it waits.
+pub type Around<F> = TaskLocalFuture<Option<Arc<Ambient>>, F>;
+
 /// What is around the task at hand; `None` outside of any request.
 pub fn current() -> Option<Arc<Ambient>> {
-    AMBIENT.try_with(Arc::clone).ok()
+    AMBIENT.try_with(Clone::clone).ok().flatten()
 }
 
 /// `work` with what is around now, for a task of its own.
-pub async fn inherited<T>(around: Option<Arc<Ambient>>, work: impl Future<Output = T>) -> T {
-    match around {
-        Some(ambient) => ambient.around(work).await,
-        None => work.await,
-    }
+pub fn inherited<F: Future>(around: Option<Arc<Ambient>>, work: F) -> Around<F> {
+    AMBIENT.scope(around, work)
+}
+
+/// What `look` finds in what is around the task at hand.
+fn with<T>(look: impl FnOnce(&Ambient) -> T) -> Option<T> {
+    AMBIENT.try_with(|around| around.as_deref().map(look)).ok().flatten()
 }
 
 /// The id of the request at hand.
 pub fn request_id() -> Option<String> {
-    AMBIENT.try_with(|ambient| ambient.request_id.clone()).ok()
+    with(|ambient| ambient.request_id.clone())
 }
 
 /// What the client of the request at hand speaks.
 pub fn dialect() -> Dialect {
-    AMBIENT.try_with(|ambient| ambient.dialect).unwrap_or(Dialect::None)
+    with(|ambient| ambient.dialect).unwrap_or(Dialect::None)
 }
 
 /// Notes time that the request at hand spent in the store.
 pub fn add_db(spent: Duration) {
-    let _ = AMBIENT.try_with(|ambient| ambient.db_us.fetch_add(micros(spent), Ordering::Relaxed));
+    with(|ambient| ambient.db_us.fetch_add(micros(spent), Ordering::Relaxed));
 }
 
 /// Notes time that the request at hand spent in a tool.
 pub fn add_tool(spent: Duration) {
-    let _ = AMBIENT.try_with(|ambient| ambient.tools_us.fetch_add(micros(spent), Ordering::Relaxed));
+    with(|ambient| ambient.tools_us.fetch_add(micros(spent), Ordering::Relaxed));
 }
 
 /// Notes that a model has begun to answer the request at hand; only the first time counts.
 pub fn first_token() {
-    let _ = AMBIENT.try_with(|ambient| {
+    with(|ambient| {
         let us = micros(ambient.began.elapsed()) + 1;
         ambient.first_token_us.compare_exchange(0, us, Ordering::Relaxed, Ordering::Relaxed)
     });

@@ -12,3 +12,4 @@ mod process;
 pub mod prometheus;
 pub mod spans;
 pub mod trace_context;
+pub mod within;

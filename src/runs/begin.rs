@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
-use tracing::Instrument;
+use tracing::Span;
 
 use super::live::Live;
 use super::log::ring::{Reader, Sees};
@@ -24,6 +24,7 @@ use crate::chat::input::{Manner, OnBusy, RunInput, Screen};
 use crate::chat::model::ModelChoice;
 use crate::chat::run::RunRecord;
 use crate::observe::ambient;
+use crate::observe::within::outermost;
 
 /// How long a request waits for a run that is about to end.
 const MAKING_WAY: Duration = Duration::from_secs(5);
@@ -247,7 +248,7 @@ impl Runs {
             task.run(begun).await;
             drop(place);
         };
-        self.tasks.spawn(ambient::inherited(ambient::current(), running).in_current_span());
+        self.tasks.spawn(ambient::inherited(ambient::current(), outermost(Span::current(), running)));
         if self.interrupting.is_cancelled() {
             live.stop.stop(StopReason::Interrupted);
         }

@@ -15,7 +15,7 @@ use std::panic;
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::ExporterBuildError;
-use tracing_subscriber::filter::{FilterFn, filter_fn};
+use tracing_subscriber::filter::{FilterFn, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, registry};
@@ -59,11 +59,26 @@ fn filter(log: &Log) -> EnvFilter {
     EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"))
 }
 
+/// The filter of a log whose lines are chosen by target and level alone, as nearly all are. An [`EnvFilter`] can choose by
+/// spans and their fields too, for which it takes a lock whenever one is entered or left.
+fn plain_filter(log: &Log) -> Option<Targets> {
+    let is_plain = |part: &str| {
+        let (target, level) = part.split_once('=').unwrap_or(("", part));
+        let level = level.parse::<LevelFilter>();
+        level.is_ok() && target.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':'))
+    };
+    log.level.split(',').all(is_plain).then(|| log.level.parse().ok()).flatten()
+}
+
 fn logged(log: &Log) -> Traces {
-    let stderr = tracing_subscriber::fmt().with_env_filter(filter(log)).with_writer(std::io::stderr);
-    let installed = match log.format {
-        LogFormat::Text => stderr.with_ansi(std::io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => stderr.json().try_init(),
+    let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match log.format {
+        LogFormat::Text => stderr.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => stderr.json().boxed(),
+    };
+    let installed = match plain_filter(log) {
+        Some(plain) => registry().with(lines).with(plain).try_init(),
+        None => registry().with(lines).with(filter(log)).try_init(),
     };
     if installed.is_err() {
         tracing::debug!("a subscriber is installed already");
@@ -117,6 +132,30 @@ impl Traces {
     pub fn close(self) {
         if let Some(export) = self.0 {
             export.close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_filters_by_target_and_level_are_plain() {
+        let rows = [
+            ("info", true, "the default"),
+            ("info,switchboard=debug,hyper_util::client=off", true, "targets"),
+            ("WARN,switchboard=3", true, "levels in all their forms"),
+            ("", false, "an EnvFilter makes errors of nothing"),
+            ("info, switchboard=debug", false, "a blank is trimmed elsewhere"),
+            ("switchboard", false, "a target alone"),
+            ("[agent.run]=debug", false, "a span"),
+            ("[{run.id=1}]=trace", false, "a span's field"),
+            ("switchboard[{run.id}]=info", false, "a field of a target's lines"),
+        ];
+        for (level, expected, reason) in rows {
+            let log = Log { level: level.to_owned(), format: LogFormat::Text };
+            assert_eq!(plain_filter(&log).is_some(), expected, "{reason}");
         }
     }
 }

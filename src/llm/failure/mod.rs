@@ -36,7 +36,7 @@ enum Refusal {
 
 /// An error object inside a stream: `{"message", "type", "code", …}` or a plain text.
 #[derive(Debug)]
-pub(crate) struct ErrorField(Value);
+pub(crate) struct ErrorField(Box<Value>);
 
 impl<'de> Deserialize<'de> for ErrorField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for ErrorField {
             0..=MAX_ERROR_BYTES => serde_json::from_str(text).map_err(D::Error::custom)?,
             _ => Value::String(text[..text.floor_char_boundary(MAX_ERROR_BYTES)].to_owned()),
         };
-        Ok(Self(value))
+        Ok(Self(Box::new(value)))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::llm::failure::ErrorField;
 use crate::llm::few::{Few, Items};
 use crate::llm::lenient;
 
-/// One chunk of the stream. Legacy `function_call` beside or instead of `tool_calls` is not read: functions are never
+/// One chunk of the stream. It is moved more often than it is looked at, so what nearly none has is apart, in a box. Legacy `function_call` beside or instead of `tool_calls` is not read: functions are never
 /// offered, only tools.
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
@@ -21,7 +21,7 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
     #[serde(borrow)]
-    x_groq: Option<Groq<'a>>,
+    x_groq: Option<Box<Groq<'a>>>,
     #[serde(default, deserialize_with = "lenient::error")]
     error: Option<ErrorField>,
     /// What the chunk is, as it stands there.
@@ -79,7 +79,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow)]
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) tool_calls: Option<Few<CallDelta<'a>>>,
+    pub(super) tool_calls: Option<Box<Few<CallDelta<'a>>>>,
 }
 
 /// Text, or typed parts. Read by hand: an untagged enum would copy every piece of text before it looks at it.

@@ -123,7 +123,7 @@ impl Fold {
         }
         // A refusal is what the user gets to read.
         self.push_text(delta.refusal.unwrap_or_default(), events)?;
-        for call in delta.tool_calls.into_iter().flatten() {
+        for call in delta.tool_calls.into_iter().flat_map(|calls| *calls) {
             self.tags.close(events);
             self.mark_reasoning(events)?;
             self.calls.push(call, events)?;

@@ -149,14 +149,8 @@ fn without_ids(text: &str, ids: &Ids) -> String {
             rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
             continue;
         }
-        let new: [(usize, &dyn Fn(&str) -> bool); 6] = [
-            (36, &is_uuid),
-            (32, &is_simple),
-            (24, &is_time),
-            (20, &is_time),
-            (16, &is_hex),
-            (12, &is_hex),
-        ];
+        let new: [(usize, &dyn Fn(&str) -> bool); 6] =
+            [(36, &is_uuid), (32, &is_simple), (24, &is_time), (20, &is_time), (16, &is_hex), (12, &is_hex)];
         let found = new.into_iter().find(|(length, is_it)| rest.get(..*length).is_some_and(is_it));
         match found {
             Some((length, _)) => {
