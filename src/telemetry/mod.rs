@@ -64,8 +64,9 @@ fn filter(log: &Log) -> EnvFilter {
 fn plain_filter(log: &Log) -> Option<Targets> {
     let is_plain = |part: &str| {
         let (target, level) = part.split_once('=').unwrap_or(("", part));
-        let level = level.parse::<LevelFilter>();
-        level.is_ok() && target.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':'))
+        // No word at all is a level too, to one of the two filters and not to the other.
+        let is_level = !level.is_empty() && level.parse::<LevelFilter>().is_ok();
+        is_level && target.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':'))
     };
     log.level.split(',').all(is_plain).then(|| log.level.parse().ok()).flatten()
 }
@@ -147,6 +148,8 @@ mod tests {
             ("info,switchboard=debug,hyper_util::client=off", true, "targets"),
             ("WARN,switchboard=3", true, "levels in all their forms"),
             ("", false, "an EnvFilter makes errors of nothing"),
+            ("info,", false, "nothing behind a comma"),
+            ("switchboard=", false, "no level"),
             ("info, switchboard=debug", false, "a blank is trimmed elsewhere"),
             ("switchboard", false, "a target alone"),
             ("[agent.run]=debug", false, "a span"),
