@@ -18,6 +18,7 @@
     clippy::print_stdout,
     reason = "a benchmark reports to its terminal and stops at the first failure"
 )]
+#![expect(clippy::disallowed_methods, reason = "a benchmark is the owner of its tasks")]
 
 mod client;
 mod fairness;

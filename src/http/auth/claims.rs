@@ -179,7 +179,7 @@ fn millis(value: &Value) -> Option<i128> {
         return Some(i128::from(seconds) * 1000);
     }
     let seconds = number.as_f64()?;
-    (0.0..END_OF_TIME_S).contains(&seconds).then(|| (seconds * 1000.0) as i128)
+    (0.0..END_OF_TIME_S).contains(&seconds).then_some((seconds * 1000.0) as i128)
 }
 
 impl<'de> Deserialize<'de> for Claims {

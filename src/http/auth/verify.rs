@@ -40,7 +40,7 @@ pub struct Tokens {
 /// Who speaks for a token.
 enum Issuers {
     /// One, for all.
-    One(Issuer),
+    One(Box<Issuer>),
     /// The one whose `iss` it has.
     By(HashMap<String, Issuer>),
 }
@@ -52,7 +52,7 @@ struct Issuer {
 
 enum Keys {
     /// From the settings.
-    Fixed(Key),
+    Fixed(Box<Key>),
     /// From the issuer.
     Published(Arc<Published>),
 }
@@ -81,19 +81,19 @@ impl Tokens {
             (Some(secret), _) if secret.expose_secret().len() < MIN_SECRET_BYTES => {
                 return Err(AuthSetupError::WeakSecret);
             }
-            (Some(secret), _) => Keys::Fixed(Key::hs256(secret.expose_secret().as_bytes())),
-            (None, Mode::Rs256) => Keys::Fixed(rs256_file(&config.rs256_public_key_file)?),
+            (Some(secret), _) => Keys::Fixed(Box::new(Key::hs256(secret.expose_secret().as_bytes()))),
+            (None, Mode::Rs256) => Keys::Fixed(Box::new(rs256_file(&config.rs256_public_key_file)?)),
             (None, Mode::Dev | Mode::Hs256 | Mode::Jwks) => published("auth", &config.issuer, &config.jwks_url),
         };
         let own = Issuer { rules: own_rules(config), keys };
         let issuers = if config.issuers.is_empty() {
-            Issuers::One(own)
+            Issuers::One(Box::new(own))
         } else {
             let mut by_issuer = HashMap::new();
             for (name, settings) in &config.issuers {
                 let keys = match settings.public_key_file.as_str() {
                     "" => published(name, &settings.issuer, &settings.jwks_url),
-                    path => Keys::Fixed(Key::from_file(path)?),
+                    path => Keys::Fixed(Box::new(Key::from_file(path)?)),
                 };
                 by_issuer.insert(settings.issuer.clone(), Issuer { rules: named_rules(name, settings), keys });
             }
@@ -165,7 +165,7 @@ impl Keys {
     /// The claims of a token that one of the keys has signed.
     async fn verified(&self, token: &str, header: &Header) -> Result<Claims, AuthError> {
         let published = match self {
-            Self::Fixed(key) => return signed_by([key], token),
+            Self::Fixed(key) => return signed_by([&**key], token),
             Self::Published(published) => published,
         };
         if let Some(known) = published.known().await {

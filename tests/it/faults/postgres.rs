@@ -106,7 +106,10 @@ async fn a_message_whose_commit_was_not_confirmed_is_there_once() {
         eventually("it is taken", async || {
             let response = client.chat_with_key(&format!("key-{round}"), &background(&conversation, &text)).await;
             match response.status().as_u16() {
-                200 => Some(drop(rest(response).await)),
+                200 => {
+                    rest(response).await;
+                    Some(())
+                }
                 503 | 409 => {
                     refused += 1;
                     None

@@ -130,6 +130,9 @@ fn plain((status, headers, body): Told, ids: &Ids) -> Told {
     (status, headers, without_ids(&body, ids))
 }
 
+/// Whether a text may be an id of its kind.
+type Shape<'a> = &'a dyn Fn(&str) -> bool;
+
 fn without_ids(text: &str, ids: &Ids) -> String {
     let mut text = text.to_owned();
     for id in ids.all() {
@@ -149,7 +152,7 @@ fn without_ids(text: &str, ids: &Ids) -> String {
             rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
             continue;
         }
-        let new: [(usize, &dyn Fn(&str) -> bool); 6] =
+        let new: [(usize, Shape<'_>); 6] =
             [(36, &is_uuid), (32, &is_simple), (24, &is_time), (20, &is_time), (16, &is_hex), (12, &is_hex)];
         let found = new.into_iter().find(|(length, is_it)| rest.get(..*length).is_some_and(is_it));
         match found {

@@ -90,6 +90,7 @@ impl Link {
         within(limit, asked).await
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the slot owns the dial, and aborts it when it goes")]
     async fn connection(&self) -> RedisResult<(MultiplexedConnection, u64)> {
         let mut slot = self.slot.lock().await;
         if slot.dialled == self.silent.load(Ordering::Relaxed) {
