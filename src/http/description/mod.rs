@@ -1,5 +1,5 @@
 //! The API's description in OpenAPI: made of the handlers' own annotations and their bodies' types, completed by what all
-//! of them share ([`complete`]), served as `/openapi.json` (3.1) and `/openapi-3.2.json`, and printed by
+//! of them share (`complete`), served as `/openapi.json` (3.1) and `/openapi-3.2.json`, and printed by
 //! `switchboard openapi`.
 
 mod complete;

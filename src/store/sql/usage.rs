@@ -30,7 +30,7 @@ impl UsageStore for SqlStore {
 }
 
 /// The most that one row holds of a thing: so much that nobody uses it on a day, so little that nine thousand rows of it can be
-/// added up. It stands in [`sum_of`] too.
+/// added up. It stands in `sum_of!` too.
 const MOST: i64 = 1_000_000_000_000_000;
 
 /// A column with what is new, where neither is more than [`MOST`], and then the sum is not.
