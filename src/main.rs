@@ -19,7 +19,7 @@ use switchboard::tools::mcp;
 use switchboard::{healthcheck, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// For streams that come and go on many threads. Not yet compared with glibc's own; see `docs/PERFORMANCE.md`.
+/// For streams that come and go on many threads. Not yet compared with glibc's own.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -226,7 +226,7 @@ async fn read(provider: &dyn LlmProvider, request: ChatRequest<'_>) -> Result<An
                     arguments.push_str(&json);
                 }
             }
-            StreamEvent::Replay { .. } => {}
+            StreamEvent::Replay { .. } | StreamEvent::Used(_) => {}
             StreamEvent::Finished { reason, usage } => {
                 return Ok(Answer { text, pieces, calls, first_token, has_usage: usage.is_some(), reason });
             }

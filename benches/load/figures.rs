@@ -22,7 +22,7 @@ const FAST_CHUNKS: usize = 200;
 const FAST_RUNS: usize = 5;
 
 /// Connections and requests on each of a round of short ones.
-const SHORT_CONNECTIONS: usize = 8;
+const SHORT_CONNECTIONS: usize = 32;
 const SHORT_RUNS: usize = 60;
 
 /// Streams with a chunk every 20 ms, and for how long they are watched.

@@ -9,13 +9,14 @@ use super::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
 use super::ports::usage::QUOTA_EXCEEDED;
 use super::run::{Asked, Ended, Turns, failed};
 use super::state::{Open, Times, Transcript};
+use super::tally::Tally;
 use super::turn::{Turn, TurnFold};
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::message::AssistantPart;
-use crate::chat::stream::{FinishReason, Spent, StreamEvent, Usage};
+use crate::chat::stream::{Counted, FinishReason, StreamEvent, Usage};
 use crate::observe::within::within;
-use crate::observe::{metrics, names, spans};
+use crate::observe::{names, spans};
 
 impl From<ProviderError> for Ended {
     fn from(error: ProviderError) -> Self {
@@ -40,7 +41,7 @@ impl Turns<'_> {
             let (turn, mut gate) = self.answer(transcript, asked, hold_ideographs).await?;
             let times = Times { since_ms, now_ms: self.now_ms() };
             let finish = turn.reason.map_or("truncated", FinishReason::name);
-            transcript.note_turn(Some(&turn.message), finish, turn.usage, times);
+            transcript.note_turn(Some(&turn.message), finish, turn.usage.map(Counted::told), times);
             let failure = match turn.reason {
                 Some(FinishReason::Stop) if turn.message.parts.iter().any(AssistantPart::is_visible) => {
                     return Ok((turn, gate));
@@ -100,27 +101,17 @@ impl Turns<'_> {
         };
         let mut turn = fold.finish();
         transcript.used_ids = std::mem::take(&mut turn.used_ids);
-        let (usage, model) = (turn.usage.unwrap_or_default(), turn.message.origin.clone());
-        let cost = self.agent.prices.cost(&model, turn.usage);
-        if let Some(cost) = cost {
-            metrics::cost(&model.provider, &model.model, cost.usd());
-        }
-        transcript.spend(Spent { at_ms: self.now_ms(), origin: model.clone(), usage, cost });
-        self.agent.budgets.spend(&self.cx.caller.owner, usage, cost).await;
+        let (model, usage) = (turn.message.origin.clone(), turn.usage.unwrap_or_default());
+        let cost = self.charge_ended(transcript, model.clone(), turn.usage).await;
         self.emit(AgentEvent::TurnEnded { model, usage, cost });
         Ok((turn, gate))
     }
 
-    /// Ends the run where its user or their tenant have used what they may. While nobody can tell it goes on: what it uses
-    /// is charged all the same.
+    /// Ends the run where its user or their tenant have used what they may.
     async fn stay_within_budget(&self) -> Result<(), Ended> {
-        match self.agent.budgets.check(&self.cx.caller.owner).await {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(failed(QUOTA_EXCEEDED, "The budget of this user or their tenant is used up", false)),
-            Err(error) => {
-                tracing::warn!(error = %Causes(&error), "a budget was not looked at");
-                Ok(())
-            }
+        match self.agent.is_within_budget(&self.cx.caller.owner).await {
+            true => Ok(()),
+            false => Err(failed(QUOTA_EXCEEDED, "The budget of this user or their tenant is used up", false)),
         }
     }
 
@@ -136,6 +127,7 @@ impl Turns<'_> {
             let since_ms = self.now_ms();
             transcript.answered_by = None;
             transcript.open = Open::Asking { since_ms };
+            transcript.tally = Some(Tally::new(asked.system, asked.tools));
             let request = ChatRequest {
                 system: asked.system,
                 messages: transcript.messages(),
@@ -144,7 +136,14 @@ impl Turns<'_> {
                 model: self.model,
                 deadline: self.deadline,
             };
-            let mut stream = self.agent.llm.stream_chat(request).await.map_err(provider_failed)?;
+            let mut stream = match self.agent.llm.stream_chat(request).await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    // Whoever does not answer charges nothing.
+                    transcript.tally = None;
+                    return Err(provider_failed(error));
+                }
+            };
             spans::answered_by(&stream.origin.provider, &stream.origin.model);
             if let Some(id) = &stream.request_id {
                 spans::tell_current(names::RESPONSE_ID, || id.clone());
@@ -156,6 +155,9 @@ impl Turns<'_> {
                 let event = event.map_err(provider_failed)?;
                 if let StreamEvent::Finished { reason, usage } = &event {
                     tell_end(*reason, usage.unwrap_or_default());
+                }
+                if let Some(tally) = &mut transcript.tally {
+                    tally.push(&event);
                 }
                 let Open::Streaming { fold, .. } = &mut transcript.open else { break };
                 let Some(event) = fold.push(event) else { continue };

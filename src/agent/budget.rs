@@ -1,7 +1,7 @@
 //! What users and tenants may use: looked at before each model call, and remembered for a few seconds, so that a run of many
-//! turns does not ask the store for each. What was used is charged with the commit of its turn; what this process has seen
-//! since it asked the store counts at once. So a budget may be passed by the turns that are under way, and by what other
-//! processes have used in those seconds.
+//! turns does not ask the store for each. What was used is charged with the commit of its turn, and that of summaries and of
+//! runs that somebody else has ended by itself; what this process has seen since it asked the store counts at once. So a
+//! budget may be passed by the turns that are under way, and by what other processes have used in those seconds.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::ports::usage::{Of, UsageStore, Used};
 use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::day::{Day, Days};
-use crate::chat::stream::Usage;
+use crate::chat::stream::{Spent, Usage};
 
 /// How long an answer of the store is used.
 const REMEMBERED: Duration = Duration::from_secs(5);
@@ -85,6 +85,17 @@ impl Budgets {
             }
         }
         Ok(None)
+    }
+
+    /// Charges what no commit of a run brings to the store. It was counted before, by [`Self::spend`].
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    pub(super) async fn charge(&self, owner: &Owner, spent: &[Spent]) -> Result<(), StoreError> {
+        match spent {
+            [] => Ok(()),
+            spent => self.store.charge(owner, spent).await,
+        }
     }
 
     /// Counts what a turn has used, until the store is asked again.

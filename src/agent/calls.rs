@@ -149,7 +149,7 @@ impl Turns<'_> {
             Step::Make(_) | Step::Answer(_) | Step::Hold(_) if self.details => call.input.clone(),
             Step::Make(_) | Step::Answer(_) | Step::Hold(_) => ToolInput::Object(Map::new()),
         };
-        self.emit(AgentEvent::ToolCallReady { id, name, input });
+        self.emit(AgentEvent::ToolCallReady { id, name, input: Box::new(input) });
     }
 
     /// Leaves a call to the client, with something in the place of its result: the next run may never come.
@@ -179,7 +179,7 @@ impl Turns<'_> {
         self.note(call, result, since_ms, transcript);
         self.emit(AgentEvent::ToolCallFinished { id, name, is_error, result: told });
         for artifact in artifacts {
-            self.emit(AgentEvent::Artifact(artifact));
+            self.emit(AgentEvent::Artifact(Box::new(artifact)));
         }
         if let Some(payload) = payload {
             self.keep(transcript, payload, PayloadSource::Tool);
@@ -295,7 +295,7 @@ impl Turns<'_> {
         let span = spans::tool_execute(&call.name, call.id.as_str());
         let report = |progress: Progress| {
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-            self.emit(AgentEvent::ToolProgress { id, name, progress });
+            self.emit(AgentEvent::ToolProgress { id, name, progress: Box::new(progress) });
         };
         let cx = ToolContext { progress: Reporter::to(&report), ..cx };
         unfinished::made(self.agent.tools.execute(call, &cx).instrument(span).await)

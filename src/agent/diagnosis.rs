@@ -27,10 +27,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::limits::Limits;
 use super::ports::llm::SystemPrompt;
 use super::ports::tools::ToolContext;
 use super::profile::{DiagnosticsShape, Profile};
-use super::run::Limits;
 use super::speech::Raw;
 use super::state::Transcript;
 use crate::chat::message::{AssistantPart, Message};
@@ -127,7 +127,7 @@ impl Diagnosis {
                         "turn": turn,
                         "text": text,
                         "finish": finish,
-                        "usage": usage.map(tokens),
+                        "usage": usage.filter(|counted| !counted.is_estimate).map(|counted| tokens(counted.usage)),
                         "duration_ms": duration_ms,
                         "tool_calls": [],
                     }));

@@ -14,6 +14,7 @@ use super::ports::store::{RunEnd, StoreError};
 use super::run::{Agent, Ended, store_failure};
 use super::state::Transcript;
 use super::stop::StopReason;
+use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::cost::Cost;
 use crate::chat::event::{AgentEvent, Failure};
@@ -33,7 +34,7 @@ impl Agent {
     /// asked again after the client has been told.
     pub(super) async fn end(
         &self,
-        run: RunId,
+        (run, owner): (RunId, &Owner),
         transcript: &mut Transcript,
         ended: Result<(), Ended>,
         events: &dyn EventSink,
@@ -69,7 +70,7 @@ impl Agent {
             transcript.speech.answer_mut().diagnostics = Some((*diagnosis).clone());
             events.emit(AgentEvent::Diagnosed(diagnosis));
         }
-        let mut error = failure_of(&event).cloned();
+        let mut error = event.failure().cloned();
         transcript.note_end(self.clock.now_ms(), state, error.as_ref());
         // What waits is shown when it is there to be decided.
         let last_event_id = events.next_id() + transcript.approvals.len() as u64;
@@ -82,6 +83,7 @@ impl Agent {
             Ok(()) => {}
             // Somebody else ended it, and has told its readers wherever they can see.
             Err(StoreError::RunEnded) => {
+                self.charge_rest(owner, transcript).await;
                 if state != RunState::Cancelled {
                     tracing::warn!("the run was ended by somebody else");
                     event = AgentEvent::Interrupted;
@@ -99,13 +101,13 @@ impl Agent {
                 }
             }
         }
-        if let Some(failure) = failure_of(&event) {
+        if let Some(failure) = event.failure() {
             spans::tell_current(names::ERROR_TYPE, || failure.code.to_string());
         }
         log_end(code_of(&event), transcript, started.elapsed());
         if recorded.is_ok() {
             for approval in &transcript.approvals {
-                events.emit(AgentEvent::Artifact(approval.artifact()));
+                events.emit(AgentEvent::Artifact(Box::new(approval.artifact())));
             }
         }
         let state = if error.is_some() { RunState::Failed } else { state };
@@ -143,14 +145,9 @@ fn said_too_much() -> Failure {
     }
 }
 
-fn failure_of(event: &AgentEvent) -> Option<&Failure> {
-    let AgentEvent::Failed(failure) = event else { return None };
-    Some(failure)
-}
-
 /// How a run ended, in one word for the log and the trail.
 fn code_of(end: &AgentEvent) -> &str {
-    match (end, failure_of(end)) {
+    match (end, end.failure()) {
         (_, Some(failure)) => &failure.code,
         (AgentEvent::Cancelled, None) => RunState::Cancelled.name(),
         (AgentEvent::Interrupted, None) => RunState::Interrupted.name(),

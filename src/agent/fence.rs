@@ -3,7 +3,7 @@
 //!
 //! The fences hold without it: what stands in them is JSON or single lines that have no backticks. The mark is for the model,
 //! which follows words more than grammar; words that were written before the conversation cannot close a fence that they
-//! cannot spell, and where a value has the mark all the same, it is taken out (`chat/template.rs`).
+//! cannot spell, and where a value has the mark all the same, it is taken out (`chat/template/`).
 
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use uuid::Uuid;

@@ -6,7 +6,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::time::{Instant, sleep_until};
@@ -17,6 +16,7 @@ use super::consent;
 use super::diagnosis::Diagnosis;
 use super::fence::Fences;
 use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
+use super::limits::Limits;
 use super::offer::Offer;
 use super::ports::approvals::ApprovalStore;
 use super::ports::clock::Clock;
@@ -70,27 +70,6 @@ pub struct Agent {
     pub budgets: Budgets,
     /// The bounds.
     pub limits: Limits,
-}
-
-/// The bounds of a run; 0 means none.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Model calls in a run; 20 by the protocol (section 3).
-    pub max_turns: u32,
-    /// Tool calls in a run.
-    pub max_tool_calls: u32,
-    /// The arguments of one call, as JSON; in bytes.
-    pub tool_arguments_bytes: usize,
-    /// A run's whole time.
-    pub wall: Duration,
-    /// How long a call waits for somebody's approval; never without end.
-    pub approval: Duration,
-    /// The same call so often in a row is not made any more.
-    pub repeated_calls: u32,
-    /// Calls that may wait for approval in a conversation; 100 is all that is counted.
-    pub approvals: usize,
-    /// Payloads that a conversation keeps.
-    pub payloads: usize,
 }
 
 /// One run, its user message already committed.
@@ -165,8 +144,9 @@ impl Agent {
                 turns.emit(decided);
             }
             let ended = turns.until_ended(&mut transcript, call, stop).await;
+            turns.charge_broken_off(&mut transcript).await;
             turns.end_speech(&mut transcript).await;
-            self.end(run.id, &mut transcript, ended, events, started).await;
+            self.end((run.id, &run.caller.owner), &mut transcript, ended, events, started).await;
         };
         within(span, driven).await;
     }
@@ -362,7 +342,7 @@ impl Turns<'_> {
     pub(super) fn keep(&self, transcript: &mut Transcript, payload: NewPayload, source: PayloadSource) {
         let payload = kept(payload, source, self.profile);
         transcript.payloads.push(payload.clone());
-        self.emit(AgentEvent::Payload(payload));
+        self.emit(AgentEvent::Payload(Box::new(payload)));
     }
 
     fn emit_text(&self, text: String) {

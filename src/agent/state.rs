@@ -11,16 +11,17 @@ use super::profile::Profile;
 use super::repeats::Repeats;
 use super::room::Room;
 use super::speech::Speech;
+use super::tally::Tally;
 use super::turn::TurnFold;
 use crate::chat::answer::{Answer, Said};
 use crate::chat::approval::Approval;
-use crate::chat::cost::Cost;
+use crate::chat::cost::{Cost, Sum};
 use crate::chat::event::Failure;
 use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
-use crate::chat::stream::{Spent, Usage};
+use crate::chat::stream::{Counted, Spent, Usage};
 use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
 use crate::chat::trail::{CallFate, Happened, TrailEntry};
 use crate::chat::unfinished::{Unfinished, fate};
@@ -67,6 +68,8 @@ pub(super) struct Transcript {
     /// What its conversation has room for.
     pub(super) room: Room,
     pub(super) open: Open,
+    /// Counts the model call that is under way.
+    pub(super) tally: Option<Tally>,
 }
 
 /// The turn that has not been committed yet.
@@ -121,6 +124,7 @@ impl Transcript {
             repeats: Repeats::default(),
             room: Room::default(),
             open: Open::Nothing,
+            tally: None,
         }
     }
 
@@ -186,11 +190,20 @@ impl Transcript {
         }
     }
 
-    /// Counts a model call that has come to its end.
-    pub(super) fn spend(&mut self, spent: Spent) {
-        self.usage += spent.usage;
-        self.cost.add(spent.cost);
+    /// Counts what a vendor has told of a model call, for what the run tells of itself.
+    pub(super) fn tell(&mut self, usage: Usage, cost: Option<Cost>) {
+        self.usage += usage;
+        self.cost.add(cost);
+    }
+
+    /// Charges a model call with the next commit.
+    pub(super) fn charge(&mut self, spent: Spent) {
         self.spent.push(spent);
+    }
+
+    /// What the model call that is under way has used.
+    pub(super) fn under_way(&self) -> Option<Counted> {
+        Some(self.tally.as_ref()?.count(&self.messages))
     }
 
     pub(super) fn mark_committed(&mut self) {
@@ -219,7 +232,7 @@ impl Transcript {
         &mut self,
         answer: Option<&AssistantMessage>,
         finish: &str,
-        usage: Option<Usage>,
+        usage: Option<Counted>,
         times: Times,
     ) {
         let parts = answer.map(|message| message.parts.as_slice()).unwrap_or_default();
@@ -321,16 +334,18 @@ impl Transcript {
     /// Moves the open turn into the transcript: the text of a stream that broke off, or the calls with a result for
     /// each. `finish` says in the trail why it did not end by itself.
     pub(super) fn settle(&mut self, finish: &str, now_ms: i64) {
+        let used = self.under_way();
+        self.tally = None;
         match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Nothing => {}
             Open::Asking { since_ms } => {
-                self.note_turn(None, finish, None, Times { since_ms, now_ms });
+                self.note_turn(None, finish, used, Times { since_ms, now_ms });
                 self.end_turn();
             }
             Open::Streaming { fold, since_ms } => {
                 let partial = fold.partial();
-                self.note_turn(partial.as_ref(), finish, None, Times { since_ms, now_ms });
-                // It has its price, and nobody was told how many tokens it took.
+                self.note_turn(partial.as_ref(), finish, used, Times { since_ms, now_ms });
+                // It has its price, and nobody was told in the end how many tokens it took.
                 self.cost.add(None);
                 self.messages.extend(partial.map(Message::Assistant));
                 self.end_turn();
@@ -356,39 +371,6 @@ impl Transcript {
         parts.retain(|part| matches!(part, AssistantPart::Text { text, .. } if !text.is_empty()));
         if !parts.is_empty() {
             self.messages.push(Message::Assistant(AssistantMessage { origin, parts }));
-        }
-    }
-}
-
-/// What the turns of a run cost together.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Sum {
-    /// There was none.
-    Nothing,
-    /// This much.
-    Known(Cost),
-    /// Nobody knows: one of them has no price.
-    Unknown,
-}
-
-impl Sum {
-    /// Adds what a turn cost, where that is known.
-    pub(super) fn add(&mut self, cost: Option<Cost>) {
-        *self = match (*self, cost) {
-            (Self::Nothing, Some(cost)) => Self::Known(cost),
-            (Self::Known(mut sum), Some(cost)) => {
-                sum += cost;
-                Self::Known(sum)
-            }
-            (Self::Unknown, _) | (_, None) => Self::Unknown,
-        };
-    }
-
-    /// The sum, where all of it is known.
-    pub(super) fn known(self) -> Option<Cost> {
-        match self {
-            Self::Known(sum) => Some(sum),
-            Self::Nothing | Self::Unknown => None,
         }
     }
 }

@@ -12,9 +12,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::ports::conversations::{SUMMARY_INSTRUCTIONS, Unsummarised};
 use super::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
-use crate::chat::message::{AssistantPart, Message, UserMessage};
+use super::tally::Tally;
+use crate::chat::message::{AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::model::{Effort, ModelChoice};
-use crate::chat::stream::{FinishReason, StreamEvent};
+use crate::chat::stream::{FinishReason, StreamEvent, Usage};
 use crate::chat::tool::{ToolCall, ToolInput};
 
 /// 60 seconds for a summary: nobody waits for it, and the next run can do without.
@@ -49,61 +50,107 @@ pub enum SummaryError {
     Unusable(&'static str),
 }
 
-/// A summary of `what`, at most 16 KiB. `model` says who is asked; how it is asked is this module's affair. At most
-/// about `max_bytes` of the transcript are shown, the newest.
-///
-/// # Errors
-/// When the model fails, says nothing, or has not said it within a minute.
-pub async fn summarise(
-    llm: &dyn LlmProvider,
-    model: &ModelChoice,
-    what: &Unsummarised,
-    max_bytes: usize,
-) -> Result<String, SummaryError> {
-    let model = ModelChoice {
-        max_tokens: MAX_TOKENS,
-        temperature: None,
-        effort: Some(Effort::None),
-        models: model.models.clone(),
-    };
-    let system = SystemPrompt { instructions: Arc::from(SUMMARY_INSTRUCTIONS), context: String::new() };
-    let messages = [Message::User(UserMessage::new(request(what, max_bytes)))];
-    let deadline = Instant::now() + TIME;
-    let request = ChatRequest {
-        system: &system,
-        messages: &messages,
-        tools: &[],
-        may_call: false,
-        model: &model,
-        deadline: Some(deadline),
-    };
-    let answer = timeout_at(deadline, answer(llm, request)).await.map_err(|_| SummaryError::TimedOut)??;
-    match answer.trim() {
-        "" => Err(SummaryError::Unusable("it is empty")),
-        text => Ok(text.to_owned()),
-    }
+/// Who writes summaries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Writer {
+    /// Nobody.
+    Nobody,
+    /// Whoever answered.
+    SameModel,
+    /// This model.
+    Model(ModelOrigin),
 }
 
-async fn answer(llm: &dyn LlmProvider, request: ChatRequest<'_>) -> Result<String, SummaryError> {
-    let mut stream = llm.stream_chat(request).await?;
-    let mut said = String::new();
-    while let Some(event) = stream.events.next().await {
-        match event? {
-            StreamEvent::Text(text) => said.push_str(&text),
-            StreamEvent::Finished { reason: FinishReason::Stop | FinishReason::Length, .. } => return Ok(said),
-            StreamEvent::Finished { reason: FinishReason::ContentFilter | FinishReason::Refusal, .. } => {
-                return Err(SummaryError::Unusable("it was refused"));
-            }
-            StreamEvent::Thinking(_)
-            | StreamEvent::ToolCallStarted { .. }
-            | StreamEvent::ToolCallInput { .. }
-            | StreamEvent::Replay { .. } => {}
-        }
-        if said.len() > MAX_BYTES {
-            return Err(SummaryError::Unusable("it is too long"));
+/// A summary that is made. It outlives the call of its model, so that dropping that loses nothing of what was used.
+#[derive(Debug)]
+pub struct Summarising {
+    system: SystemPrompt,
+    messages: [Message; 1],
+    model: ModelChoice,
+    /// Counts the call, from its beginning on; `None` where nobody has answered it.
+    tally: Option<Tally>,
+    answered_by: Option<Arc<ModelOrigin>>,
+}
+
+impl Summarising {
+    /// A summary of `what`. `model` says who is asked; how it is asked is this module's affair. At most about `max_bytes` of
+    /// the transcript are shown, the newest.
+    pub fn new(model: &ModelChoice, what: &Unsummarised, max_bytes: usize) -> Self {
+        Self {
+            system: SystemPrompt { instructions: Arc::from(SUMMARY_INSTRUCTIONS), context: String::new() },
+            messages: [Message::User(UserMessage::new(request(what, max_bytes)))],
+            model: ModelChoice {
+                max_tokens: MAX_TOKENS,
+                temperature: None,
+                effort: Some(Effort::None),
+                models: model.models.clone(),
+            },
+            tally: None,
+            answered_by: None,
         }
     }
-    Err(SummaryError::Unusable("it broke off"))
+
+    /// The summary, at most 16 KiB. It is made once.
+    ///
+    /// # Errors
+    /// When the model fails, says nothing, or has not said it within a minute.
+    pub async fn make(&mut self, llm: &dyn LlmProvider) -> Result<String, SummaryError> {
+        let deadline = Instant::now() + TIME;
+        let answer = timeout_at(deadline, self.answer(llm, deadline)).await.map_err(|_| SummaryError::TimedOut)??;
+        match answer.trim() {
+            "" => Err(SummaryError::Unusable("it is empty")),
+            text => Ok(text.to_owned()),
+        }
+    }
+
+    /// Who was asked, and what that has used until now; `None` where nobody has used anything.
+    pub fn used(&self) -> Option<(Arc<ModelOrigin>, Usage)> {
+        let counted = self.tally.as_ref()?.count(&self.messages);
+        let asked = || self.model.models.first().cloned().map(Arc::new);
+        Some((self.answered_by.clone().or_else(asked)?, counted.usage))
+    }
+
+    async fn answer(&mut self, llm: &dyn LlmProvider, deadline: Instant) -> Result<String, SummaryError> {
+        let request = ChatRequest {
+            system: &self.system,
+            messages: &self.messages,
+            tools: &[],
+            may_call: false,
+            model: &self.model,
+            deadline: Some(deadline),
+        };
+        let tally = self.tally.insert(Tally::new(&self.system, &[]));
+        let mut stream = match llm.stream_chat(request).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                // Whoever does not answer charges nothing.
+                self.tally = None;
+                return Err(error.into());
+            }
+        };
+        self.answered_by = Some(stream.origin.clone());
+        let mut said = String::new();
+        while let Some(event) = stream.events.next().await {
+            let event = event?;
+            tally.push(&event);
+            match event {
+                StreamEvent::Text(text) => said.push_str(&text),
+                StreamEvent::Finished { reason: FinishReason::Stop | FinishReason::Length, .. } => return Ok(said),
+                StreamEvent::Finished { reason: FinishReason::ContentFilter | FinishReason::Refusal, .. } => {
+                    return Err(SummaryError::Unusable("it was refused"));
+                }
+                StreamEvent::Thinking(_)
+                | StreamEvent::ToolCallStarted { .. }
+                | StreamEvent::ToolCallInput { .. }
+                | StreamEvent::Used(_)
+                | StreamEvent::Replay { .. } => {}
+            }
+            if said.len() > MAX_BYTES {
+                return Err(SummaryError::Unusable("it is too long"));
+            }
+        }
+        Err(SummaryError::Unusable("it broke off"))
+    }
 }
 
 /// What the model is shown: the summary so far, then what was said after it.
@@ -186,7 +233,7 @@ mod tests {
     use super::*;
     use crate::agent::ports::llm::{EventStream, ProviderErrorKind};
     use crate::chat::ids::{RunId, ToolCallId};
-    use crate::chat::message::{AssistantMessage, ModelOrigin};
+    use crate::chat::message::AssistantMessage;
     use crate::chat::tool::ToolResult;
 
     fn origin() -> ModelOrigin {
@@ -281,7 +328,8 @@ mod tests {
         ];
         let model = ModelChoice { effort: Some(Effort::Max), ..ModelChoice::of(origin(), 9999) };
         for (events, expected, reason) in rows {
-            let summary = summarise(&Says(events), &model, &what(None, vec![user("hi")]), 1000).await;
+            let mut summarising = Summarising::new(&model, &what(None, vec![user("hi")]), 1000);
+            let summary = summarising.make(&Says(events)).await;
             assert_eq!(summary.ok().as_deref(), expected, "{reason}");
         }
     }

@@ -7,6 +7,7 @@ use super::StartError;
 use super::parts::{backend_client, demo_seed, root, router, tools_and_profiles};
 use crate::agent::ports::clock::SystemClock;
 use crate::agent::profile::Profiles;
+use crate::agent::summary::Writer;
 use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::ModelChoice;
@@ -15,7 +16,6 @@ use crate::config::{BackendMode, Config};
 use crate::demo::model::DemoModel;
 use crate::llm::{self, Section, Vendor};
 use crate::probe::{self, Report};
-use crate::runs::Summariser;
 use crate::store;
 
 /// What [`App::build`](super::App::build) would say about `config` and the files of `assets`, without a socket, a file
@@ -61,11 +61,11 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
         }
     }
     let is_known = |origin: &ModelOrigin| choices.iter().any(|choice: &ModelChoice| choice.models.contains(origin));
-    match config.summariser() {
-        Summariser::Model(origin) if !is_known(&origin) => {
+    match config.summary_writer() {
+        Writer::Model(origin) if !is_known(&origin) => {
             choices.push(ModelChoice::of(origin, config.llm.max_tokens));
         }
-        Summariser::Model(_) | Summariser::SameModel | Summariser::Nobody => {}
+        Writer::Model(_) | Writer::SameModel | Writer::Nobody => {}
     }
     choices
 }

@@ -18,10 +18,11 @@ use uuid::Uuid;
 
 use crate::agent::budget::Budgets;
 use crate::agent::fence::Fences;
+use crate::agent::limits::Limits;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::embeddings::Embedder;
 use crate::agent::ports::identity::Authenticator;
-use crate::agent::run::{Agent, Limits};
+use crate::agent::run::Agent;
 use crate::agent::selection::Finder;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
@@ -38,7 +39,7 @@ use crate::llm::embeddings::Embeddings;
 use crate::observe::prometheus::RecorderError;
 use crate::runs::log::{self, EventLog, LogError};
 use crate::runs::starts::Starts;
-use crate::runs::{Parts, Runs};
+use crate::runs::{Parts, Runs, Summariser};
 use crate::store::{self, Store};
 use crate::tools::mcp;
 use crate::tools::previews::Desk;
@@ -139,7 +140,7 @@ impl App {
         let router = Arc::new(router(config, &profiles)?);
         let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
         let mcp = mcp::Servers::start(&config.mcp).await?;
-        let agent = Agent {
+        let agent = Arc::new(Agent {
             llm: router.clone(),
             tools: Arc::new(toolbox.sourced_by(mcp.clone())),
             data: loaders,
@@ -161,15 +162,15 @@ impl App {
                 approvals: config.limits.approvals,
                 payloads: config.limits.payloads,
             },
-        };
+        });
         let parts = Parts {
-            agent: Arc::new(agent),
+            agent: agent.clone(),
             store: store.clone(),
             approvals: store.clone(),
             leases: store.clone(),
             log: log.clone(),
             summaries: store.clone(),
-            summariser: config.summariser(),
+            summariser: Summariser { writer: config.summary_writer(), agent },
             profiles,
             settings: config.runs.settings(config.limits.history_bytes, config.limits.bounds()),
             starts: Starts::new(config.limits.pace(), log::shared_starts(&config.events)?),

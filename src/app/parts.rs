@@ -10,6 +10,7 @@ use url::Url;
 
 use super::StartError;
 use crate::agent::profile::Profiles;
+use crate::agent::summary::Writer;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
 use crate::config::catalogue::{self, Catalogue};
@@ -17,7 +18,6 @@ use crate::config::{BackendMode, Config, Problem};
 use crate::demo::backend::{Seed, SeedError};
 use crate::demo::model::DemoModel;
 use crate::llm::{self, Router};
-use crate::runs::Summariser;
 use crate::store::Store;
 use crate::tools::backend::Backend;
 use crate::tools::data::Loaders;
@@ -73,9 +73,9 @@ pub(super) fn default_models(config: &Config) -> Result<Vec<ModelOrigin>, StartE
 pub(super) fn router(config: &Config, profiles: &Profiles) -> Result<Router, llm::ConnectError> {
     let demo = DemoModel::new();
     let origin = demo.origin().clone();
-    let summariser = match config.summariser() {
-        Summariser::Model(origin) => Some(origin),
-        Summariser::SameModel | Summariser::Nobody => None,
+    let summariser = match config.summary_writer() {
+        Writer::Model(origin) => Some(origin),
+        Writer::SameModel | Writer::Nobody => None,
     };
     let wanted = profiles.all().flat_map(|profile| profile.models.origins()).chain(&summariser);
     let router = Router::connect(&config.llm, wanted.filter(|wanted| **wanted != origin))?;

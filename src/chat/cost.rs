@@ -22,3 +22,36 @@ impl AddAssign for Cost {
         self.nano_usd = self.nano_usd.saturating_add(other.nano_usd);
     }
 }
+
+/// What several calls cost together: of those of a run, for one.
+#[derive(Debug, Clone, Copy)]
+pub enum Sum {
+    /// There was none.
+    Nothing,
+    /// This much.
+    Known(Cost),
+    /// Nobody knows: one of them has no price.
+    Unknown,
+}
+
+impl Sum {
+    /// Adds what a turn cost, where that is known.
+    pub fn add(&mut self, cost: Option<Cost>) {
+        *self = match (*self, cost) {
+            (Self::Nothing, Some(cost)) => Self::Known(cost),
+            (Self::Known(mut sum), Some(cost)) => {
+                sum += cost;
+                Self::Known(sum)
+            }
+            (Self::Unknown, _) | (_, None) => Self::Unknown,
+        };
+    }
+
+    /// The sum, where all of it is known.
+    pub fn known(self) -> Option<Cost> {
+        match self {
+            Self::Known(sum) => Some(sum),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+}

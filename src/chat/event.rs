@@ -11,11 +11,14 @@ use super::cost::Cost;
 use super::ids::ApprovalId;
 use super::message::ModelOrigin;
 use super::payload::Payload;
+use super::run::RunState;
 use super::stream::Usage;
 use super::tool::{Progress, ToolCall, ToolInput};
 
 /// One step of a run. The last of a run is always [`Self::Finished`], [`Self::AwaitingApproval`],
 /// [`Self::AwaitingClient`], [`Self::Failed`], [`Self::Cancelled`] or [`Self::Interrupted`], and only the last.
+///
+/// Every piece of text is one, and is kept for a while: what is rare and large is in a box.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
     /// A model call begins; counted from 0.
@@ -56,7 +59,7 @@ pub enum AgentEvent {
         /// The tool.
         name: String,
         /// Its arguments; none where no reader is shown them.
-        input: ToolInput,
+        input: Box<ToolInput>,
     },
     /// A tool tells how far it has come.
     ToolProgress {
@@ -65,7 +68,7 @@ pub enum AgentEvent {
         /// The tool.
         name: String,
         /// How far.
-        progress: Progress,
+        progress: Box<Progress>,
     },
     /// A call waits for a person: the result that follows says only that.
     ToolCallHeld {
@@ -98,9 +101,9 @@ pub enum AgentEvent {
         result: Arc<str>,
     },
     /// Something for the client's screen; follows its call's result.
-    Artifact(Artifact),
+    Artifact(Box<Artifact>),
     /// A payload that was kept; follows its call's result, or the text in which the model wrote it.
-    Payload(Payload),
+    Payload(Box<Payload>),
     /// All calls of a turn have their results.
     RoundEnded,
     /// What the model suggests to say or do next; after all text, once.
@@ -135,13 +138,23 @@ pub enum AgentEvent {
 impl AgentEvent {
     /// Whether nothing follows.
     pub fn is_terminal(&self) -> bool {
+        self.ends_as().is_some()
+    }
+
+    /// Why the run failed, where it ends so.
+    pub fn failure(&self) -> Option<&Failure> {
+        let Self::Failed(failure) = self else { return None };
+        Some(failure)
+    }
+
+    /// How a run ends with this event; `None` where it goes on.
+    pub fn ends_as(&self) -> Option<RunState> {
         match self {
-            Self::Finished { .. }
-            | Self::AwaitingApproval { .. }
-            | Self::AwaitingClient { .. }
-            | Self::Failed(_)
-            | Self::Cancelled
-            | Self::Interrupted => true,
+            Self::Finished { .. } | Self::AwaitingClient { .. } => Some(RunState::Completed),
+            Self::AwaitingApproval { .. } => Some(RunState::AwaitingApproval),
+            Self::Failed(_) => Some(RunState::Failed),
+            Self::Cancelled => Some(RunState::Cancelled),
+            Self::Interrupted => Some(RunState::Interrupted),
             Self::TurnStarted { .. }
             | Self::TurnEnded { .. }
             | Self::TextDelta { .. }
@@ -156,7 +169,7 @@ impl AgentEvent {
             | Self::Payload(_)
             | Self::RoundEnded
             | Self::Suggested(_)
-            | Self::Diagnosed(_) => false,
+            | Self::Diagnosed(_) => None,
         }
     }
 }

@@ -40,6 +40,9 @@ pub enum StreamEvent {
         /// The data.
         data: Replay,
     },
+    /// What the vendor says that it has used so far, where it says so before its end. It takes the place of what was said
+    /// before, and is no piece of the answer.
+    Used(Usage),
     /// The vendor's terminal marker: always the last event, and a stream without it is an error.
     Finished {
         /// Why the model stopped.
@@ -127,6 +130,22 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
+/// Token counts, and where they come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// The counts.
+    pub usage: Usage,
+    /// Whether the vendor did not tell some of them: an answer broke off before its end.
+    pub is_estimate: bool,
+}
+
+impl Counted {
+    /// What the vendor has told.
+    pub fn told(usage: Usage) -> Self {
+        Self { usage, is_estimate: false }
+    }
+}
+
 /// What one model call has used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spent {
@@ -134,7 +153,7 @@ pub struct Spent {
     pub at_ms: i64,
     /// Who answered.
     pub origin: Arc<ModelOrigin>,
-    /// Its tokens, as far as the vendor told.
+    /// Its tokens: as the vendor told, or of an answer that broke off as they are estimated.
     pub usage: Usage,
     /// What it cost, where it has a price.
     pub cost: Option<Cost>,

@@ -5,7 +5,7 @@ use super::ids::{ApprovalId, RunId, ToolCallId};
 use super::message::ModelOrigin;
 use super::preview::Decided;
 use super::run::RunState;
-use super::stream::Usage;
+use super::stream::{Counted, Usage};
 use super::tool::ToolInput;
 
 /// One thing that happened.
@@ -45,8 +45,8 @@ pub enum Happened {
         calls: Vec<String>,
         /// How it ended: `stop`, `length`, …, or the code of an error.
         finish: String,
-        /// Token counts, where the vendor gave any.
-        usage: Option<Usage>,
+        /// Token counts: the vendor's, or of an answer that broke off an estimate; `None` where there are none.
+        usage: Option<Counted>,
         /// How long it took.
         duration_ms: u64,
     },

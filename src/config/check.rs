@@ -6,12 +6,13 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use super::{BackendMode, Config, Problem};
+use crate::agent::summary::Writer;
 use crate::chat::input::OnBusy;
 use crate::chat::message::ModelOrigin;
 use crate::demo::model::DemoModel;
 use crate::http::auth::Mode;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
-use crate::runs::{Summariser, log};
+use crate::runs::log;
 
 /// 100 calls that wait are all that is counted; see [`crate::agent::ports::approvals::ApprovalStore::waiting_in`].
 const MOST_APPROVALS: usize = 100;
@@ -112,7 +113,7 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
         let reason = format!("must be {} to {}", LEASE_S.start(), LEASE_S.end());
         problems.push(Problem::new("runs.lease_s", reason));
     }
-    summariser(config, problems);
+    summary_writer(config, problems);
     // The url may hold a password, so it is not repeated.
     if events.url != "local" && !log::is_shared(&events.url) {
         problems.push(Problem::new("events.url", "must be \"local\" or begin with redis:// or rediss://"));
@@ -142,10 +143,10 @@ fn limits(config: &Config, problems: &mut Vec<Problem>) {
 }
 
 /// Who summarises what no longer fits; what is no model is noted.
-pub(super) fn summariser(config: &Config, problems: &mut Vec<Problem>) -> Summariser {
+pub(super) fn summary_writer(config: &Config, problems: &mut Vec<Problem>) -> Writer {
     let origin = match config.runs.summary_model.trim() {
-        "" => return Summariser::SameModel,
-        "off" => return Summariser::Nobody,
+        "" => return Writer::SameModel,
+        "off" => return Writer::Nobody,
         "demo" => Ok(DemoModel::new().origin().clone()),
         name => config.llm.model(name),
     };
@@ -156,11 +157,11 @@ pub(super) fn summariser(config: &Config, problems: &mut Vec<Problem>) -> Summar
             // It may be a provider that answers too, of which all is known already.
             wrong.retain(|problem| !problems.contains(problem));
             problems.append(&mut wrong);
-            Summariser::Model(origin)
+            Writer::Model(origin)
         }
         Err(error) => {
             problems.push(Problem::new("runs.summary_model", error.to_string()));
-            Summariser::Nobody
+            Writer::Nobody
         }
     }
 }

@@ -23,6 +23,7 @@ use serde::Deserialize;
 
 use crate::agent::budget::Budget;
 use crate::agent::prices::Prices;
+use crate::agent::summary::Writer;
 use crate::chat::cost::Cost;
 use crate::http;
 use crate::llm;
@@ -255,8 +256,8 @@ impl Config {
     }
 
     /// Who summarises what no longer fits, as `[runs] summary_model` says.
-    pub fn summariser(&self) -> runs::Summariser {
-        check::summariser(self, &mut Vec::new())
+    pub fn summary_writer(&self) -> Writer {
+        check::summary_writer(self, &mut Vec::new())
     }
 
     /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not

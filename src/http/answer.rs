@@ -272,30 +272,10 @@ enum Found {
 /// store says, and then the answer may be incomplete.
 fn outcome(last: &Last, found: &Found) -> (RunState, Option<ErrorBody>) {
     match last {
-        Last::End(AgentEvent::Failed(failure)) => (RunState::Failed, Some(ErrorBody::of(failure))),
-        Last::End(AgentEvent::Cancelled) => (RunState::Cancelled, None),
-        Last::End(AgentEvent::Interrupted) => (RunState::Interrupted, None),
-        Last::End(AgentEvent::AwaitingApproval { .. }) => (RunState::AwaitingApproval, None),
-        // The other events are no ends.
-        Last::End(
-            AgentEvent::Finished { .. }
-            | AgentEvent::AwaitingClient { .. }
-            | AgentEvent::TurnStarted { .. }
-            | AgentEvent::TextDelta { .. }
-            | AgentEvent::TurnEnded { .. }
-            | AgentEvent::ThinkingDelta { .. }
-            | AgentEvent::ToolCallStarted { .. }
-            | AgentEvent::ToolCallReady { .. }
-            | AgentEvent::ToolProgress { .. }
-            | AgentEvent::ToolCallHeld { .. }
-            | AgentEvent::CallDecided { .. }
-            | AgentEvent::ToolCallFinished { .. }
-            | AgentEvent::Artifact(_)
-            | AgentEvent::Payload(_)
-            | AgentEvent::RoundEnded
-            | AgentEvent::Suggested(_)
-            | AgentEvent::Diagnosed(_),
-        ) => (RunState::Completed, None),
+        Last::End(event) => {
+            // Nothing but an end is waited for.
+            (event.ends_as().unwrap_or(RunState::Completed), event.failure().map(ErrorBody::of))
+        }
         Last::Missing => {
             let state = match found {
                 Found::Run(record) => record.state,

@@ -319,6 +319,7 @@ impl Pieces {
             StreamEvent::Text(_)
             | StreamEvent::Thinking(_)
             | StreamEvent::ToolCallInput { .. }
+            | StreamEvent::Used(_)
             | StreamEvent::Finished { .. } => return self.count,
         };
         if newest == Newest::Whole || self.newest != Some(newest) {

@@ -74,7 +74,7 @@ impl Watched {
             let is_token = match &event {
                 StreamEvent::Text(text) | StreamEvent::Thinking(text) => !text.is_empty(),
                 StreamEvent::ToolCallStarted { .. } | StreamEvent::Finished { .. } => true,
-                StreamEvent::ToolCallInput { .. } | StreamEvent::Replay { .. } => false,
+                StreamEvent::ToolCallInput { .. } | StreamEvent::Replay { .. } | StreamEvent::Used(_) => false,
             };
             self.early.push_back(event);
             if is_token {
@@ -101,6 +101,8 @@ impl Watched {
             return Poll::Ready(None);
         }
         Poll::Ready(match ready!(self.poll_in_time(cx)) {
+            // Counts alone are no progress.
+            Some(Ok(StreamEvent::Used(usage))) => Some(Ok(StreamEvent::Used(usage.believable()))),
             Some(Ok(mut event)) => {
                 self.deadline = Instant::now() + self.progress;
                 if let StreamEvent::Finished { usage, .. } = &mut event

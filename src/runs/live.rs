@@ -18,6 +18,7 @@ use crate::agent::ports::leases::{Piece, Progress};
 use crate::agent::stop::{Stop, StopReason};
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
+use crate::chat::run::RunState;
 use crate::observe::ambient;
 use crate::observe::metrics::{Ending, RunMeter};
 
@@ -181,30 +182,18 @@ impl EventSink for Live {
     }
 }
 
-/// How a run ends with this event.
+/// How a run ends with this event, for its meter.
 fn ending(event: &AgentEvent) -> Option<Ending> {
-    match event {
-        AgentEvent::Finished { .. } => Some(Ending::Completed),
-        AgentEvent::AwaitingApproval { .. } => Some(Ending::AwaitingApproval),
-        AgentEvent::AwaitingClient { .. } => Some(Ending::AwaitingClient),
-        AgentEvent::Failed(_) => Some(Ending::Failed),
-        AgentEvent::Cancelled => Some(Ending::Cancelled),
-        AgentEvent::Interrupted => Some(Ending::Interrupted),
-        AgentEvent::TurnStarted { .. }
-        | AgentEvent::TurnEnded { .. }
-        | AgentEvent::TextDelta { .. }
-        | AgentEvent::ThinkingDelta { .. }
-        | AgentEvent::ToolCallStarted { .. }
-        | AgentEvent::ToolCallReady { .. }
-        | AgentEvent::ToolProgress { .. }
-        | AgentEvent::ToolCallHeld { .. }
-        | AgentEvent::CallDecided { .. }
-        | AgentEvent::ToolCallFinished { .. }
-        | AgentEvent::Artifact(_)
-        | AgentEvent::Payload(_)
-        | AgentEvent::RoundEnded
-        | AgentEvent::Suggested(_)
-        | AgentEvent::Diagnosed(_) => None,
+    if matches!(event, AgentEvent::AwaitingClient { .. }) {
+        return Some(Ending::AwaitingClient);
+    }
+    match event.ends_as()? {
+        RunState::Completed => Some(Ending::Completed),
+        RunState::AwaitingApproval => Some(Ending::AwaitingApproval),
+        RunState::Failed => Some(Ending::Failed),
+        RunState::Cancelled => Some(Ending::Cancelled),
+        RunState::Interrupted => Some(Ending::Interrupted),
+        RunState::Queued | RunState::Running => None,
     }
 }
 

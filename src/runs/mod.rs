@@ -55,8 +55,8 @@ use reading::{Hold, Of, Seats};
 use starts::{Rate, Starts};
 use summary::Summaries;
 
-/// Runs that begin at once: fewer than a store has connections.
-const BEGIN_AT_ONCE: usize = 4;
+/// Runs that begin at once: fewer than a store has connections, and enough for commits that many of them share.
+const BEGIN_AT_ONCE: usize = 8;
 
 /// How long a reader waits for a log that lags behind the one where it got its cursor.
 const LAG: Duration = Duration::from_secs(1);
@@ -197,7 +197,6 @@ impl Runs {
         let (tasks, draining) = (TaskTracker::new(), CancellationToken::new());
         let summaries = Summaries {
             store: summaries,
-            llm: agent.llm.clone(),
             by: summariser,
             history_bytes: settings.history_bytes,
             tasks: tasks.clone(),

@@ -9,31 +9,26 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use crate::agent::ports::conversations::SummaryStore;
-use crate::agent::ports::llm::LlmProvider;
 use crate::agent::ports::store::StoreError;
-use crate::agent::summary::{SummaryError, summarise};
+use crate::agent::run::Agent;
+use crate::agent::summary::{Summarising, SummaryError, Writer};
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::message::ModelOrigin;
 use crate::chat::model::ModelChoice;
 use crate::observe::spans;
 
-/// Who writes summaries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Summariser {
-    /// Nobody.
-    Nobody,
-    /// Whoever answered.
-    SameModel,
-    /// This model.
-    Model(ModelOrigin),
+/// Who writes summaries, and who charges for them.
+pub struct Summariser {
+    /// Who writes them.
+    pub writer: Writer,
+    /// Charges what they use to the users whose conversations they are of.
+    pub agent: Arc<Agent>,
 }
 
 /// Makes summaries.
 pub(super) struct Summaries {
     pub(super) store: Arc<dyn SummaryStore>,
-    pub(super) llm: Arc<dyn LlmProvider>,
     pub(super) by: Summariser,
     pub(super) history_bytes: usize,
     pub(super) tasks: TaskTracker,
@@ -58,26 +53,19 @@ impl Summaries {
     /// Summarises what no longer fits after `run`, which has ended and was answered by `model`, in a task of its own.
     /// It is given up when the server drains; what fails is tried again after the next run.
     pub(super) fn after(self: &Arc<Self>, run: RunId, of: Of, model: &ModelChoice) {
-        let model = match &self.by {
-            Summariser::Nobody => return,
-            Summariser::SameModel => model.clone(),
-            Summariser::Model(origin) => ModelChoice { models: vec![origin.clone()], ..model.clone() },
+        let model = match &self.by.writer {
+            Writer::Nobody => return,
+            Writer::SameModel => model.clone(),
+            Writer::Model(origin) => ModelChoice { models: vec![origin.clone()], ..model.clone() },
         };
         let span = spans::agent_summary(&run, &of.1);
         let Some(turn) = Turn::take(self.clone(), of) else { return };
-        let task = async move {
-            let summaries = &turn.summaries;
-            tokio::select! {
-                biased;
-                () = summaries.draining.cancelled() => {}
-                () = summaries.make(run, &model) => {}
-            }
-        };
+        let task = async move { turn.summaries.make(run, &turn.of.0, &model).await };
         self.tasks.spawn(task.instrument(span));
     }
 
-    async fn make(&self, run: RunId, model: &ModelChoice) {
-        match self.try_make(run, model).await {
+    async fn make(&self, run: RunId, owner: &Owner, model: &ModelChoice) {
+        match self.try_make(run, owner, model).await {
             Ok(None) => {}
             Ok(Some(bytes)) => tracing::info!(summary_bytes = bytes, "older part of a conversation summarised"),
             // Deleted meanwhile.
@@ -86,10 +74,24 @@ impl Summaries {
         }
     }
 
-    /// How long the new summary is; `None` when there was nothing to summarise.
-    async fn try_make(&self, run: RunId, model: &ModelChoice) -> Result<Option<usize>, Failed> {
+    /// How long the new summary is; `None` when there was nothing to summarise, or it was not to be made now.
+    async fn try_make(&self, run: RunId, owner: &Owner, model: &ModelChoice) -> Result<Option<usize>, Failed> {
+        let agent = &self.by.agent;
         let Some(what) = self.store.unsummarised(run, self.history_bytes).await? else { return Ok(None) };
-        let summary = summarise(&*self.llm, model, &what, self.history_bytes).await?;
+        if self.draining.is_cancelled() || !agent.is_within_budget(owner).await {
+            return Ok(None);
+        }
+        let mut summarising = Summarising::new(model, &what, self.history_bytes);
+        let made = tokio::select! {
+            biased;
+            () = self.draining.cancelled() => None,
+            made = summarising.make(&*agent.llm) => Some(made),
+        };
+        // Also what cannot be used has been paid for.
+        if let Some((origin, usage)) = summarising.used() {
+            agent.charge(owner, origin, usage).await;
+        }
+        let Some(summary) = made.transpose()? else { return Ok(None) };
         self.store.keep_summary(what.upto, &summary).await?;
         Ok(Some(summary.len()))
     }

@@ -6,7 +6,7 @@ use super::change::DecidedRow;
 use super::redact::redact;
 use super::transcript::RecordError;
 use crate::chat::preview::Decided;
-use crate::chat::stream::Usage;
+use crate::chat::stream::{Counted, Usage};
 use crate::chat::tool::ToolInput;
 use crate::chat::trail::Happened;
 
@@ -33,7 +33,7 @@ pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
                 "thinking": thinking,
                 "calls": calls,
                 "finish": finish,
-                "usage": tokens.map(usage),
+                "usage": tokens.map(counted),
                 "duration_ms": duration_ms,
             })
         }
@@ -73,6 +73,14 @@ pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
 
 fn decided(decision: &Decided) -> Result<Value, RecordError> {
     serde_json::to_value(DecidedRow::of(decision)).map_err(RecordError::json("trail entry"))
+}
+
+fn counted(tokens: Counted) -> Value {
+    let mut counts = usage(tokens.usage);
+    if tokens.is_estimate {
+        counts["estimated"] = Value::Bool(true);
+    }
+    counts
 }
 
 fn usage(tokens: Usage) -> Value {

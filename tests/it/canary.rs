@@ -13,11 +13,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection};
 
-use crate::approvals::{PROFILE, TOOLS};
 use crate::support::model::{calls, says, turn};
 use crate::support::postgres::TestPostgres;
 use crate::support::process::{Folder, Serving};
 use crate::support::redis::TestRedis;
+use crate::support::tickets::{PROFILE, TOOLS};
 use crate::support::upstream::{Answer, Request, Upstream};
 
 const KEY: &str = "sk-canary-model-key-8d1f0c55a7";

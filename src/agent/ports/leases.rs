@@ -18,7 +18,7 @@ pub trait Leases: Send + Sync {
     /// drives it, and its lease ends it.
     ///
     /// # Errors
-    /// When it could not be committed; then the leases run on.
+    /// When it could not be committed; then the leases of some, or of all, run on.
     async fn beat(&self, replica: &str, lease_ms: i64, progress: &[Progress]) -> Result<Vec<Notice>, StoreError>;
 
     /// Ends all runs whose lease is over as interrupted: their unfinished turns are settled into messages, what they

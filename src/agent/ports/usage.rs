@@ -1,5 +1,5 @@
 //! The usage's port: what model calls have used, added up by owner, day and model. It is written with the commits of runs
-//! (`RunStore`), and read here.
+//! (`RunStore`), and read here. Here too is written what belongs to no run that lives.
 
 use async_trait::async_trait;
 
@@ -7,6 +7,7 @@ use super::store::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::day::{Day, Days};
+use crate::chat::stream::Spent;
 
 /// The code of whatever is refused, or ends, since a budget is used up.
 pub const QUOTA_EXCEEDED: &str = "quota_exceeded";
@@ -20,7 +21,7 @@ pub enum Of<'a> {
     Tenant(&'a str),
 }
 
-/// Tells what was used.
+/// Tells what was used, and takes what no commit of a run brings.
 #[async_trait]
 pub trait UsageStore: Send + Sync {
     /// All that was used on these days.
@@ -34,6 +35,12 @@ pub trait UsageStore: Send + Sync {
     /// # Errors
     /// When the store failed.
     async fn used_by_day(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedOnDay>, StoreError>;
+
+    /// Adds what model calls have used to what the owner has used, each time that it is asked to: as calls of no run.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn charge(&self, owner: &Owner, spent: &[Spent]) -> Result<(), StoreError>;
 }
 
 /// What was used.
@@ -41,7 +48,7 @@ pub trait UsageStore: Send + Sync {
 pub struct Used {
     /// Runs that have asked a model.
     pub runs: u64,
-    /// Model calls that came to an end.
+    /// Model calls, those that broke off included.
     pub turns: u64,
     /// Prompt tokens, cached ones included.
     pub input_tokens: u64,

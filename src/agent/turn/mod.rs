@@ -112,6 +112,7 @@ impl TurnFold {
                 self.attach(on, data);
                 None
             }
+            StreamEvent::Used(_) => None,
             StreamEvent::Finished { reason, usage } => {
                 self.reason = Some(reason);
                 self.usage = usage;

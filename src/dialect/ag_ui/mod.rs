@@ -8,6 +8,7 @@ mod calls;
 mod encoder;
 mod events;
 mod request;
+mod resume;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,8 @@ mod usage;
 use super::DecodeError;
 use crate::chat::ids::ConversationId;
 
-pub use request::{Answered, Asked, Body as RequestBody, Entry};
+pub use request::{Asked, Body as RequestBody};
+pub use resume::{Answered, Entry};
 pub use stream::{Called, Earlier, Stream};
 
 /// The protocol, with the limits of its request fields.

@@ -8,19 +8,13 @@ use utoipa::ToSchema;
 
 use super::super::client_tools::{self, Told};
 use super::super::{DecodeError, FieldError, json};
+use super::resume::{Answered, resume};
 use super::{AgUi, Asker, Version};
-use crate::chat::approval::Decision;
-use crate::chat::ids::{ApprovalId, ConversationId, MessageId, RunId};
+use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::chat::input::{Ask, ClientResult, Manner};
 
 /// The longest name that a client gives its run, in bytes.
 const RUN_BYTES: usize = 256;
-
-/// The longest comment on a decision, in bytes.
-const COMMENT_BYTES: usize = 4096;
-
-/// The most decisions of one request, as many as a list of what waits has.
-const MOST_DECISIONS: usize = 100;
 
 /// The most results of one request, far more than a model calls tools at once.
 const MOST_RESULTS: usize = 128;
@@ -38,34 +32,6 @@ pub struct Asked {
     pub place: Option<MessageId>,
     /// How.
     pub manner: Manner,
-}
-
-/// What a person says to one call that waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
-    /// The call.
-    pub approval: ApprovalId,
-    /// What they say.
-    pub entry: Entry,
-}
-
-/// A person's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
-    /// They decided.
-    Resolved(Decision),
-    /// They went away without an answer, which lets nothing through.
-    Cancelled,
-}
-
-impl Entry {
-    /// What it comes to.
-    pub fn decision(&self) -> Decision {
-        match self {
-            Self::Resolved(decision) => decision.clone(),
-            Self::Cancelled => Decision { approve: false, comment: None },
-        }
-    }
 }
 
 /// The body; unknown keys are ignored.
@@ -134,25 +100,9 @@ struct Tool {
     parameters: Option<Value>,
 }
 
-/// An entry of `resume`. Not every key is known: what edits a call must not be ignored.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ResumeEntry {
-    interrupt_id: String,
-    status: Status,
-    payload: Option<Value>,
-}
+pub(super) type Errors = Vec<FieldError>;
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    Resolved,
-    Cancelled,
-}
-
-type Errors = Vec<FieldError>;
-
-fn refuse(errors: &mut Errors, field: &'static str, reason: impl Into<String>) {
+pub(super) fn refuse(errors: &mut Errors, field: &'static str, reason: impl Into<String>) {
     errors.push(FieldError { field, reason: reason.into() });
 }
 
@@ -224,58 +174,6 @@ fn context(limits: &AgUi, body: &Body<'_>, errors: &mut Errors) -> Result<Option
         }
     }
     Ok(Some(context).filter(|context| !context.is_empty()))
-}
-
-fn resume(raw: Option<&RawValue>, errors: &mut Errors) -> Vec<Answered> {
-    let Some(raw) = json::given(raw) else { return Vec::new() };
-    let Ok(entries) = serde_json::from_str::<Vec<ResumeEntry>>(raw.get()) else {
-        refuse(
-            errors,
-            "resume",
-            "must be a list of objects with interruptId, status (resolved or cancelled) and payload",
-        );
-        return Vec::new();
-    };
-    if entries.len() > MOST_DECISIONS {
-        refuse(errors, "resume", format!("must have at most {MOST_DECISIONS} entries"));
-        return Vec::new();
-    }
-    let mut answered: Vec<Answered> = Vec::with_capacity(entries.len());
-    for (at, entry) in entries.into_iter().enumerate() {
-        match read(entry) {
-            Ok(read) if answered.iter().any(|known| known.approval == read.approval) => {
-                refuse(errors, "resume", format!("answers {} twice", read.approval));
-            }
-            Ok(read) => answered.push(read),
-            Err(reason) => refuse(errors, "resume", format!("[{at}] {reason}")),
-        }
-    }
-    answered
-}
-
-fn read(ResumeEntry { interrupt_id, status, payload }: ResumeEntry) -> Result<Answered, String> {
-    let approval = ApprovalId::parse(&interrupt_id).map_err(|_| "interruptId is no id of an interrupt".to_owned())?;
-    if status == Status::Cancelled {
-        return Ok(Answered { approval, entry: Entry::Cancelled });
-    }
-    let Some(Value::Object(payload)) = payload else {
-        return Err("must have a payload with approved: true or false".to_owned());
-    };
-    if payload.contains_key("editedArgs") {
-        return Err("must not have editedArgs: a call is made as it was shown, or not at all".to_owned());
-    }
-    let Some(Value::Bool(approve)) = payload.get("approved").cloned() else {
-        return Err("payload.approved must be true or false".to_owned());
-    };
-    let comment = match payload.get("comment") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(comment)) => Some(comment.trim().to_owned()).filter(|comment| !comment.is_empty()),
-        Some(_) => return Err("payload.comment must be a text".to_owned()),
-    };
-    if comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES) {
-        return Err(format!("payload.comment must be at most {COMMENT_BYTES} bytes"));
-    }
-    Ok(Answered { approval, entry: Entry::Resolved(Decision { approve, comment }) })
 }
 
 /// What the newest messages ask, and the message of ours whose id they have. With `decides`, they need not ask anything: then results are those that some clients

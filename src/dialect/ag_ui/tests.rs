@@ -55,7 +55,7 @@ fn ready(id: &str, input: &Value) -> AgentEvent {
         Value::Object(fields) => ToolInput::Object(fields.clone()),
         other => ToolInput::Invalid(other.as_str().unwrap().to_owned()),
     };
-    AgentEvent::ToolCallReady { id: id.to_owned(), name: "look".to_owned(), input }
+    AgentEvent::ToolCallReady { id: id.to_owned(), name: "look".to_owned(), input: Box::new(input) }
 }
 
 fn finished(id: &str, result: &str) -> AgentEvent {
@@ -208,7 +208,7 @@ fn a_call_that_waits_has_no_result_and_ends_the_run_as_an_interrupt() {
             AgentEvent::ToolCallHeld { id: "c".to_owned(), name: "look".to_owned(), approval: id },
             finished("c", "it waits"),
             AgentEvent::RoundEnded,
-            AgentEvent::Artifact(held(id).artifact()),
+            AgentEvent::Artifact(Box::new(held(id).artifact())),
             AgentEvent::AwaitingApproval { usage: Usage::default() },
         ],
     );
@@ -254,7 +254,7 @@ fn decided_calls_get_their_results_under_the_ids_that_the_client_knows() {
             turn(0),
             started("new"),
             ready("new", &json!({"id": 7})),
-            AgentEvent::ToolProgress { id: "new".to_owned(), name: "look".to_owned(), progress },
+            AgentEvent::ToolProgress { id: "new".to_owned(), name: "look".to_owned(), progress: Box::new(progress) },
             finished("new", "made"),
             AgentEvent::RoundEnded,
             turn(1),

@@ -278,7 +278,7 @@ impl Encoder for AgentChatEncoder {
             | AgentEvent::RoundEnded
             | AgentEvent::Diagnosed(_) => {}
             AgentEvent::ToolProgress { id: call, name, progress } => {
-                let Progress { stage, message, fraction, data: _ } = progress;
+                let Progress { stage, message, fraction, data: _ } = &**progress;
                 let data = ToolCallProgress { tool_use_id: call, name, stage, message, fraction: *fraction };
                 frame::write(out, id, "tool_call_progress", &data);
             }

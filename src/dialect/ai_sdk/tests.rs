@@ -51,7 +51,7 @@ fn started(id: &str, name: &str) -> AgentEvent {
 }
 
 fn ready(id: &str, name: &str) -> AgentEvent {
-    AgentEvent::ToolCallReady { id: id.into(), name: name.into(), input: ToolInput::Object(Map::new()) }
+    AgentEvent::ToolCallReady { id: id.into(), name: name.into(), input: Box::new(ToolInput::Object(Map::new())) }
 }
 
 fn finished(id: &str, name: &str, result: &str) -> AgentEvent {
@@ -125,7 +125,7 @@ fn the_clients_own_calls_are_told_at_the_end_and_the_servers_at_once() {
         started("c2", "locate"),
         ready("c1", "find"),
         finished("c1", "find", "7"),
-        AgentEvent::ToolCallReady { id: "c2".into(), name: "locate".into(), input: call.input.clone() },
+        AgentEvent::ToolCallReady { id: "c2".into(), name: "locate".into(), input: Box::new(call.input.clone()) },
         AgentEvent::AwaitingClient { usage: Usage::default(), calls: vec![call] },
     ];
     let usage = json!({"inputTokens": 0, "outputTokens": 0, "totalTokens": 0});
@@ -209,15 +209,15 @@ fn what_is_for_the_screen_is_a_part_with_an_id() {
     let value = SuggestedValue { label: "Yes".into(), value: "yes".into() };
     let events = [
         text("See:"),
-        AgentEvent::Artifact(Artifact { kind: "workflow preview".into(), payload: json!({"id": 1}) }),
-        AgentEvent::Payload(Payload {
+        AgentEvent::Artifact(Box::new(Artifact { kind: "workflow preview".into(), payload: json!({"id": 1}) })),
+        AgentEvent::Payload(Box::new(Payload {
             id: PayloadId::parse("0123abcd").unwrap(),
             kind: "chart".into(),
             data: json!([1, 2]),
             summary: "A chart".into(),
             source: PayloadSource::Tool,
-        }),
-        AgentEvent::ToolProgress { id: "c1".into(), name: "find".into(), progress },
+        })),
+        AgentEvent::ToolProgress { id: "c1".into(), name: "find".into(), progress: Box::new(progress) },
         AgentEvent::Suggested(Suggestions { values: Some(vec![value]), actions: None }),
     ];
     let step = json!({"toolCallId": "c1", "toolName": "find", "stage": "read", "message": "Reading", "fraction": 0.5});

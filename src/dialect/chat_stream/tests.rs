@@ -40,7 +40,13 @@ fn finished() -> AgentEvent {
 
 fn payload(id: &str, kind: &str, source: PayloadSource) -> AgentEvent {
     let id = PayloadId::parse(id).unwrap();
-    AgentEvent::Payload(Payload { id, kind: kind.to_owned(), data: json!({"a": 1}), summary: kind.to_owned(), source })
+    AgentEvent::Payload(Box::new(Payload {
+        id,
+        kind: kind.to_owned(),
+        data: json!({"a": 1}),
+        summary: kind.to_owned(),
+        source,
+    }))
 }
 
 fn shown(id: &str, kind: &str) -> Value {
@@ -49,12 +55,12 @@ fn shown(id: &str, kind: &str) -> Value {
 
 fn approval(id: &str) -> AgentEvent {
     let payload = json!({"approval_id": id, "tool": "drop", "digest": "d"});
-    AgentEvent::Artifact(Artifact { kind: "approval_request".into(), payload })
+    AgentEvent::Artifact(Box::new(Artifact { kind: "approval_request".into(), payload }))
 }
 
 fn progress(fraction: Option<f64>) -> AgentEvent {
     let progress = Progress { stage: "s".to_owned(), message: "m".to_owned(), fraction, data: None };
-    AgentEvent::ToolProgress { id: "c".to_owned(), name: "t".to_owned(), progress }
+    AgentEvent::ToolProgress { id: "c".to_owned(), name: "t".to_owned(), progress: Box::new(progress) }
 }
 
 #[test]
@@ -76,7 +82,7 @@ fn progress_always_has_a_number_between_nothing_and_all() {
     let ready = AgentEvent::ToolCallReady {
         id: "c".to_owned(),
         name: "t".to_owned(),
-        input: ToolInput::Invalid("oops".to_owned()),
+        input: Box::new(ToolInput::Invalid("oops".to_owned())),
     };
     let events: Vec<AgentEvent> = std::iter::once(ready).chain(rows.map(progress)).collect();
     let frames = frames(&events);
@@ -89,7 +95,7 @@ fn progress_always_has_a_number_between_nothing_and_all() {
 #[test]
 fn the_payload_that_is_shown_is_what_waits_then_the_models_then_a_tools() {
     use PayloadSource::{Model, Tool};
-    let preview = AgentEvent::Artifact(Artifact { kind: "preview".into(), payload: json!({"a": 1}) });
+    let preview = AgentEvent::Artifact(Box::new(Artifact { kind: "preview".into(), payload: json!({"a": 1}) }));
     let of_preview = json!({"payload_id": null, "type": "preview", "data": {"a": 1}, "summary": "preview"});
     let waits = json!({
         "payload_id": null, "type": "approval_request", "data": {"approval_id": "x", "tool": "drop", "digest": "d"},

@@ -83,7 +83,8 @@ fn calls_that_are_the_clients_carry_the_conversation_where_the_client_does_not()
 
 #[test]
 fn what_waits_for_a_person_is_told_in_a_sentence_of_its_own() {
-    let artifact = |kind: &'static str, payload| AgentEvent::Artifact(Artifact { kind: kind.into(), payload });
+    let artifact =
+        |kind: &'static str, payload| AgentEvent::Artifact(Box::new(Artifact { kind: kind.into(), payload }));
     let finished = AgentEvent::AwaitingApproval { usage: usage() };
     let events = [
         text("Careful."),

@@ -121,7 +121,10 @@ struct Annotated;
 
 /// The whole document.
 pub fn document(version: Version) -> Value {
-    let annotated = serde_json::to_value(Annotated::openapi()).unwrap_or_else(|error| {
+    let mut annotated = Annotated::openapi();
+    // The package has none, and one without a name is not allowed.
+    annotated.info.license = None;
+    let annotated = serde_json::to_value(annotated).unwrap_or_else(|error| {
         // Texts, numbers and maps by texts always serialise.
         tracing::error!(%error, "description not made");
         Value::Null

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::to_raw_value;
 
-use super::wire;
+use super::{event, wire};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, FinishReason, ReplayOn, StreamEvent, Usage};
@@ -22,7 +22,7 @@ pub(super) struct Fold {
     newest: u64,
     next_slot: u32,
     stop_reason: Option<String>,
-    usage: wire::Usage,
+    usage: event::Usage,
 }
 
 /// A block that is open.
@@ -41,13 +41,13 @@ enum Block {
 
 impl answer::Fold for Fold {
     fn push(&mut self, frame: &str, events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
-        let event: wire::Event<'_> = read(frame)?;
+        let event: event::Event<'_> = read(frame)?;
         match event.kind.as_deref() {
-            Some("message_start") => self.start(read(frame)?)?,
+            Some("message_start") => self.start(read(frame)?, events)?,
             Some("content_block_start") => self.start_block(read(frame)?, events)?,
             Some("content_block_delta") => self.extend_block(read(frame)?, events),
             Some("content_block_stop") => self.stop_block(&read(frame)?, events)?,
-            Some("message_delta") => self.update(read(frame)?),
+            Some("message_delta") => self.update(read(frame)?, events),
             Some("message_stop") => {
                 let finished = self.finished()?;
                 // Gateways may leave out the ends of blocks.
@@ -58,7 +58,7 @@ impl answer::Fold for Fold {
                 return Ok(Flow::Done);
             }
             Some("error") => {
-                let error: wire::ErrorEvent = read(frame)?;
+                let error: event::ErrorEvent = read(frame)?;
                 return Err(match error.error {
                     Some(error) => error.into_error(),
                     None => malformed("an error event without an error"),
@@ -66,7 +66,7 @@ impl answer::Fold for Fold {
             }
             // Pings, and kinds of event that do not exist yet. A gateway's own error has no type at all.
             Some(_) | None => {
-                if let Some(error) = read::<wire::ErrorEvent>(frame)?.error {
+                if let Some(error) = read::<event::ErrorEvent>(frame)?.error {
                     return Err(error.into_error());
                 }
             }
@@ -80,17 +80,21 @@ impl answer::Fold for Fold {
 }
 
 impl Fold {
-    fn start(&mut self, event: wire::MessageStart) -> Result<(), ProviderError> {
+    fn start(&mut self, event: event::MessageStart, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         let Some(message) = event.message else { return Ok(()) };
         if self.message_id.is_some() && self.message_id != message.id {
             return Err(malformed("a second message began inside the first"));
         }
         self.message_id = self.message_id.take().or(message.id);
-        self.merge(message.usage);
+        self.merge(message.usage, events);
         Ok(())
     }
 
-    fn start_block(&mut self, event: wire::BlockStart<'_>, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+    fn start_block(
+        &mut self,
+        event: event::BlockStart<'_>,
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), ProviderError> {
         let Some(block) = event.content_block else { return Ok(()) };
         for open in self.blocks.values_mut().filter(|open| matches!(open, Block::Thinking { .. })) {
             close(std::mem::replace(open, Block::Plain), events)?;
@@ -133,7 +137,7 @@ impl Fold {
         Ok(())
     }
 
-    fn extend_block(&mut self, event: wire::BlockDelta, events: &mut Vec<StreamEvent>) {
+    fn extend_block(&mut self, event: event::BlockDelta, events: &mut Vec<StreamEvent>) {
         let Some(delta) = event.delta else { return };
         let is = |kind: &str| delta.kind.as_deref().is_none_or(|known| known == kind);
         events.extend(delta.text.filter(|_| is("text_delta")).map(StreamEvent::Text));
@@ -152,19 +156,19 @@ impl Fold {
         }
     }
 
-    fn stop_block(&mut self, event: &wire::BlockStop, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
+    fn stop_block(&mut self, event: &event::BlockStop, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         let block = self.blocks.remove(&event.index.unwrap_or(self.newest));
         block.map_or(Ok(()), |block| close(block, events))
     }
 
-    fn update(&mut self, event: wire::MessageDelta) {
+    fn update(&mut self, event: event::MessageDelta, events: &mut Vec<StreamEvent>) {
         if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
             self.stop_reason = Some(reason);
         }
-        self.merge(event.usage);
+        self.merge(event.usage, events);
     }
 
-    fn merge(&mut self, newer: Option<wire::Usage>) {
+    fn merge(&mut self, newer: Option<event::Usage>, events: &mut Vec<StreamEvent>) {
         let Some(newer) = newer else { return };
         let usage = &mut self.usage;
         usage.input_tokens = newer.input_tokens.or(usage.input_tokens);
@@ -174,6 +178,7 @@ impl Fold {
         let details = newer.output_tokens_details.unwrap_or_default();
         let known = usage.output_tokens_details.get_or_insert_default();
         known.thinking_tokens = details.thinking_tokens.or(known.thinking_tokens);
+        events.extend(self.usage().map(StreamEvent::Used));
     }
 
     fn finished(&self) -> Result<StreamEvent, ProviderError> {
@@ -235,6 +240,7 @@ mod tests {
             StreamEvent::ToolCallStarted { slot, id, name } => format!("call {} {id:?} {name}", slot.0),
             StreamEvent::ToolCallInput { slot, json } => format!("input {} {json}", slot.0),
             StreamEvent::Replay { on, data } => format!("replay {on:?} {}", data.raw()),
+            StreamEvent::Used(usage) => format!("used {} {}", usage.input_tokens, usage.output_tokens),
             StreamEvent::Finished { reason, .. } => format!("finished {reason:?}"),
         };
         events.into_iter().map(line).collect()
@@ -250,6 +256,17 @@ mod tests {
 
     fn stop(index: u64) -> Value {
         json!({"type": "content_block_stop", "index": index})
+    }
+
+    #[test]
+    fn what_was_used_is_told_as_soon_as_it_is_known() {
+        let frames = [
+            json!({"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}}),
+            json!({"type": "message_delta", "delta": {}, "usage": {"output_tokens": 5}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
+            json!({"type": "message_stop"}),
+        ];
+        assert_eq!(said(&frames), ["used 9 1", "used 9 5", "finished Stop"]);
     }
 
     #[test]
@@ -351,7 +368,8 @@ mod tests {
             json!({"type": "message_delta", "usage": "many"}),
             json!({"type": "message_stop"}),
         ];
-        assert_eq!(said(&frames), ["text a", "text b", "call 0 None f", "input 0 {}", "finished Stop"]);
+        let expected = ["used 0 1", "text a", "text b", "call 0 None f", "input 0 {}", "finished Stop"];
+        assert_eq!(said(&frames), expected, "a count that cannot be read is none");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Anthropic's Messages API: <https://docs.anthropic.com/en/api/messages>,
 //! streaming: <https://docs.anthropic.com/en/docs/build-with-claude/streaming>.
 
+mod event;
 mod fold;
 mod thinking;
 mod wire;

@@ -24,7 +24,7 @@ impl answer::Fold for Fold {
         if let Some(error) = chunk.error {
             return Err(error.into_error());
         }
-        self.merge(chunk.usage_metadata);
+        self.merge(chunk.usage_metadata, events);
         if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
             self.reason = Some(FinishReason::ContentFilter);
         }
@@ -72,7 +72,7 @@ impl Fold {
         Ok(())
     }
 
-    fn merge(&mut self, newer: Option<wire::UsageMetadata>) {
+    fn merge(&mut self, newer: Option<wire::UsageMetadata>, events: &mut Vec<StreamEvent>) {
         let Some(newer) = newer else { return };
         let usage = self.usage.get_or_insert_default();
         usage.prompt_token_count = newer.prompt_token_count.or(usage.prompt_token_count);
@@ -80,6 +80,7 @@ impl Fold {
         usage.candidates_token_count = newer.candidates_token_count.or(usage.candidates_token_count);
         usage.thoughts_token_count = newer.thoughts_token_count.or(usage.thoughts_token_count);
         usage.cached_content_token_count = newer.cached_content_token_count.or(usage.cached_content_token_count);
+        events.extend(self.usage().map(StreamEvent::Used));
     }
 
     fn usage(&self) -> Option<Usage> {

@@ -41,7 +41,14 @@ impl answer::Fold for Fold {
         if error.is_none() && chunk.is_error() {
             return Err(read::<ErrorField>(frame)?.into_error());
         }
-        chunk.usages().for_each(|usage| self.usage.merge(usage));
+        let mut has_usage = false;
+        for usage in chunk.usages() {
+            self.usage.merge(usage);
+            has_usage = true;
+        }
+        if has_usage {
+            events.extend(self.usage.counts().map(StreamEvent::Used));
+        }
         for choice in chunk.choices.into_iter().flatten() {
             // A message behind deltas only repeats them.
             let message = choice.message.filter(|_| !self.has_deltas);

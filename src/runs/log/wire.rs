@@ -59,7 +59,7 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                 Self::Ready { id: id.into(), name: name.into(), input: InputLine::of(input) }
             }
             AgentEvent::ToolProgress { id, name, progress } => {
-                let Progress { stage, message, fraction, data } = progress;
+                let Progress { stage, message, fraction, data } = &**progress;
                 Self::Progress {
                     id: id.into(),
                     name: name.into(),
@@ -72,8 +72,8 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::ToolCallFinished { id, name, is_error, result } => {
                 Self::Result { id: id.into(), name: name.into(), is_error: *is_error, result: Cow::Borrowed(result) }
             }
-            AgentEvent::Artifact(Artifact { kind, payload }) => {
-                Self::Artifact { kind: Cow::Borrowed(kind), payload: Cow::Borrowed(payload) }
+            AgentEvent::Artifact(artifact) => {
+                Self::Artifact { kind: Cow::Borrowed(&artifact.kind), payload: Cow::Borrowed(&artifact.payload) }
             }
             AgentEvent::Payload(payload) => Self::Payload {
                 id: Cow::Borrowed(payload.id.as_str()),
@@ -125,18 +125,20 @@ impl From<Line<'_>> for AgentEvent {
                 name: name.into_owned(),
                 runs_as: runs_as.map(Cow::into_owned),
             },
-            Line::Ready { id, name, input } => {
-                Self::ToolCallReady { id: id.into_owned(), name: name.into_owned(), input: input.into_input() }
-            }
+            Line::Ready { id, name, input } => Self::ToolCallReady {
+                id: id.into_owned(),
+                name: name.into_owned(),
+                input: Box::new(input.into_input()),
+            },
             Line::Progress { id, name, stage, message, fraction, data } => Self::ToolProgress {
                 id: id.into_owned(),
                 name: name.into_owned(),
-                progress: Progress {
+                progress: Box::new(Progress {
                     stage: stage.into_owned(),
                     message: message.into_owned(),
                     fraction,
                     data: data.map(Cow::into_owned),
-                },
+                }),
             },
             Line::Result { id, name, is_error, result } => Self::ToolCallFinished {
                 id: id.into_owned(),
@@ -145,16 +147,16 @@ impl From<Line<'_>> for AgentEvent {
                 result: Arc::from(&*result),
             },
             Line::Artifact { kind, payload } => {
-                Self::Artifact(Artifact { kind: kind.into_owned().into(), payload: payload.into_owned() })
+                Self::Artifact(Box::new(Artifact { kind: kind.into_owned().into(), payload: payload.into_owned() }))
             }
-            Line::Payload { id, kind, data, summary, by_model } => Self::Payload(Payload {
+            Line::Payload { id, kind, data, summary, by_model } => Self::Payload(Box::new(Payload {
                 // What another replica wrote is one of our ids; anything else must not stop the reader.
                 id: PayloadId::parse(&id).unwrap_or_else(|_| PayloadId::fresh()),
                 kind: kind.into_owned(),
                 data: data.into_owned(),
                 summary: summary.into_owned(),
                 source: if by_model { PayloadSource::Model } else { PayloadSource::Tool },
-            }),
+            })),
             Line::RoundEnded => Self::RoundEnded,
             Line::Suggested(suggestions) => Self::Suggested(suggestions.into_suggestions()),
             Line::Diagnosed(diagnostics) => Self::Diagnosed(Arc::new(diagnostics.into_owned())),
@@ -233,7 +235,9 @@ mod tests {
                 let call = ToolCall { id: ToolCallId::from_model(id), name, input: ToolInput::Invalid(invalid) };
                 AgentEvent::AwaitingClient { usage: Usage { input_tokens, ..Usage::default() }, calls: vec![call] }
             }),
-            (text(), json()).prop_map(|(kind, payload)| AgentEvent::Artifact(Artifact { kind: kind.into(), payload })),
+            (text(), json()).prop_map(|(kind, payload)| {
+                AgentEvent::Artifact(Box::new(Artifact { kind: kind.into(), payload }))
+            }),
             any::<[u64; 4]>().prop_map(|[input_tokens, output_tokens, cached_input_tokens, reasoning_tokens]| {
                 AgentEvent::Finished {
                     usage: Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens },

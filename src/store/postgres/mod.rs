@@ -56,6 +56,7 @@ macro_rules! progress_in {
 
 #[path = "../sql/approvals.rs"]
 mod approvals;
+mod batch;
 #[path = "../sql/drafts.rs"]
 mod drafts;
 mod open;
@@ -77,8 +78,10 @@ mod views;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
 use sqlx::{Postgres, Transaction};
+
+use batch::Batch;
 
 use super::scope::Scope;
 use super::stuck::Stuck;
@@ -113,6 +116,13 @@ impl PostgresStore {
         store_waited(Access::Write, self.pool.begin_with(WRITE)).await
     }
 
+    /// The same, with `first` run in it, and a row of its last statement, if that has any.
+    async fn write_first(&self, first: Batch) -> Result<(Transaction<'static, Postgres>, Option<PgRow>), sqlx::Error> {
+        let mut transaction = self.write().await?;
+        let row = first.fetch(&mut transaction).await?;
+        Ok((transaction, row))
+    }
+
     /// A transaction whose statements all read the same state.
     async fn read(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
         let begins = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
@@ -134,8 +144,12 @@ impl PostgresStore {
         &self.leases
     }
 
-    fn pools(&self) -> [(&'static str, &PgPool); 2] {
-        [("all", &self.pool), ("leases", &self.leases)]
+    fn pools(&self) -> [(&'static str, (usize, usize)); 2] {
+        let counted = |pool: &PgPool| {
+            let idle = pool.num_idle();
+            ((pool.size() as usize).saturating_sub(idle), idle)
+        };
+        [("all", counted(&self.pool)), ("leases", counted(&self.leases))]
     }
 
     async fn close_pools(&self) {

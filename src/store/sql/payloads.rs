@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Connection, SqlStore};
+use super::{Batch, Connection, SqlStore};
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::store::StoreError;
 use crate::chat::caller::Owner;
@@ -131,33 +131,23 @@ impl PayloadRow {
 }
 
 /// Writes what a run has to keep, behind what its conversation has. What is there already stays as it is.
-pub(super) async fn insert_payloads(
-    connection: &mut Connection,
+pub(super) fn insert_payloads(
+    batch: &mut Batch,
     (scope, conversation): (&Scope, &str),
     run: RunId,
     rows: &[PayloadRow],
     now: i64,
-) -> Result<(), sqlx::Error> {
+) {
     for PayloadRow([id, kind, summary, data], source) in rows {
         // A conversation has one running run, so nobody else takes the same number.
-        sqlx::query(
+        let insert = batch.say(
             "INSERT INTO payloads (tenant, user_id, conversation, id, run_id, seq, kind, summary, data, source,
                  created_at)
              SELECT $1, $2, $3, $4, $5, COALESCE(MAX(seq), -1) + 1, $6, $7, $8, $9, $10
              FROM payloads WHERE tenant = $1 AND user_id = $2 AND conversation = $3
              ON CONFLICT (tenant, user_id, conversation, id) DO NOTHING",
-        )
-        .bind_scope(scope)
-        .bind(conversation)
-        .bind(id)
-        .bind(run.to_string())
-        .bind(kind)
-        .bind(summary)
-        .bind(data)
-        .bind(source)
-        .bind(now)
-        .execute(&mut *connection)
-        .await?;
+        );
+        let insert = insert.bind_scope(scope).bind(conversation).bind(id).bind(run.to_string());
+        insert.bind(kind).bind(summary).bind(data).bind(*source).bind(now);
     }
-    Ok(())
 }

@@ -23,11 +23,7 @@ impl Store for SqlStore {
     }
 
     fn connections(&self) -> Vec<(&'static str, usize, usize)> {
-        let counted = self.pools().map(|(name, pool)| {
-            let idle = pool.num_idle();
-            (name, (pool.size() as usize).saturating_sub(idle), idle)
-        });
-        counted.to_vec()
+        self.pools().map(|(name, (in_use, idle))| (name, in_use, idle)).to_vec()
     }
 
     async fn close(&self) {

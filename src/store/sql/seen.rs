@@ -4,7 +4,7 @@
 //! are its own (`seen_own`), known when it has ended. So the newest run tells the conversation's number. Runs that keep
 //! none, because they live, never ran or are version 1's, are counted.
 
-use super::Connection;
+use super::{Batch, Connection};
 use crate::agent::ports::store::CONTINUE_REQUEST;
 use crate::chat::ids::RunId;
 use crate::chat::message::UserMessage;
@@ -83,20 +83,17 @@ pub(super) async fn count_seen(
 /// Notes how many messages a user sees of a run that has ended, all of which are there.
 ///
 /// # Errors
-/// When the database fails.
-pub(super) async fn note_seen(connection: &mut Connection, run: RunId) -> Result<(), Fault> {
-    sqlx::query(concat!(
+/// When what the server asks cannot be written as JSON.
+pub(super) fn note_seen(batch: &mut Batch, run: RunId) -> Result<(), RecordError> {
+    let note = batch.say(concat!(
         "UPDATE runs SET seen_own = (
              SELECT COUNT(*) FROM runs r JOIN messages m ON m.tenant = r.tenant AND m.user_id = r.user_id
                  AND m.conversation = r.conversation AND m.run_seq = r.run_seq
              WHERE r.id = $1 AND ",
         is_seen!("$2"),
         ") WHERE id = $1",
-    ))
-    .bind(run.to_string())
-    .bind(asked_by_server()?)
-    .execute(connection)
-    .await?;
+    ));
+    note.bind(run.to_string()).bind(asked_by_server()?);
     Ok(())
 }
 

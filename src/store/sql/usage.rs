@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{Connection, SqlStore};
+use super::{Batch, SqlStore};
 use crate::agent::ports::store::{Commit, StoreError};
 use crate::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
+use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::day::{Day, Days};
 use crate::chat::ids::RunId;
@@ -26,6 +27,10 @@ impl UsageStore for SqlStore {
 
     async fn used_by_day(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedOnDay>, StoreError> {
         attempt("list what was used", self.try_used_by_day(of, days, most)).await
+    }
+
+    async fn charge(&self, owner: &Owner, spent: &[Spent]) -> Result<(), StoreError> {
+        attempt("charge what was used", self.try_charge(&owner.into(), spent)).await
     }
 }
 
@@ -125,6 +130,13 @@ impl SqlStore {
         Ok(row.into())
     }
 
+    async fn try_charge(&self, scope: &Scope, spent: &[Spent]) -> Result<(), Fault> {
+        let mut batch = Batch::default();
+        add(&mut batch, scope, spent, false);
+        batch.commit(self.write().await?).await?;
+        Ok(())
+    }
+
     async fn try_used_by_day(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedOnDay>, Fault> {
         let rows: Vec<DayRow> = match of {
             Of::User(owner) => {
@@ -166,43 +178,33 @@ impl SqlStore {
     }
 }
 
-/// Adds what the commit has spent to what its owner has used, as far as that was not done before: the run's row, which this
-/// transaction holds, tells how much of it was. Last of all that a transaction does, since others of this user wait for it.
-pub(super) async fn charge(
-    connection: &mut Connection,
-    scope: &Scope,
-    run: RunId,
-    commit: Commit<'_>,
-) -> Result<(), sqlx::Error> {
-    if commit.spent.is_empty() {
-        return Ok(());
-    }
-    let charged: i64 = sqlx::query_scalar("SELECT charged FROM runs WHERE id = $1")
-        .bind(run.to_string())
-        .fetch_one(&mut *connection)
-        .await?;
+/// Adds what the commit has spent to what its owner has used, as far as that was not done before: `charged` of it was, says
+/// the run's row, which this transaction holds. Last of all that a transaction does, since others of this user wait for it.
+pub(super) fn charge(batch: &mut Batch, scope: &Scope, (run, charged): (RunId, i64), commit: Commit<'_>) {
     let first = i64::from(commit.first_spent);
     let known = usize::try_from(charged.saturating_sub(first)).unwrap_or_default();
-    let Some(new) = commit.spent.get(known..).filter(|new| !new.is_empty()) else { return Ok(()) };
+    let Some(new) = commit.spent.get(known..).filter(|new| !new.is_empty()) else { return };
+    let now_charged = first.saturating_add(i64::try_from(commit.spent.len()).unwrap_or(i64::MAX));
+    batch.say("UPDATE runs SET charged = $2 WHERE id = $1").bind(run.to_string()).bind(now_charged);
+    add(batch, scope, new, charged == 0);
+}
+
+/// Adds it to what the owner has used; `begins_run`: the first of them is the first one of its run.
+fn add(batch: &mut Batch, scope: &Scope, spent: &[Spent], begins_run: bool) {
     // In this order, so that nobody who waits for one row has another that the first one waits for.
     let mut sums: BTreeMap<(i64, String), Used> = BTreeMap::new();
-    for (at, Spent { at_ms, origin, usage, cost }) in new.iter().enumerate() {
+    for (at, Spent { at_ms, origin, usage, cost }) in spent.iter().enumerate() {
         let model = storable(&format!("{}:{}", origin.provider, origin.model)).into_owned();
         let sum = sums.entry((Day::of_ms(*at_ms).0, model)).or_default();
-        sum.runs += u64::from(charged == 0 && at == 0);
+        sum.runs += u64::from(begins_run && at == 0);
         sum.turns += 1;
         sum.input_tokens = sum.input_tokens.saturating_add(usage.input_tokens);
         sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
         sum.cached_input_tokens = sum.cached_input_tokens.saturating_add(usage.cached_input_tokens);
         sum.cost += cost.unwrap_or_default();
     }
-    sqlx::query("UPDATE runs SET charged = $2 WHERE id = $1")
-        .bind(run.to_string())
-        .bind(first.saturating_add(i64::try_from(commit.spent.len()).unwrap_or(i64::MAX)))
-        .execute(&mut *connection)
-        .await?;
     for ((day, model), used) in sums {
-        sqlx::query(concat!(
+        let add = batch.say(concat!(
             "INSERT INTO usage_daily (tenant, user_id, day, model, runs, turns, input_tokens, output_tokens,
                  cached_input_tokens, nano_usd)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
@@ -216,18 +218,9 @@ pub(super) async fn charge(
             sum_of!("cached_input_tokens"),
             ", nano_usd = ",
             sum_of!("nano_usd"),
-        ))
-        .bind_scope(scope)
-        .bind(day)
-        .bind(model)
-        .bind(column(used.runs))
-        .bind(column(used.turns))
-        .bind(column(used.input_tokens).min(MOST))
-        .bind(column(used.output_tokens).min(MOST))
-        .bind(column(used.cached_input_tokens).min(MOST))
-        .bind(column(used.cost.nano_usd).min(MOST))
-        .execute(&mut *connection)
-        .await?;
+        ));
+        let add = add.bind_scope(scope).bind(day).bind(model).bind(column(used.runs)).bind(column(used.turns));
+        let add = add.bind(column(used.input_tokens).min(MOST)).bind(column(used.output_tokens).min(MOST));
+        add.bind(column(used.cached_input_tokens).min(MOST)).bind(column(used.cost.nano_usd).min(MOST));
     }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The store on SQLite: one file, one writing connection, a few reading ones. A commit is on the disk before anybody
-//! hears of it (`synchronous=FULL`), and a future that is dropped midway leaves nothing behind: its transaction is
-//! rolled back.
+//! hears of it (`synchronous=FULL`), also where several have become one (`writer`), and a future that is dropped midway
+//! leaves nothing behind: its transaction is rolled back.
 //!
 //! **Invariant:** every transaction that writes begins as a writer (`BEGIN IMMEDIATE`); one that became a writer midway
 //! would fail at once whenever another process writes, whatever the timeout. So writers take turns, and the locks that
@@ -57,6 +57,7 @@ macro_rules! progress_in {
 
 #[path = "../sql/approvals.rs"]
 mod approvals;
+mod batch;
 #[path = "../sql/drafts.rs"]
 mod drafts;
 mod open;
@@ -74,11 +75,15 @@ mod seen;
 mod usage;
 #[path = "../sql/views/mod.rs"]
 mod views;
+mod writer;
 
 use std::sync::Arc;
 
-use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 use sqlx::{Sqlite, Transaction};
+
+use batch::Batch;
+use writer::{Writer, Writing};
 
 use super::scope::Scope;
 use super::stuck::Stuck;
@@ -87,7 +92,7 @@ use crate::observe::metrics::{Access, store_waited};
 
 /// Runs, drafts and previews in one SQLite database.
 pub(super) struct SqliteStore {
-    writer: SqlitePool,
+    writer: Writer,
     readers: SqlitePool,
     stuck: Stuck,
     clock: Arc<dyn Clock>,
@@ -101,8 +106,13 @@ type Connection = SqliteConnection;
 
 impl SqliteStore {
     /// A transaction that may write. Dropped without commit it is rolled back.
-    async fn write(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        store_waited(Access::Write, self.writer.begin_with("BEGIN IMMEDIATE")).await
+    async fn write(&self) -> Result<Writing, sqlx::Error> {
+        Ok(self.write_first(Batch::default()).await?.0)
+    }
+
+    /// The same, with `first` run in it, and a row of its last statement, if that has any.
+    async fn write_first(&self, first: Batch) -> Result<(Writing, Option<SqliteRow>), sqlx::Error> {
+        store_waited(Access::Write, self.writer.begin(first)).await
     }
 
     /// A transaction whose statements all read the same state.
@@ -116,7 +126,7 @@ impl SqliteStore {
     }
 
     /// A transaction of the leases, which take their turn like every writer.
-    async fn write_leases(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+    async fn write_leases(&self) -> Result<Writing, sqlx::Error> {
         self.write().await
     }
 
@@ -125,14 +135,20 @@ impl SqliteStore {
         &self.readers
     }
 
-    fn pools(&self) -> [(&'static str, &SqlitePool); 2] {
-        [("writer", &self.writer), ("readers", &self.readers)]
+    fn pools(&self) -> [(&'static str, (usize, usize)); 2] {
+        [("writer", self.writer.connections()), ("readers", counted(&self.readers))]
     }
 
     async fn close_pools(&self) {
         self.readers.close().await;
         self.writer.close().await;
     }
+}
+
+/// How many connections of `pool` are in use, and how many are not.
+fn counted(pool: &SqlitePool) -> (usize, usize) {
+    let idle = pool.num_idle();
+    ((pool.size() as usize).saturating_sub(idle), idle)
 }
 
 /// Makes transactions of one owner that count first and insert then wait for each other, as all writers do here anyway.

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection};
 
 use super::SqliteStore;
+use super::writer::Writer;
 use crate::agent::ports::clock::Clock;
 use crate::store::OpenError;
 use crate::store::schema::{Step, step};
@@ -23,6 +22,9 @@ const WRITE_WAIT: Duration = Duration::from_secs(5);
 
 /// The pause between two tries to turn a new file to WAL mode.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Statements that each connection keeps prepared; there are some two hundred, and batches of them.
+const PREPARED: usize = 400;
 
 /// Reading connections; reads are short, so a few serve many runs.
 const READERS: u32 = 4;
@@ -43,42 +45,41 @@ impl SqliteStore {
             made.map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         }
 
+        // What a statement or a turn may have to undo is kept in memory: otherwise SQLite makes a file for it each time.
         let options = options.create_if_missing(!has("mode=ro")).foreign_keys(true).busy_timeout(WRITE_WAIT);
-        let options = options.pragma("mmap_size", "0").disable_statement_logging();
+        let options = options
+            .pragma("mmap_size", "0")
+            .pragma("temp_store", "MEMORY")
+            .statement_cache_capacity(PREPARED)
+            .disable_statement_logging();
         let writing = options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-        // The writer's connection lives as long as the store: a database in memory ends with its connection.
-        let writer = SqlitePoolOptions::new()
-            .max_connections(1)
-            .acquire_timeout(WRITE_WAIT)
-            .acquire_slow_threshold(WRITE_WAIT * 2);
-        let writer = writer.idle_timeout(None).max_lifetime(None);
-        // After some failures (a full disk) SQLite rolls back by itself, and sqlx goes on counting the transaction as
-        // open: such a connection would refuse to begin another one for ever, so it is replaced.
-        let writer = writer.before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }));
-        let writer = connect(writer, writing).await.map_err(OpenError::Database)?;
-        prepare(&writer).await?;
-
-        let readers = if in_memory {
-            // A second connection to a shared memory database would meet table locks that no timeout waits for.
-            writer.clone()
-        } else {
-            let reading = options.create_if_missing(false).pragma("query_only", "ON");
-            SqlitePoolOptions::new()
-                .max_connections(READERS)
-                .acquire_timeout(WRITE_WAIT)
-                .acquire_slow_threshold(WRITE_WAIT * 2)
-                .connect_lazy_with(reading)
-        };
-        Ok(Self { writer, readers, stuck: Stuck::default(), clock })
+        if in_memory {
+            // A second connection to a shared memory database would meet table locks that no timeout waits for. The only
+            // one lives as long as the store: the database ends with it.
+            let only = pool(1).idle_timeout(None).max_lifetime(None);
+            let only = only.connect_with(writing).await.map_err(OpenError::Database)?;
+            prepare(&mut *only.acquire().await.map_err(OpenError::Database)?).await?;
+            return Ok(Self { writer: Writer::Memory(only.clone()), readers: only, stuck: Stuck::default(), clock });
+        }
+        let mut writer = connect(&writing).await.map_err(OpenError::Database)?;
+        prepare(&mut writer).await?;
+        let readers = pool(READERS).connect_lazy_with(options.create_if_missing(false).pragma("query_only", "ON"));
+        Ok(Self { writer: Writer::to_file(writer, writing, WRITE_WAIT), readers, stuck: Stuck::default(), clock })
     }
+}
+
+/// A pool of `connections`. None is asked whether it is still there: it is in this process.
+fn pool(connections: u32) -> SqlitePoolOptions {
+    let pool = SqlitePoolOptions::new().max_connections(connections).test_before_acquire(false);
+    pool.acquire_timeout(WRITE_WAIT).acquire_slow_threshold(WRITE_WAIT * 2)
 }
 
 /// Connects the writer. Turning a new file to WAL mode is the one step for which SQLite itself does not wait until
 /// another process is done with it.
-async fn connect(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
     let deadline = Instant::now() + WRITE_WAIT;
     loop {
-        match pool.clone().connect_with(options.clone()).await {
+        match options.connect().await {
             Err(error) if is_busy(&error) && Instant::now() < deadline => tokio::time::sleep(BUSY_PAUSE).await,
             connected => return connected,
         }
@@ -93,8 +94,7 @@ fn is_busy(error: &sqlx::Error) -> bool {
 
 /// Checks the library, then brings the schema up to date, all or nothing. A schema that is up to date is not written
 /// to, so a locked or read-only file does not keep the server from starting.
-async fn prepare(writer: &SqlitePool) -> Result<(), OpenError> {
-    let mut connection = writer.acquire().await.map_err(OpenError::Database)?;
+async fn prepare(connection: &mut SqliteConnection) -> Result<(), OpenError> {
     let version: String =
         sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut *connection).await.map_err(OpenError::Database)?;
     if is_older(&version, OLDEST_SQLITE) {
@@ -102,7 +102,7 @@ async fn prepare(writer: &SqlitePool) -> Result<(), OpenError> {
     }
 
     let known = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
-    let found = schema_version(&mut connection).await.map_err(OpenError::Database)?;
+    let found = schema_version(connection).await.map_err(OpenError::Database)?;
     let begin = match step(found, known)? {
         // As the writer from the start, so that two processes starting at once do not both migrate.
         Step::Migrate => "BEGIN IMMEDIATE",

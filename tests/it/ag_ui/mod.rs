@@ -10,8 +10,8 @@ mod runs;
 
 use serde_json::{Value, json};
 
-use crate::support::app::TestApp;
 use crate::support::model::{Script, Scripted};
+use crate::support::tickets::{TOOLS, started, write, writes};
 use crate::support::upstream::{Answer, End, Upstream};
 
 const PROFILE: &str = r#"
@@ -31,37 +31,10 @@ instructions = ["tickets.md"]
 roles = ["CHIEF"]
 "#;
 
-const TOOLS: &str = r#"
-[[tool]]
-name = "close_ticket"
-description = "Closes a ticket."
-approval = "user"
-input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
-[tool.request]
-method = "POST"
-path = "/v1/tickets/{id}/close"
-
-[[tool]]
-name = "refund"
-description = "Pays money back."
-approval = "role:chief"
-input_schema = { type = "object", properties = { amount = { type = "number" } }, required = ["amount"] }
-[tool.request]
-method = "POST"
-path = "/v1/refunds"
-
-[[tool]]
-name = "get_ticket"
-description = "Reads a ticket."
-input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
-[tool.request]
-path = "/v1/tickets/{id}"
-"#;
-
 /// The end of paths whose answers the backend does not finish.
 const SILENT: &str = "/66";
 
-/// The product with the profiles and tools above, a scripted model, and a backend that says yes to everything else.
+/// The product with the profiles above and the tools for tickets, a scripted model, and a backend that says yes to everything else.
 pub struct World {
     pub s: Scripted,
     pub backend: Upstream,
@@ -82,26 +55,14 @@ impl World {
             ("profiles/chiefs.toml", CHIEFS),
             ("prompts/tickets.md", "You help with tickets.{% if context %}\n{{ context|fenced }}{% endif %}"),
         ];
-        for (path, text) in files {
-            let path = data.path().join("config").join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
+        files.iter().for_each(|(path, text)| write(&data, path, text));
         let model = Upstream::script(answers).await;
         let backend = Upstream::choosing(|request| {
             let end = if request.path.ends_with(SILENT) { End::Hang } else { End::Clean };
             Some(Answer::ok("application/json", r#"{"ok":true}"#).ending(end))
         });
         let backend = backend.await;
-        let (model_url, backend_url) = (format!("{}/v1", model.url()), backend.url());
-        let mut settings = vec![
-            ("LLM__PROVIDER", "openai"),
-            ("LLM__OPENAI__BASE_URL", model_url.as_str()),
-            ("BACKEND__MODE", "http"),
-            ("BACKEND__BASE_URL", backend_url.as_str()),
-        ];
-        settings.extend(more);
-        let app = TestApp::start_in(data, &settings).await;
+        let app = started(data, (&model, &backend.url()), more).await;
         Self { s: Scripted { app, model }, backend }
     }
 
@@ -127,8 +88,7 @@ impl World {
 
     /// The writes that the backend got, as lines.
     pub fn writes(&self) -> Vec<String> {
-        let requests = self.backend.requests().into_iter().filter(|request| request.method != "GET");
-        requests.map(|request| format!("{} {} {}", request.method, request.path, request.json())).collect()
+        writes(&self.backend)
     }
 }
 

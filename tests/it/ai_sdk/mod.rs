@@ -11,9 +11,9 @@ mod streams;
 
 use serde_json::{Value, json};
 
-use crate::approvals::write;
 use crate::support::app::TestApp;
 use crate::support::model::{Script, Scripted, turn};
+use crate::support::tickets::{TOOLS, started, write};
 use crate::support::upstream::{Answer, Upstream};
 
 const PROFILE: &str = r#"
@@ -24,25 +24,7 @@ tools = ["close_ticket", "get_ticket"]
 show_thinking = true
 "#;
 
-const TOOLS: &str = r#"
-[[tool]]
-name = "close_ticket"
-description = "Closes a ticket."
-approval = "user"
-input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
-[tool.request]
-method = "POST"
-path = "/v1/tickets/{id}/close"
-
-[[tool]]
-name = "get_ticket"
-description = "Reads a ticket."
-input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
-[tool.request]
-path = "/v1/tickets/{id}"
-"#;
-
-/// The product with the tools above, a scripted model, and a backend that says yes to everything but to the ticket 404.
+/// The product with the tools for tickets, a scripted model, and a backend that says yes to everything but to the ticket 404.
 pub struct World {
     pub s: Scripted,
     pub backend: Upstream,
@@ -67,17 +49,8 @@ impl World {
             })
         })
         .await;
-        let base_url = format!("{}/v1", model.url());
-        let mut all = vec![
-            ("LLM__PROVIDER", "openai"),
-            ("LLM__OPENAI__BASE_URL", base_url.as_str()),
-            ("LLM__OPENAI__MODEL", "m"),
-            ("BACKEND__MODE", "http"),
-        ];
-        let backend_url = backend.url();
-        all.push(("BACKEND__BASE_URL", &backend_url));
-        all.extend(settings);
-        let app = TestApp::start_in(data, &all).await;
+        let more = [&[("LLM__OPENAI__MODEL", "m")], settings].concat();
+        let app = started(data, (&model, &backend.url()), &more).await;
         Self { s: Scripted { app, model }, backend }
     }
 

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{HELD, MADE, World, approve, assert_made, body, id, problem, reject, write};
+use super::{HELD, MADE, World, approve, assert_made, body, id, problem, reject};
 use crate::support::frames::{data, names};
 use crate::support::model::{calls, says, turn};
+use crate::support::tickets::write;
 
 fn closing() -> crate::support::model::Script {
     calls("c1", "close_ticket", &json!({"id": 7, "reason": "done & \"dusted\""}))

@@ -11,54 +11,12 @@ mod times;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::app::TestApp;
 use crate::support::frames::{self, Frame, names};
 use crate::support::model::{Script, Scripted};
+use crate::support::tickets::{PROFILE, TOOLS, started, write, writes};
 use crate::support::upstream::{Answer, Upstream};
 
-pub const PROFILE: &str = r#"
-id = "tickets"
-context_type = "tickets"
-instructions = ["workflow/role.md"]
-tools = ["close_ticket", "refund", "get_ticket", "note"]
-"#;
-
-pub const TOOLS: &str = r#"
-[[tool]]
-name = "close_ticket"
-description = "Closes a ticket."
-approval = "user"
-input_schema = { type = "object", properties = { id = { type = "integer" }, reason = { type = "string" } }, required = ["id"] }
-[tool.request]
-method = "POST"
-path = "/v1/tickets/{id}/close"
-
-[[tool]]
-name = "refund"
-description = "Pays money back."
-approval = "role:chief"
-input_schema = { type = "object", properties = { amount = { type = "number" } }, required = ["amount"] }
-[tool.request]
-method = "POST"
-path = "/v1/refunds"
-
-[[tool]]
-name = "get_ticket"
-description = "Reads a ticket."
-input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
-[tool.request]
-path = "/v1/tickets/{id}"
-
-[[tool]]
-name = "note"
-description = "Notes something."
-input_schema = { type = "object", properties = { text = { type = "string" } } }
-[tool.request]
-method = "POST"
-path = "/v1/notes"
-"#;
-
-/// The product with the tools above, a scripted model, and a backend that says yes to everything.
+/// The product with the tools for tickets, a scripted model, and a backend that says yes to everything.
 pub struct World {
     pub s: Scripted,
     pub backend: Upstream,
@@ -77,7 +35,7 @@ impl World {
         write(&data, "profiles/tickets.toml", PROFILE);
         let model = Upstream::script(answers).await;
         let backend = Upstream::choosing(|_| Some(Answer::ok("application/json", r#"{"ok":true}"#))).await;
-        let app = start(data, &model, &backend).await;
+        let app = started(data, (&model, &backend.url()), &[]).await;
         Self { s: Scripted { app, model }, backend }
     }
 
@@ -86,14 +44,14 @@ impl World {
         let Self { s: Scripted { app, model }, backend } = self;
         let data = app.stop().await;
         change(&data).await;
-        let app = start(data, &model, &backend).await;
+        let app = started(data, (&model, &backend.url()), &[]).await;
         Self { s: Scripted { app, model }, backend }
     }
 
     /// Stops the product and starts it again with these settings besides.
     pub async fn with(self, settings: &[(&str, &str)]) -> Self {
         let Self { s: Scripted { app, model }, backend } = self;
-        let app = start_with(app.stop().await, (&model, &backend), settings).await;
+        let app = started(app.stop().await, (&model, &backend.url()), settings).await;
         Self { s: Scripted { app, model }, backend }
     }
 
@@ -137,8 +95,7 @@ impl World {
 
     /// The writes that the backend got, as lines.
     pub fn writes(&self) -> Vec<String> {
-        let requests = self.backend.requests().into_iter().filter(|request| request.method != "GET");
-        requests.map(|request| format!("{} {} {}", request.method, request.path, request.json())).collect()
+        writes(&self.backend)
     }
 
     /// The newest words of the user, as the model read them.
@@ -146,28 +103,6 @@ impl World {
         let asked = self.s.last_asked();
         asked.iter().rev().find(|message| message["role"] == "user").unwrap()["content"].as_str().unwrap().to_owned()
     }
-}
-
-async fn start(data: TempDir, model: &Upstream, backend: &Upstream) -> TestApp {
-    start_with(data, (model, backend), &[]).await
-}
-
-async fn start_with(data: TempDir, (model, backend): (&Upstream, &Upstream), more: &[(&str, &str)]) -> TestApp {
-    let (model, backend) = (format!("{}/v1", model.url()), backend.url());
-    let settings = [
-        ("LLM__PROVIDER", "openai"),
-        ("LLM__OPENAI__BASE_URL", model.as_str()),
-        ("BACKEND__MODE", "http"),
-        ("BACKEND__BASE_URL", backend.as_str()),
-    ];
-    TestApp::start_in(data, &[&settings, more].concat()).await
-}
-
-/// Writes a file of the configuration.
-pub fn write(data: &TempDir, path: &str, text: &str) {
-    let path = data.path().join("config").join(path);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
 }
 
 /// A message of the conversation `c`.

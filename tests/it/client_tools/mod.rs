@@ -15,13 +15,15 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use switchboard::agent::budget::{Budget, Budgets};
 use switchboard::agent::fence::Fences;
+use switchboard::agent::limits::Limits;
 use switchboard::agent::ports::clock::SystemClock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::prices::Prices;
-use switchboard::agent::run::{Agent, Limits};
+use switchboard::agent::run::Agent;
 use switchboard::agent::selection::Finder;
+use switchboard::agent::summary::Writer;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::ConversationId;
@@ -39,7 +41,7 @@ use switchboard::runs::{Attached, Parts, Request, Runs, StartError, Summariser};
 use switchboard::store::{self, Store};
 use tempfile::TempDir;
 
-use crate::approvals::{PROFILE, TOOLS};
+use crate::support::tickets::{PROFILE, TOOLS};
 
 /// Plays turns, one after the other, and keeps what it was asked; an empty turn is a failure.
 #[derive(Default)]
@@ -150,7 +152,7 @@ impl Desk {
             approvals: 0,
             payloads: 0,
         };
-        let agent = Agent {
+        let agent = Arc::new(Agent {
             llm: model.clone(),
             tools: Arc::new(Tools),
             data: Arc::new(Tools),
@@ -163,7 +165,7 @@ impl Desk {
             prices: Prices::default(),
             budgets: Budgets::new(Budget::default(), store.clone(), Arc::new(SystemClock)),
             limits,
-        };
+        });
         let settings = Settings {
             grace: Duration::ZERO,
             on_busy: OnBusy::Reject,
@@ -175,13 +177,13 @@ impl Desk {
             bounds: Bounds::default(),
         };
         let parts = Parts {
-            agent: Arc::new(agent),
+            agent: agent.clone(),
             store: store.clone(),
             approvals: store.clone(),
             leases: store.clone(),
             log: LocalLog::new(0, 0, Duration::from_secs(60)),
             summaries: store.clone(),
-            summariser: Summariser::Nobody,
+            summariser: Summariser { writer: Writer::Nobody, agent },
             profiles: loaded.profiles,
             settings,
             starts: Starts::new(None, None),
@@ -281,7 +283,8 @@ fn finished() -> StreamEvent {
 pub fn told(events: &[AgentEvent]) -> Vec<String> {
     let line = |event: &AgentEvent| match event {
         AgentEvent::ToolCallStarted { id, .. } => Some(format!("started {id}")),
-        AgentEvent::ToolCallReady { id, input: ToolInput::Object(input), .. } => {
+        AgentEvent::ToolCallReady { id, input, .. } => {
+            let ToolInput::Object(input) = &**input else { return None };
             Some(format!("ready {id} {}", Value::Object(input.clone())))
         }
         AgentEvent::ToolCallHeld { id, .. } => Some(format!("held {id}")),

@@ -30,10 +30,10 @@ fn every_kind() -> Vec<AgentEvent> {
             result: "done".into(),
         },
         AgentEvent::ToolCallFinished { id: String::new(), name: String::new(), is_error: false, result: "done".into() },
-        AgentEvent::Artifact(Artifact {
+        AgentEvent::Artifact(Box::new(Artifact {
             kind: "preview".into(),
             payload: json!({ "z": [1, 0.1, -1e300, u64::MAX, null, "\u{0}"], "a": { "": {} } }),
-        }),
+        })),
         AgentEvent::Failed(Failure { code: "any_code".into(), message: "So\nit is".into(), retryable: true }),
     ]
 }

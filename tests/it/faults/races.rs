@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::Chance;
-use crate::approvals::{PROFILE, TOOLS, id, problem, write};
+use crate::approvals::{id, problem};
 use crate::runs::gated;
 use crate::support::app::TestApp;
 use crate::support::backend::{Behaviour, ScriptedBackend};
 use crate::support::environment::cycles;
 use crate::support::frames;
 use crate::support::model::{calls, messages, says};
+use crate::support::tickets::{PROFILE, TOOLS, write};
 use crate::support::upstream::Upstream;
 
 /// The product with a model that calls the tool that a message names, slowly, and a backend that counts.

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use switchboard::config::{Config, Sources};
 use url::form_urlencoded;
 
-use crate::approvals::write;
 use crate::support::app::TestApp;
 use crate::support::frames;
 use crate::support::model::{Script, says, turn};
+use crate::support::tickets::write;
 use crate::support::upstream::{Answer, Request, Upstream};
 
 const TOOLS: &str = r#"

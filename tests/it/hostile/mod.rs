@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::approvals::write;
 use crate::support::app::{ADA, TestApp};
 use crate::support::frames::{self, Frame};
 use crate::support::model::{Script, says};
+use crate::support::tickets::{started, write};
 use crate::support::upstream::{Answer, Request, Upstream};
 
 const FILES: [(&str, &str); 5] = [
@@ -45,7 +45,7 @@ payload_types = ["query"]
     ("tools/tickets.toml", TOOLS),
 ];
 
-/// Everything that writes needs somebody's approval.
+/// Everything that writes needs somebody's approval, and ids are of any type, as attackers like them.
 const TOOLS: &str = r#"
 [[tool]]
 name = "close_ticket"
@@ -270,17 +270,9 @@ impl World {
         .await;
         let elsewhere = trap.url();
         let backend = Upstream::choosing(move |request| Some(backends::answer(request, &elsewhere))).await;
-        let (model_url, backend_url) = (format!("{}/v1", model.url()), format!("{}/api", backend.url()));
-        let mut all = vec![
-            ("LLM__PROVIDER", "openai"),
-            ("LLM__OPENAI__BASE_URL", model_url.as_str()),
-            ("BACKEND__MODE", "http"),
-            ("BACKEND__BASE_URL", backend_url.as_str()),
-            ("BACKEND__TIMEOUT_S", "2"),
-            ("LIMITS__BACKEND_ANSWER_BYTES", "1048576"),
-        ];
+        let mut all = vec![("BACKEND__TIMEOUT_S", "2"), ("LIMITS__BACKEND_ANSWER_BYTES", "1048576")];
         all.extend(settings);
-        let app = TestApp::start_in(data, &all).await;
+        let app = started(data, (&model, &format!("{}/api", backend.url())), &all).await;
         Self { app, model, backend, trap, plan, stories: AtomicUsize::new(0) }
     }
 

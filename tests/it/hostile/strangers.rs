@@ -3,9 +3,9 @@
 
 use serde_json::json;
 
-use crate::approvals::write;
 use crate::support::app::TestApp;
 use crate::support::frames;
+use crate::support::tickets::write;
 use crate::support::upstream::{Answer, Upstream};
 
 async fn trap() -> Upstream {

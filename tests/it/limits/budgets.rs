@@ -80,7 +80,7 @@ async fn openai_clients_are_told_not_to_ask_again() {
     assert_eq!(told["error"]["code"], "insufficient_quota");
 }
 
-async fn usage(app: &TestApp, user: &str, query: &str) -> (u16, Value) {
+pub(super) async fn usage(app: &TestApp, user: &str, query: &str) -> (u16, Value) {
     let url = app.url(&format!("/v1/agent/usage{query}"));
     let response = app.http.get(url).bearer_auth(token(app, user)).send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())

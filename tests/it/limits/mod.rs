@@ -2,6 +2,7 @@
 //! again. `docs/LIMITS.md` lists them.
 
 mod budgets;
+mod charges;
 mod connections;
 mod fairness;
 mod length;

@@ -10,6 +10,7 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use switchboard::agent::budget::{Budget, Budgets};
 use switchboard::agent::fence::Fences;
+use switchboard::agent::limits::Limits;
 use switchboard::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
@@ -23,7 +24,7 @@ use switchboard::agent::ports::store::{
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
 use switchboard::agent::prices::Prices;
-use switchboard::agent::run::{Agent, Limits, Run};
+use switchboard::agent::run::{Agent, Run};
 use switchboard::agent::selection::Finder;
 use switchboard::agent::stop::Stop;
 use switchboard::chat::approval::Decision;
@@ -34,7 +35,7 @@ use switchboard::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolC
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use switchboard::chat::payload::{Payload, PayloadHead};
 use switchboard::chat::run::RunRecord;
-use switchboard::chat::stream::{CallSlot, FinishReason, StreamEvent, Usage};
+use switchboard::chat::stream::{CallSlot, FinishReason, Spent, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::config::{Sources, catalogue};
@@ -107,6 +108,10 @@ impl UsageStore for Nothing {
 
     async fn used_by_day(&self, _: Of<'_>, _: Days, _: u32) -> Result<Vec<UsedOnDay>, StoreError> {
         unreachable!("nobody asks")
+    }
+
+    async fn charge(&self, _: &Owner, _: &[Spent]) -> Result<(), StoreError> {
+        unreachable!("commits bring everything")
     }
 }
 
@@ -394,7 +399,7 @@ async fn events_have_what_tools_are_called_with_and_say_where_a_reader_is_shown_
         let (id, name) = ("t1".to_owned(), "list_workflow_rules".to_owned());
         let Value::Object(input) = input else { unreachable!() };
         let expected = [
-            AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: ToolInput::Object(input) },
+            AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: Box::new(ToolInput::Object(input)) },
             AgentEvent::ToolCallFinished { id, name, is_error: false, result: result.into() },
         ];
         assert_eq!(of_call, expected, "details: {details}");

@@ -3,6 +3,7 @@
 
 mod caps;
 mod compatible;
+mod connections;
 mod faults;
 mod habits;
 mod http_errors;

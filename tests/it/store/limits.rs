@@ -119,6 +119,9 @@ pub async fn what_was_used_is_added_up_once(database: &impl Database) {
     store.close().await;
     let again = database.open(ManualClock::new()).await;
     assert_eq!(again.used(Of::User(&room.owner), ALWAYS).await.unwrap(), used(1, 3, 14, 7), "after a restart");
+    again.charge(&room.owner, &turns[..2]).await.unwrap();
+    let more = used(1, 5, 25, 12);
+    assert_eq!(again.used(Of::User(&room.owner), ALWAYS).await.unwrap(), more, "and calls of no run besides");
 }
 
 pub async fn what_was_used_is_told_by_day_and_model_to_its_owner_alone(database: &impl Database) {

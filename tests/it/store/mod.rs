@@ -14,6 +14,7 @@ mod postgres_rare;
 mod previews;
 mod sqlite;
 mod summaries;
+mod together;
 mod trail;
 mod views;
 mod waiting;

@@ -48,17 +48,22 @@ impl SqliteFile {
         format!("sqlite://{}", self.path.to_str().unwrap().replace('%', "%25"))
     }
 
-    async fn sqlite(&self) -> Arc<dyn Store> {
+    /// The database's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub async fn sqlite(&self) -> Arc<dyn Store> {
         open_url(&self.url()).await.unwrap()
     }
 
     /// A connection beside the store, as another process has one.
-    async fn beside(&self) -> SqliteConnection {
+    pub async fn beside(&self) -> SqliteConnection {
         let options = SqliteConnectOptions::new().filename(&self.path).foreign_keys(true);
         SqliteConnection::connect_with(&options).await.unwrap()
     }
 
-    async fn execute(&self, sql: &'static str) {
+    pub async fn execute(&self, sql: &'static str) {
         sqlx::raw_sql(sql).execute(&mut self.beside().await).await.unwrap();
     }
 }
@@ -161,7 +166,7 @@ const NEXT_VERSION: &str = "INSERT INTO _sqlx_migrations (version, description, 
      SELECT MAX(version) + 1, 'from the future', TRUE, x'00', 0 FROM _sqlx_migrations";
 
 /// Ways of a database to fail at a message: the statement alone, or, as when the disk is full, all that was begun.
-const FAILURES: [&str; 2] = [
+pub const FAILURES: [&str; 2] = [
     "CREATE TRIGGER full AFTER INSERT ON messages WHEN new.body LIKE '%too much%' BEGIN SELECT RAISE(ABORT, 'no'); END",
     "CREATE TRIGGER full AFTER INSERT ON messages WHEN new.body LIKE '%too much%' BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
 ];

@@ -8,7 +8,7 @@ use switchboard::chat::ids::{PreviewId, RunId, ToolCallId};
 use switchboard::chat::message::ModelOrigin;
 use switchboard::chat::preview::Verdict;
 use switchboard::chat::run::RunState;
-use switchboard::chat::stream::Usage;
+use switchboard::chat::stream::{Counted, Usage};
 use switchboard::chat::tool::ToolInput;
 use switchboard::chat::trail::{CallFate, Happened, TrailEntry};
 
@@ -61,7 +61,7 @@ pub async fn the_trail_tells_what_happened_in_a_run(database: &impl Database) {
         thinking: "hm\u{0}".into(),
         calls: vec!["get_rule".into()],
         finish: "stop".into(),
-        usage: Some(usage),
+        usage: Some(Counted::told(usage)),
         duration_ms: 1500,
     };
     let entries = [entry(run, 10, turn), entry(run, 20, call(json!({"id": 1}), "{\"ok\":true}"))];

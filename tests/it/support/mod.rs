@@ -11,4 +11,5 @@ pub mod postgres;
 pub mod process;
 pub mod redis;
 pub mod said;
+pub mod tickets;
 pub mod upstream;

@@ -43,6 +43,8 @@ impl Said {
                 Ok(StreamEvent::Replay { on, data }) => {
                     pieces.push(Piece::Replay { on, data: data.raw().get().to_owned() });
                 }
+                // Said again in the end.
+                Ok(StreamEvent::Used(_)) => {}
                 Ok(StreamEvent::Finished { reason, usage }) => end = Some(End::Finished { reason, usage }),
                 Err(error) => end = Some(End::Failed { kind: error.kind, words: error.detail.to_string() }),
             }

@@ -50,6 +50,7 @@ async fn parallel_calls_come_in_slots_of_their_own_and_the_terminal_event_comes_
                 ends += 1;
             }
             StreamEvent::Thinking(_) | StreamEvent::Replay { .. } => panic!("the demo model does not think"),
+            StreamEvent::Used(_) => panic!("the demo model counts in the end"),
         }
     }
     let calls: Vec<(CallSlot, String, Value)> = calls

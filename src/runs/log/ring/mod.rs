@@ -289,7 +289,7 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         AgentEvent::ToolCallStarted { id, name } => id.len() + name.len(),
         AgentEvent::ToolCallReady { id, name, input } => id.len() + name.len() + input_size(input),
         AgentEvent::ToolProgress { id, name, progress } => {
-            let Progress { stage, message, fraction: _, data } = progress;
+            let Progress { stage, message, fraction: _, data } = &**progress;
             id.len() + name.len() + stage.len() + message.len() + data.as_ref().map_or(0, json_size)
         }
         AgentEvent::ToolCallHeld { id, name, approval: _ } => id.len() + name.len(),

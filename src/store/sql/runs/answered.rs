@@ -8,7 +8,7 @@ use super::append::{insert_happened, insert_message};
 use super::begin::NotBegun;
 use super::details::left_by;
 use super::question::{Asked, Earlier, find, newest};
-use super::{Branch, Connection, Place, Seat};
+use super::{Batch, Branch, Connection, Place, Seat};
 use crate::agent::ports::store::{BeginError, CLIENT_RESULTS};
 use crate::chat::ids::RunId;
 use crate::chat::input::ClientResult;
@@ -89,16 +89,19 @@ async fn asking(connection: &mut Connection, place: &Place, newest: Earlier) -> 
 }
 
 /// Writes what the client said behind the message of the run that goes on with it, and what the trail says of it.
-pub(super) async fn insert_answered(
-    connection: &mut Connection,
+///
+/// # Errors
+/// When something cannot be written as JSON.
+pub(super) fn insert_answered(
+    batch: &mut Batch,
     seat: &Seat,
     run: RunId,
     (message, results): &Answered,
     now: i64,
-) -> Result<(), Fault> {
+) -> Result<(), RecordError> {
     let turn = [Message::Assistant(message.clone()), Message::ToolResults(results.clone())];
     for (seq, message) in (1..).zip(&turn) {
-        insert_message(connection, seat, seq, &transcript::encode(message)?, now).await?;
+        insert_message(batch, seat, seq, &transcript::encode(message)?, now);
     }
     for (seq, (call, result)) in (1..).zip(message.calls().zip(results)) {
         let what = Happened::ToolCall {
@@ -111,7 +114,7 @@ pub(super) async fn insert_answered(
             // The client knows how long it took.
             duration_ms: 0,
         };
-        insert_happened(connection, &seat.place, run, seq, &TrailEntry { at_ms: now, run: Some(run), what }).await?;
+        insert_happened(batch, &seat.place, run, seq, &TrailEntry { at_ms: now, run: Some(run), what })?;
     }
     Ok(())
 }

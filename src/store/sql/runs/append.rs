@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use sqlx::FromRow;
 
 use super::payloads::{PayloadRow, insert_payloads};
 use super::usage::charge;
-use super::{Connection, Seat, SeatRow, SqlStore};
+use super::{Batch, ChargedSeatRow, Seat, SqlStore, charged_seat};
 use crate::agent::ports::store::Commit;
 use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::trail::TrailEntry;
@@ -46,27 +47,23 @@ impl SqlStore {
     pub(super) async fn try_append(&self, run: RunId, commit: Commit<'_>) -> Result<(), Fault> {
         let rows = Rows::of(commit)?;
         let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
-        let seat: Option<SeatRow> = sqlx::query_as(
+        let mut first = Batch::default();
+        let update = first.say(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
                  reasoning_tokens = $6, nano_usd = $7, calling = NULL
              WHERE id = $1 AND state = 'running'
-             RETURNING tenant, user_id, conversation, run_seq",
-        )
-        .bind(run.to_string())
-        .bind(i64::from(commit.turns))
-        .bind(column(commit.usage.input_tokens))
-        .bind(column(commit.usage.output_tokens))
-        .bind(column(commit.usage.cached_input_tokens))
-        .bind(column(commit.usage.reasoning_tokens))
-        .bind(commit.cost.map(|cost| column(cost.nano_usd)))
-        .fetch_optional(&mut *transaction)
-        .await?;
-        let seat = seat.map(Seat::from).ok_or(Fault::RunEnded)?;
-        forget_pieces(&mut transaction, run).await?;
-        insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
-        charge(&mut transaction, &seat.place.scope, run, commit).await?;
-        transaction.commit().await?;
+             RETURNING tenant, user_id, conversation, run_seq, charged",
+        );
+        bind_used(update.bind(run.to_string()), commit);
+        update.bind(commit.cost.map(|cost| column(cost.nano_usd)));
+        let (transaction, row) = self.write_first(first).await?;
+        let seat = row.as_ref().map(ChargedSeatRow::from_row).transpose()?;
+        let (seat, charged) = seat.map(charged_seat).ok_or(Fault::RunEnded)?;
+        let mut batch = Batch::default();
+        forget_pieces(&mut batch, run);
+        insert_rows(&mut batch, &seat, run, commit, &rows, now);
+        charge(&mut batch, &seat.place.scope, (run, charged), commit);
+        batch.commit(transaction).await?;
         Ok(())
     }
 
@@ -109,90 +106,64 @@ fn call_key(call: &ToolCallId) -> String {
     key
 }
 
+/// Binds what a run has used: its turns and tokens.
+pub(super) fn bind_used(update: &mut Batch, commit: Commit<'_>) {
+    let update = update.bind(i64::from(commit.turns));
+    let update = update.bind(column(commit.usage.input_tokens)).bind(column(commit.usage.output_tokens));
+    update.bind(column(commit.usage.cached_input_tokens)).bind(column(commit.usage.reasoning_tokens));
+}
+
 /// Writes what a run has to say. What has its number already stays as it is.
-pub(super) async fn insert_rows(
-    connection: &mut Connection,
-    seat: &Seat,
-    run: RunId,
-    commit: Commit<'_>,
-    rows: &Rows,
-    now: i64,
-) -> Result<(), sqlx::Error> {
+pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Commit<'_>, rows: &Rows, now: i64) {
     for (seq, record) in (i64::from(commit.first)..).zip(&rows.messages) {
-        insert_message(connection, seat, seq, record, now).await?;
+        insert_message(batch, seat, seq, record, now);
     }
     for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(&rows.trail) {
-        insert_entry(connection, &seat.place, Some((run, seq)), (*at, kind, body)).await?;
+        insert_entry(batch, &seat.place, Some((run, seq)), (*at, kind, body));
     }
-    insert_payloads(connection, (&seat.place.scope, &seat.place.conversation), run, &rows.payloads, now).await
+    insert_payloads(batch, (&seat.place.scope, &seat.place.conversation), run, &rows.payloads, now);
 }
 
 /// Removes what was kept of the turn that streamed: it is in a message now, or nobody comes back to it.
-pub(super) async fn forget_pieces(connection: &mut Connection, run: RunId) -> Result<(), sqlx::Error> {
-    sqlx::query("DELETE FROM partials WHERE run_id = $1").bind(run.to_string()).execute(connection).await?;
-    Ok(())
+pub(super) fn forget_pieces(batch: &mut Batch, run: RunId) {
+    batch.say("DELETE FROM partials WHERE run_id = $1").bind(run.to_string());
 }
 
 /// Writes one message of a run.
-pub(super) async fn insert_message(
-    connection: &mut Connection,
-    seat: &Seat,
-    seq: i64,
-    record: &Record,
-    now: i64,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(
+pub(super) fn insert_message(batch: &mut Batch, seat: &Seat, seq: i64, record: &Record, now: i64) {
+    let insert = batch.say(
         "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body, created_at, fates)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING",
-    )
-    .bind_scope(&seat.place.scope)
-    .bind(&seat.place.conversation)
-    .bind(seat.run_seq)
-    .bind(seq)
-    .bind(record.kind)
-    .bind(&record.body)
-    .bind(now)
-    .bind(&record.fates)
-    .execute(connection)
-    .await?;
-    Ok(())
+    );
+    let insert = insert.bind_scope(&seat.place.scope).bind(&seat.place.conversation).bind(seat.run_seq).bind(seq);
+    insert.bind(record.kind).bind(&record.body).bind(now).bind(&record.fates);
 }
 
 /// Writes one entry of the trail, which has the number `seq` in `run`.
-pub(super) async fn insert_happened(
-    connection: &mut Connection,
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn insert_happened(
+    batch: &mut Batch,
     place: &Place,
     run: RunId,
     seq: i64,
     entry: &TrailEntry,
-) -> Result<(), Fault> {
+) -> Result<(), RecordError> {
     let body = encode_entry(&entry.what)?;
-    insert_entry(connection, place, Some((run, seq)), (entry.at_ms, entry.what.kind(), &body)).await?;
+    insert_entry(batch, place, Some((run, seq)), (entry.at_ms, entry.what.kind(), &body));
     Ok(())
 }
 
 /// Writes one entry of the trail: when, of which kind, what.
-pub(super) async fn insert_entry(
-    connection: &mut Connection,
-    place: &Place,
-    number: Option<(RunId, i64)>,
-    (at, kind, body): (i64, &str, &str),
-) -> Result<(), sqlx::Error> {
+fn insert_entry(batch: &mut Batch, place: &Place, number: Option<(RunId, i64)>, (at, kind, body): (i64, &str, &str)) {
     let (run, seq) = number.unzip();
-    sqlx::query(
+    let insert = batch.say(
         "INSERT INTO trail (tenant, user_id, conversation, run_id, seq, at, kind, body)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
          ON CONFLICT (run_id, seq) WHERE run_id IS NOT NULL DO NOTHING",
-    )
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(run.map(|run| run.to_string()))
-    .bind(seq)
-    .bind(at)
-    .bind(kind)
-    .bind(body)
-    .execute(connection)
-    .await?;
-    Ok(())
+    );
+    let insert = insert.bind_scope(&place.scope).bind(&place.conversation);
+    insert.bind(run.map(|run| run.to_string())).bind(seq).bind(at).bind(kind).bind(body);
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use sqlx::Row;
 use tokio::time::timeout;
 
 use super::answered::insert_answered;
@@ -13,7 +14,7 @@ use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
 use super::request::{Made, find_request, free_key};
 use super::room::has_room;
-use super::{Connection, Place, Seat, SqlStore, seen_before};
+use super::{Batch, Connection, Place, Seat, SqlStore, seen_before};
 use crate::agent::ports::store::{BeginError, Begun, NewRun, Question, RunStart};
 use crate::chat::ids::RunId;
 use crate::chat::input::{Ask, Parent};
@@ -61,8 +62,14 @@ impl SqlStore {
     async fn begin(&self, run: NewRun<'_>) -> Result<Begun, NotBegun> {
         let now = self.clock.now_ms();
         let place = Place { scope: Scope::from(run.owner), conversation: run.conversation.to_string() };
-        let mut transaction = self.write().await?;
-        let is_new = touch(&mut transaction, &place, run, now).await?;
+        let (mut transaction, made) = self.write_first(make(&place, run, now)).await?;
+        let found = match made {
+            Some(made) => Found::Nothing { decisions: made.try_get(0)? },
+            None => {
+                touch(&mut transaction, &place, run, now).await?;
+                Found::Conversation
+            }
+        };
         if let Some(key) = run.key {
             match find_request(&mut transaction, &place.scope, key, now).await? {
                 Made::Lately(record) => return Ok(Begun::Joined(record)),
@@ -70,9 +77,9 @@ impl SqlStore {
                 Made::Never => {}
             }
         }
-        let asked = match is_new {
-            true => opening(run.question),
-            false => None,
+        let asked = match found {
+            Found::Nothing { .. } => opening(run.question),
+            Found::Conversation => None,
         };
         // A new conversation has no messages to be looked for.
         let is_opening = asked.is_some();
@@ -98,52 +105,48 @@ impl SqlStore {
             | RunState::Interrupted => Some(seen_before(&mut transaction, &place, parent).await?),
         };
 
-        let run_seq: i64 = sqlx::query_scalar(concat!(
-            "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
-                 request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
-                 seen_before)
-             SELECT $1, $2, $3, $4, COALESCE(MAX(run_seq), -1) + 1, $5, $6, $7, $8, $9, $10, ",
-            database_now!(),
-            " + $11, $12, $13, $14, $15, $16, $17
-             FROM runs WHERE tenant = $2 AND user_id = $3 AND conversation = $4
-             RETURNING run_seq",
-        ))
-        .bind(run.id.to_string())
-        .bind_scope(&place.scope)
-        .bind(&place.conversation)
-        .bind(now)
-        .bind(state.name())
-        .bind(storable(run.context_type))
-        .bind(i64::from(run.background))
-        .bind(storable(run.request_id))
-        .bind(storable(run.replica))
-        .bind(run.lease_ms)
-        .bind(parent.map(|parent| parent.run_seq))
-        .bind(parent.and_then(|parent| parent.seq))
-        .bind(continues)
-        .bind(run.key.map(|key| storable(key.key)))
-        .bind(run.key.map(|key| key.digest))
-        .bind(seen_before)
-        .fetch_one(&mut *transaction)
-        .await?;
-        keep_context(&mut transaction, run.id, context.as_ref()).await?;
-        // The server's own history is never replaced.
-        if run_seq == 0 {
-            keep_told(&mut transaction, run.id, encode_told(run.earlier, run.history_bytes)?).await?;
-        }
+        // A new conversation has no runs and no calls that waited; previews may be made before it.
+        let run_seq = match is_opening {
+            true => 0,
+            false => next_run(&mut transaction, &place).await?,
+        };
         let seat = Seat { place, run_seq };
-        message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
+        if !matches!(found, Found::Nothing { decisions: 0 }) {
+            message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
+        }
         if !is_opening {
             let ends = tell_ends(&mut transaction, &seat.place, run.id, now).await?;
             let notes = [message.note.take(), ends].into_iter().flatten();
             message.note = notes.reduce(|note, ends| format!("{note}\n{ends}"));
         }
-        insert_message(&mut transaction, &seat, 0, &transcript::encode_user(&message)?, now).await?;
+
+        let mut batch = Batch::default();
+        let insert = batch.say(concat!(
+            "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
+                 request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
+                 seen_before)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ",
+            database_now!(),
+            " + $12, $13, $14, $15, $16, $17, $18)",
+        ));
+        let insert = insert.bind(run.id.to_string()).bind_scope(&seat.place.scope).bind(&seat.place.conversation);
+        let insert = insert.bind(run_seq).bind(now).bind(state.name()).bind(storable(run.context_type));
+        let insert = insert.bind(i64::from(run.background)).bind(storable(run.request_id));
+        let insert = insert.bind(storable(run.replica)).bind(run.lease_ms);
+        let insert = insert.bind(parent.map(|parent| parent.run_seq)).bind(parent.and_then(|parent| parent.seq));
+        let insert = insert.bind(continues).bind(run.key.map(|key| storable(key.key)));
+        insert.bind(run.key.map(|key| key.digest)).bind(seen_before);
+        keep_context(&mut batch, run.id, context.as_ref())?;
+        // The server's own history is never replaced.
+        if run_seq == 0 {
+            keep_told(&mut batch, run.id, encode_told(run.earlier, run.history_bytes)?);
+        }
+        insert_message(&mut batch, &seat, 0, &transcript::encode_user(&message)?, now);
         let UserMessage { text, decisions, note: _ } = message.clone();
         let entry = TrailEntry { at_ms: now, run: Some(run.id), what: Happened::UserMessage { text, decisions } };
-        insert_happened(&mut transaction, &seat.place, run.id, 0, &entry).await?;
+        insert_happened(&mut batch, &seat.place, run.id, 0, &entry)?;
         if let Some(answered) = &answered {
-            insert_answered(&mut transaction, &seat, run.id, answered, now).await?;
+            insert_answered(&mut batch, &seat, run.id, answered, now)?;
         }
 
         let begun = match state {
@@ -156,12 +159,19 @@ impl SqlStore {
             | RunState::Interrupted => {
                 let Earlier { summary, history } = match is_opening && run.earlier.is_empty() {
                     true => Earlier { summary: None, history: Vec::new() },
-                    false => earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?,
+                    false => {
+                        // What was just told of is a part of it.
+                        std::mem::take(&mut batch).run(&mut transaction).await?;
+                        earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?
+                    }
                 };
                 Begun::Running(Box::new(RunStart { summary, history, message, answered, call, turned_down, context }))
             }
         };
-        let Err(error) = transaction.commit().await else { return Ok(begun) };
+        let Err(error) = batch.commit(transaction).await else { return Ok(begun) };
+        if is_taken(&error) {
+            return Err(error.into());
+        }
         // The answer may be all that was lost.
         match timeout(RESOLVE_WAIT, self.is_there(&seat.place.scope, run.id)).await {
             Ok(Ok(true)) => {
@@ -197,24 +207,34 @@ pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.is_unique_violation())
 }
 
-/// Makes the conversation, or says that it has a newer run; tells whether it was made. First of all: whoever changes this
-/// row holds it to the end, so runs of one conversation begin one after the other.
-async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now: i64) -> Result<bool, sqlx::Error> {
-    let made = sqlx::query(
+/// What was there of a conversation when a run of it began.
+enum Found {
+    /// Nothing, for which previews may have been decided all the same.
+    Nothing {
+        /// So many.
+        decisions: i64,
+    },
+    Conversation,
+}
+
+/// Makes the conversation where it is not there, and then gives the number of decisions that were taken before it. First of
+/// all: whoever changes this row holds it to the end, so runs of one conversation begin one after the other.
+fn make(place: &Place, run: NewRun<'_>, now: i64) -> Batch {
+    let mut first = Batch::default();
+    let insert = first.say(
         "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at, unlisted)
          VALUES ($1, $2, $3, $4, $4, $5, $5, $6)
-         ON CONFLICT (tenant, user_id, id) DO NOTHING",
-    )
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(storable(run.context_type))
-    .bind(now)
-    .bind(i64::from(run.unlisted))
-    .execute(&mut *connection)
-    .await?;
-    if made.rows_affected() > 0 {
-        return Ok(true);
-    }
+         ON CONFLICT (tenant, user_id, id) DO NOTHING
+         RETURNING (SELECT COUNT(*) FROM previews p WHERE p.tenant = $1 AND p.user_id = $2 AND p.conversation = $3
+             AND p.state IN ('accepted', 'rejected') AND p.told_in_run IS NULL)",
+    );
+    let insert = insert.bind_scope(&place.scope).bind(&place.conversation).bind(storable(run.context_type));
+    insert.bind(now).bind(i64::from(run.unlisted));
+    first
+}
+
+/// Says that the conversation has a newer run, and holds its row.
+async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now: i64) -> Result<(), sqlx::Error> {
     // The clocks of two replicas need not agree, and a conversation does not go back in the list. One that was deleted
     // since it was found is made.
     sqlx::query(concat!(
@@ -232,7 +252,18 @@ async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now:
     .bind(i64::from(run.unlisted))
     .execute(connection)
     .await?;
-    Ok(false)
+    Ok(())
+}
+
+/// The number of the conversation's next run. Nobody else takes it: whoever begins one holds the conversation's row.
+async fn next_run(connection: &mut Connection, place: &Place) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT COALESCE(MAX(run_seq), -1) + 1 FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+    )
+    .bind_scope(&place.scope)
+    .bind(&place.conversation)
+    .fetch_one(connection)
+    .await
 }
 
 /// What the first message of a conversation that was just made answers; `None` where it asks for something earlier.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::begin::NotBegun;
 use super::details::context_of;
 use super::question::{Asked, Earlier, find, newest};
-use super::{Branch, Connection, Place, approvals};
+use super::{Batch, Branch, Connection, Place, approvals};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL, TurnedDown};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
@@ -173,8 +173,8 @@ pub(super) async fn call_of(
 
 /// Lets the call wait again with which the run `by` began, where that ends without having made or answered it: what was
 /// said of it so far still counts. Before anything is written that the end of the run makes of it.
-pub(super) async fn give_back(connection: &mut Connection, by: RunId) -> Result<(), sqlx::Error> {
-    sqlx::query(
+pub(super) fn give_back(batch: &mut Batch, by: RunId) {
+    let give_back = batch.say(
         "UPDATE approvals SET
              state = CASE WHEN decided_by IS NULL THEN 'pending' ELSE 'granted' END,
              decided_at = CASE WHEN decided_by IS NULL THEN NULL ELSE decided_at END,
@@ -186,11 +186,8 @@ pub(super) async fn give_back(connection: &mut Connection, by: RunId) -> Result<
                  SELECT 1 FROM runs r JOIN messages m ON m.tenant = r.tenant AND m.user_id = r.user_id
                      AND m.conversation = r.conversation AND m.run_seq = r.run_seq
                  WHERE r.id = $1 AND m.seq > 0)",
-    )
-    .bind(by.to_string())
-    .execute(connection)
-    .await?;
-    Ok(())
+    );
+    give_back.bind(by.to_string());
 }
 
 /// The ends of waiting calls that the model has not been told, marked as told: those that somebody with a role turned
@@ -240,11 +237,10 @@ pub(super) async fn tell_ends(
 }
 
 /// Writes the calls with which a run ends.
-pub(super) async fn insert_approvals(
-    connection: &mut Connection,
-    place: &Place,
-    approvals: &[Approval],
-) -> Result<(), Fault> {
+///
+/// # Errors
+/// When one cannot be written as JSON.
+pub(super) fn insert_approvals(batch: &mut Batch, place: &Place, approvals: &[Approval]) -> Result<(), RecordError> {
     for approval in approvals {
         let arguments = serde_json::to_string(&approval.arguments).map_err(RecordError::json("waiting call"))?;
         let input = serde_json::to_string(&approval.input).map_err(RecordError::json("waiting call"))?;
@@ -252,25 +248,15 @@ pub(super) async fn insert_approvals(
             Consent::Auto | Consent::User => None,
             Consent::Role(role) => Some(storable(role)),
         };
-        sqlx::query(
+        let insert = batch.say(
             "INSERT INTO approvals (id, tenant, user_id, conversation, run_id, tool, arguments, digest, role, state,
                  created_at, expires_at, input, call_id)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13)",
-        )
-        .bind(approval.id.to_string())
-        .bind_scope(&place.scope)
-        .bind(&place.conversation)
-        .bind(approval.run.to_string())
-        .bind(storable(&approval.tool))
-        .bind(arguments)
-        .bind(&approval.digest)
-        .bind(role)
-        .bind(approval.created_at_ms)
-        .bind(approval.expires_at_ms)
-        .bind(input)
-        .bind(approval.call.as_deref().map(storable))
-        .execute(&mut *connection)
-        .await?;
+        );
+        let insert = insert.bind(approval.id.to_string()).bind_scope(&place.scope).bind(&place.conversation);
+        let insert = insert.bind(approval.run.to_string()).bind(storable(&approval.tool)).bind(arguments);
+        let insert = insert.bind(&approval.digest).bind(role).bind(approval.created_at_ms);
+        insert.bind(approval.expires_at_ms).bind(input).bind(approval.call.as_deref().map(storable));
     }
     Ok(())
 }

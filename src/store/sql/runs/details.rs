@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Connection, Place};
+use super::{Batch, Connection, Place};
 use crate::chat::answer::Answer;
 use crate::chat::ids::RunId;
 use crate::chat::tool::ToolCall;
@@ -17,35 +17,25 @@ use crate::store::transcript::RecordError;
 ///
 /// # Errors
 /// When it cannot be written.
-pub(super) async fn keep_context(
-    connection: &mut Connection,
+pub(super) fn keep_context(
+    batch: &mut Batch,
     run: RunId,
     context: Option<&Map<String, Value>>,
-) -> Result<(), Fault> {
+) -> Result<(), RecordError> {
     let Some(context) = context else { return Ok(()) };
-    sqlx::query("INSERT INTO run_details (run_id, context) VALUES ($1, $2)")
-        .bind(run.to_string())
-        .bind(serde_json::to_string(context).map_err(RecordError::json("context"))?)
-        .execute(connection)
-        .await?;
+    let context = serde_json::to_string(context).map_err(RecordError::json("context"))?;
+    batch.say("INSERT INTO run_details (run_id, context) VALUES ($1, $2)").bind(run.to_string()).bind(context);
     Ok(())
 }
 
 /// Keeps what the client told of before the run with which the conversation begins.
-///
-/// # Errors
-/// When it cannot be written.
-pub(super) async fn keep_told(connection: &mut Connection, run: RunId, told: Option<String>) -> Result<(), Fault> {
-    let Some(told) = told else { return Ok(()) };
-    sqlx::query(
+pub(super) fn keep_told(batch: &mut Batch, run: RunId, told: Option<String>) {
+    let Some(told) = told else { return };
+    let keep = batch.say(
         "INSERT INTO run_details (run_id, earlier) VALUES ($1, $2)
          ON CONFLICT (run_id) DO UPDATE SET earlier = excluded.earlier",
-    )
-    .bind(run.to_string())
-    .bind(told)
-    .execute(connection)
-    .await?;
-    Ok(())
+    );
+    keep.bind(run.to_string()).bind(told);
 }
 
 /// What the client told of before the conversation began.
@@ -68,18 +58,14 @@ pub(super) async fn told_before(connection: &mut Connection, place: &Place) -> R
 ///
 /// # Errors
 /// When it cannot be written.
-pub(super) async fn keep_answer(connection: &mut Connection, run: RunId, answer: Option<&Answer>) -> Result<(), Fault> {
+pub(super) fn keep_answer(batch: &mut Batch, run: RunId, answer: Option<&Answer>) -> Result<(), RecordError> {
     let Some(answer) = answer else { return Ok(()) };
     let AnswerRecord { body, diagnostics } = encode_answer(answer)?;
-    sqlx::query(
+    let keep = batch.say(
         "INSERT INTO run_details (run_id, answer, diagnostics) VALUES ($1, $2, $3)
          ON CONFLICT (run_id) DO UPDATE SET answer = excluded.answer, diagnostics = excluded.diagnostics",
-    )
-    .bind(run.to_string())
-    .bind(body)
-    .bind(diagnostics)
-    .execute(connection)
-    .await?;
+    );
+    keep.bind(run.to_string()).bind(body).bind(diagnostics);
     Ok(())
 }
 
@@ -87,18 +73,15 @@ pub(super) async fn keep_answer(connection: &mut Connection, run: RunId, answer:
 ///
 /// # Errors
 /// When they cannot be written.
-pub(super) async fn keep_left(connection: &mut Connection, run: RunId, left: &[ToolCall]) -> Result<(), Fault> {
+pub(super) fn keep_left(batch: &mut Batch, run: RunId, left: &[ToolCall]) -> Result<(), RecordError> {
     if left.is_empty() {
         return Ok(());
     }
-    sqlx::query(
+    let keep = batch.say(
         "INSERT INTO run_details (run_id, client_calls) VALUES ($1, $2)
          ON CONFLICT (run_id) DO UPDATE SET client_calls = excluded.client_calls",
-    )
-    .bind(run.to_string())
-    .bind(encode_calls(left)?)
-    .execute(connection)
-    .await?;
+    );
+    keep.bind(run.to_string()).bind(encode_calls(left)?);
     Ok(())
 }
 

@@ -1,11 +1,13 @@
 //! How a run ends by itself or by its user's wish, and how it is found.
 
-use super::append::{Rows, forget_pieces, insert_happened, insert_rows};
+use sqlx::FromRow;
+
+use super::append::{Rows, bind_used, forget_pieces, insert_happened, insert_rows};
 use super::decided::{give_back, insert_approvals};
 use super::details::{keep_answer, keep_left};
 use super::seen::note_seen;
 use super::usage::charge;
-use super::{Connection, Seat, SeatRow, SqlStore};
+use super::{Batch, ChargedSeatRow, Connection, Seat, SeatRow, SqlStore, charged_seat};
 use crate::agent::ports::store::{Commit, RunEnd};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::Message;
@@ -25,34 +27,26 @@ impl SqlStore {
         let outcome = outcome(end.state).ok_or(Fault::NoEnd(end.state))?;
         let rows = Rows::of(commit)?;
         let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
+        let mut first = Batch::default();
         // The lease ends now: by the database's own clock, this is when the run ended.
-        let seat: Option<SeatRow> = sqlx::query_as(concat!(
+        let update = first.say(concat!(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
                  reasoning_tokens = $6, calling = NULL, state = $7, outcome = $8, finished_at = $9,
                  failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13, nano_usd = $14,
                  lease_until = ",
             database_now!(),
             " WHERE id = $1 AND state IN ('queued', 'running')
-             RETURNING tenant, user_id, conversation, run_seq",
-        ))
-        .bind(run.to_string())
-        .bind(i64::from(commit.turns))
-        .bind(column(commit.usage.input_tokens))
-        .bind(column(commit.usage.output_tokens))
-        .bind(column(commit.usage.cached_input_tokens))
-        .bind(column(commit.usage.reasoning_tokens))
-        .bind(end.state.name())
-        .bind(outcome)
-        .bind(now)
-        .bind(end.error.map(|failure| storable(&failure.code)))
-        .bind(end.error.map(|failure| storable(&failure.message)))
-        .bind(i64::from(end.error.is_some_and(|failure| failure.retryable)))
-        .bind(column(end.last_event_id))
-        .bind(commit.cost.map(|cost| column(cost.nano_usd)))
-        .fetch_optional(&mut *transaction)
-        .await?;
-        let Some(seat) = seat.map(Seat::from) else {
+             RETURNING tenant, user_id, conversation, run_seq, charged",
+        ));
+        bind_used(update.bind(run.to_string()), commit);
+        update.bind(end.state.name()).bind(outcome).bind(now);
+        update.bind(end.error.map(|failure| storable(&failure.code)));
+        update.bind(end.error.map(|failure| storable(&failure.message)));
+        update.bind(i64::from(end.error.is_some_and(|failure| failure.retryable)));
+        update.bind(column(end.last_event_id)).bind(commit.cost.map(|cost| column(cost.nano_usd)));
+        let (mut transaction, row) = self.write_first(first).await?;
+        let seat = row.as_ref().map(ChargedSeatRow::from_row).transpose()?;
+        let Some((seat, charged)) = seat.map(charged_seat) else {
             let same: i64 =
                 sqlx::query_scalar("SELECT COUNT(*) FROM runs WHERE id = $1 AND state = $2 AND last_event_id = $3")
                     .bind(run.to_string())
@@ -62,17 +56,18 @@ impl SqlStore {
                     .await?;
             return if same == 0 { Err(Fault::RunEnded) } else { Ok(()) };
         };
-        forget_pieces(&mut transaction, run).await?;
+        let mut batch = Batch::default();
+        forget_pieces(&mut batch, run);
         if is_given_up(end.state) && has_no_answer(commit) {
-            give_back(&mut transaction, run).await?;
+            give_back(&mut batch, run);
         }
-        insert_rows(&mut transaction, &seat, run, commit, &rows, now).await?;
-        keep_answer(&mut transaction, run, end.answer).await?;
-        keep_left(&mut transaction, run, end.left).await?;
-        insert_approvals(&mut transaction, &seat.place, end.approvals).await?;
-        note_seen(&mut transaction, run).await?;
-        charge(&mut transaction, &seat.place.scope, run, commit).await?;
-        transaction.commit().await?;
+        insert_rows(&mut batch, &seat, run, commit, &rows, now);
+        keep_answer(&mut batch, run, end.answer)?;
+        keep_left(&mut batch, run, end.left)?;
+        insert_approvals(&mut batch, &seat.place, end.approvals)?;
+        note_seen(&mut batch, run)?;
+        charge(&mut batch, &seat.place.scope, (run, charged), commit);
+        batch.commit(transaction).await?;
         Ok(())
     }
 
@@ -130,11 +125,13 @@ impl SqlStore {
         .await?;
         match seat.map(Seat::from) {
             Some(seat) => {
-                give_back(&mut transaction, run).await?;
+                let mut batch = Batch::default();
+                give_back(&mut batch, run);
                 let ended = Happened::RunEnded { state: RunState::Cancelled, error: None, usage: Usage::default() };
                 let entry = TrailEntry { at_ms: now, run: Some(run), what: ended };
                 let seq = next_entry(&mut transaction, run).await?;
-                insert_happened(&mut transaction, &seat.place, run, seq, &entry).await?;
+                insert_happened(&mut batch, &seat.place, run, seq, &entry)?;
+                batch.run(&mut transaction).await?;
             }
             None => {
                 sqlx::query(

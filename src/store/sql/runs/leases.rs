@@ -18,7 +18,7 @@ use crate::store::record::{RunRow, column, run_columns};
 use crate::store::scope::storable;
 use crate::store::transcript::RecordError;
 
-/// What a beat keeps in one statement: what so many runs have said.
+/// What a beat keeps in one transaction: what so many runs have said. Runs that begin or end take their turn between two.
 const SAID_AT_ONCE: usize = 100;
 
 /// How long a run counts as watched, in milliseconds: five seconds, the port's promise.
@@ -73,17 +73,17 @@ impl SqlStore {
         }
         let replica = storable(replica);
         let named: Vec<RunId> = progress.iter().map(|said| said.run).collect();
-        let mut transaction = self.write_leases().await?;
-        let there = hold(&mut transaction, &named).await?;
-        let mut renewed = Vec::with_capacity(named.len());
-        for some in progress.chunks(SAID_AT_ONCE) {
+        let (mut there, mut renewed) = (HashSet::with_capacity(named.len()), Vec::with_capacity(named.len()));
+        for (some, named) in progress.chunks(SAID_AT_ONCE).zip(named.chunks(SAID_AT_ONCE)) {
+            let mut transaction = self.write_leases().await?;
+            there.extend(hold(&mut transaction, named).await?);
             let rows = said_rows(some)?;
             renewed.extend(renew(&mut transaction, &replica, lease_ms, &rows).await?);
             if some.iter().any(|progress| progress.said.is_some()) {
                 keep_said(&mut transaction, &replica, &rows).await?;
             }
+            transaction.commit().await?;
         }
-        transaction.commit().await?;
         let mut live = HashMap::with_capacity(renewed.len());
         for (id, is_to_cancel, watched) in renewed {
             let standing = if is_to_cancel { Standing::CancelRequested } else { Standing::Live { watched } };

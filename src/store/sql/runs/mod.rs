@@ -20,7 +20,7 @@ mod room;
 
 use async_trait::async_trait;
 
-use super::{Connection, SqlStore, approvals, payloads, seen, take_turns, usage};
+use super::{Batch, Connection, SqlStore, approvals, payloads, seen, take_turns, usage};
 use crate::agent::ports::store::{
     BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, StoreError,
 };
@@ -97,6 +97,13 @@ impl From<SeatRow> for Seat {
     fn from((tenant, user, conversation, run_seq): SeatRow) -> Self {
         Self { place: Place { scope: Scope::of_row(tenant, user), conversation }, run_seq }
     }
+}
+
+/// The columns of a [`Seat`], and how much of what the run has spent is charged.
+type ChargedSeatRow = (String, String, String, i64, i64);
+
+fn charged_seat((tenant, user, conversation, run_seq, charged): ChargedSeatRow) -> (Seat, i64) {
+    (Seat::from((tenant, user, conversation, run_seq)), charged)
 }
 
 /// What a run goes on from: another run, up to and including its message `seq`; without one, all of that run.

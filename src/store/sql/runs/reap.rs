@@ -7,7 +7,7 @@ use super::append::{forget_pieces, insert_happened, insert_message};
 use super::decided::give_back;
 use super::ending::next_entry;
 use super::seen::note_seen;
-use super::{Connection, Seat, SqlStore};
+use super::{Batch, Connection, Seat, SqlStore};
 use crate::chat::causes::Causes;
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
@@ -141,19 +141,20 @@ impl SqlStore {
         .bind(row.turns.saturating_add(i64::from(!settled.messages.is_empty())))
         .execute(&mut *transaction)
         .await?;
-        forget_pieces(&mut transaction, run).await?;
-        give_back(&mut transaction, run).await?;
-        for (seq, message) in (newest + 1..).zip(&settled.messages) {
-            insert_message(&mut transaction, &seat, seq, &transcript::encode(message)?, now).await?;
-        }
-        note_seen(&mut transaction, run).await?;
         let first_entry = next_entry(&mut transaction, run).await?;
+        let mut batch = Batch::default();
+        forget_pieces(&mut batch, run);
+        give_back(&mut batch, run);
+        for (seq, message) in (newest + 1..).zip(&settled.messages) {
+            insert_message(&mut batch, &seat, seq, &transcript::encode(message)?, now);
+        }
+        note_seen(&mut batch, run)?;
         let ended = Happened::RunEnded { state: RunState::Interrupted, error: None, usage };
         for (seq, what) in (first_entry..).zip(settled.trail.into_iter().chain([ended])) {
             let entry = TrailEntry { at_ms: now, run: Some(run), what };
-            insert_happened(&mut transaction, &seat.place, run, seq, &entry).await?;
+            insert_happened(&mut batch, &seat.place, run, seq, &entry)?;
         }
-        transaction.commit().await?;
+        batch.commit(transaction).await?;
         Ok(true)
     }
 }

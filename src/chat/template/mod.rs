@@ -6,15 +6,18 @@
 //! **Invariant:** pure. A template reads the values it is given and nothing else, values are never read as templates, and
 //! no template works for ever.
 
+mod filters;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Serde};
-use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value as Templated};
+use minijinja::value::Serde;
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value as Templated};
 use serde_json::{Map, Value};
 
+use self::filters::{cut, fenced, flat, one_line, unmarked};
 use super::nesting::tags;
 
 /// 200,000 steps of a template: a loop over some ten thousand rows.
@@ -25,9 +28,6 @@ const NAME: &str = "template";
 
 /// The value that is the mark of fences. A template that says `fenced` is given it, since the filter's name has it in it.
 pub const FENCE: &str = "fence";
-
-/// What stands where a value has the mark of its fence. It is no hex, so that what is left around it never makes a mark.
-const MARK: &str = "(mark)";
 
 /// The variable that holds an expression's value.
 const RESULT: &str = "result__";
@@ -277,52 +277,6 @@ impl ValueTemplate {
 fn whole_expression(text: &str) -> Option<&str> {
     let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     (!inner.contains("{{") && !inner.contains("}}")).then(|| inner.trim())
-}
-
-/// JSON between fences that nothing in it can end; where there is a mark, between two lines that have it, and it is not in
-/// the JSON.
-fn fenced(state: &State<'_, '_>, value: &Templated) -> Result<String, Error> {
-    let json = serde_json::to_string(value)
-        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?
-        .replace("```", "\\u0060\\u0060\\u0060");
-    let mark = state.lookup(FENCE);
-    Ok(match mark.as_ref().and_then(Templated::as_str).filter(|mark| !mark.is_empty()) {
-        Some(mark) => format!("[data {mark}]\n```json\n{}\n```\n[end of data {mark}]", json.replace(mark, MARK)),
-        None => format!("```json\n{json}\n```"),
-    })
-}
-
-/// Text on a line of a fence whose mark it does not have: backticks as quotes.
-fn unmarked(state: &State<'_, '_>, value: &Templated) -> String {
-    let text = flat(value);
-    match state.lookup(FENCE).as_ref().and_then(Templated::as_str).filter(|mark| !mark.is_empty()) {
-        Some(mark) => text.replace(mark, MARK),
-        None => text,
-    }
-}
-
-/// Text that can stand in a line of Markdown: not empty, at most 200 bytes, no control characters, ends of lines or backticks;
-/// nothing otherwise.
-fn one_line(value: &Templated) -> Templated {
-    let ends = |c: char| c.is_control() || matches!(c, '`' | '\u{2028}' | '\u{2029}');
-    let fits = |text: &&str| !text.is_empty() && text.len() <= 200 && !text.contains(ends);
-    value.as_str().filter(fits).map_or(Templated::UNDEFINED, Templated::from)
-}
-
-/// Any text on one line of Markdown: blanks, line ends and control characters as one space, backticks as quotes.
-fn flat(value: &Templated) -> String {
-    let text = value.as_str().unwrap_or_default().replace('`', "'");
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(" ")
-}
-
-/// The first so many characters, and a sign that there are more.
-fn cut(text: &str, most: usize, kwargs: Kwargs) -> Result<String, Error> {
-    kwargs.assert_all_used()?;
-    Ok(match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    })
 }
 
 #[cfg(test)]

@@ -1,45 +1,50 @@
 //! One POST to a vendor and the bytes that come back. Connecting, the first byte and every further byte each have their
 //! own limit; the whole answer has none, since a good answer may be long.
+//!
+//! - `client`: who carries a request: a connection of our own, or `reqwest` for TLS and proxies
+//! - `pool`: hosts that speak plain HTTP, and the connections to them that wait
+//! - `connection`, `driven`: such a connection, and the bytes of its answer, whose reader moves them
+//! - `body`: the bytes of any answer, and how long they may take
 
-use std::pin::Pin;
+mod body;
+mod client;
+mod connection;
+mod driven;
+mod pool;
+
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
-use jiff::Timestamp;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::Url;
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
+pub(crate) use self::body::Body;
+use self::client::{Client, Clients};
 use super::failure;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 
 /// 10 s to connect: a vendor that needs longer is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// 10 s for the body of an error, which is small.
-const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// 64 KiB of an error's body are read; only its message is kept.
-const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
-
 /// 30 s between two signs of life on a connection: less than what routers and proxies keep a silent one for.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// 10 s between signs of life that nobody answers: after three of them, a minute in all, the other end is gone. Bytes that
-/// nobody acknowledges are given 30 s, as `reqwest` has it.
+/// 10 s between signs of life that nobody answers: after three of them, a minute in all, the other end is gone.
 const UNANSWERED: Duration = Duration::from_secs(10);
+
+/// See [`UNANSWERED`].
+const UNANSWERED_TIMES: u32 = 3;
+
+/// Connections to one vendor that are kept for the next turns after a rush; each is a file descriptor.
+const IDLE_CONNECTIONS: usize = 32;
 
 /// 8 bytes: a shorter key (`ollama`, `EMPTY`) or value of a header is no secret, and would be found in any sentence.
 const MIN_SECRET_BYTES: usize = 8;
-
-/// A body while it comes; dropping it closes the connection.
-pub(crate) type Body = BoxStream<'static, Result<Bytes, ProviderError>>;
 
 /// How long a vendor may be silent; `None` is for ever.
 #[derive(Debug, Clone, Copy)]
@@ -54,10 +59,7 @@ pub(crate) struct Patience {
 
 /// What all providers share: the HTTP clients, whose connections are kept and used again, and the limits of time.
 pub(crate) struct Net {
-    /// For this machine's own ports, which a proxy of the environment cannot reach.
-    direct: Client,
-    /// Honours the usual proxy variables.
-    proxied: Client,
+    clients: Clients,
     pub(crate) patience: Patience,
 }
 
@@ -123,27 +125,10 @@ pub enum ConnectError {
     Client(#[source] reqwest::Error),
 }
 
-/// Connections to one vendor that are kept for the next turns after a rush; each is a file descriptor.
-const IDLE_CONNECTIONS: usize = 32;
-
 impl Net {
     /// Clients whose answers may be silent as long as `patience` says.
     pub(crate) fn new(patience: Patience) -> Result<Self, ConnectError> {
-        let client = || {
-            Client::builder()
-                // A redirect could carry the key to another host.
-                .redirect(redirect::Policy::none())
-                .connect_timeout(CONNECT_TIMEOUT)
-                .tcp_keepalive(KEEP_ALIVE)
-                .tcp_keepalive_interval(UNANSWERED)
-                .tcp_keepalive_retries(3)
-                .pool_max_idle_per_host(IDLE_CONNECTIONS)
-                // A connection of HTTP/2 carries many turns; one that died silently must not take them all with it.
-                .http2_keep_alive_interval(KEEP_ALIVE)
-                .http2_keep_alive_timeout(CONNECT_TIMEOUT)
-        };
-        let direct = client().no_proxy().build().map_err(ConnectError::Client)?;
-        Ok(Self { direct, proxied: client().build().map_err(ConnectError::Client)?, patience })
+        Ok(Self { clients: Clients::new()?, patience })
     }
 }
 
@@ -154,13 +139,16 @@ impl Endpoint {
         // A compressed stream may sit in a proxy's buffer until a block is full.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let client = if is_loopback(&url) { net.direct.clone() } else { net.proxied.clone() };
+        let (url, user) = net.clients.without_user(url);
+        if let Some(user) = user {
+            headers.entry(AUTHORIZATION).or_insert(user);
+        }
         let values = headers.values().filter(|value| value.is_sensitive());
         // Behind a scheme (`Bearer …`) stands what a vendor would repeat alone.
         let texts = values.filter_map(|value| value.to_str().ok());
         let texts = texts.flat_map(|text| [text, text.rsplit(' ').next().unwrap_or(text)]);
         let secrets = texts.filter(|text| text.len() >= MIN_SECRET_BYTES).map(SecretString::from).collect();
-        Self { client, url, headers, secrets, patience: net.patience }
+        Self { client: net.clients.for_url(&url), url, headers, secrets, patience: net.patience }
     }
 
     /// Adds the header `name` with `prefix` and the key, marked as secret; nothing when the key is empty.
@@ -201,26 +189,20 @@ impl Endpoint {
         let json = serde_json::to_vec(body).map_err(|error| ProviderError::new(ProviderErrorKind::Rejected, error))?;
         // A time that no clock reaches is no limit.
         let deadline = self.patience.first_byte.and_then(|wait| Instant::now().checked_add(wait));
-        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(json);
-        let sent = match deadline {
-            Some(deadline) => timeout_at(deadline, request.send()).await.map_err(|_| timed_out("first byte"))?,
-            None => request.send().await,
-        };
-        let response = sent.map_err(|error| {
-            // Whoever does not even answer the call has cost the user 10 s: that is not done again.
-            let kind = match error.is_connect() && error.is_timeout() {
-                true => ProviderErrorKind::TimedOut,
-                false => ProviderErrorKind::Unavailable { retry_after: None },
-            };
-            ProviderError::new(kind, error.without_url())
-        })?;
-        if !response.status().is_success() {
-            return Err(refusal(response).await);
+        // In a place of its own, which is given back when the head is there.
+        let posted = Box::pin(self.client.post(&self.url, self.headers.clone(), json));
+        let answer = match deadline {
+            Some(deadline) => timeout_at(deadline, posted).await.map_err(|_| body::timed_out("first byte"))?,
+            None => posted.await,
+        }?;
+        if !answer.status().is_success() {
+            return Err(body::refusal(answer, &self.url).await);
         }
-        let media_type = self.other_type(response.headers())?;
-        let request_id = failure::request_id(response.headers(), &self.secrets);
+        let media_type = self.other_type(answer.headers())?;
+        let request_id = failure::request_id(answer.headers(), &self.secrets);
         Ok(Opened {
-            body: body_of(response, deadline, self.patience.idle),
+            // Of the answer only its bytes are kept: its headers have been read.
+            body: body::timed(answer.into_body(), deadline, self.patience.idle),
             media_type,
             request_id,
             secrets: Arc::clone(&self.secrets),
@@ -262,88 +244,4 @@ pub(crate) fn join(section: &str, base: &str, segments: &[&str]) -> Result<Url, 
         Err(()) => return Err(unusable()),
     };
     Ok(url)
-}
-
-/// A proxy of the environment cannot reach this machine's own ports.
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
-}
-
-fn timed_out(what: &'static str) -> ProviderError {
-    ProviderError::new(ProviderErrorKind::TimedOut, format!("the {what} did not come in time"))
-}
-
-fn body_of(response: Response, first_byte: Option<Instant>, idle: Option<Duration>) -> Body {
-    let alarm = Box::pin(sleep_until(first_byte.unwrap_or_else(Instant::now)));
-    // Of the response only its bytes are kept: its headers have been read.
-    let bytes = Some(response.bytes_stream());
-    Incoming { bytes, idle, deadline: first_byte, what: "first byte", alarm }.boxed()
-}
-
-/// A body while it comes. Its one timer is not set anew for every piece: when it rings, it looks whether the time is
-/// really up.
-struct Incoming<S> {
-    /// `None` once it has failed.
-    bytes: Option<S>,
-    idle: Option<Duration>,
-    /// When the next piece must be there.
-    deadline: Option<Instant>,
-    /// What it is, in words.
-    what: &'static str,
-    alarm: Pin<Box<Sleep>>,
-}
-
-impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for Incoming<S> {
-    type Item = Result<Bytes, ProviderError>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Self { bytes, idle, deadline, what, alarm } = self.get_mut();
-        let Some(coming) = bytes else { return Poll::Ready(None) };
-        if let Poll::Ready(next) = coming.poll_next_unpin(cx) {
-            *what = "next byte";
-            *deadline = idle.and_then(|idle| Instant::now().checked_add(idle));
-            // The first byte may have had longer than any later one has.
-            if let Some(deadline) = deadline.filter(|deadline| *deadline < alarm.deadline()) {
-                alarm.as_mut().reset(deadline);
-            }
-            let Some(Err(error)) = next else { return Poll::Ready(next.map(|next| next.map_err(broken))) };
-            *bytes = None;
-            return Poll::Ready(Some(Err(broken(error))));
-        }
-        while let Some(deadline) = *deadline {
-            ready!(alarm.as_mut().poll(cx));
-            if Instant::now() >= deadline {
-                *bytes = None;
-                return Poll::Ready(Some(Err(timed_out(what))));
-            }
-            alarm.as_mut().reset(deadline);
-        }
-        Poll::Pending
-    }
-}
-
-/// The error of a body that broke off.
-fn broken(error: reqwest::Error) -> ProviderError {
-    ProviderError::new(ProviderErrorKind::Truncated, error.without_url())
-}
-
-async fn refusal(mut response: Response) -> ProviderError {
-    let mut body = Vec::new();
-    // A body that does not come, or breaks off, leaves the status to speak for itself.
-    let _ = timeout(ERROR_BODY_TIMEOUT, async {
-        while let Ok(Some(chunk)) = response.chunk().await {
-            let room = MAX_ERROR_BODY_BYTES - body.len();
-            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if body.len() == MAX_ERROR_BODY_BYTES {
-                break;
-            }
-        }
-    })
-    .await;
-    failure::of_status(response.status(), response.headers(), &body, response.url(), Timestamp::now())
 }

@@ -1,0 +1,24 @@
+//! How far a run may go.
+
+use std::time::Duration;
+
+/// The bounds of a run; 0 means none.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Model calls in a run; 20 by the protocol (section 3).
+    pub max_turns: u32,
+    /// Tool calls in a run.
+    pub max_tool_calls: u32,
+    /// The arguments of one call, as JSON; in bytes.
+    pub tool_arguments_bytes: usize,
+    /// A run's whole time.
+    pub wall: Duration,
+    /// How long a call waits for somebody's approval; never without end.
+    pub approval: Duration,
+    /// The same call so often in a row is not made any more.
+    pub repeated_calls: u32,
+    /// Calls that may wait for approval in a conversation; 100 is all that is counted.
+    pub approvals: usize,
+    /// Payloads that a conversation keeps.
+    pub payloads: usize,
+}

@@ -1,0 +1,137 @@
+//! What the errors of the layers below are to a client.
+
+use axum::http::StatusCode;
+
+use super::{Problem, SOON_S};
+use crate::agent::ports::identity::AuthError;
+use crate::agent::ports::store::{BeginError, StoreError};
+use crate::chat::causes::Causes;
+use crate::dialect::{DecodeError, FieldError};
+use crate::http::code::Code;
+use crate::runs::StartError;
+use crate::runs::log::LogError;
+
+impl From<AuthError> for Problem {
+    fn from(error: AuthError) -> Self {
+        let challenge = r#"Bearer realm="switchboard", error="invalid_token""#;
+        let code = match error {
+            AuthError::Invalid(_) => Code::InvalidToken,
+            AuthError::Expired => Code::TokenExpired,
+            // Not 401, by which pages sign their users out.
+            AuthError::KeysUnavailable => return Self::unavailable(Code::KeysUnavailable, error.to_string()),
+        };
+        Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, code, error.to_string()) }
+    }
+}
+
+impl From<DecodeError> for Problem {
+    fn from(error: DecodeError) -> Self {
+        let detail = error.to_string();
+        match error {
+            DecodeError::NotJson(_) => Self::new(StatusCode::BAD_REQUEST, Code::MalformedJson, detail),
+            DecodeError::Fields(errors) => {
+                let named: Vec<String> = errors.iter().map(|e| format!("{} {}", e.field, e.reason)).collect();
+                Self { errors, ..Self::new(StatusCode::BAD_REQUEST, Code::InvalidRequest, named.join("; ")) }
+            }
+            DecodeError::TooLarge { field, .. } => {
+                let errors = vec![FieldError { field, reason: detail.clone() }];
+                Self { errors, ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, Code::FieldTooLarge, detail) }
+            }
+        }
+    }
+}
+
+impl From<StartError> for Problem {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::UnknownContextType(_) => {
+                let field = FieldError { field: "context_type", reason: error.to_string() };
+                DecodeError::Fields(vec![field]).into()
+            }
+            StartError::NotOffered(refused) => {
+                let fields = refused.iter().map(|no| FieldError { field: no.field(), reason: no.to_string() });
+                DecodeError::Fields(fields.collect()).into()
+            }
+            StartError::Forbidden => Self::forbidden(error.to_string()),
+            StartError::RoleRequired(_) => Self::new(StatusCode::FORBIDDEN, Code::RoleRequired, error.to_string()),
+            StartError::Draining => Self::unavailable(Code::Draining, error.to_string()),
+            StartError::NoSuchRun => Self::no_such_run(),
+            StartError::TooFast(rate) => {
+                let retry_after_s = rate.reset_s.max(1);
+                Self { rate: Some(rate), ..Self::too_many(Code::RateLimited, error.to_string(), retry_after_s) }
+            }
+            StartError::Full => Self::unavailable(Code::AtCapacity, error.to_string()),
+            StartError::OverBudget { retry_after_s } => {
+                Self::too_many(Code::QuotaExceeded, error.to_string(), retry_after_s)
+            }
+            StartError::Begin(cause) => cause.into(),
+            StartError::Log(cause) => {
+                tracing::error!(error = %Causes(&cause), "run not started");
+                cause.into()
+            }
+            StartError::Joined { run, why } => {
+                let problem = Self::from(why);
+                let detail = format!("this request began the run {run}: {}", problem.detail);
+                Self { detail, ..problem }.about(run, None)
+            }
+            StartError::Failed => Self::internal(),
+        }
+    }
+}
+
+impl From<BeginError> for Problem {
+    fn from(error: BeginError) -> Self {
+        let detail = error.to_string();
+        match error {
+            BeginError::Busy { .. } | BeginError::QueueFull => Self::conflict(Code::ConversationBusy, detail),
+            BeginError::TooMany(_) => Self::too_many(Code::TooManyRuns, detail, SOON_S),
+            BeginError::KeyMismatch => Self::new(StatusCode::UNPROCESSABLE_ENTITY, Code::IdempotencyMismatch, detail),
+            BeginError::NoSuchMessage => {
+                let reason = "is no message of this conversation".to_owned();
+                DecodeError::Fields(vec![FieldError { field: "parent_message_id", reason }]).into()
+            }
+            BeginError::NoSuchRun => Self::no_such_run(),
+            BeginError::NoSuchCall => Self::conflict(Code::NoSuchCall, detail),
+            BeginError::NothingToRepeat => {
+                DecodeError::Fields(vec![FieldError { field: "regenerate", reason: detail }]).into()
+            }
+            BeginError::NotContinuable(_) => Self::conflict(Code::NotContinuable, detail),
+            BeginError::NoSuchApproval => Self::not_found("there is no such approval"),
+            BeginError::AlreadyDecided => Self::conflict(Code::AlreadyDecided, detail),
+            BeginError::ApprovalExpired => Self::new(StatusCode::GONE, Code::ApprovalExpired, detail),
+            BeginError::Store(cause) => {
+                tracing::error!(error = %Causes(&cause), "run not started");
+                cause.into()
+            }
+        }
+    }
+}
+
+impl From<LogError> for Problem {
+    fn from(_: LogError) -> Self {
+        Self::unavailable(Code::EventsUnavailable, "the server could not keep the events of a run; please try again")
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => {
+                Self::unavailable(Code::StoreUnavailable, "the server could not save this; please try again")
+            }
+            // The same request would meet the same record again.
+            StoreError::Damaged(_) | StoreError::RunEnded => Self::internal(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BeginError, Problem};
+
+    #[test]
+    fn a_run_to_continue_that_was_deleted_meanwhile_is_one_that_never_was() {
+        let (told, expected) = (Problem::from(BeginError::NoSuchRun), Problem::no_such_run());
+        assert_eq!((told.status, told.code, told.detail), (expected.status, expected.code, expected.detail));
+    }
+}

@@ -1,0 +1,243 @@
+//! Connections over plain HTTP/1.1 that wait for their next request, by host.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use hyper::{Response, Uri};
+use hyper_util::client::legacy::connect::HttpConnector;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+use tower::ServiceExt;
+
+use super::connection::{Asked, Connection};
+use super::driven::Driven;
+use super::{CONNECT_TIMEOUT, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
+use crate::agent::ports::llm::ProviderErrorKind;
+
+/// 90 s until a connection that nobody uses is closed, as `reqwest` has it.
+const IDLE_TIME: Duration = Duration::from_secs(90);
+
+/// 5 s, at most, until a connection that its server has closed gives its file descriptor back.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// 30 s for bytes that nobody acknowledges, as `reqwest` has it.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    #[error("the server did not take the connection in time")]
+    ConnectTimedOut,
+    #[error("the server cannot be reached")]
+    Unreachable(#[source] Box<dyn Error + Send + Sync>),
+    #[error("the connection ended without an answer")]
+    Unanswered(#[source] hyper::Error),
+}
+
+impl SendError {
+    /// Of a connection that was not made. The system gives up by itself, too.
+    fn unreachable(error: Box<dyn Error + Send + Sync>) -> Self {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
+        while let Some(error) = cause {
+            if error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::TimedOut) {
+                return Self::ConnectTimedOut;
+            }
+            cause = error.source();
+        }
+        Self::Unreachable(error)
+    }
+
+    pub(super) fn kind(&self) -> ProviderErrorKind {
+        match self {
+            // Whoever does not even answer the call has cost the user 10 s: that is not done again.
+            Self::ConnectTimedOut => ProviderErrorKind::TimedOut,
+            Self::Unreachable(_) | Self::Unanswered(_) => ProviderErrorKind::Unavailable { retry_after: None },
+        }
+    }
+}
+
+/// The hosts that are spoken to.
+pub(super) struct Pool {
+    connector: HttpConnector,
+    hosts: Mutex<HashMap<Uri, Arc<Host>>>,
+}
+
+impl Pool {
+    pub(super) fn new() -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        connector.set_keepalive(Some(KEEP_ALIVE));
+        connector.set_keepalive_interval(Some(UNANSWERED));
+        connector.set_keepalive_retries(Some(UNANSWERED_TIMES));
+        connector.set_nodelay(true);
+        #[cfg(target_os = "linux")]
+        connector.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+        Self { connector, hosts: Mutex::default() }
+    }
+
+    /// The host at `origin`, with the connections that there are to it.
+    pub(super) fn host(&self, origin: Uri) -> Arc<Host> {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = hosts.entry(origin.clone());
+        let host = host
+            .or_insert_with(|| Arc::new(Host { origin, connector: self.connector.clone(), idle: Mutex::default() }));
+        Arc::clone(host)
+    }
+}
+
+/// A server, and the connections to it that wait.
+pub(super) struct Host {
+    origin: Uri,
+    connector: HttpConnector,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    /// The newest last: it is the least likely to have been closed, and the others come to their end.
+    connections: Vec<(Connection, Instant)>,
+    is_swept: bool,
+    /// Ends with the host, or when nothing waits any more.
+    sweeper: Option<AbortOnDropHandle<()>>,
+}
+
+impl Host {
+    /// The answer to `request`.
+    ///
+    /// # Errors
+    /// When there is no connection, or it ends without an answer.
+    pub(super) async fn send(self: &Arc<Self>, mut request: Asked) -> Result<Response<Driven>, SendError> {
+        while let Some(mut connection) = self.take() {
+            match connection.ask(request).await {
+                Ok(answer) => return Ok(answer.map(|body| Driven::new(body, connection, self))),
+                // The server has closed it just now, and has seen nothing of the request.
+                Err(failed) => match failed.unsent {
+                    Some(unsent) => request = *unsent,
+                    None => return Err(SendError::Unanswered(failed.error)),
+                },
+            }
+        }
+        let mut connection = self.connect().await?;
+        match connection.ask(request).await {
+            Ok(answer) => Ok(answer.map(|body| Driven::new(body, connection, self))),
+            Err(failed) => Err(SendError::Unanswered(failed.error)),
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, SendError> {
+        let connected = timeout(CONNECT_TIMEOUT, self.connector.clone().oneshot(self.origin.clone())).await;
+        let socket = connected.map_err(|_| SendError::ConnectTimedOut)?;
+        let socket = socket.map_err(|error| SendError::unreachable(Box::new(error)))?;
+        Connection::over(socket).await.map_err(SendError::Unanswered)
+    }
+
+    /// A connection that waits and is still good.
+    fn take(&self) -> Option<Connection> {
+        loop {
+            let (mut connection, since) = self.idle().connections.pop()?;
+            if since.elapsed() < IDLE_TIME && connection.is_free() {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Keeps `connection`, on which the last answer has ended, for the next request.
+    pub(super) fn keep(self: &Arc<Self>, connection: Connection) {
+        // Without a runtime, the process is about to end.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let mut idle = self.idle();
+        if idle.connections.len() == IDLE_CONNECTIONS {
+            return;
+        }
+        idle.connections.push((connection, Instant::now()));
+        if !idle.is_swept {
+            idle.is_swept = true;
+            idle.sweeper = Some(AbortOnDropHandle::new(runtime.spawn(sweep(Arc::downgrade(self)))));
+        }
+    }
+
+    /// Closes what is old at `now`, or closed by the server; whether anything still waits.
+    fn sweep(&self, now: Instant) -> bool {
+        let mut idle = self.idle();
+        let is_old = |since: &Instant| now.saturating_duration_since(*since) >= IDLE_TIME;
+        idle.connections.retain_mut(|(connection, since)| !is_old(since) && connection.is_free());
+        idle.is_swept = !idle.connections.is_empty();
+        idle.is_swept
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sweeps `host` from time to time, as long as anything waits there.
+async fn sweep(host: Weak<Host>) {
+    loop {
+        sleep(SWEEP).await;
+        if !host.upgrade().is_some_and(|host| host.sweep(Instant::now())) {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// A host, with one connection to it that waits, and its other end.
+    async fn waiting() -> (Arc<Host>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let host = Pool::new().host(origin.parse().unwrap());
+        let serving = async {
+            let (mut server, _) = listener.accept().await.unwrap();
+            let _ = server.read(&mut [0; 1024]).await.unwrap();
+            server.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+            server
+        };
+        let (answer, server) = tokio::join!(host.send(Asked::default()), serving);
+        let mut body = answer.unwrap().into_body();
+        assert_eq!(body.next().await.unwrap().unwrap(), "ok");
+        assert!(body.next().await.is_none());
+        (host, server)
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_nobody_uses_is_closed_after_its_time() {
+        let (host, mut server) = waiting().await;
+        let now = Instant::now();
+        assert!(host.sweep(now + IDLE_TIME - Duration::from_secs(1)));
+        assert!(!host.sweep(now + IDLE_TIME));
+        assert_eq!(server.read(&mut [0]).await.unwrap(), 0, "the other end sees it");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_its_server_has_closed_is_not_kept() {
+        let (host, mut server) = waiting().await;
+        assert!(host.sweep(Instant::now()));
+        server.shutdown().await.unwrap();
+        assert_eq!(server.read(&mut [0]).await.unwrap(), 0, "swept by itself, in a few seconds");
+        assert!(!host.sweep(Instant::now()));
+    }
+
+    #[tokio::test]
+    async fn no_more_connections_are_kept_than_may_be_open() {
+        let (host, _server) = waiting().await;
+        let mut others = Vec::new();
+        for _ in 0..IDLE_CONNECTIONS {
+            let (other, server) = waiting().await;
+            others.push(server);
+            host.keep(other.take().unwrap());
+        }
+        assert_eq!(host.idle().connections.len(), IDLE_CONNECTIONS);
+    }
+}

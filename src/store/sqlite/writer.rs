@@ -1,0 +1,342 @@
+//! Who writes, and when it is committed. Writers take turns at one connection, in the order in which they came. Whoever has
+//! had their turn while others wait leaves the commit to them: what is written by up to [`MOST_TOGETHER`] goes to the disk
+//! at once, which takes as long as it does for one. Nobody hears that they have committed before that.
+//!
+//! Whoever leaves without a commit leaves nothing behind: the next one undoes it first, and it is undone if nobody comes.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqliteRow};
+use sqlx::{ConnectOptions, Connection, Sqlite, Transaction};
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use super::batch::Batch;
+
+/// How many commit together at most, so that the first of them does not wait long for the others.
+const MOST_TOGETHER: usize = 64;
+
+/// What every transaction begins with, see this store's invariant.
+const BEGIN: &str = "BEGIN IMMEDIATE";
+
+/// `SQLITE_ERROR`, with which SQLite says that there is no transaction, or none of that name.
+const NOTHING_THERE: &str = "1";
+
+/// The right to write.
+pub(super) enum Writer {
+    /// To a file.
+    File(Arc<Turns>),
+    /// To the one connection of a database in memory, which its readers use too: what is not committed would be theirs.
+    Memory(SqlitePool),
+}
+
+/// Those who take turns.
+pub(super) struct Turns {
+    turn: Arc<Mutex<Turn>>,
+    /// How many wait for their turn.
+    waiting: AtomicUsize,
+    patience: Duration,
+    /// What commits for others, or undoes what somebody has left behind.
+    tasks: TaskTracker,
+}
+
+/// What whoever has their turn holds.
+struct Turn {
+    connection: SqliteConnection,
+    options: SqliteConnectOptions,
+    /// Those whose turns are over, and who wait for the commit.
+    members: Vec<oneshot::Sender<Result<(), Arc<sqlx::Error>>>>,
+    /// Whether what is in the transaction behind the members' is to be undone.
+    is_spoilt: bool,
+    is_closed: bool,
+}
+
+/// A transaction that may write; dropped before its commit it has done nothing.
+pub(super) enum Writing {
+    /// On the writers' connection.
+    Turn(Held),
+    /// With a connection of its own.
+    Alone(Transaction<'static, Sqlite>),
+}
+
+/// A turn that has been taken.
+pub(super) struct Held {
+    turn: OwnedMutexGuard<Turn>,
+    turns: Arc<Turns>,
+    /// Whether nothing is left to be undone.
+    is_over: bool,
+}
+
+/// Somebody who waits for their turn.
+struct Waiter<'a>(&'a AtomicUsize);
+
+impl<'a> Waiter<'a> {
+    fn of(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Writer {
+    /// The writers of the file that `connection` is open on; `options` open another one in its place. Nobody waits longer
+    /// than `patience` for their turn.
+    pub(super) fn to_file(connection: SqliteConnection, options: SqliteConnectOptions, patience: Duration) -> Self {
+        let turn = Turn { connection, options, members: Vec::new(), is_spoilt: false, is_closed: false };
+        let (turn, waiting) = (Arc::new(Mutex::new(turn)), AtomicUsize::new(0));
+        Self::File(Arc::new(Turns { turn, waiting, patience, tasks: TaskTracker::new() }))
+    }
+
+    /// A transaction, as soon as nobody else has one, with `first` run in it; a row of its last statement, if that has any.
+    pub(super) async fn begin(&self, first: Batch) -> Result<(Writing, Option<SqliteRow>), sqlx::Error> {
+        match self {
+            Self::File(turns) => {
+                let (held, row) = turns.take(first).await?;
+                Ok((Writing::Turn(held), row))
+            }
+            Self::Memory(pool) => {
+                let mut transaction = pool.begin_with(BEGIN).await?;
+                let row = first.fetch(&mut transaction).await?;
+                Ok((Writing::Alone(transaction), row))
+            }
+        }
+    }
+
+    /// How many connections are in use, and how many are not.
+    pub(super) fn connections(&self) -> (usize, usize) {
+        match self {
+            Self::File(turns) => match turns.turn.try_lock() {
+                Ok(_) => (0, 1),
+                Err(_) => (1, 0),
+            },
+            Self::Memory(pool) => super::counted(pool),
+        }
+    }
+
+    /// Closes the database when everything begun has ended.
+    pub(super) async fn close(&self) {
+        match self {
+            Self::File(turns) => turns.close().await,
+            Self::Memory(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Turns {
+    async fn take(self: &Arc<Self>, first: Batch) -> Result<(Held, Option<SqliteRow>), sqlx::Error> {
+        let waits = Waiter::of(&self.waiting);
+        let turn = timeout(self.patience, Arc::clone(&self.turn).lock_owned()).await;
+        let turn = turn.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        drop(waits);
+        let mut held = Held { turn, turns: Arc::clone(self), is_over: true };
+        let row = held.begin(first).await?;
+        Ok((held, row))
+    }
+
+    /// The connection when nobody writes, without a transaction of one's own.
+    async fn between(self: &Arc<Self>) -> Held {
+        Held { turn: Arc::clone(&self.turn).lock_owned().await, turns: Arc::clone(self), is_over: true }
+    }
+
+    async fn close(self: &Arc<Self>) {
+        let mut held = self.between().await;
+        held.end_together().await;
+        held.turn.is_closed = true;
+        // Something has to stand in its place, and nobody gets at it any more.
+        let closed = match SqliteConnectOptions::new().in_memory(true).connect().await {
+            Ok(empty) => std::mem::replace(&mut held.turn.connection, empty).close().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the store's database was not closed in order");
+        }
+        drop(held);
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Held {
+    async fn begin(&mut self, first: Batch) -> Result<Option<SqliteRow>, sqlx::Error> {
+        if self.turn.is_closed {
+            return Err(sqlx::Error::PoolClosed);
+        }
+        self.turn.undo().await?;
+        self.is_over = false;
+        let statement = if self.turn.members.is_empty() { BEGIN } else { "SAVEPOINT turn" };
+        first.behind(statement).fetch(&mut self.turn.connection).await
+    }
+
+    /// Runs what is left to do and commits, alone or with the others.
+    async fn commit(mut self, mut last: Batch) -> Result<(), sqlx::Error> {
+        let is_anybody_waiting = self.turns.waiting.load(Ordering::Relaxed) > 0;
+        if self.turn.members.is_empty() && !is_anybody_waiting {
+            last.say("COMMIT");
+            last.run(&mut self.turn.connection).await?;
+            self.is_over = true;
+            return Ok(());
+        }
+        if !self.turn.members.is_empty() {
+            last.say("RELEASE turn");
+        }
+        last.run(&mut self.turn.connection).await?;
+        self.is_over = true;
+        let (tell, told) = oneshot::channel();
+        self.turn.members.push(tell);
+        if !is_anybody_waiting || self.turn.members.len() >= MOST_TOGETHER {
+            // In a task, since whoever waits here may leave, and the others would not hear of it.
+            self.turns.tasks.clone().spawn(async move { self.end_together().await });
+        } else if self.turn.members.len() == 1 {
+            let turns = Arc::clone(&self.turns);
+            // Behind all who wait now: if they leave instead, somebody has to do it.
+            self.turns.tasks.spawn(async move { turns.between().await.end_together().await });
+            drop(self);
+        } else {
+            drop(self);
+        }
+        match told.await {
+            Ok(committed) => committed.map_err(|error| sqlx::Error::Io(std::io::Error::other(error))),
+            Err(_) => Err(sqlx::Error::WorkerCrashed),
+        }
+    }
+
+    /// Commits what the members have written, and tells them.
+    async fn end_together(&mut self) {
+        // What fails here takes the members with it, and has told them.
+        if self.turn.undo().await.is_err() || self.turn.members.is_empty() {
+            return;
+        }
+        let committed = sqlx::query("COMMIT").execute(&mut self.turn.connection).await;
+        let committed = committed.map(|_| ()).map_err(Arc::new);
+        let has_failed = committed.is_err();
+        self.turn.tell(&committed);
+        if has_failed {
+            self.turn.is_spoilt = true;
+            // Whoever comes next tries again.
+            let _ = self.turn.undo().await;
+        }
+    }
+
+    async fn roll_back(mut self) -> Result<(), sqlx::Error> {
+        self.is_over = true;
+        self.turn.is_spoilt = true;
+        self.turn.undo().await
+    }
+}
+
+impl Turn {
+    /// Undoes what somebody has left behind, so that whoever comes next finds what the members have written, or nothing.
+    async fn undo(&mut self) -> Result<(), sqlx::Error> {
+        if !self.is_spoilt {
+            return Ok(());
+        }
+        if !self.members.is_empty() {
+            let undone = sqlx::query("ROLLBACK TO turn; RELEASE turn").execute(&mut self.connection).await;
+            let Err(error) = undone else {
+                self.is_spoilt = false;
+                return Ok(());
+            };
+            // Whoever left while they joined the members is one of them. After some failures, such as a full disk, SQLite
+            // has rolled back everything instead; only then can a transaction begin.
+            if sqlx::query("BEGIN").execute(&mut self.connection).await.is_err() {
+                self.is_spoilt = false;
+                return Ok(());
+            }
+            self.tell(&Err(Arc::new(error)));
+        }
+        match sqlx::query("ROLLBACK").execute(&mut self.connection).await {
+            Ok(_) => {}
+            Err(error) if is_nothing_there(&error) => {}
+            // One that could not be rolled back could not begin another one either.
+            Err(_) => self.connection = self.options.connect().await?,
+        }
+        self.is_spoilt = false;
+        Ok(())
+    }
+
+    fn tell(&mut self, outcome: &Result<(), Arc<sqlx::Error>>) {
+        for member in self.members.drain(..) {
+            // One that has left does not listen.
+            let _ = member.send(outcome.clone());
+        }
+    }
+}
+
+fn is_nothing_there(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == NOTHING_THERE)
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.turn.is_spoilt = true;
+        let turns = Arc::clone(&self.turns);
+        // Without a runtime the process ends, and its transaction with it.
+        if let Ok(runtime) = Handle::try_current() {
+            let undo = async move {
+                if let Err(error) = turns.between().await.turn.undo().await {
+                    tracing::warn!(%error, "the store could not undo what was not committed; it is tried again");
+                }
+            };
+            self.turns.tasks.spawn_on(undo, &runtime);
+        }
+    }
+}
+
+impl Writing {
+    /// Commits. An error may be of the answer alone: the changes may be there.
+    pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
+        self.commit_after(Batch::default()).await
+    }
+
+    /// Runs `last` and commits, in one go.
+    pub(super) async fn commit_after(self, last: Batch) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Turn(held) => held.commit(last).await,
+            Self::Alone(mut transaction) => {
+                last.run(&mut transaction).await?;
+                transaction.commit().await
+            }
+        }
+    }
+
+    /// Undoes what was changed.
+    pub(super) async fn rollback(self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Turn(held) => held.roll_back().await,
+            Self::Alone(transaction) => transaction.rollback().await,
+        }
+    }
+}
+
+impl Deref for Writing {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        match self {
+            Self::Turn(held) => &held.turn.connection,
+            Self::Alone(transaction) => transaction,
+        }
+    }
+}
+
+impl DerefMut for Writing {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        match self {
+            Self::Turn(held) => &mut held.turn.connection,
+            Self::Alone(transaction) => transaction,
+        }
+    }
+}
