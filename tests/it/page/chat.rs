@@ -1,9 +1,10 @@
 //! The page in a browser, as its user has it: every case is a function of `tests/peers/frontends/chat.mjs`. A browser that
 //! is not there is a test left out.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::runs::hanging;
 use crate::support::app::TestApp;
@@ -13,7 +14,12 @@ use crate::support::node;
 
 /// What a user has seen in a case.
 async fn visit(case: &str, app: &TestApp) -> Option<Value> {
-    let seen = node::run("chat.mjs", &[case], app).await?;
+    visit_at_gate(case, app, &Notify::new()).await
+}
+
+/// The same, of an answer that goes on when the user has seen its first part.
+async fn visit_at_gate(case: &str, app: &TestApp, gate: &Notify) -> Option<Value> {
+    let seen = node::run_at_gate("chat.mjs", &[case], app, gate).await?;
     if let Some(reason) = seen["skipped"].as_str() {
         environment::skip(reason);
         return None;
@@ -23,9 +29,10 @@ async fn visit(case: &str, app: &TestApp) -> Option<Value> {
 
 #[tokio::test]
 async fn a_page_that_is_loaded_again_goes_on_with_the_answer() {
-    let slow = turn().text("Once").answer().later(Duration::from_secs(3), says(" upon a time").bytes());
+    let gate = Arc::new(Notify::new());
+    let slow = turn().text("Once").answer().gated(&gate, says(" upon a time").bytes());
     let s = Scripted::with(&[], [slow]).await;
-    let Some(seen) = visit("reload", &s.app).await else { return };
+    let Some(seen) = visit_at_gate("reload", &s.app, &gate).await else { return };
     let thread = ["? Tell me", "! Once upon a time"];
     let expected = json!({"before": "live", "thread": thread, "usage": true, "address": true, "wrong": []});
     assert_eq!(seen, expected);
@@ -162,8 +169,9 @@ async fn of_a_long_conversation_the_newest_part_is_shown_first() {
 #[tokio::test]
 async fn the_newest_words_are_followed_until_the_reader_scrolls_up() {
     let lines = |from: u32, to: u32| (from..=to).map(|line| format!("line {line}\n\n")).collect::<String>();
-    let slow = turn().text(&lines(1, 30)).answer().later(Duration::from_secs(2), says(&lines(31, 60)).bytes());
+    let gate = Arc::new(Notify::new());
+    let slow = turn().text(&lines(1, 30)).answer().gated(&gate, says(&lines(31, 60)).bytes());
     let s = Scripted::with(&[], [slow]).await;
-    let Some(seen) = visit("scroll", &s.app).await else { return };
+    let Some(seen) = visit_at_gate("scroll", &s.app, &gate).await else { return };
     assert_eq!(seen, json!({"followed": true, "stayed": true, "jumped": true, "wrong": []}));
 }

@@ -44,6 +44,9 @@ const user = (page) => ({
       && element.getBoundingClientRect().right > innerWidth + 1)),
 });
 
+/** Lets the answer go on that waits at the test's gate. */
+const goOn = () => console.log("go on");
+
 /** Something that waits: `asked` when it has come to `pass`, which goes on after `release`. */
 function held() {
   const gate = {};
@@ -72,8 +75,12 @@ const cases = {
     const before = await page.evaluate(() => document.querySelector("sb-answer").dataset.state);
     await page.reload();
     await sees("Once");
+    goOn();
     await answered(1);
-    return { before, thread: await thread(), usage: await page.textContent(".usage").then((text) => text.startsWith("10 in · 5 out")), address: new URL(page.url()).hash.startsWith("#/c/") };
+    // What it took is asked for once it is over.
+    await page.waitForFunction(() => document.querySelector(".usage").textContent !== "");
+    const usage = await page.textContent(".usage");
+    return { before, thread: await thread(), usage: usage.startsWith("10 in · 5 out"), address: new URL(page.url()).hash.startsWith("#/c/") };
   }),
 
   /** Stop, go on, answer again, and another question in the place of the first, all by the keyboard where there is a key. */
@@ -366,6 +373,7 @@ const cases = {
     await page.mouse.wheel(0, -250);
     await page.waitForSelector(".jump:not([hidden])");
     const top = await page.evaluate(() => document.querySelector(".scroller").scrollTop);
+    goOn();
     await answered(1);
     const stayed = await page.evaluate(() => document.querySelector(".scroller").scrollTop) === top;
     await page.click(".jump");
