@@ -1,6 +1,7 @@
 //! Instructions instead of seconds: what one more of something takes in user space, counted under valgrind. No other load on
 //! the machine changes them.
 
+use std::path::Path;
 use std::process::Command;
 
 use tokio::task::JoinSet;
@@ -39,6 +40,17 @@ pub async fn measure(report: &mut Report, upstream: &Upstream) {
 async fn count(role: Role, upstream: &Upstream, kinds: &[&str]) -> f64 {
     let data = tempfile::tempdir().unwrap();
     let counts = data.path().join("callgrind.out");
+    write_counts(role, upstream, kinds, &counts).await;
+    totals(&counts)
+}
+
+/// Leaves the counts of the product's whole life with `times` requests of one kind at `out`, for `callgrind_annotate`.
+pub async fn annotate(upstream: &Upstream, kind: &str, times: usize, out: &str) {
+    write_counts(Role::Product, upstream, &vec![kind; times], Path::new(out)).await;
+}
+
+async fn write_counts(role: Role, upstream: &Upstream, kinds: &[&str], counts: &Path) {
+    let data = tempfile::tempdir().unwrap();
     let out = format!("--callgrind-out-file={}", counts.display());
     let valgrind = ["valgrind", "--quiet", "--tool=callgrind", &out];
     let mut server = Server::start_with(&valgrind, role, upstream.address, data.path(), &[]);
@@ -47,10 +59,9 @@ async fn count(role: Role, upstream: &Upstream, kinds: &[&str]) -> f64 {
         client.run(kind).await;
     }
     server.end();
-    totals(&counts)
 }
 
-fn totals(counts: &std::path::Path) -> f64 {
+fn totals(counts: &Path) -> f64 {
     let text = std::fs::read_to_string(counts).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")));
     line.unwrap().trim().parse().unwrap()

@@ -6,6 +6,7 @@
 //! vary: the ratio in one run is what counts.
 //! `cargo bench -- chunks` (or `paced`, `tools`, `memory`, `start`) measures only that.
 //! `cargo bench -- instructions` counts instructions under valgrind, which no other load on the machine changes.
+//! `cargo bench -- instructions "fast 200" 20 FILE` leaves what valgrind counted of so many runs, for `callgrind_annotate`.
 //! `cargo bench -- profile "fast 200" 10 FILE` leaves a profile of perf of ten seconds of one kind of request, for
 //! `benches/flame.py`.
 //! `cargo bench -- fairness` measures what one tenant feels of another one at ten times its limit.
@@ -58,6 +59,9 @@ async fn measure(asked: &[&str]) {
     if let ["profile", kind, seconds, out] = asked {
         let kind: &'static str = (*kind).to_owned().leak();
         return instructions::profile(&upstream, kind, seconds.parse().unwrap(), out).await;
+    }
+    if let ["instructions", kind, times, out] = asked {
+        return instructions::annotate(&upstream, kind, times.parse().unwrap(), out).await;
     }
     if let ["fairness"] = asked {
         return fairness::measure(&upstream).await;
