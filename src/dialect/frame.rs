@@ -4,6 +4,9 @@
 use bytes::{BufMut, BytesMut};
 use serde::Serialize;
 
+/// Bytes of a frame with one text besides the text.
+const TEXT_FRAME_BYTES: usize = 128;
+
 /// Appends one frame. JSON text has no raw line breaks, so `data` is always one line.
 pub(super) fn write(out: &mut BytesMut, id: Option<u64>, event: &'static str, data: &impl Serialize) {
     block(out, id, Some(event), data);
@@ -14,8 +17,31 @@ pub(super) fn write_data(out: &mut BytesMut, id: Option<u64>, data: &impl Serial
     block(out, id, None, data);
 }
 
+/// Appends one frame whose data is a text behind `opening` and in front of a brace, as [`write()`] would of a struct with that
+/// one field. Nearly all frames are so; a text that needs no escapes is not serialised.
+pub(super) fn write_text(out: &mut BytesMut, id: Option<u64>, event: &'static str, opening: &'static str, text: &str) {
+    let start = out.len();
+    out.reserve(TEXT_FRAME_BYTES + text.len());
+    begin(out, id, Some(event));
+    out.put_slice(opening.as_bytes());
+    if text.bytes().all(|byte| byte >= b' ' && !matches!(byte, b'"' | b'\\')) {
+        out.put_slice(b"\"");
+        out.put_slice(text.as_bytes());
+        out.put_slice(b"\"}\n\n");
+    } else {
+        let written = serde_json::to_writer((&mut *out).writer(), text);
+        end(out, start, event, written, b"}\n\n");
+    }
+}
+
 fn block(out: &mut BytesMut, id: Option<u64>, event: Option<&'static str>, data: &impl Serialize) {
     let start = out.len();
+    begin(out, id, event);
+    let written = serde_json::to_writer((&mut *out).writer(), data);
+    end(out, start, event.unwrap_or_default(), written, b"\n\n");
+}
+
+fn begin(out: &mut BytesMut, id: Option<u64>, event: Option<&'static str>) {
     if let Some(id) = id {
         out.put_slice(b"id: ");
         out.put_slice(itoa::Buffer::new().format(id).as_bytes());
@@ -27,14 +53,17 @@ fn block(out: &mut BytesMut, id: Option<u64>, event: Option<&'static str>, data:
         out.put_slice(b"\n");
     }
     out.put_slice(b"data: ");
-    if let Err(error) = serde_json::to_writer((&mut *out).writer(), data) {
+}
+
+fn end(out: &mut BytesMut, start: usize, event: &'static str, written: serde_json::Result<()>, closing: &'static [u8]) {
+    if let Err(error) = written {
         // Our frames are structs of strings, numbers and JSON values, which always serialise; a half frame must not go
         // out.
         tracing::error!(%error, event, "frame not written");
         out.truncate(start);
         return;
     }
-    out.put_slice(b"\n\n");
+    out.put_slice(closing);
 }
 
 /// Appends a block that tells the client how long to wait before it connects again.
@@ -49,4 +78,24 @@ pub(super) fn write_comment(out: &mut BytesMut, text: &'static str) {
     out.put_slice(b": ");
     out.put_slice(text.as_bytes());
     out.put_slice(b"\n\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Chunk<'a> {
+        chunk: &'a str,
+    }
+
+    #[test]
+    fn a_text_is_written_as_a_struct_with_it_would_be() {
+        for text in ["", "word ", "é\u{2028}\u{1f600}", "a\"b", "a\\b", "a\nb\u{0}", "</script>\u{7f}"] {
+            let (mut one, mut other) = (BytesMut::from("before"), BytesMut::from("before"));
+            write_text(&mut one, Some(7), "content_chunk", "{\"chunk\":", text);
+            write(&mut other, Some(7), "content_chunk", &Chunk { chunk: text });
+            assert_eq!(one, other, "{text:?}");
+        }
+    }
 }

@@ -4,12 +4,13 @@
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use bytes::{Bytes, BytesMut};
-use futures::stream;
+use futures::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -61,10 +62,14 @@ struct Open {
     /// When the next piece may go out, soon after the last one; silence is measured from here. Events that a protocol
     /// does not show do not count: a proxy would not see them either.
     next_piece: Instant,
+    /// Rings when it may, where somebody has waited for that.
+    pause: Option<Pin<Box<Sleep>>>,
     /// Rings when there may have been silence; not set anew for every piece.
     alarm: Option<Pin<Box<Sleep>>>,
     /// Done when the server is about to stop; `None` once that was told.
     draining: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// Whom the two of them wake. What they would say can be had from the clock and from the token, for less.
+    woken: Option<Waker>,
     ended: bool,
     meter: StreamMeter,
 }
@@ -76,35 +81,45 @@ pub(super) fn body(attached: Attached, mut view: View) -> Body {
     let now = Instant::now();
     // A time that no clock reaches is no limit.
     let first_silence = view.keep_alive.and_then(|silence| now.checked_add(silence));
-    let alarm = first_silence.map(|until| Box::pin(sleep_until(until)));
-    let draining = Some(Box::pin(view.draining.clone().cancelled_owned()));
-    let meter = StreamMeter::open(ambient::dialect());
-    let open = Open { attached, view, buffer, next_piece: now, alarm, draining, ended: false, meter };
-    Body::from_stream(stream::unfold(open, |mut open| async move {
-        let piece = open.next_piece().await?;
-        Some((Ok::<_, Infallible>(piece), open))
-    }))
+    Body::from_stream(Open {
+        attached,
+        buffer,
+        next_piece: now,
+        pause: None,
+        alarm: first_silence.map(|until| Box::pin(sleep_until(until))),
+        draining: Some(Box::pin(view.draining.clone().cancelled_owned())),
+        woken: None,
+        ended: false,
+        meter: StreamMeter::open(ambient::dialect()),
+        view,
+    })
+}
+
+impl Stream for Open {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let open = self.get_mut();
+        open.encode_ready();
+        while !open.ended && open.buffer.is_empty() {
+            match ready!(open.poll_happens(cx)) {
+                Happens::Next(next) => open.encode(next),
+                Happens::Silence => open.view.encoder.keep_alive(&mut open.buffer),
+                Happens::Draining => open.tell_draining(),
+            }
+            open.encode_ready();
+        }
+        if !open.ended {
+            ready!(open.poll_pause(cx));
+            open.encode_ready();
+        }
+        open.next_piece = Instant::now() + PIECE_PAUSE;
+        open.meter.piece(open.buffer.len());
+        Poll::Ready((!open.buffer.is_empty()).then(|| Ok(open.buffer.split().freeze())))
+    }
 }
 
 impl Open {
-    async fn next_piece(&mut self) -> Option<Bytes> {
-        while !self.ended && self.buffer.is_empty() {
-            match self.happens().await {
-                Happens::Next(next) => self.encode(next),
-                Happens::Silence => self.view.encoder.keep_alive(&mut self.buffer),
-                Happens::Draining => self.tell_draining(),
-            }
-            self.encode_ready();
-        }
-        if !self.ended && Instant::now() < self.next_piece {
-            sleep_until(self.next_piece).await;
-            self.encode_ready();
-        }
-        self.next_piece = Instant::now() + PIECE_PAUSE;
-        self.meter.piece(self.buffer.len());
-        (!self.buffer.is_empty()).then(|| self.buffer.split().freeze())
-    }
-
     fn encode_ready(&mut self) {
         while !self.ended && self.buffer.len() < PIECE_BYTES {
             let Some(next) = self.attached.try_next() else { break };
@@ -112,38 +127,44 @@ impl Open {
         }
     }
 
-    async fn happens(&mut self) -> Happens {
-        if let Some(next) = self.attached.try_next() {
-            return Happens::Next(next);
+    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if Instant::now() >= self.next_piece {
+            return Poll::Ready(());
         }
-        let Self { attached, view, next_piece, alarm, draining, .. } = self;
+        let pause = self.pause.get_or_insert_with(|| Box::pin(sleep_until(self.next_piece)));
+        if pause.deadline() != self.next_piece {
+            pause.as_mut().reset(self.next_piece);
+        }
+        pause.as_mut().poll(cx)
+    }
+
+    fn poll_happens(&mut self, cx: &mut Context<'_>) -> Poll<Happens> {
         loop {
-            let silent = async {
-                match alarm {
-                    Some(alarm) => alarm.as_mut().await,
-                    None => std::future::pending().await,
-                }
-            };
-            let stopping = async {
-                match draining {
-                    Some(draining) => draining.as_mut().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                next = attached.next() => return Happens::Next(next),
-                () = stopping => return Happens::Draining,
-                () = silent => {}
+            if let Poll::Ready(next) = self.attached.poll_next(cx) {
+                return Poll::Ready(Happens::Next(next));
             }
-            // Something may have been sent since it was set.
-            let until = view.keep_alive.and_then(|silence| next_piece.checked_add(silence));
-            let until = until.unwrap_or_else(|| Instant::now() + NEVER);
-            if let Some(alarm) = alarm {
-                if Instant::now() >= until {
-                    return Happens::Silence;
+            if self.draining.is_some() && self.view.draining.is_cancelled() {
+                return Poll::Ready(Happens::Draining);
+            }
+            let now = Instant::now();
+            if let Some(alarm) = self.alarm.as_mut().filter(|alarm| now >= alarm.deadline()) {
+                // Something may have been sent since it was set.
+                let until = self.view.keep_alive.and_then(|silence| self.next_piece.checked_add(silence));
+                let until = until.unwrap_or(now + NEVER);
+                if now >= until {
+                    return Poll::Ready(Happens::Silence);
                 }
                 alarm.as_mut().reset(until);
+                self.woken = None;
+            }
+            if self.woken.as_ref().is_some_and(|woken| woken.will_wake(cx.waker())) {
+                return Poll::Pending;
+            }
+            self.woken = Some(cx.waker().clone());
+            let rings = self.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready());
+            let drains = self.draining.as_mut().is_some_and(|draining| draining.as_mut().poll(cx).is_ready());
+            if !rings && !drains {
+                return Poll::Pending;
             }
         }
     }

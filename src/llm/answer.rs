@@ -28,11 +28,11 @@ const MAX_PIECES: usize = 10_000;
 
 /// Cuts a body into frames. Pure: the same frames whatever the pieces.
 pub(crate) trait Frames: Send + 'static {
-    /// Takes the next bytes and adds the frames they complete.
+    /// Takes the next bytes and hands over the frames they complete.
     ///
     /// # Errors
     /// When the bytes are not what the framing promises, or are over a cap.
-    fn push(&mut self, bytes: &[u8], frames: &mut Vec<String>) -> Result<(), Unreadable>;
+    fn push(&mut self, bytes: &[u8], hand_over: &mut impl FnMut(&str)) -> Result<(), Unreadable>;
 
     /// What the end of the body completes.
     ///
@@ -150,13 +150,9 @@ where
 {
     Answer {
         source: Some((bytes, frames)),
-        fold,
+        reading: Reading { fold, has_frames: false, pieces: Pieces::default(), events: Vec::new() },
         media_type,
-        has_frames: false,
         read_bytes: 0,
-        pieces: Pieces::default(),
-        frames: Vec::new(),
-        events: Vec::new(),
         ready: VecDeque::new(),
     }
 }
@@ -165,16 +161,20 @@ where
 struct Answer<B, R, F> {
     /// `None` once the answer has ended, well or badly.
     source: Option<(B, R)>,
-    fold: F,
+    reading: Reading<F>,
     media_type: Option<String>,
-    has_frames: bool,
     read_bytes: usize,
-    pieces: Pieces,
-    /// Room for the frames of one piece of the body, and for their events; empty between two.
-    frames: Vec<String>,
-    events: Vec<StreamEvent>,
     /// Events that are read but not yet taken; at most those of one piece of the body.
     ready: VecDeque<Result<StreamEvent, ProviderError>>,
+}
+
+/// What becomes of frames.
+struct Reading<F> {
+    fold: F,
+    has_frames: bool,
+    pieces: Pieces,
+    /// Room for the events of one piece of the body; empty between two.
+    events: Vec<StreamEvent>,
 }
 
 /// Nothing of it but the source, which may be moved, is ever pinned.
@@ -195,12 +195,13 @@ where
                 return Poll::Ready(Some(item));
             }
             let Some((source, _)) = &mut answer.source else { return Poll::Ready(None) };
-            let next = ready!(source.poll_next_unpin(cx));
-            let Some((source, reader)) = answer.source.take() else { return Poll::Ready(None) };
-            match next {
-                Some(Ok(bytes)) => answer.take_bytes(&bytes, source, reader),
-                Some(Err(error)) => answer.ready.push_back(Err(error)),
-                None => answer.end(reader),
+            match ready!(source.poll_next_unpin(cx)) {
+                Some(Ok(bytes)) => answer.take_bytes(&bytes),
+                Some(Err(error)) => {
+                    answer.source = None;
+                    answer.ready.push_back(Err(error));
+                }
+                None => answer.end(),
             }
         }
     }
@@ -212,48 +213,45 @@ where
     R: Frames,
     F: Fold,
 {
-    /// Reads one piece of the body; puts the source back unless this was the end.
-    fn take_bytes(&mut self, bytes: &Bytes, source: B, mut reader: R) {
+    /// Reads one piece of the body; gives the source up where this was the end.
+    fn take_bytes(&mut self, bytes: &Bytes) {
+        let Some((_, reader)) = &mut self.source else { return };
         self.read_bytes += bytes.len();
         if self.read_bytes > MAX_ANSWER_BYTES {
+            self.source = None;
             self.ready.push_back(Err(Unreadable::AnswerTooLong { limit: MAX_ANSWER_BYTES }.into()));
             return;
         }
-        let (mut frames, mut events) = (std::mem::take(&mut self.frames), std::mem::take(&mut self.events));
+        let mut folded = Ok(Flow::More);
+        let read = reader.push(bytes, &mut |frame| {
+            if let Ok(Flow::More) = folded {
+                folded = self.reading.fold_frame(frame);
+            }
+        });
+        self.ready.extend(self.reading.events.drain(..).map(Ok));
         // Frames before the unreadable place are complete, so what they say still counts.
-        let read = reader.push(bytes, &mut frames);
-        let folded = self.fold_frames(&frames, &mut events);
-        self.ready.extend(events.drain(..).map(Ok));
-        frames.clear();
-        (self.frames, self.events) = (frames, events);
         match (folded, read) {
+            (Ok(Flow::More), Ok(())) => return,
             (Ok(Flow::Done), _) => {}
             (Err(error), _) => self.ready.push_back(Err(error)),
             (Ok(Flow::More), Err(unreadable)) => self.ready.push_back(Err(unreadable.into())),
-            (Ok(Flow::More), Ok(())) => self.source = Some((source, reader)),
         }
+        self.source = None;
     }
 
     /// Reads what the end of the body completes.
-    fn end(&mut self, reader: R) {
-        let mut events = Vec::new();
+    fn end(&mut self) {
+        let Some((_, reader)) = self.source.take() else { return };
         let error = match reader.finish() {
             Err(unreadable) => Some(cut_short(unreadable.into())),
-            Ok(ending) => match self.fold_ending(&ending, &mut events) {
+            Ok(ending) => match self.reading.fold_ending(&ending) {
                 Ok(()) => None,
-                Err(error) if self.has_frames => Some(cut_short(error)),
+                Err(error) if self.reading.has_frames => Some(cut_short(error)),
                 Err(error) => Some(self.no_stream(error, &ending.tail)),
             },
         };
-        self.ready.extend(events.into_iter().map(Ok));
+        self.ready.extend(self.reading.events.drain(..).map(Ok));
         self.ready.extend(error.map(Err));
-    }
-
-    fn fold_ending(&mut self, ending: &Ending, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        match self.fold_frames(&ending.frames, events)? {
-            Flow::Done => Ok(()),
-            Flow::More => self.fold.finish(&ending.tail, events),
-        }
     }
 
     /// The error of a body without one frame: it is something else, whatever `error` its end would be.
@@ -267,23 +265,29 @@ where
             None => error,
         }
     }
+}
 
-    fn fold_frames(&mut self, frames: &[String], events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
-        self.has_frames |= !frames.is_empty();
-        for frame in frames {
-            let known = events.len();
-            let folded = self.fold.push(frame, events);
-            let over = events.iter().skip(known).position(|event| self.pieces.count(event) > MAX_PIECES);
-            if let Some(over) = over {
-                events.truncate(known + over);
-                return Err(Unreadable::TooManyPieces { limit: MAX_PIECES }.into());
-            }
-            match folded? {
-                Flow::More => {}
-                Flow::Done => return Ok(Flow::Done),
+impl<F: Fold> Reading<F> {
+    fn fold_frame(&mut self, frame: &str) -> Result<Flow, ProviderError> {
+        self.has_frames = true;
+        let known = self.events.len();
+        let folded = self.fold.push(frame, &mut self.events);
+        let pieces = &mut self.pieces;
+        let over = self.events.iter().skip(known).position(|event| pieces.count(event) > MAX_PIECES);
+        if let Some(over) = over {
+            self.events.truncate(known + over);
+            return Err(Unreadable::TooManyPieces { limit: MAX_PIECES }.into());
+        }
+        folded
+    }
+
+    fn fold_ending(&mut self, ending: &Ending) -> Result<(), ProviderError> {
+        for frame in &ending.frames {
+            if self.fold_frame(frame)? == Flow::Done {
+                return Ok(());
             }
         }
-        Ok(Flow::More)
+        self.fold.finish(&ending.tail, &mut self.events)
     }
 }
 

@@ -24,6 +24,13 @@ impl<T> Default for Few<T> {
     }
 }
 
+impl<T> Few<T> {
+    /// Its item, if it has one and no other.
+    pub(super) fn only(&self) -> Option<&T> {
+        self.first.as_ref().filter(|_| self.others.is_empty())
+    }
+}
+
 impl<T> IntoIterator for Few<T> {
     type Item = T;
     type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;

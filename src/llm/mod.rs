@@ -15,6 +15,7 @@ mod config;
 pub mod embeddings;
 mod failure;
 mod few;
+mod form;
 pub mod gemini;
 mod google;
 mod history;

@@ -13,19 +13,19 @@ pub(crate) struct Ndjson {
 }
 
 impl Frames for Ndjson {
-    fn push(&mut self, mut bytes: &[u8], frames: &mut Vec<String>) -> Result<(), Unreadable> {
-        while let Some(end) = bytes.iter().position(|b| *b == b'\n') {
+    fn push(&mut self, mut bytes: &[u8], hand_over: &mut impl FnMut(&str)) -> Result<(), Unreadable> {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
             self.grow(&bytes[..end])?;
-            self.end_line(frames)?;
+            if let Some(frame) = self.end_line()? {
+                hand_over(&frame);
+            }
             bytes = &bytes[end + 1..];
         }
         self.grow(bytes)
     }
 
     fn finish(mut self) -> Result<Ending, Unreadable> {
-        let mut frames = Vec::new();
-        self.end_line(&mut frames)?;
-        Ok(Ending { frames, tail: String::new() })
+        Ok(Ending { frames: self.end_line()?.into_iter().collect(), tail: String::new() })
     }
 }
 
@@ -38,12 +38,12 @@ impl Ndjson {
         Ok(())
     }
 
-    fn end_line(&mut self, frames: &mut Vec<String>) -> Result<(), Unreadable> {
+    fn end_line(&mut self) -> Result<Option<String>, Unreadable> {
         let line = std::mem::take(&mut self.line);
-        if !line.trim_ascii().is_empty() {
-            frames.push(String::from_utf8(line).map_err(|source| Unreadable::NotUtf8 { source })?);
+        if line.trim_ascii().is_empty() {
+            return Ok(None);
         }
-        Ok(())
+        String::from_utf8(line).map(Some).map_err(|source| Unreadable::NotUtf8 { source })
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
             let mut reader = Ndjson::default();
             let mut frames = Vec::new();
             for piece in body.as_bytes().chunks(size) {
-                reader.push(piece, &mut frames).unwrap();
+                reader.push(piece, &mut |frame| frames.push(frame.to_owned())).unwrap();
             }
             frames.extend(reader.finish().unwrap().frames);
             assert_eq!(frames, ["{\"a\":\"é\u{2028}\"}\r", "{\"b\":1}", "{\"c\""]);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_utf8_are_an_error() {
-        assert!(matches!(Ndjson::default().push(b"\xff\n", &mut Vec::new()), Err(Unreadable::NotUtf8 { .. })));
+        assert!(matches!(Ndjson::default().push(b"\xff\n", &mut |_| {}), Err(Unreadable::NotUtf8 { .. })));
     }
 
     #[test]
@@ -76,7 +76,8 @@ mod tests {
             let mut reader = Ndjson::default();
             let mut frames = Vec::new();
             let body = vec![b'x'; bytes];
-            let read = body.chunks(65_536).chain([b"\n".as_slice()]).try_for_each(|p| reader.push(p, &mut frames));
+            let mut keep = |frame: &str| frames.push(frame.to_owned());
+            let read = body.chunks(65_536).chain([b"\n".as_slice()]).try_for_each(|p| reader.push(p, &mut keep));
             match read {
                 Ok(()) => assert!(is_read && frames[0].len() == bytes),
                 Err(error) => assert!(!is_read && matches!(error, Unreadable::TooLong { .. }), "{error}"),

@@ -36,7 +36,7 @@ pub(crate) struct Sse {
 }
 
 impl Frames for Sse {
-    fn push(&mut self, mut bytes: &[u8], frames: &mut Vec<String>) -> Result<(), Unreadable> {
+    fn push(&mut self, mut bytes: &[u8], hand_over: &mut impl FnMut(&str)) -> Result<(), Unreadable> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -45,12 +45,19 @@ impl Frames for Sse {
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
             self.check_size(end)?;
+            if let Some(data) = self.whole_event(bytes, end) {
+                if !data.is_empty() {
+                    hand_over(data);
+                }
+                bytes = &bytes[end + 2..];
+                continue;
+            }
             match self.line.is_empty() {
                 // A line that came whole is read where it is.
-                true => self.end_line(&bytes[..end], frames)?,
+                true => self.end_line(&bytes[..end], hand_over)?,
                 false => {
                     self.line.extend_from_slice(&bytes[..end]);
-                    self.end_begun_line(frames)?;
+                    self.end_begun_line(hand_over)?;
                 }
             }
             let is_cr = bytes[end] == b'\r';
@@ -67,8 +74,9 @@ impl Frames for Sse {
 
     fn finish(mut self) -> Result<Ending, Unreadable> {
         let mut frames = Vec::new();
-        self.end_begun_line(&mut frames)?;
-        self.dispatch(&mut frames)?;
+        let mut keep = |frame: &str| frames.push(frame.to_owned());
+        self.end_begun_line(&mut keep)?;
+        self.dispatch(&mut keep)?;
         Ok(Ending { frames, tail: String::from_utf8_lossy(&self.tail).into_owned() })
     }
 }
@@ -82,16 +90,27 @@ impl Sse {
         }
     }
 
-    fn end_begun_line(&mut self, frames: &mut Vec<String>) -> Result<(), Unreadable> {
+    /// The data of the event that `bytes` begin with, where nothing came before it and it is all there: a line of data that
+    /// ends at `end`, and a blank one. Nearly all are so; those are not copied.
+    fn whole_event<'a>(&self, bytes: &'a [u8], end: usize) -> Option<&'a str> {
+        let is_new = self.started && self.line.is_empty() && self.event.is_empty() && self.tail.is_empty();
+        if !is_new || !bytes[end..].starts_with(b"\n\n") {
+            return None;
+        }
+        let data = bytes[..end].strip_prefix(b"data:")?;
+        std::str::from_utf8(data.strip_prefix(b" ").unwrap_or(data)).ok()
+    }
+
+    fn end_begun_line(&mut self, hand_over: &mut impl FnMut(&str)) -> Result<(), Unreadable> {
         let mut line = std::mem::take(&mut self.line);
-        self.end_line(&line, frames)?;
+        self.end_line(&line, hand_over)?;
         // Its room is used for the next one.
         line.clear();
         self.line = line;
         Ok(())
     }
 
-    fn end_line(&mut self, mut line: &[u8], frames: &mut Vec<String>) -> Result<(), Unreadable> {
+    fn end_line(&mut self, mut line: &[u8], hand_over: &mut impl FnMut(&str)) -> Result<(), Unreadable> {
         if !self.started {
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
             self.started = true;
@@ -101,7 +120,7 @@ impl Sse {
             self.event.extend_from_slice(line);
             self.event.push(b'\n');
         } else if line.is_empty() {
-            self.dispatch(frames)?;
+            self.dispatch(hand_over)?;
         } else if !name.is_empty() {
             // Lines before the JSON are fields of some extension and say nothing.
             let is_json = !self.tail.is_empty() || matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
@@ -115,36 +134,36 @@ impl Sse {
 
     /// Hands the lines of one event to the grammar. They are complete, so the crate's stream never waits; one line at a
     /// time, so its buffer never holds more than that.
-    fn dispatch(&mut self, frames: &mut Vec<String>) -> Result<(), Unreadable> {
+    fn dispatch(&mut self, hand_over: &mut impl FnMut(&str)) -> Result<(), Unreadable> {
         if self.event.is_empty() {
             return Ok(());
         }
-        if let Some(data) = only_data(&self.event) {
-            if !data.is_empty() {
-                let data = data.to_owned();
-                self.say(data, frames);
-            }
-            self.event.clear();
+        let mut event_lines = std::mem::take(&mut self.event);
+        if let Some(data) = only_data(&event_lines) {
+            self.say(data, hand_over);
+            // Its room is used for the next one.
+            event_lines.clear();
+            self.event = event_lines;
             return Ok(());
         }
-        let event_lines = std::mem::take(&mut self.event);
         let lines = event_lines.split_inclusive(|b| *b == b'\n').chain([b"\n".as_slice()]);
         let mut events = stream::iter(lines.map(Ok::<_, Infallible>)).eventsource();
         while let Some(Some(event)) = events.next().now_or_never() {
             let event = event.map_err(|source| Unreadable::NotSse { source: Box::new(source) })?;
-            if !event.data.is_empty() {
-                self.say(event.data, frames);
-            }
+            self.say(&event.data, hand_over);
         }
         Ok(())
     }
 
-    fn say(&mut self, data: String, frames: &mut Vec<String>) {
+    fn say(&mut self, data: &str, hand_over: &mut impl FnMut(&str)) {
+        if data.is_empty() {
+            return;
+        }
         // Raw JSON with an event behind it is no tail, and as much to be understood as the event.
         if !self.tail.is_empty() {
-            frames.push(String::from_utf8_lossy(&std::mem::take(&mut self.tail)).into_owned());
+            hand_over(&String::from_utf8_lossy(&std::mem::take(&mut self.tail)));
         }
-        frames.push(data);
+        hand_over(data);
     }
 }
 
@@ -169,7 +188,7 @@ mod tests {
         let mut reader = Sse::default();
         let mut frames = Vec::new();
         for piece in body.chunks(size) {
-            reader.push(piece, &mut frames)?;
+            reader.push(piece, &mut |frame| frames.push(frame.to_owned()))?;
         }
         let ending = reader.finish()?;
         frames.extend(ending.frames);

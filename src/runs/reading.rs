@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
 use super::live::Live;
 use super::log::ring::{Next, Reader};
@@ -55,6 +56,11 @@ impl Attached {
     /// The next event, when there is one. Cancelling it loses nothing.
     pub async fn next(&mut self) -> Next {
         self.reader.next().await
+    }
+
+    /// The same, for whoever is polled.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        self.reader.poll_next(cx)
     }
 
     /// The next event, if it is there.

@@ -64,21 +64,25 @@ struct Failed {
 ///
 /// # Errors
 /// The port's: only what the database did not do may work later; anything else will be the same next time.
-pub(super) async fn attempt<T>(
+pub(super) fn attempt<'a, T>(
     action: &'static str,
-    call: impl Future<Output = Result<T, Fault>> + Send,
-) -> Result<T, StoreError> {
-    let since = Instant::now();
-    let called = tokio::time::timeout(CALL_WAIT, call).await;
-    let took = since.elapsed();
-    ambient::add_db(took);
-    metrics::store_called(took);
-    let fault = match called {
-        Ok(Ok(done)) => return Ok(done),
-        Ok(Err(fault)) => fault,
-        Err(elapsed) => Fault::Silent(elapsed),
-    };
-    Err(fault.while_trying(action))
+    call: impl Future<Output = Result<T, Fault>> + Send + 'a,
+) -> impl Future<Output = Result<T, StoreError>> + Send + 'a {
+    // In a place of its own: some have kilobytes, and would be moved several times on their way.
+    let call = Box::pin(call);
+    async move {
+        let since = Instant::now();
+        let called = tokio::time::timeout(CALL_WAIT, call).await;
+        let took = since.elapsed();
+        ambient::add_db(took);
+        metrics::store_called(took);
+        let fault = match called {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(fault)) => fault,
+            Err(elapsed) => Fault::Silent(elapsed),
+        };
+        Err(fault.while_trying(action))
+    }
 }
 
 impl Fault {

@@ -14,11 +14,15 @@ pub(super) struct MessageStart {
     pub(super) turn: u32,
 }
 
+/// How the data of a piece of text begins, in front of the text: a `ContentChunk`.
+pub(super) const CHUNK: &str = "{\"chunk\":";
+
 /// A piece of text.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ContentChunk<'a> {
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what is written as a frame of text")]
+struct ContentChunk {
     /// The pieces of an answer, joined, are its text.
-    pub(super) chunk: &'a str,
+    chunk: String,
 }
 
 /// The model named a tool.
@@ -179,7 +183,7 @@ const fn described(event: &'static str, when: &'static str, data: &'static str) 
 pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     let mut all = Vec::new();
     add::<MessageStart>(&mut all);
-    add::<ContentChunk<'_>>(&mut all);
+    add::<ContentChunk>(&mut all);
     add::<ToolCallStart<'_>>(&mut all);
     add::<ToolCallProgress<'_>>(&mut all);
     add::<ToolCallResult<'_>>(&mut all);

@@ -11,9 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use self::events::{
-    ContentChunk, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart,
-};
+use self::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart};
 use super::shown::{PayloadBody, SuggestionsBody};
 use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
 use crate::chat::event::{AgentEvent, Failure};
@@ -267,10 +265,8 @@ impl Encoder for AgentChatEncoder {
     fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
         match event {
             AgentEvent::TurnStarted { turn } => frame::write(out, id, "message_start", &MessageStart { turn: *turn }),
-            AgentEvent::TextDelta { text } => frame::write(out, id, "content_chunk", &ContentChunk { chunk: text }),
-            AgentEvent::ThinkingDelta { text } => {
-                frame::write(out, id, "thinking_chunk", &ContentChunk { chunk: text })
-            }
+            AgentEvent::TextDelta { text } => frame::write_text(out, id, "content_chunk", CHUNK, text),
+            AgentEvent::ThinkingDelta { text } => frame::write_text(out, id, "thinking_chunk", CHUNK, text),
             AgentEvent::TurnEnded { .. }
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolCallHeld { .. }

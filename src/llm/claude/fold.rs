@@ -11,6 +11,7 @@ use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, FinishReason, ReplayOn, StreamEvent, Usage};
 use crate::llm::answer::{self, Flow, arguments_text, malformed, read};
 use crate::llm::failure;
+use crate::llm::form::Form;
 
 /// An answer so far.
 #[derive(Debug, Default)]
@@ -23,6 +24,7 @@ pub(super) struct Fold {
     next_slot: u32,
     stop_reason: Option<String>,
     usage: event::Usage,
+    form: Form,
 }
 
 /// A block that is open.
@@ -41,11 +43,21 @@ enum Block {
 
 impl answer::Fold for Fold {
     fn push(&mut self, frame: &str, events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
+        if let Some(text) = self.form.text(frame) {
+            events.push(StreamEvent::Text(text.to_owned()));
+            return Ok(Flow::More);
+        }
         let event: event::Event<'_> = read(frame)?;
         match event.kind.as_deref() {
             Some("message_start") => self.start(read(frame)?, events)?,
             Some("content_block_start") => self.start_block(read(frame)?, events)?,
-            Some("content_block_delta") => self.extend_block(read(frame)?, events),
+            Some("content_block_delta") => {
+                let delta: event::BlockDelta = read(frame)?;
+                if let Some(text) = delta.only_text() {
+                    self.form.learn(frame, "text", text);
+                }
+                self.extend_block(delta, events);
+            }
             Some("content_block_stop") => self.stop_block(&read(frame)?, events)?,
             Some("message_delta") => self.update(read(frame)?, events),
             Some("message_stop") => {

@@ -51,6 +51,25 @@ impl<'a> Chunk<'a> {
         self.object.is_some_and(|object| object.get() == r#""error""#)
     }
 
+    /// The text of a chunk that says nothing else.
+    pub(super) fn only_text(&self) -> Option<&str> {
+        let Self { choices: Some(choices), usage: None, x_groq: None, error: None, object: _ } = self else {
+            return None;
+        };
+        let Choice { delta: Some(delta), message: None, finish_reason: None } = choices.only()? else { return None };
+        match delta {
+            Delta {
+                content: Some(Content::Text(text)),
+                refusal: None,
+                reasoning_content: None,
+                reasoning: None,
+                reasoning_details: None,
+                tool_calls: None,
+            } => Some(text),
+            Delta { .. } => None,
+        }
+    }
+
     /// The error in it.
     pub(super) fn take_error(&mut self) -> Option<ErrorField> {
         self.error.take().or_else(|| self.x_groq.as_mut()?.error.take())

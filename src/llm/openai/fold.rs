@@ -9,6 +9,7 @@ use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::stream::{FinishReason, ReplayOn, StreamEvent};
 use crate::llm::answer::{self, Flow, read};
 use crate::llm::failure::ErrorField;
+use crate::llm::form::Form;
 use crate::llm::google;
 use crate::llm::think::ThinkTags;
 
@@ -21,6 +22,7 @@ pub(super) struct Fold {
     /// Reasoning that the server has left in the text.
     tags: ThinkTags,
     details: Details,
+    form: Form,
     /// How the newest piece came, if that is reasoning and not yet marked.
     unmarked: Option<Mark<'static>>,
     /// Reasoning has come as plain text: the details only repeat it.
@@ -31,12 +33,19 @@ pub(super) struct Fold {
 
 impl answer::Fold for Fold {
     fn push(&mut self, frame: &str, events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
+        if let Some(text) = self.form.text(frame) {
+            self.push_text(text.to_owned(), events)?;
+            return Ok(Flow::More);
+        }
         if frame.trim() == "[DONE]" {
             self.finish("", events)?;
             return Ok(Flow::Done);
         }
         let mut chunk: Chunk<'_> = read(frame)?;
         self.has_chunks = true;
+        if let Some(text) = chunk.only_text().filter(|_| !chunk.is_error()) {
+            self.form.learn(frame, "content", text);
+        }
         let error = chunk.take_error();
         if error.is_none() && chunk.is_error() {
             return Err(read::<ErrorField>(frame)?.into_error());

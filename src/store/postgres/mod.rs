@@ -35,6 +35,13 @@ macro_rules! later {
     };
 }
 
+/// What gives `columns` of a row that a statement has just changed or made, which SQLite finds in another way.
+macro_rules! giving {
+    ($columns:literal, $found:literal) => {
+        concat!(" RETURNING ", $columns)
+    };
+}
+
 /// Whether the column before it is one of the texts in a parameter that holds a JSON list of them. As an array, so that
 /// each is looked up whatever the planner believes of the table.
 macro_rules! is_one_of {

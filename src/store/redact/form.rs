@@ -30,6 +30,9 @@ const KEY_PREFIXES: [(&str, usize); 25] = [
     ("SG.", 10),
 ];
 
+/// The first letters of [`KEY_PREFIXES`].
+const KEY_BEGINNINGS: [char; 10] = ['s', 'r', 'g', 'x', 'A', 'w', 'n', 'h', 'd', 'S'];
+
 /// Letters that no word has in a row.
 const WORD: usize = 16;
 
@@ -96,6 +99,9 @@ pub(super) fn url(text: &str, at: usize) -> Option<(usize, usize)> {
 /// The credentials in `Bearer …` and `Basic …` at `at`. Words of a sentence that begins so look like words.
 pub(super) fn scheme(text: &str, at: usize) -> Option<(usize, usize)> {
     let rest = &text[at..];
+    if !rest.starts_with(['b', 'B']) {
+        return None;
+    }
     let name = ["bearer", "basic"]
         .into_iter()
         .find(|name| rest.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name)))?;
@@ -134,6 +140,10 @@ pub(super) fn web_token(rest: &str) -> Option<(usize, usize)> {
 
 /// A key as well-known services give them. One of words is a name: `npm_config_registry`.
 pub(super) fn service_key(rest: &str) -> Option<(usize, usize)> {
+    // Most words are none already by how they begin.
+    if !rest.starts_with(KEY_BEGINNINGS) {
+        return None;
+    }
     let (prefix, least) = KEY_PREFIXES.into_iter().find(|(prefix, _)| rest.starts_with(prefix))?;
     let has_dots = prefix.ends_with('.');
     let length = run(&rest[prefix.len()..], |c| {
@@ -173,4 +183,14 @@ fn is_word(part: &str) -> bool {
 /// How many bytes of `text` from its beginning are of characters that `fits`.
 pub(super) fn run(text: &str, fits: impl Fn(char) -> bool) -> usize {
     text.find(|c| !fits(c)).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_keys_begin_with_one_of_the_beginnings() {
+        assert!(KEY_PREFIXES.iter().all(|(prefix, _)| prefix.starts_with(KEY_BEGINNINGS)));
+    }
 }

@@ -89,7 +89,9 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         words.pop();
     }
     let joined = words.joined();
-    let ends = |names: &[&str]| names.iter().any(|name| joined.ends_with(name));
+    let newest = joined.bytes().next_back();
+    // Most names differ in their last letter already.
+    let ends = |names: &[&str]| names.iter().any(|name| name.bytes().next_back() == newest && joined.ends_with(name));
     if ends(&HARMLESS) {
         return None;
     }
@@ -136,7 +138,7 @@ pub(super) fn is_pair_value(name: &str) -> bool {
 struct Words {
     letters: [u8; LETTERS],
     /// Where each word ends.
-    ends: [usize; LETTERS],
+    ends: [u8; LETTERS],
     count: usize,
 }
 
@@ -165,15 +167,21 @@ impl Words {
 
     /// Ends a word at `length`, and tells how many letters there are then.
     fn end(&mut self, mut length: usize) -> usize {
-        let from = self.count.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let from = self.end_before(1);
         while length > from && self.letters[length - 1].is_ascii_digit() {
             length -= 1;
         }
         if length > from {
-            self.ends[self.count] = length;
+            // There are no more than `LETTERS`.
+            self.ends[self.count] = u8::try_from(length).unwrap_or(u8::MAX);
             self.count += 1;
         }
         length
+    }
+
+    /// Where the word ends that is so far from the end of the list; 0 where there is none.
+    fn end_before(&self, back: usize) -> usize {
+        self.count.checked_sub(back).map_or(0, |word| usize::from(self.ends[word]))
     }
 
     fn pop(&mut self) {
@@ -181,7 +189,7 @@ impl Words {
     }
 
     fn between(&self, from: usize) -> &str {
-        let to = self.count.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let to = self.end_before(1);
         std::str::from_utf8(&self.letters[from..to]).unwrap_or_default()
     }
 
@@ -190,6 +198,6 @@ impl Words {
     }
 
     fn last(&self) -> &str {
-        self.between(self.count.checked_sub(2).map_or(0, |before| self.ends[before]))
+        self.between(self.end_before(2))
     }
 }

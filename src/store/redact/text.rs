@@ -49,9 +49,22 @@ pub(super) fn scan(text: &str, depth: u32, cuts: &mut Cuts) {
                 }
                 at = to;
             }
-            None => at += 1,
+            None => at += passed(text.as_bytes(), at),
         }
     }
+}
+
+/// How far the next place is where something may begin: what is said of a word is said at its first byte.
+fn passed(bytes: &[u8], at: usize) -> usize {
+    let is_escape = matches!(bytes[at], b'n' | b'r' | b't') && at.checked_sub(1).is_some_and(|at| bytes[at] == b'\\');
+    match is_escape {
+        true => 1,
+        false => bytes[at..].iter().take_while(|byte| is_of_word(**byte)).count().max(1),
+    }
+}
+
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// The secret that is announced or begins at `at`.
@@ -62,7 +75,7 @@ fn secret_at(text: &str, at: usize, byte: u8) -> Option<Piece> {
         b'-' if text[at..].starts_with("-----") => private_key(&text[at..]).map(shift),
         b'-' if is_boundary(text, at) => option(text, at).map(Piece::plain),
         b'<' => element(&text[at..]).map(shift),
-        b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' if is_boundary(text, at) => {
+        _ if is_of_word(byte) && is_boundary(text, at) => {
             let rest = &text[at..];
             let looks = || web_token(rest).or_else(|| service_key(rest)).map(shift);
             scheme(text, at).map(Piece::plain).or_else(looks).or_else(|| named(text, at))
@@ -137,7 +150,6 @@ fn element(rest: &str) -> Option<(usize, usize)> {
 fn named(text: &str, at: usize) -> Option<Piece> {
     let length = run(&text[at..], |c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     let name = &text[at..at + length];
-    let kind = name::kind(name)?;
     let mut sign = at + length;
     let quote = Quote::at(text, sign);
     sign += quote.map_or(0, Quote::len);
@@ -148,6 +160,7 @@ fn named(text: &str, at: usize) -> Option<Piece> {
     if !is_equals && !rest.starts_with(':') || ["==", "::", "=~", "://"].iter().any(|no| rest.starts_with(no)) {
         return None;
     }
+    let kind = name::kind(name)?;
     let from = sign + if rest.starts_with("=>") || rest.starts_with(":=") { 2 } else { 1 };
     let from = from + run(&text[from..], |c| matches!(c, ' ' | '\t'));
     let value = &text[from..];

@@ -35,6 +35,14 @@ macro_rules! later {
     };
 }
 
+/// What gives `columns` of a row that a statement has just changed or made, which is found behind `found`. `RETURNING` would,
+/// too, but SQLite makes a table for it each time, which costs more than the change.
+macro_rules! giving {
+    ($columns:literal, $found:literal) => {
+        concat!("; SELECT ", $columns, " ", $found, " changes() > 0")
+    };
+}
+
 /// Whether the column before it is one of the texts in a parameter that holds a JSON list of them.
 macro_rules! is_one_of {
     ($list:literal) => {

@@ -36,7 +36,7 @@ pub struct Ring {
     /// What all rings of one log hold.
     shared_bytes: Arc<AtomicUsize>,
     state: Mutex<State>,
-    changed: Notify,
+    changed: Arc<Notify>,
 }
 
 struct State {
@@ -89,7 +89,7 @@ impl Ring {
             forgotten: false,
             lost: false,
         };
-        Arc::new(Self { max_bytes, shared_bytes, state: Mutex::new(state), changed: Notify::new() })
+        Arc::new(Self { max_bytes, shared_bytes, state: Mutex::new(state), changed: Arc::default() })
     }
 
     /// The number that the next event will get, which is how many there have been.

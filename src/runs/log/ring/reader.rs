@@ -1,7 +1,12 @@
 //! A reader's place in a ring: what it has been given, what it may see next, and when nothing more comes.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures::future::poll_fn;
+use tokio::sync::futures::OwnedNotified;
 
 use super::Ring;
 use crate::chat::event::AgentEvent;
@@ -45,6 +50,8 @@ pub struct Reader {
     awaits_end: bool,
     /// What it says from now on.
     over: Option<Next>,
+    /// Done when something has changed since it was made.
+    changed: Pin<Box<OwnedNotified>>,
 }
 
 impl Reader {
@@ -54,7 +61,8 @@ impl Reader {
             let state = ring.lock();
             state.end.map_or(next <= state.next_id(), |end| next <= end)
         };
-        Self { ring, sees, next, taken: VecDeque::new(), awaits_end, over: None }
+        let changed = Box::pin(Arc::clone(&ring.changed).notified_owned());
+        Self { ring, sees, next, taken: VecDeque::new(), awaits_end, over: None, changed }
     }
 
     /// What comes next, if it is there.
@@ -107,19 +115,20 @@ impl Reader {
         None
     }
 
-    /// Waits for what comes next. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Next {
+    /// What comes next; whoever asks is woken when there is something.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         loop {
             if let Some(next) = self.try_next() {
-                return next;
+                return Poll::Ready(next);
             }
-            let ring = self.ring.clone();
-            let changed = ring.changed.notified();
-            // What was appended before this point is found now; what comes after it wakes us.
-            if let Some(next) = self.try_next() {
-                return next;
-            }
-            changed.await;
+            // It is there since before that look: what was appended behind it has ended the wait already.
+            ready!(self.changed.as_mut().poll(cx));
+            self.changed.set(Arc::clone(&self.ring.changed).notified_owned());
         }
+    }
+
+    /// Waits for what comes next. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Next {
+        poll_fn(|cx| self.poll_next(cx)).await
     }
 }

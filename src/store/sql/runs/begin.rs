@@ -221,13 +221,16 @@ enum Found {
 /// all: whoever changes this row holds it to the end, so runs of one conversation begin one after the other.
 fn make(place: &Place, run: NewRun<'_>, now: i64) -> Batch {
     let mut first = Batch::default();
-    let insert = first.say(
+    let insert = first.say(concat!(
         "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at, unlisted)
          VALUES ($1, $2, $3, $4, $4, $5, $5, $6)
-         ON CONFLICT (tenant, user_id, id) DO NOTHING
-         RETURNING (SELECT COUNT(*) FROM previews p WHERE p.tenant = $1 AND p.user_id = $2 AND p.conversation = $3
-             AND p.state IN ('accepted', 'rejected') AND p.told_in_run IS NULL)",
-    );
+         ON CONFLICT (tenant, user_id, id) DO NOTHING",
+        giving!(
+            "(SELECT COUNT(*) FROM previews p WHERE p.tenant = $1 AND p.user_id = $2 AND p.conversation = $3
+                 AND p.state IN ('accepted', 'rejected') AND p.told_in_run IS NULL)",
+            "WHERE"
+        ),
+    ));
     let insert = insert.bind_scope(&place.scope).bind(&place.conversation).bind(storable(run.context_type));
     insert.bind(now).bind(i64::from(run.unlisted));
     first

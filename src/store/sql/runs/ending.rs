@@ -35,8 +35,8 @@ impl SqlStore {
                  failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13, nano_usd = $14,
                  lease_until = ",
             database_now!(),
-            " WHERE id = $1 AND state IN ('queued', 'running')
-             RETURNING tenant, user_id, conversation, run_seq, charged",
+            " WHERE id = $1 AND state IN ('queued', 'running')",
+            giving!("tenant, user_id, conversation, run_seq, charged", "FROM runs WHERE id = $1 AND"),
         ));
         bind_used(update.bind(run.to_string()), commit);
         update.bind(end.state.name()).bind(outcome).bind(now);
