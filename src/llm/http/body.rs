@@ -50,10 +50,7 @@ impl Stream for Source {
 }
 
 /// The next bytes of `body`; what may follow them in HTTP is of no use here.
-pub(super) fn poll_piece<B>(body: &mut B, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, B::Error>>>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
+fn poll_piece(body: &mut reqwest::Body, cx: &mut Context<'_>) -> Poll<Option<reqwest::Result<Bytes>>> {
     loop {
         match ready!(Pin::new(&mut *body).poll_frame(cx)) {
             Some(Ok(frame)) => {

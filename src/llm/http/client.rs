@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::{HOST, HeaderMap, HeaderValue};
-use hyper::{Method, Request, Response, Uri};
+use hyper::{Response, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{Url, redirect};
 use url::Position;
 
 use super::body::Source;
+use super::head::Asked;
 use super::pool::{Host, Pool};
 use super::{CONNECT_TIMEOUT, ConnectError, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
@@ -106,13 +105,9 @@ impl Plain {
         })
     }
 
-    fn request(&self, mut headers: HeaderMap, body: Vec<u8>) -> Request<Full<Bytes>> {
+    fn request(&self, mut headers: HeaderMap, body: Vec<u8>) -> Asked {
         headers.entry(HOST).or_insert_with(|| self.name.clone());
-        let mut request = Request::new(Full::from(body));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.target.clone();
-        *request.headers_mut() = headers;
-        request
+        Asked { target: self.target.clone(), headers, body: body.into() }
     }
 }
 

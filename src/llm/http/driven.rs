@@ -2,71 +2,71 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures::Stream;
-use hyper::body::Incoming;
 
-use super::body::poll_piece;
+use super::broken::Broken;
 use super::connection::Connection;
+use super::framing::{Framing, Step};
 use super::pool::Host;
 
 /// A body while it comes. At its end the connection goes back to its host; when it is dropped before that, the connection is
 /// closed.
 pub(super) struct Driven {
-    /// `None` once it has ended, well or badly.
-    body: Option<Incoming>,
+    framing: Framing,
+    /// `None` once the body has ended, well or badly.
     connection: Option<Connection>,
     host: Arc<Host>,
 }
 
 impl Driven {
-    /// The `body` that comes on `connection` to `host`.
-    pub(super) fn new(body: Incoming, connection: Connection, host: &Arc<Host>) -> Self {
-        Self { body: Some(body), connection: Some(connection), host: Arc::clone(host) }
+    /// The body, as `framing` says, that comes on `connection` to `host`.
+    pub(super) fn new(framing: Framing, connection: Connection, host: &Arc<Host>) -> Self {
+        Self { framing, connection: Some(connection), host: Arc::clone(host) }
     }
 
-    fn release(&mut self) {
-        // Before the connection is looked at: hyper closes one whose body nobody wants, unless its end is there already.
-        self.body = None;
-        if let Some(mut connection) = self.connection.take()
-            && connection.is_free()
-        {
-            self.host.keep(connection);
+    /// The next piece, or `None` where the body is whole.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Broken>> {
+        let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
+        loop {
+            match self.framing.next(&mut connection.unread)? {
+                Step::Piece(piece) => return Poll::Ready(Ok(Some(piece))),
+                Step::End => return Poll::Ready(Ok(None)),
+                // Nothing is left of what was read; its memory goes with it.
+                Step::More => connection.unread = Bytes::new(),
+            }
+            let bytes = ready!(connection.poll_read(cx))?;
+            if bytes.is_empty() {
+                return Poll::Ready(if self.framing.is_until_close() { Ok(None) } else { Err(Broken::Ended) });
+            }
+            connection.unread = bytes.freeze();
         }
     }
 }
 
 impl Stream for Driven {
-    type Item = hyper::Result<Bytes>;
+    type Item = Result<Bytes, Broken>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let driven = self.get_mut();
-        let (Some(body), Some(connection)) = (&mut driven.body, &mut driven.connection) else {
-            return Poll::Ready(None);
-        };
-        // hyper wakes whoever drives it whenever a piece is taken. Our own task must hear that no more than the rest, or it
-        // would be run once more for each piece; it is wanted only where there is nothing left to read.
-        let mut unheard = Context::from_waker(Waker::noop());
-        let mut next = poll_piece(body, &mut unheard);
-        if next.is_pending() {
-            connection.drive(&mut unheard);
-            next = poll_piece(body, &mut unheard);
+        let next = ready!(driven.poll_piece(cx)).transpose();
+        if let None | Some(Err(_)) = next
+            && let Some(connection) = driven.connection.take()
+            && next.is_none()
+            && connection.is_free()
+        {
+            driven.host.keep(connection);
         }
-        if next.is_pending() {
-            connection.drive(cx);
-            next = poll_piece(body, &mut unheard);
-        }
-        if let Poll::Ready(None | Some(Err(_))) = next {
-            driven.release();
-        }
-        next
+        Poll::Ready(next)
     }
 }
 
 impl Drop for Driven {
     fn drop(&mut self) {
-        self.release();
+        // Whoever has read all that they want may leave the end of the body unread. Where it is there, the connection is kept.
+        let mut nobody = Context::from_waker(Waker::noop());
+        let _ = Pin::new(self).poll_next(&mut nobody);
     }
 }

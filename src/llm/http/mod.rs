@@ -4,12 +4,16 @@
 //! - `client`: who carries a request: a connection of our own, or `reqwest` for TLS and proxies
 //! - `pool`: hosts that speak plain HTTP, and the connections to them that wait
 //! - `connection`, `driven`: such a connection, and the bytes of its answer, whose reader moves them
+//! - `head`, `framing`, `broken`: what stands on it: heads, where a body ends, and what can be wrong with either
 //! - `body`: the bytes of any answer, and how long they may take
 
 mod body;
+mod broken;
 mod client;
 mod connection;
 mod driven;
+mod framing;
+mod head;
 mod pool;
 
 use std::sync::Arc;

@@ -13,8 +13,10 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 
-use super::connection::{Asked, Connection};
+use super::broken::Broken;
+use super::connection::Connection;
 use super::driven::Driven;
+use super::head::Asked;
 use super::{CONNECT_TIMEOUT, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::ProviderErrorKind;
 
@@ -35,8 +37,8 @@ pub(super) enum SendError {
     ConnectTimedOut,
     #[error("the server cannot be reached")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
-    #[error("the connection ended without an answer")]
-    Unanswered(#[source] hyper::Error),
+    #[error("the server has not answered the request")]
+    Unanswered(#[source] Broken),
 }
 
 impl SendError {
@@ -107,39 +109,42 @@ struct Idle {
 }
 
 impl Host {
-    /// The answer to `request`.
+    /// The answer to `request`, as soon as its head is there.
     ///
     /// # Errors
     /// When there is no connection, or it ends without an answer.
-    pub(super) async fn send(self: &Arc<Self>, mut request: Asked) -> Result<Response<Driven>, SendError> {
+    pub(super) async fn send(self: &Arc<Self>, request: Asked) -> Result<Response<Driven>, SendError> {
+        let mut connection = self.ask(&request).await?;
+        // While the model thinks, nobody needs it.
+        drop(request);
+        let answer = connection.answer().await.map_err(SendError::Unanswered)?;
+        Ok(answer.map(|framing| Driven::new(framing, connection, self)))
+    }
+
+    /// A connection on which `request` has begun to be sent.
+    async fn ask(&self, request: &Asked) -> Result<Connection, SendError> {
         while let Some(mut connection) = self.take() {
-            match connection.ask(request).await {
-                Ok(answer) => return Ok(answer.map(|body| Driven::new(body, connection, self))),
-                // The server has closed it just now, and has seen nothing of the request.
-                Err(failed) => match failed.unsent {
-                    Some(unsent) => request = *unsent,
-                    None => return Err(SendError::Unanswered(failed.error)),
-                },
+            // The server may have closed it just now. Then it has seen nothing of the request.
+            if connection.ask(request).await.is_ok() {
+                return Ok(connection);
             }
         }
         let mut connection = self.connect().await?;
-        match connection.ask(request).await {
-            Ok(answer) => Ok(answer.map(|body| Driven::new(body, connection, self))),
-            Err(failed) => Err(SendError::Unanswered(failed.error)),
-        }
+        connection.ask(request).await.map_err(|error| SendError::Unanswered(Broken::Io(error)))?;
+        Ok(connection)
     }
 
     async fn connect(&self) -> Result<Connection, SendError> {
         let connected = timeout(CONNECT_TIMEOUT, self.connector.clone().oneshot(self.origin.clone())).await;
         let socket = connected.map_err(|_| SendError::ConnectTimedOut)?;
         let socket = socket.map_err(|error| SendError::unreachable(Box::new(error)))?;
-        Connection::over(socket).await.map_err(SendError::Unanswered)
+        Ok(Connection::over(socket.into_inner()))
     }
 
     /// A connection that waits and is still good.
     fn take(&self) -> Option<Connection> {
         loop {
-            let (mut connection, since) = self.idle().connections.pop()?;
+            let (connection, since) = self.idle().connections.pop()?;
             if since.elapsed() < IDLE_TIME && connection.is_free() {
                 return Some(connection);
             }
@@ -165,7 +170,7 @@ impl Host {
     fn sweep(&self, now: Instant) -> bool {
         let mut idle = self.idle();
         let is_old = |since: &Instant| now.saturating_duration_since(*since) >= IDLE_TIME;
-        idle.connections.retain_mut(|(connection, since)| !is_old(since) && connection.is_free());
+        idle.connections.retain(|(connection, since)| !is_old(since) && connection.is_free());
         idle.is_swept = !idle.connections.is_empty();
         idle.is_swept
     }
@@ -193,11 +198,16 @@ mod tests {
 
     use super::*;
 
-    /// A host, with one connection to it that waits, and its other end.
-    async fn waiting() -> (Arc<Host>, TcpStream) {
+    /// A host, and where its connections arrive.
+    async fn listening() -> (Arc<Host>, TcpListener) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
-        let host = Pool::new().host(origin.parse().unwrap());
+        (Pool::new().host(origin.parse().unwrap()), listener)
+    }
+
+    /// A host, with one connection to it that waits, and its other end.
+    async fn waiting() -> (Arc<Host>, TcpStream) {
+        let (host, listener) = listening().await;
         let serving = async {
             let (mut server, _) = listener.accept().await.unwrap();
             let _ = server.read(&mut [0; 1024]).await.unwrap();
@@ -209,6 +219,51 @@ mod tests {
         assert_eq!(body.next().await.unwrap().unwrap(), "ok");
         assert!(body.next().await.is_none());
         (host, server)
+    }
+
+    /// A request that is more than a server takes without reading it.
+    fn large() -> Asked {
+        Asked { body: vec![b'x'; 16 << 20].into(), ..Asked::default() }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_comes_before_the_request_was_read_is_read() {
+        let (host, listener) = listening().await;
+        let serving = async {
+            let (mut server, _) = listener.accept().await.unwrap();
+            server.write_all(b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno").await.unwrap();
+            server
+        };
+        let (answer, _server) = tokio::join!(host.send(large()), serving);
+        let answer = answer.unwrap();
+        assert_eq!(answer.status(), 413);
+        let mut body = answer.into_body();
+        assert_eq!(body.next().await.unwrap().unwrap(), "no");
+        assert!(body.next().await.is_none());
+        assert!(host.take().is_none(), "the rest of the request would follow");
+    }
+
+    #[tokio::test]
+    async fn the_rest_of_a_request_is_sent_while_its_answer_comes() {
+        let (host, listener) = listening().await;
+        let serving = async {
+            let (mut server, _) = listener.accept().await.unwrap();
+            server.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await.unwrap();
+            let mut left = large().head().len() + large().body.len();
+            let mut read = vec![0; 64 << 10];
+            while left > 0 {
+                left -= server.read(&mut read).await.unwrap();
+            }
+            server.write_all(b"ok").await.unwrap();
+            server
+        };
+        let asking = async {
+            let mut body = host.send(large()).await.unwrap().into_body();
+            assert_eq!(body.next().await.unwrap().unwrap(), "ok");
+            assert!(body.next().await.is_none());
+        };
+        let ((), _server) = tokio::join!(asking, serving);
+        assert!(host.take().is_some());
     }
 
     #[tokio::test]

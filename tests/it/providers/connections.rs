@@ -86,6 +86,34 @@ async fn whatever_http_a_server_speaks_is_read_or_refused_with_its_reason() {
         (format!("{}{body}", head(&format!("content-length: {length}\r\n"))), None, "a length"),
         (format!("{of_chunks}{chunked}0\r\n\r\n"), None, "chunks"),
         (format!("{of_chunks}{chunked}0\r\nx-late: 1\r\n\r\n"), None, "trailers"),
+        (format!("{of_chunks}{length:X} \t;a=\"b\"\r\n{body}\r\n0;c\r\n\r\n"), None, "extensions"),
+        (
+            format!("{of_chunks}{chunked}0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
+            None,
+            "more than was asked for, behind chunks",
+        ),
+        (format!("{}{body}{body}", head(&format!("content-length: {length}\r\n"))), None, "more than its length"),
+        (
+            format!("{}{body}", head(&format!("content-length: {length}\r\n")).replace('\r', "")),
+            None,
+            "lines without cr",
+        ),
+        (
+            format!("{}{chunked}0\r\n\r\n", head("content-length: 7\r\ntransfer-encoding: chunked\r\n")),
+            None,
+            "chunks and another length",
+        ),
+        (
+            format!("{}{chunked}0\r\n\r\n", head("transfer-encoding: gzip, Chunked\r\n")),
+            None,
+            "chunks, and a coding that is none",
+        ),
+        (format!("{}{body}", head("transfer-encoding: identity\r\n")), None, "a coding that is no framing"),
+        (
+            format!("{}{body}", head(&format!("content-length: {length}\r\ncontent-length: {length}\r\n"))),
+            None,
+            "the same length twice",
+        ),
         (format!("{}{body}", head("connection: close\r\n")), None, "the end of the connection"),
         (format!("{old}{body}"), None, "an old server"),
         (
@@ -109,6 +137,7 @@ async fn whatever_http_a_server_speaks_is_read_or_refused_with_its_reason() {
         (format!("{of_chunks}{length:x}\r\n{HELLO}"), Some(Kind::Truncated), "half a chunk"),
         (format!("{of_chunks}{:x}\r\n{HELLO}\r\n", HELLO.len()), Some(Kind::Truncated), "no last chunk"),
         (format!("{of_chunks}{:x}\r\n{HELLO}\r\nnone\r\n", HELLO.len()), Some(Kind::Truncated), "a chunk of no size"),
+        (format!("{of_chunks}{:x}\r\n{HELLO}{STOP}", HELLO.len()), Some(Kind::Truncated), "a chunk beyond its size"),
         (format!("{old}{HELLO}"), Some(Kind::Truncated), "an old server's end without its marker"),
         ("HTTP/1.1 204 No Content\r\n\r\n".to_owned(), Some(Kind::Truncated), "nothing"),
         (
@@ -121,6 +150,14 @@ async fn whatever_http_a_server_speaks_is_read_or_refused_with_its_reason() {
         ("SSH-2.0-OpenSSH\r\n".to_owned(), Some(unavailable), "no http"),
         (head(&format!("x-long: {}\r\n", "x".repeat(1 << 20))), Some(unavailable), "a head without measure"),
         (head("content-length: 7\r\ncontent-length: 8\r\n"), Some(unavailable), "two lengths"),
+        (head("content-length: +7\r\n"), Some(unavailable), "a length that is no number"),
+        (
+            old.replace("\r\n\r\n", "\r\ntransfer-encoding: chunked\r\n\r\n"),
+            Some(unavailable),
+            "chunks of an old server",
+        ),
+        (head(&"x-many: 1\r\n".repeat(100)), Some(unavailable), "too many headers"),
+        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(100_000), Some(unavailable), "hints for ever"),
     ];
     for (answer, kind, why) in table {
         let url = saying(answer).await;
@@ -129,6 +166,47 @@ async fn whatever_http_a_server_speaks_is_read_or_refused_with_its_reason() {
         let is_told = kind.is_none() || (kind == Some(Kind::Truncated) && why != "nothing");
         assert_eq!(turn.message.text(), if is_told { "hello" } else { "" }, "{why}");
     }
+}
+
+#[tokio::test]
+async fn a_chunk_of_a_size_that_is_none_breaks_the_answer_off() {
+    for size in ["0x5", "+5", "-5", " 5", "5 5", "", ";5", "10000000000000005", "5\n"] {
+        let hello = format!("{:x}\r\n{HELLO}\r\n", HELLO.len());
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {SSE}\r\ntransfer-encoding: chunked\r\n\r\n");
+        let url = saying(format!("{head}{hello}{size}\r\n{STOP}")).await;
+        let (turn, failure) = turn(&*provider(Vendor::OpenAi, &url)).await;
+        assert_eq!(failure.map(|error| error.kind), Some(Kind::Truncated), "{size:?}");
+        assert_eq!(turn.message.text(), "hello", "{size:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_read_wherever_the_network_cuts_it() {
+    let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {SSE}\r\ntransfer-encoding: chunked\r\n\r\n");
+    let answer = format!("HTTP/1.1 103 Early Hints\r\n\r\n{head}{}{}0\r\n\r\n", chunk(HELLO), chunk(STOP));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let cuts = answer.len();
+    let serving = tokio::spawn(async move {
+        let (mut client, _) = listener.accept().await.unwrap();
+        client.set_nodelay(true).unwrap();
+        let mut request = vec![0; 64 << 10];
+        for cut in 1..cuts {
+            assert_ne!(client.read(&mut request).await.unwrap(), 0, "the connection is used again");
+            client.write_all(&answer.as_bytes()[..cut]).await.unwrap();
+            // Until the other side has read it, most of the time.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            client.write_all(&answer.as_bytes()[cut..]).await.unwrap();
+        }
+    });
+    let provider = provider(Vendor::OpenAi, &url);
+    for cut in 1..cuts {
+        let (turn, failure) = turn(&*provider).await;
+        assert!(failure.is_none(), "cut at {cut}: {failure:?}");
+        assert_eq!(turn.message.text(), "hello", "cut at {cut}");
+    }
+    serving.await.unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,28 @@
+//! What can be wrong with an answer, or with the connection it comes on.
+
+use std::io;
+
+use super::head::MAX_HEAD_BYTES;
+
+/// Why an answer cannot be read, or no further.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    #[error("the connection broke")]
+    Io(#[from] io::Error),
+    #[error("the connection ended before the answer did")]
+    Ended,
+    #[error("the answer's head is not http")]
+    NotHttp(#[from] httparse::Error),
+    #[error("the answer's head has a status or a header that http does not know")]
+    Head(#[from] hyper::http::Error),
+    #[error("the answer's head has more than {MAX_HEAD_BYTES} bytes")]
+    HeadTooLong,
+    #[error("the answer's content-length is not one number")]
+    Length,
+    #[error("the answer has a transfer-encoding, which http/1.0 does not know")]
+    Encoding,
+    #[error("a chunk of the answer is not framed as http wants it")]
+    Chunk,
+    #[error("more than {limit} bytes stand between two chunks of the answer, or behind the last")]
+    FramingTooLong { limit: usize },
+}
