@@ -100,7 +100,6 @@ impl Stream for Open {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let open = self.get_mut();
-        open.encode_ready();
         while !open.ended && open.buffer.is_empty() {
             match ready!(open.poll_happens(cx)) {
                 Happens::Next(next) => open.encode(next),

@@ -31,7 +31,7 @@ const KEY_PREFIXES: [(&str, usize); 25] = [
 ];
 
 /// The first letters of [`KEY_PREFIXES`].
-const KEY_BEGINNINGS: [char; 10] = ['s', 'r', 'g', 'x', 'A', 'w', 'n', 'h', 'd', 'S'];
+const KEY_BEGINNINGS: &[u8] = b"srgxAwnhdS";
 
 /// Letters that no word has in a row.
 const WORD: usize = 16;
@@ -141,16 +141,15 @@ pub(super) fn web_token(rest: &str) -> Option<(usize, usize)> {
 /// A key as well-known services give them. One of words is a name: `npm_config_registry`.
 pub(super) fn service_key(rest: &str) -> Option<(usize, usize)> {
     // Most words are none already by how they begin.
-    if !rest.starts_with(KEY_BEGINNINGS) {
-        return None;
-    }
-    let (prefix, least) = KEY_PREFIXES.into_iter().find(|(prefix, _)| rest.starts_with(prefix))?;
+    let first = *rest.as_bytes().first().filter(|first| KEY_BEGINNINGS.contains(first))?;
+    let is_so = |(prefix, _): &&(&str, usize)| prefix.as_bytes().first() == Some(&first) && rest.starts_with(prefix);
+    let (prefix, least) = KEY_PREFIXES.iter().find(is_so)?;
     let has_dots = prefix.ends_with('.');
     let length = run(&rest[prefix.len()..], |c| {
         c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+' | '=') || has_dots && c == '.'
     });
     let key = rest[prefix.len()..prefix.len() + length].trim_end_matches('.');
-    (key.len() >= least && !is_words(key, 0)).then_some((0, prefix.len() + key.len()))
+    (key.len() >= *least && !is_words(key, 0)).then_some((0, prefix.len() + key.len()))
 }
 
 /// Whether it may be words of a sentence or names in code, joined by signs, the last with `digits` behind it at most.
@@ -191,6 +190,6 @@ mod tests {
 
     #[test]
     fn all_keys_begin_with_one_of_the_beginnings() {
-        assert!(KEY_PREFIXES.iter().all(|(prefix, _)| prefix.starts_with(KEY_BEGINNINGS)));
+        assert!(KEY_PREFIXES.iter().all(|(prefix, _)| KEY_BEGINNINGS.contains(&prefix.as_bytes()[0])));
     }
 }

@@ -52,7 +52,7 @@ impl SqlStore {
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
                  reasoning_tokens = $6, nano_usd = $7, calling = NULL
              WHERE id = $1 AND state = 'running'",
-            giving!("tenant, user_id, conversation, run_seq, charged", "FROM runs WHERE id = $1 AND"),
+            giving_seat!(),
         ));
         bind_used(update.bind(run.to_string()), commit);
         update.bind(commit.cost.map(|cost| column(cost.nano_usd)));

@@ -36,7 +36,7 @@ impl SqlStore {
                  lease_until = ",
             database_now!(),
             " WHERE id = $1 AND state IN ('queued', 'running')",
-            giving!("tenant, user_id, conversation, run_seq, charged", "FROM runs WHERE id = $1 AND"),
+            giving_seat!(),
         ));
         bind_used(update.bind(run.to_string()), commit);
         update.bind(end.state.name()).bind(outcome).bind(now);

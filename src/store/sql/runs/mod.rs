@@ -4,6 +4,13 @@
 //! what comes after the end finds that out, however late it comes. **Invariant:** a run that somebody else than its
 //! owner has ended names no process any more (`replica`): its `last_event_id` is not its owner's last word.
 
+/// What gives the [`ChargedSeatRow`] of the run `$1`, whose row a statement has just changed.
+macro_rules! giving_seat {
+    () => {
+        giving!("tenant, user_id, conversation, run_seq, charged", "FROM runs WHERE id = $1 AND")
+    };
+}
+
 mod answered;
 mod append;
 mod begin;
