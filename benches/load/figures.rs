@@ -37,25 +37,30 @@ const FIRST_EVENTS_TIME: Duration = Duration::from_secs(8);
 
 /// Chunks and streams, for all three servers.
 pub async fn chunks(report: &mut Report, upstream: &Upstream) {
-    let (mut marginal, mut whole, mut short) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut marginal, mut nonces, mut whole, mut short) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for role in Role::ALL {
         let server = Server::start(role, upstream.address);
         load(&server, SHORT_CONNECTIONS, 20, "fast 1").await;
         load(&server, FAST_STREAMS, 1, "fast 200").await;
-        let (mut of_chunk, mut of_whole, mut of_short) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut of_chunk, mut of_nonce) = (Vec::new(), Vec::new());
+        let (mut of_whole, mut of_short) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             let one = load(&server, FAST_STREAMS, FAST_RUNS, "fast 1").await;
             let many = load(&server, FAST_STREAMS, FAST_RUNS, "fast 200").await;
+            let others = load(&server, FAST_STREAMS, FAST_RUNS, "nonce 200").await;
             of_chunk.push((many - one) / (FAST_CHUNKS - 1) as f64);
+            of_nonce.push((others - one) / (FAST_CHUNKS - 1) as f64);
             of_whole.push(many / FAST_CHUNKS as f64);
             of_short.push(load(&server, SHORT_CONNECTIONS, SHORT_RUNS, "fast 1").await);
         }
         marginal.push((role, median(of_chunk)));
+        nonces.push((role, median(of_nonce)));
         whole.push((role, median(of_whole)));
         short.push((role, median(of_short)));
     }
     report.add("CPU per chunk, fast", "us", Some(1.0), marginal);
-    report.add("the same with its run's cost", "us", None, whole);
+    report.add("the same, each chunk with a nonce", "us", None, nonces);
+    report.add("CPU per chunk with its run's cost", "us", None, whole);
     report.add("CPU per short request", "us", Some(60.0), short);
 }
 

@@ -12,16 +12,18 @@ use crate::upstream::Upstream;
 
 /// Instructions of chunks, short requests, tool rounds and turns.
 pub async fn measure(report: &mut Report, upstream: &Upstream) {
-    let mut chunk = Vec::new();
-    let mut short = Vec::new();
+    let (mut chunk, mut nonce, mut short) = (Vec::new(), Vec::new(), Vec::new());
     for role in Role::ALL {
         let few = count(role, upstream, &["fast 1"; 20]).await;
         let more = count(role, upstream, &["fast 1"; 60]).await;
         let chunks = count(role, upstream, &["fast 201"; 20]).await;
         short.push((role, (more - few) / 40.0));
+        let nonces = count(role, upstream, &["nonce 201"; 20]).await;
         chunk.push((role, (chunks - few) / 4_000.0));
+        nonce.push((role, (nonces - few) / 4_000.0));
     }
     report.add("instructions per chunk", "", None, chunk);
+    report.add("instructions per chunk with a nonce", "", None, nonce);
     report.add("instructions per short request", "", None, short.clone());
     let bare = short.last().unwrap().1;
     let mut runs = Vec::new();

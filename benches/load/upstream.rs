@@ -146,6 +146,11 @@ async fn connection(mut stream: TcpStream, watched: Arc<Watched>, number: usize)
                 let chunk = http_chunk(&text_event());
                 (0..number_of()).for_each(|_| answer.extend_from_slice(&chunk));
             }
+            // As OpenAI's own API sends them: with padding that is another one in each.
+            "nonce" => (0..number_of()).for_each(|nth| {
+                let event = text_event().replace("\"model\"", &format!("\"obfuscation\":\"{nth}\",\"model\""));
+                answer.extend_from_slice(&http_chunk(&event));
+            }),
             "slow" => {
                 let pause = Duration::from_millis(number_of() as u64);
                 let chunk = http_chunk(&text_event());

@@ -63,6 +63,11 @@ impl Front {
 
     /// A proxy before the servers at `a` and `b`. One that is missing is told of; Caddy may be.
     pub async fn before(kind: Kind, a: &str, b: &str) -> Option<Self> {
+        Self::changed(kind, a, b, |shipped| shipped).await
+    }
+
+    /// The same with another file than the one that is shipped.
+    pub async fn changed(kind: Kind, a: &str, b: &str, change: impl Fn(String) -> String) -> Option<Self> {
         let (program, file) = kind.names();
         match (is_installed(program), kind) {
             (true, _) => {}
@@ -87,6 +92,7 @@ impl Front {
                 assert_eq!(shipped.matches(wanted).count(), 1, "{file}: {wanted}");
             }
             let ours = shipped.replace("replica-1:8080", a).replace("replica-2:8080", b).replace(listens, &here);
+            let ours = change(ours);
             std::fs::write(&config, ours.replace("/tmp/", &dir)).unwrap();
             let (config, log) = (config.to_str().unwrap(), folder.path().join("log"));
             let command = match kind {

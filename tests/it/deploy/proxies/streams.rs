@@ -2,11 +2,13 @@
 //! of a client that goes away.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
-use super::Front;
+use super::{Front, Kind};
 use crate::support::app::TestApp;
 use crate::support::frames::{self, read_until};
 use crate::support::model::{Scripted, says, turn};
@@ -14,6 +16,9 @@ use crate::support::upstream::Answer;
 
 /// The pieces of one answer.
 const PIECES: usize = 12;
+
+/// How long a piece that is kept back is waited for.
+const BUFFERED: Duration = Duration::from_secs(2);
 
 /// What the model says as its nth piece.
 fn piece(n: usize) -> String {
@@ -56,6 +61,34 @@ async fn each_piece_arrives_before_the_next_one_is_said() {
         let frames = frames::parse(&seen);
         assert_eq!(frames::text(&frames), (0..PIECES).map(piece).collect::<String>(), "{:?}", front.kind);
         assert_eq!(frames::names(&frames).last(), Some(&"message_complete"), "{:?}", front.kind);
+    }
+}
+
+/// The control of the test above: its gate and its pieces do see a proxy that keeps them back.
+#[tokio::test]
+async fn a_proxy_that_keeps_pieces_back_is_seen_and_needs_to_be_told_so_twice() {
+    let gate = Arc::new(Notify::new());
+    let of_model = gate.clone();
+    let product = Scripted::with(&[], (0..2).map(move |_| piece_by_piece(&of_model))).await;
+    let address = product.app.address.to_string();
+    let rows = [
+        ("proxy_buffering on;", true, "the answer's own header forbids it"),
+        ("proxy_buffering on; proxy_ignore_headers X-Accel-Buffering;", false, "nothing does"),
+    ];
+    for (setting, passes, why) in rows {
+        let change = |shipped: String| {
+            assert!(shipped.contains("proxy_buffering off;"));
+            shipped.replace("proxy_buffering off;", setting)
+        };
+        let Some(front) = Front::changed(Kind::Nginx, &address, &address, change).await else { return };
+        let first = async {
+            let mut response = chat(&front, &product.app).await;
+            read_until(&mut response, "piece 0").await
+        };
+        match passes {
+            true => drop(first.await),
+            false => assert!(timeout(BUFFERED, first).await.is_err(), "{why}"),
+        }
     }
 }
 
