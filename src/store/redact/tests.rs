@@ -354,6 +354,20 @@ fn pieces() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn a_password_behind_a_user_is_found_at_once_and_code_is_left() {
+    let rows = [
+        ("-u :password:[://password", "-u :[redacted]"),
+        ("-u ada:password:[x", "-u ada:[redacted]"),
+        ("-u module::password[0]", "-u module::password[0]"),
+        ("-u read_user():x", "-u read_user():x"),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(clean(text, 160), expected);
+        assert_eq!(clean(expected, 160), expected, "again");
+    }
+}
+
 /// Any value of such texts.
 fn values() -> impl Strategy<Value = Value> {
     let name = proptest::sample::select(vec!["password", "name", "value", "a", "pin"]);

@@ -229,7 +229,9 @@ fn is_placeholder(value: &str) -> bool {
     // `self.password`, `AccessToken`, `read_password(`: a name of the secret, or a call.
     let path = run(value, |c| c.is_ascii_alphabetic() || matches!(c, '_' | '.' | ':'));
     let rest = &value[path..];
-    path > 0
+    // `user:password[` is none; `module::password[` may be.
+    let is_path = path > 0 && !value[..path].replace("::", "").contains(':');
+    is_path
         && (rest.starts_with(['(', '[']) && !rest.starts_with(REDACTED)
             || rest.is_empty() && name::kind(value).is_some())
 }
