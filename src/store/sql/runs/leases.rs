@@ -19,7 +19,7 @@ use crate::store::scope::storable;
 use crate::store::transcript::RecordError;
 
 /// What a beat keeps in one transaction: what so many runs have said. Runs that begin or end take their turn between two.
-const SAID_AT_ONCE: usize = 100;
+const SAID_AT_ONCE: usize = 32;
 
 /// How long a run counts as watched, in milliseconds: five seconds, the port's promise.
 const WATCHED_MS: i64 = 5000;
