@@ -22,6 +22,9 @@ use super::head::{Asked, MAX_HEAD_BYTES, take_answer};
 /// 8 KiB are read at once: forty chunks of an answer, of which one or two come at a time.
 const READ_BYTES: usize = 8 << 10;
 
+/// 1 KiB of a head: no longer one is tried at each of its bytes, so that what is no HTTP is known at once.
+const SHORT_HEAD_BYTES: usize = 1 << 10;
+
 /// A connection that is open, or was so a moment ago.
 pub(super) struct Connection {
     socket: TcpStream,
@@ -66,8 +69,10 @@ impl Connection {
                 return Err(Broken::Ended);
             }
             length += bytes.len();
+            // A long head that comes byte by byte is not parsed anew for each of them: only the end of a line can be its end.
+            let may_be_whole = length <= SHORT_HEAD_BYTES || memchr::memchr(b'\n', &bytes).is_some();
             head.unsplit(bytes);
-            if let Some(answer) = take_answer(&mut head)? {
+            if may_be_whole && let Some(answer) = take_answer(&mut head)? {
                 self.unread = head.freeze();
                 self.is_last |= answer.is_last;
                 return Ok(answer.response);

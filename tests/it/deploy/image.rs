@@ -14,8 +14,7 @@ use crate::support::environment::{is_long, skip};
 use crate::support::frames;
 use crate::support::process::Folder;
 
-/// Bytes of the whole image at most, and of the binary alone, for which the rest leaves room. That it is to have 30 MB is
-/// measured by the benchmarks.
+/// Bytes of the whole image at most, and of the binary alone.
 const IMAGE_BYTES: u64 = 60_000_000;
 const BINARY_BYTES: u64 = 30_000_000;
 

@@ -47,7 +47,8 @@ while read -r word; do
     case $word in
         start) start ;;
         stop) stop ;;
-        pause) kill -STOP $(all) ;;
+        # First the one that makes the others: nobody is added to those that are told.
+        pause) kill -STOP $(head -n 1 data/postmaster.pid) && kill -STOP $(all) ;;
         resume) kill -CONT $(all) ;;
     esac && echo done || echo failed
 done
