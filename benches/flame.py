@@ -14,7 +14,7 @@ import sys
 # What a frame belongs to, by the first expression that its name has. Ours come by module, others by what they do.
 PARTS = [
     (r"^switchboard::llm::sse", "llm/sse: events out of bytes"),
-    (r"^switchboard::llm::openai", "llm/openai: chunk to event, request"),
+    (r"^switchboard::llm::(openai|form)", "llm/openai: chunk to event, request"),
     (r"^switchboard::llm::(answer|watch|router|http|retry|breaker)", "llm: the call, its clocks"),
     (r"^switchboard::llm", "llm: the rest"),
     (r"^switchboard::agent::(turn|language|markers|speech)", "agent: turn, language, markers"),
