@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
+use tokio::task::coop;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -159,9 +160,10 @@ impl Open {
             if self.woken.as_ref().is_some_and(|woken| woken.will_wake(cx.waker())) {
                 return Poll::Pending;
             }
-            self.woken = Some(cx.waker().clone());
             let rings = self.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready());
             let drains = self.draining.as_mut().is_some_and(|draining| draining.as_mut().poll(cx).is_ready());
+            // A task that has used up its budget is asked again, and nobody has its waker.
+            self.woken = coop::has_budget_remaining().then(|| cx.waker().clone());
             if !rings && !drains {
                 return Poll::Pending;
             }

@@ -11,6 +11,9 @@ use memchr::memmem;
 /// After 8 forms that fitted nothing no other is learned: some servers put a number or a nonce in every chunk.
 const MOST_UNUSED: u8 = 8;
 
+/// 4 KiB around a text are kept: ten times what servers send.
+const MOST_BYTES: usize = 4 << 10;
+
 /// What stands around the text of an answer's newest chunk.
 #[derive(Debug, Default)]
 pub(super) struct Form {
@@ -38,7 +41,9 @@ impl Form {
     /// Learns the form of `chunk`, which says nothing but `text`, in the field `name`.
     pub(super) fn learn(&mut self, chunk: &str, name: &str, text: &str) {
         self.before.clear();
-        if self.unused == MOST_UNUSED || text.is_empty() || memchr::memchr(b'\\', chunk.as_bytes()).is_some() {
+        let is_long = chunk.len() - text.len() > MOST_BYTES;
+        if is_long || self.unused == MOST_UNUSED || text.is_empty() || memchr::memchr(b'\\', chunk.as_bytes()).is_some()
+        {
             return;
         }
         let Some((from, to)) = place(chunk, name, text) else { return };
@@ -114,6 +119,14 @@ mod tests {
             assert_eq!(of(chunk, "a").text(chunk).is_some(), is_learned, "{why}");
         }
         assert_eq!(of(r#"{"content":""}"#, "").text(r#"{"content":"a"}"#), None, "of no text there is no form");
+    }
+
+    #[test]
+    fn a_form_is_kept_up_to_its_bound() {
+        for (padding, is_kept) in [(MOST_BYTES - 23, true), (MOST_BYTES - 22, false)] {
+            let chunk = format!(r#"{{"content":"a","pad":"{}"}}"#, "x".repeat(padding));
+            assert_eq!(of(&chunk, "a").text(&chunk).is_some(), is_kept, "{}", chunk.len());
+        }
     }
 
     #[test]
