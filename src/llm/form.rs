@@ -38,7 +38,7 @@ impl Form {
         Some(text)
     }
 
-    /// Learns the form of `chunk`, which says nothing but `text`, in the field `name`.
+    /// Learns the form of `chunk`, which says nothing but `text`, in the field `name`; forgets any other where that is empty.
     pub(super) fn learn(&mut self, chunk: &str, name: &str, text: &str) {
         self.before.clear();
         let is_long = chunk.len() - text.len() > MOST_BYTES;

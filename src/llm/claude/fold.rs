@@ -53,9 +53,7 @@ impl answer::Fold for Fold {
             Some("content_block_start") => self.start_block(read(frame)?, events)?,
             Some("content_block_delta") => {
                 let delta: event::BlockDelta = read(frame)?;
-                if let Some(text) = delta.only_text() {
-                    self.form.learn(frame, "text", text);
-                }
+                self.form.learn(frame, "text", delta.only_text().unwrap_or_default());
                 self.extend_block(delta, events);
             }
             Some("content_block_stop") => self.stop_block(&read(frame)?, events)?,
