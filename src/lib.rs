@@ -22,6 +22,7 @@
 //! dialect      FLOOR 2  wire protocols, pure: bytes -> RunInput, AgentEvent -> frames
 //! agent        FLOOR 2  the loop, and the ports it sees the world through
 //! chat         FLOOR 1  the nouns
+//! bounded      FLOOR 0  what the process may hold of what others send: memory, JSON, work aside
 //! observe      FLOOR 0  names of spans, metrics, and what a request carries along for them
 //! ```
 //!
@@ -30,6 +31,7 @@
 
 pub mod agent;
 pub mod app;
+pub mod bounded;
 pub mod chat;
 pub mod config;
 pub mod demo;

@@ -1,4 +1,5 @@
-//! The command line: `serve` (the default), `check-config`, `token`, `openapi`, `import-openapi`, `mcp-tools`, `healthcheck`.
+//! The command line: `serve` (the default), `check-config`, `token`, `openapi`, `import-openapi`, `mcp-tools`, `audit`,
+//! `healthcheck`.
 //! Thin: all work is in the library.
 
 use std::io::Write;
@@ -9,12 +10,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use switchboard::agent::ports::clock::SystemClock;
-use switchboard::app::{self, App, StartError};
+use switchboard::app::{self, App, StartError, Verified};
 use switchboard::config::catalogue::openapi::print::{self as import, Import};
-use switchboard::config::{BackendMode, Config, Problem, Sources};
+use switchboard::config::{BackendMode, Config, LogFormat, Problem, Sources};
 use switchboard::http::auth::{self, Claims, Mode};
 use switchboard::http::description::{self, Version};
 use switchboard::probe::{self, Report};
+use switchboard::store;
 use switchboard::tools::mcp;
 use switchboard::{healthcheck, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
@@ -54,9 +56,26 @@ enum Command {
     ImportOpenapi(ImportArgs),
     /// List the tools of the configured MCP servers, with digests ready to be pasted as pins; exit code 1 if a server
     /// cannot be reached.
-    McpTools,
+    McpTools(McpArgs),
+    /// Check or take away the audit record.
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
     /// Ask the server at the configured address whether it is alive; exit code 0 if so.
     Healthcheck,
+}
+
+#[derive(Subcommand)]
+enum AuditCommand {
+    /// Walk along all chains; exit code 1 and the place of the first break of each that does not hold.
+    Verify,
+    /// Print all lines, each as JSON on a line of its own.
+    Export {
+        /// One chain alone, such as tenant:acme or tokens.
+        #[arg(long)]
+        chain: Option<String>,
+    },
 }
 
 #[derive(Args)]
@@ -84,6 +103,13 @@ struct TokenArgs {
     /// How long it is good for: a number and s, m, h or d.
     #[arg(long, default_value = "1h", value_parser = parse_ttl)]
     ttl: Duration,
+}
+
+#[derive(Args)]
+struct McpArgs {
+    /// A server whose tools are taken from now on as they are today, in the place of what was seen first; may be repeated.
+    #[arg(long = "accept", value_name = "SERVER")]
+    accept: Vec<String>,
 }
 
 #[derive(Args)]
@@ -131,7 +157,8 @@ fn main() -> ExitCode {
                 | Command::Healthcheck
                 | Command::Openapi(_)
                 | Command::ImportOpenapi(_)
-                | Command::McpTools => {}
+                | Command::Audit { .. }
+                | Command::McpTools(_) => {}
             }
             return misconfigured(&problems);
         }
@@ -142,7 +169,8 @@ fn main() -> ExitCode {
         Command::Token(args) => token(&config, args),
         Command::Openapi(args) => openapi(&args),
         Command::ImportOpenapi(args) => import_openapi(args),
-        Command::McpTools => mcp_tools(&config),
+        Command::McpTools(args) => mcp_tools(&config, &args),
+        Command::Audit { command } => audit(&config, command),
         Command::Healthcheck => match healthcheck::live(&config.server.bind) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&with_causes(&error)),
@@ -177,6 +205,13 @@ fn serve(config: &Config, sources: &Sources) -> ExitCode {
             Err(StartError::Config(problems)) => return misconfigured(&problems),
             Err(error) => return failed(&with_causes(&error)),
         };
+        for weakness in config.auth.weaknesses() {
+            match config.log.format {
+                // Whoever reads JSON reads nothing else.
+                LogFormat::Json => tracing::warn!("{weakness}"),
+                LogFormat::Text => complain(&format!("WARNING: {weakness}")),
+            }
+        }
         if let Err(error) = greet(&app, config) {
             return failed(&error);
         }
@@ -240,6 +275,9 @@ fn check_config(config: &Config, sources: &Sources, args: &CheckArgs) -> ExitCod
         Err(StartError::Config(problems)) => return misconfigured(&problems),
         Err(error) => return failed(&with_causes(&error)),
     };
+    for weakness in config.auth.weaknesses() {
+        complain(&format!("WARNING: {weakness}"));
+    }
     say("the configuration is good");
     if !args.probe {
         return ExitCode::SUCCESS;
@@ -279,7 +317,7 @@ fn token(config: &Config, args: TokenArgs) -> ExitCode {
             reason: "tokens can only be made in the modes dev and hs256".to_owned(),
         }]);
     }
-    let tokens = auth::build(&config.auth, Arc::new(SystemClock));
+    let tokens = auth::build(&config.auth, "", Arc::new(SystemClock));
     let signed = tokens.and_then(|tokens| tokens.sign(&Claims { user, tenant, roles, ttl }, now_s()));
     match signed {
         Ok(token) => {
@@ -318,7 +356,7 @@ fn import_openapi(args: ImportArgs) -> ExitCode {
     }
 }
 
-fn mcp_tools(config: &Config) -> ExitCode {
+fn mcp_tools(config: &Config, args: &McpArgs) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("the runtime did not start: {error}")),
@@ -327,9 +365,19 @@ fn mcp_tools(config: &Config) -> ExitCode {
     if config.mcp.is_empty() {
         complain("no server is configured: [mcp.NAME] in the settings, see docs/MCP.md");
     }
+    if let Some(unknown) = args.accept.iter().find(|name| !config.mcp.contains_key(*name)) {
+        return failed(&format!("there is no [mcp.{unknown}] in the settings"));
+    }
     for (name, server) in &config.mcp {
         match runtime.block_on(mcp::ask(name, server)) {
             Ok(tools) => {
+                if args.accept.contains(name) {
+                    let definitions: Vec<_> =
+                        tools.iter().map(|tool| (tool.name.clone(), tool.digest.clone())).collect();
+                    if let Err(error) = runtime.block_on(accept(config, name, &definitions)) {
+                        return failed(&format!("{name}: {}", with_causes(&*error)));
+                    }
+                }
                 say(&format!("[mcp.{name}.pins]"));
                 for tool in tools {
                     let key = toml::Value::String(tool.name);
@@ -341,6 +389,55 @@ fn mcp_tools(config: &Config) -> ExitCode {
         }
     }
     code
+}
+
+fn audit(config: &Config, command: AuditCommand) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&format!("the runtime did not start: {error}")),
+    };
+    match command {
+        AuditCommand::Verify => match runtime.block_on(app::verify_audit(config)) {
+            Ok(verified) => told(&verified),
+            Err(error) => failed(&with_causes(&error)),
+        },
+        AuditCommand::Export { chain } => {
+            let mut out = std::io::stdout().lock();
+            let exported = app::export_audit(config, chain.as_deref(), |line| out.write_all(line.as_bytes()));
+            match runtime.block_on(exported) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => failed(&with_causes(&error)),
+            }
+        }
+    }
+}
+
+/// The end of each chain is told, so that it can be kept elsewhere: a record that was made anew as a whole has another one.
+fn told(verified: &[Verified]) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for Verified { chain, lines, broken } in verified {
+        let waiting = match chain.waiting {
+            0 => String::new(),
+            waiting => format!(", {waiting} not chained yet"),
+        };
+        match broken {
+            None => say(&format!("{}: {lines} lines hold{waiting}, the last one is {}", chain.name, chain.digest)),
+            Some(broken) => code = failed(&format!("{}: {broken}; {lines} lines before it hold", chain.name)),
+        }
+    }
+    code
+}
+
+/// Keeps what the operator accepts, for all replicas.
+async fn accept(
+    config: &Config,
+    server: &str,
+    definitions: &[(String, String)],
+) -> Result<(), Box<dyn std::error::Error>> {
+    let store = store::open(&config.store, Arc::new(SystemClock)).await?;
+    let accepted = store.accept(server, definitions).await;
+    store.close().await;
+    Ok(accepted?)
 }
 
 /// Done at the `count`th SIGTERM or Ctrl-C; they are noticed from this call on, not only once it is waited for.

@@ -146,7 +146,10 @@ async fn try_all(
     report.usage = Finding::of(word.has_usage);
     if word.text.trim().is_empty() {
         return Err(match word.reason {
-            FinishReason::Length => format!("no text within {} tokens", choice.max_tokens),
+            FinishReason::Length => match choice.max_tokens {
+                Some(tokens) => format!("no text within {tokens} tokens"),
+                None => "no text within the model's own limit".to_owned(),
+            },
             FinishReason::Stop => "the answer was empty".to_owned(),
             FinishReason::ContentFilter | FinishReason::Refusal => "the model declined to answer".to_owned(),
         });

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use futures::StreamExt;
+use tokio::time::sleep_until;
 
 use super::language::{LanguageGate, Verdict};
 use super::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
@@ -127,6 +128,10 @@ impl Turns<'_> {
             let since_ms = self.now_ms();
             transcript.answered_by = None;
             transcript.open = Open::Asking { since_ms };
+            let sent = transcript.messages().len();
+            if let Some(diagnosis) = &mut transcript.diagnosis {
+                diagnosis.sent(sent);
+            }
             transcript.tally = Some(Tally::new(asked.system, asked.tools));
             let request = ChatRequest {
                 system: asked.system,
@@ -151,7 +156,20 @@ impl Turns<'_> {
             transcript.answered_by = Some((stream.origin.clone(), stream.request_id.take()));
             let fold = TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids));
             transcript.open = Open::Streaming { fold, since_ms };
-            while let Some(event) = stream.events.next().await {
+            loop {
+                let event = match gate.waits_until() {
+                    None => stream.events.next().await,
+                    // Text waits no longer than it may, also while the model says nothing.
+                    Some(until) => tokio::select! {
+                        biased;
+                        () = sleep_until(until) => {
+                            self.say(transcript, gate.out_of_time());
+                            continue;
+                        }
+                        event = stream.events.next() => event,
+                    },
+                };
+                let Some(event) = event else { break };
                 let event = event.map_err(provider_failed)?;
                 if let StreamEvent::Finished { reason, usage } = &event {
                     tell_end(*reason, usage.unwrap_or_default());
@@ -159,6 +177,7 @@ impl Turns<'_> {
                 if let Some(tally) = &mut transcript.tally {
                     tally.push(&event);
                 }
+                self.events.holds(held(&event));
                 let Open::Streaming { fold, .. } = &mut transcript.open else { break };
                 let Some(event) = fold.push(event) else { continue };
                 match event {
@@ -175,6 +194,18 @@ impl Turns<'_> {
             Ok(())
         };
         within(span, streamed).await
+    }
+}
+
+/// What is kept of a piece of an answer besides its event: the message itself; and of text what its user is shown, which may
+/// be another, and the trail's copy.
+fn held(event: &StreamEvent) -> usize {
+    match event {
+        StreamEvent::Text(text) => 3 * text.len(),
+        StreamEvent::Thinking(text) => 2 * text.len(),
+        StreamEvent::ToolCallInput { json, .. } => json.len(),
+        StreamEvent::Replay { data, .. } => data.raw().get().len(),
+        StreamEvent::ToolCallStarted { .. } | StreamEvent::Used(_) | StreamEvent::Finished { .. } => 0,
     }
 }
 

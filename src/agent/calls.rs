@@ -2,7 +2,10 @@
 //!
 //! **Invariant:** what a caller may not use is not run, and what needs somebody's approval is not run before it has it.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use serde_json::{Map, Value};
 use tracing::Instrument;
@@ -10,18 +13,22 @@ use tracing::Instrument;
 use super::client;
 use super::consent;
 use super::offer::{Look, Offer};
-use super::ports::approvals::call_digest;
+use super::ports::approvals::{call_digest, definition_digest};
 use super::ports::store::ApprovedCall;
 use super::ports::tools::{Reporter, ToolContext};
+use super::room::not_asked;
 use super::run::{Ended, Turns, store_failed};
 use super::state::{Open, Times, Transcript};
+use super::stop::StopReason;
+use super::tries::Write;
 use super::turn::OVERSIZED_KEPT_BYTES;
 use crate::chat::approval::Consent;
 use crate::chat::event::AgentEvent;
 use crate::chat::message::AssistantPart;
 use crate::chat::payload::PayloadSource;
 use crate::chat::tool::{Effect, Progress, ToolCall, ToolInput, ToolOutput, ToolResult};
-use crate::chat::unfinished::{self, Unfinished};
+use crate::chat::trail::CallFate;
+use crate::chat::unfinished::Unfinished;
 use crate::observe::spans;
 
 /// Whether the calls of a turn were let through before.
@@ -31,6 +38,14 @@ pub(super) enum Leave<'a> {
     Given(&'a ApprovedCall),
     /// Whoever has to is asked.
     Asked,
+}
+
+/// Whether a call would be made as somebody let it through.
+enum Shown {
+    /// It would, or nobody was asked.
+    AsItIs(Ready),
+    /// Its tool is another one by now, or other arguments would be sent.
+    Otherwise,
 }
 
 /// What is done with a call.
@@ -43,6 +58,13 @@ enum Step {
     Hold(Consent),
     /// The client makes it.
     Leave,
+}
+
+/// What a call is made with.
+struct Ready {
+    /// The arguments as they are sent; `None` where the tool completes them itself.
+    arguments: Option<Map<String, Value>>,
+    effect: Effect,
 }
 
 impl Turns<'_> {
@@ -70,15 +92,13 @@ impl Turns<'_> {
                     continue;
                 }
                 Step::Answer(output) => output,
-                Step::Hold(consent) => self.hold(&call, consent, transcript).await,
+                Step::Hold(consent) => self.hold(&call, (consent, leave), offer, transcript).await,
                 // Whatever comes after a call that waits may build on it.
                 Step::Make(_) if !transcript.approvals.is_empty() => consent::comes_after(),
-                Step::Make(effect) => match self.as_shown(&call, leave).await {
-                    Ok(approved) => {
-                        self.note_dispatch(&call, effect, transcript).await?;
-                        let cx = ToolContext { approved: approved.as_ref(), ..self.cx_of(leave) };
-                        self.make(&call, cx).await
-                    }
+                Step::Make(effect) => match self.completed(&call, effect, leave, offer).await {
+                    Ok(Shown::AsItIs(ready)) => self.make(&call, ready, leave, transcript).await?,
+                    // Nobody has said anything to what would be sent now.
+                    Ok(Shown::Otherwise) => self.hold(&call, (asks(offer, &call), leave), offer, transcript).await,
                     Err(output) => *output,
                 },
             };
@@ -88,7 +108,7 @@ impl Turns<'_> {
         if !transcript.approvals.is_empty() {
             // The run ends with what waits for a person, and its client is asked nothing besides.
             for (id, name) in transcript.take_back_left(&client::after_approval()) {
-                self.emit(AgentEvent::ToolCallFinished { id, name, is_error: true, result: Arc::from("") });
+                self.emit(AgentEvent::ToolCallFinished { id, name, fate: CallFate::NotRun, result: Arc::from("") });
             }
         }
         self.end_round(transcript);
@@ -99,7 +119,7 @@ impl Turns<'_> {
     pub(super) fn refuse_calls(&self, transcript: &mut Transcript) {
         for (call, _) in self.measured(transcript) {
             let since_ms = self.now_ms();
-            let output = ToolOutput::error("the limit of tool calls is reached; answer with what you have");
+            let output = ToolOutput::not_made("the limit of tool calls is reached; answer with what you have");
             let step = Step::Answer(output);
             self.emit_ready(&call, &step);
             let Step::Answer(output) = step else { continue };
@@ -154,8 +174,7 @@ impl Turns<'_> {
 
     /// Leaves a call to the client, with something in the place of its result: the next run may never come.
     fn leave(&self, call: ToolCall, since_ms: i64, transcript: &mut Transcript) {
-        let ToolOutput { content, is_error, .. } = client::left();
-        let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
+        let result = ToolResult::of(&call, client::left());
         transcript.left.push(call.clone());
         self.note(call, result, since_ms, transcript);
     }
@@ -172,17 +191,18 @@ impl Turns<'_> {
 
     /// Notes and tells what came of a call.
     fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
-        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-        let ToolOutput { content, artifacts, payload, is_error } = output;
+        let (id, name, made) = (call.id.as_str().to_owned(), call.name.clone(), call.id.clone());
+        let ToolOutput { content, artifacts, payload, fate } = output;
         let told: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
-        let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error };
+        let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, fate };
         self.note(call, result, since_ms, transcript);
-        self.emit(AgentEvent::ToolCallFinished { id, name, is_error, result: told });
+        self.emit(AgentEvent::ToolCallFinished { id, name, fate, result: told });
         for artifact in artifacts {
             self.emit(AgentEvent::Artifact(Box::new(artifact)));
         }
         if let Some(payload) = payload {
             self.keep(transcript, payload, PayloadSource::Tool);
+            transcript.note_payload_of(&made);
         }
     }
 
@@ -203,21 +223,26 @@ impl Turns<'_> {
             (Look::Unseen, Leave::Asked) => {
                 offer.add(&call.name);
                 let words = format!("{} was not loaded; it is now: read its description and call it again", call.name);
-                return Step::Answer(ToolOutput::error(&words));
+                return Step::Answer(ToolOutput::not_made(&words));
             }
             (Look::Unseen, Leave::Given(_)) => return self.checked(call),
             (Look::Offered(policy), _) => policy,
         };
         match (self.checked(call), policy.consent, leave) {
-            (Step::Make(_), consent @ (Consent::User | Consent::Role(_)), Leave::Asked) => Step::Hold(consent),
+            (Step::Make(_), consent @ (Consent::User | Consent::Role { .. }), Leave::Asked) => Step::Hold(consent),
             (step, _, _) => step,
         }
     }
 
     /// `step`, unless the call has been made so often in a row that it leads nowhere.
     fn unless_repeated(&self, call: &ToolCall, step: Step, transcript: &mut Transcript) -> Step {
+        let most = match step {
+            // Pages are made for loops of a few rounds, in which reading again is the model's own affair.
+            Step::Make(Effect::Read) if self.profile.is_page => 0,
+            Step::Make(_) | Step::Hold(_) | Step::Answer(_) | Step::Leave => self.agent.limits.repeated_calls,
+        };
         match step {
-            Step::Make(_) | Step::Hold(_) => match transcript.repeats.note(call, self.agent.limits.repeated_calls) {
+            Step::Make(_) | Step::Hold(_) => match transcript.repeats.note(call, most) {
                 Some(output) => Step::Answer(output),
                 None => step,
             },
@@ -234,7 +259,13 @@ impl Turns<'_> {
     }
 
     /// Keeps a call until somebody has decided.
-    async fn hold(&self, call: &ToolCall, consent: Consent, transcript: &mut Transcript) -> ToolOutput {
+    async fn hold(
+        &self,
+        call: &ToolCall,
+        (consent, leave): (Consent, Leave<'_>),
+        offer: &Offer,
+        transcript: &mut Transcript,
+    ) -> ToolOutput {
         let ToolInput::Object(input) = &call.input else {
             return ToolOutput::error("bad params: the arguments are not a JSON object");
         };
@@ -245,42 +276,59 @@ impl Turns<'_> {
         if let Err(output) = self.room_for_approval(transcript).await {
             return *output;
         }
+        let now_ms = match self.agent.approvals.time().await {
+            Ok(now_ms) => now_ms,
+            Err(error) => return not_asked(&error),
+        };
         let life_ms = i64::try_from(self.agent.limits.approval.as_millis()).unwrap_or(i64::MAX);
         let of = (self.cx.run, self.cx.conversation);
-        let approval = consent::ask(of, (call, input, arguments), consent, self.now_ms(), life_ms);
+        let wanted = consent::Wanted { call, input, arguments, definition: self.definition(offer, call) };
+        let approval = consent::ask(of, wanted, consent, now_ms, life_ms);
         let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
         self.emit(AgentEvent::ToolCallHeld { id, name, approval: approval.id });
-        let output = consent::waits(&approval);
+        let output = consent::waits(&approval, matches!(leave, Leave::Given(_)));
         transcript.approvals.push(approval);
         transcript.held.push(call.id.clone());
         output
     }
 
     /// Notes in the store that a write is about to be sent; without the note it is not.
-    async fn note_dispatch(&self, call: &ToolCall, effect: Effect, transcript: &mut Transcript) -> Result<(), Ended> {
+    async fn note_dispatch(&self, call: &ToolCall, transcript: &mut Transcript) -> Result<(), Ended> {
         let Open::Calling { turn, .. } = &mut transcript.open else { return Ok(()) };
-        match effect {
-            Effect::Read => return Ok(()),
-            Effect::Write => {}
-        }
         let noted = Unfinished { dispatched: Some(call.id.clone()), ..turn.clone() };
         self.agent.store.dispatch(self.cx.run, &call.id, &noted).await.map_err(store_failed)?;
         *turn = noted;
         Ok(())
     }
 
-    /// The arguments of a call that was let through, which are those that would be sent now; `None` where nobody was
-    /// asked.
-    async fn as_shown(&self, call: &ToolCall, leave: Leave<'_>) -> Result<Option<Map<String, Value>>, Box<ToolOutput>> {
-        let approved = match leave {
-            Leave::Given(approved) => approved,
-            Leave::Asked => return Ok(None),
+    /// What a call is made with. A write names what is sent before it is; a call that was let through would have to be made
+    /// as it was shown.
+    async fn completed(
+        &self,
+        call: &ToolCall,
+        effect: Effect,
+        leave: Leave<'_>,
+        offer: &Offer,
+    ) -> Result<Shown, Box<ToolOutput>> {
+        let complete = async || self.agent.tools.complete(call, &self.cx_of(leave)).await;
+        let arguments = match (leave, effect) {
+            (Leave::Asked, Effect::Read) => None,
+            (Leave::Asked, Effect::Write) => Some(complete().await?),
+            (Leave::Given(approved), Effect::Read | Effect::Write) => {
+                let arguments = complete().await?;
+                if call_digest(&call.name, &self.definition(offer, call), &arguments) != approved.digest {
+                    return Ok(Shown::Otherwise);
+                }
+                Some(arguments)
+            }
         };
-        let arguments = self.agent.tools.complete(call, &self.cx_of(leave)).await?;
-        match call_digest(&call.name, &arguments) == approved.digest {
-            true => Ok(Some(arguments)),
-            false => Err(Box::new(consent::changed())),
-        }
+        Ok(Shown::AsItIs(Ready { arguments, effect }))
+    }
+
+    /// What the tool of a call is at the moment.
+    fn definition(&self, offer: &Offer, call: &ToolCall) -> String {
+        let def = offer.tool(&call.name).map(|tool| &*tool.def);
+        definition_digest(def, &self.agent.tools.source(&call.name))
     }
 
     /// Where and for whom a call runs: one that was let through, on the screen of the run that asked for it.
@@ -291,13 +339,59 @@ impl Turns<'_> {
         }
     }
 
-    async fn make(&self, call: &ToolCall, cx: ToolContext<'_>) -> ToolOutput {
+    /// Makes a call. A write is noted before, and what came of it behind.
+    async fn make(
+        &self,
+        call: &ToolCall,
+        Ready { arguments, effect }: Ready,
+        leave: Leave<'_>,
+        transcript: &mut Transcript,
+    ) -> Result<ToolOutput, Ended> {
+        let write = match (effect, &arguments) {
+            (Effect::Write, Some(arguments)) => Some(Write::of(&call.name, arguments)),
+            (Effect::Write, None) | (Effect::Read, _) => None,
+        };
+        let first_try = write.as_ref().and_then(|write| transcript.tries.first(write));
+        let cx = ToolContext { completed: arguments.as_ref(), first_try: first_try.as_ref(), ..self.cx_of(leave) };
+        let Some(write) = write else { return self.execute(call, effect, cx).await };
+        self.note_dispatch(call, transcript).await?;
+        let output = self.execute(call, effect, cx).await?;
+        transcript.tries.note(write, &call.id, output.fate);
+        Ok(output)
+    }
+
+    /// Makes a call. A write goes on only while the lease lasts under which it was noted: a process that was paused for
+    /// longer finds out before it sends anything, and what it has sent already is nobody's knowledge.
+    async fn execute(&self, call: &ToolCall, effect: Effect, cx: ToolContext<'_>) -> Result<ToolOutput, Ended> {
         let span = spans::tool_execute(&call.name, call.id.as_str());
         let report = |progress: Progress| {
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
             self.emit(AgentEvent::ToolProgress { id, name, progress: Box::new(progress) });
         };
         let cx = ToolContext { progress: Reporter::to(&report), ..cx };
-        unfinished::made(self.agent.tools.execute(call, &cx).instrument(span).await)
+        let making = self.agent.tools.execute(call, &cx).instrument(span);
+        match effect {
+            Effect::Read => Ok(making.await),
+            Effect::Write => self.while_leased(making).await,
+        }
+    }
+
+    /// What comes of `work`, which is looked at only while the run's lease lasts: looked at before each step of it, and
+    /// not beside it, since a process that wakes up takes its next step before any clock of it goes off.
+    async fn while_leased<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
+        let mut work = pin!(work);
+        poll_fn(|cx| match self.has_lease() {
+            true => work.as_mut().poll(cx).map(Ok),
+            false => Poll::Ready(Err(Ended::Stopped(StopReason::Interrupted))),
+        })
+        .await
+    }
+}
+
+/// Who is asked for a call that somebody let through when it was another one.
+fn asks(offer: &Offer, call: &ToolCall) -> Consent {
+    match offer.tool(&call.name).map(|tool| tool.policy.consent.clone()) {
+        Some(consent @ (Consent::User | Consent::Role { .. })) => consent,
+        Some(Consent::Auto) | None => Consent::User,
     }
 }

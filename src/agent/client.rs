@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::chat::schema::Schema;
 use crate::chat::tool::{ToolCall, ToolDef, ToolInput, ToolOutput};
-use crate::chat::unfinished::LEFT;
+use crate::chat::trail::CallFate;
 
 /// Whether `call` of the client's tool `def` can be left to the client.
 ///
@@ -24,13 +24,12 @@ pub(super) fn left() -> ToolOutput {
     let note =
         "this call was handed to the user's application, which makes it; where no result is told later, none came";
     let content = json!({"status": "awaiting_client", "note": note}).to_string();
-    debug_assert!(content.starts_with(LEFT), "its fate is read from how it begins");
-    ToolOutput::ok(content)
+    ToolOutput { fate: CallFate::AwaitsClient, ..ToolOutput::ok(content) }
 }
 
 /// What the model reads in place of [`left`] when the run ended otherwise than by leaving its calls to the client.
 pub(super) fn withdrawn() -> ToolOutput {
-    ToolOutput::error(
+    ToolOutput::not_made(
         "this call was not made, because the run ended before the user's application was asked; make it again if it is still \
          wanted",
     )
@@ -38,7 +37,7 @@ pub(super) fn withdrawn() -> ToolOutput {
 
 /// What the model reads in place of [`left`] when another call of the turn waits for a person.
 pub(super) fn after_approval() -> ToolOutput {
-    ToolOutput::error(
+    ToolOutput::not_made(
         "this call was not made, since another one of the same turn waits for approval; make it again when that is decided",
     )
 }
@@ -47,9 +46,6 @@ pub(super) fn after_approval() -> ToolOutput {
 mod tests {
     use super::*;
     use crate::chat::ids::ToolCallId;
-    use crate::chat::tool::ToolResult;
-    use crate::chat::trail::CallFate;
-    use crate::chat::unfinished::fate;
 
     fn told(schema: Value, input: ToolInput) -> Option<String> {
         let def = ToolDef { name: "locate".to_owned(), description: String::new(), input_schema: schema };
@@ -71,15 +67,6 @@ mod tests {
         ];
         for (schema, input, expected, reason) in rows {
             assert_eq!(told(schema, input), expected, "{reason}");
-        }
-    }
-
-    #[test]
-    fn none_of_what_stands_for_a_result_counts_as_one() {
-        for output in [left(), withdrawn(), after_approval()] {
-            let (id, name) = (ToolCallId::mint(), String::new());
-            let result = ToolResult { id, name, content: output.content, is_error: output.is_error };
-            assert_eq!(fate(&result), CallFate::NotRun);
         }
     }
 }

@@ -8,12 +8,24 @@ use crate::chat::approval::{Approval, Consent};
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
 use crate::chat::tool::{ToolCall, ToolOutput};
+use crate::chat::trail::CallFate;
 
-/// The approval of a call, which waits for `life_ms` from `now_ms` on; of the arguments as the model gave them and as
-/// they are sent.
+/// A call that is to be let through.
+pub(super) struct Wanted<'a> {
+    /// As the model made it.
+    pub(super) call: &'a ToolCall,
+    /// Its arguments as the model gave them.
+    pub(super) input: &'a Map<String, Value>,
+    /// Its arguments as they are sent.
+    pub(super) arguments: Map<String, Value>,
+    /// What its tool is: [`super::ports::approvals::definition_digest`].
+    pub(super) definition: String,
+}
+
+/// The approval of a call, which waits for `life_ms` from `now_ms` on, by the database's clock.
 pub(super) fn ask(
     of: (RunId, &ConversationId),
-    (call, input, arguments): (&ToolCall, &Map<String, Value>, Map<String, Value>),
+    Wanted { call, input, arguments, definition }: Wanted<'_>,
     consent: Consent,
     now_ms: i64,
     life_ms: i64,
@@ -24,7 +36,8 @@ pub(super) fn ask(
         conversation: of.1.clone(),
         call: Some(call.id.as_str().to_owned()),
         tool: call.name.clone(),
-        digest: call_digest(&call.name, &arguments),
+        digest: call_digest(&call.name, &definition, &arguments),
+        definition: Some(definition),
         arguments,
         input: input.clone(),
         consent,
@@ -43,34 +56,32 @@ pub(super) fn decided(approved: Option<&ApprovedCall>, turned_down: Option<Turne
     Some(AgentEvent::CallDecided { asked_as: asked_as?, name: tool, runs_as: None })
 }
 
-/// What the model reads as the result of a call that waits.
-pub(super) fn waits(approval: &Approval) -> ToolOutput {
+/// What the model reads as the result of a call that waits; `again` where it was let through and is another one by now.
+pub(super) fn waits(approval: &Approval, again: bool) -> ToolOutput {
     let who = match &approval.consent {
         Consent::Auto | Consent::User => "the user".to_owned(),
-        Consent::Role(role) => format!("somebody with the role {role}"),
+        Consent::Role { role, not_requester: false } => format!("somebody with the role {role}"),
+        Consent::Role { role, not_requester: true } => format!("somebody else than the user, with the role {role},"),
     };
+    let why = if again { ", since the tool or what would be sent is not what was approved" } else { "" };
     let note = format!(
-        "this call has not been made: it waits until {who} approves it. You cannot approve it. What was decided is told in the \
+        "this call has not been made{why}: it waits until {who} approves it. You cannot approve it. What was decided is told in the \
          user's next message"
     );
-    ToolOutput::ok(json!({"status": "awaiting_approval", "note": note}).to_string())
+    let content = json!({"status": "awaiting_approval", "note": note}).to_string();
+    ToolOutput { fate: CallFate::AwaitsApproval, ..ToolOutput::ok(content) }
 }
 
 /// What the model reads in place of [`waits`] when the run ended in another way than by waiting.
 pub(super) fn withdrawn() -> ToolOutput {
-    ToolOutput::error(
+    ToolOutput::not_made(
         "this call was not made and does not wait for anybody, because the run ended; make it again if it is still wanted",
     )
 }
 
-/// What the model reads as the result of a call that would not be made as it was shown.
-pub(super) fn changed() -> ToolOutput {
-    ToolOutput::error("what was approved is not what would be sent now; ask again")
-}
-
 /// What the model reads as the result of a call that comes after one that waits.
 pub(super) fn comes_after() -> ToolOutput {
-    ToolOutput::error(
+    ToolOutput::not_made(
         "this call was not made, since the one before it waits for approval; make it again when that is decided",
     )
 }

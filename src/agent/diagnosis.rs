@@ -4,20 +4,24 @@
 //!
 //! ```text
 //! shape          "basic" or "trace"
-//! model          "provider:model" of who answered, else of who was to be asked first
-//! max_tokens     per model call               max_turns      model calls; 0 is no limit
+//! provider       of who answered, else of who was to be asked first
+//! model          its model, as that provider calls it
+//! max_tokens     per model call, or null      max_turns      model calls; 0 is no limit
 //! temperature    a number, or null where the model's own default applies
 //! tools          [{name, description, input_schema}] as they were offered when the run began
 //! system_prompt  the whole text
-//! messages       [{role: "user" | "assistant", content}]: what was said before this run, texts only
+//! messages       [{role: "user" | "assistant", content}]: what was said before this run, texts only; of a trace all that the
+//!                model was sent, the calls and their results in blocks
 //! context        the state of the screen as the request brought it, or null
 //! question       what the user said
 //! raw_text       the model's text of all turns, markers and all
 //! notes          [text]: what was wrong with markers, and what was cut here
 //! outcome        "complete", "max_turns", "cancelled", "error" or "awaiting_approval"
+//! ended          how the run ended, in one word     error      what was said of it where it failed, else null
 //! trace only:
-//! turns          [{turn, text, finish, usage: {input_tokens, output_tokens} or null, duration_ms,
-//!                  tool_calls: [{id, name, input, output, is_error, duration_ms}]}]
+//! turns          [{turn, sent, text, finish, usage: {input_tokens, output_tokens} or null, duration_ms,
+//!                  tool_calls: [{id, name, input, output, is_error, duration_ms, payload}]}]; `sent` is how many of
+//!                `messages` the model was sent, the first of them
 //! usage          {input_tokens, output_tokens} of all turns
 //! ```
 //!
@@ -33,8 +37,11 @@ use super::ports::tools::ToolContext;
 use super::profile::{DiagnosticsShape, Profile};
 use super::speech::Raw;
 use super::state::Transcript;
+use crate::chat::event::Failure;
+use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, Message};
 use crate::chat::model::ModelChoice;
+use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolDef, ToolInput};
@@ -54,6 +61,8 @@ pub(super) struct Diagnosis {
     shape: DiagnosticsShape,
     object: Map<String, Value>,
     turns: Vec<Value>,
+    /// How many messages the model was sent with the newest call.
+    sent: usize,
     /// Whether the model was asked to answer without further calls.
     limit_reached: bool,
     room: Room,
@@ -78,7 +87,8 @@ impl Diagnosis {
         };
         object.insert("shape".to_owned(), json!(name));
         let first = model.models.first();
-        object.insert("model".to_owned(), json!(first.map(|model| format!("{}:{}", model.provider, model.model))));
+        object.insert("provider".to_owned(), json!(first.map(|model| &model.provider)));
+        object.insert("model".to_owned(), json!(first.map(|model| &model.model)));
         object.insert("max_tokens".to_owned(), json!(model.max_tokens));
         let max_turns = profile.bounds.max_turns.unwrap_or(limits.max_turns);
         object.insert("max_turns".to_owned(), json!(max_turns));
@@ -86,11 +96,11 @@ impl Diagnosis {
         for (key, empty) in [("tools", json!([])), ("system_prompt", json!("")), ("messages", json!([]))] {
             object.insert(key.to_owned(), empty);
         }
-        let context = cx.context.map_or(Value::Null, |context| room.value(Value::Object(context.clone())));
+        let context = cx.context.map_or(Value::Null, |context| room.value(Value::Object(context.fields())));
         object.insert("context".to_owned(), context);
         object.insert("question".to_owned(), json!(""));
         let bearer = cx.caller.bearer.expose().to_owned();
-        Some(Self { shape, object, turns: Vec::new(), limit_reached: false, room, bearer })
+        Some(Self { shape, object, turns: Vec::new(), sent: 0, limit_reached: false, room, bearer })
     }
 
     /// What the model is asked with.
@@ -113,6 +123,22 @@ impl Diagnosis {
         self.limit_reached = true;
     }
 
+    /// The model is sent so many messages.
+    pub(super) fn sent(&mut self, messages: usize) {
+        self.sent = messages;
+    }
+
+    /// The newest call has made this.
+    pub(super) fn made(&mut self, call: &ToolCallId, payload: &Payload) {
+        let Some(Value::Array(calls)) = self.turns.last_mut().and_then(|turn| turn.get_mut("tool_calls")) else {
+            return;
+        };
+        let Some(call) = calls.iter_mut().rev().find(|noted| noted["id"] == call.as_str()) else { return };
+        let data = self.room.value(payload.data.clone());
+        let id = payload.id.to_string();
+        call["payload"] = json!({"payload_id": id, "type": payload.kind, "data": data, "summary": payload.summary});
+    }
+
     /// Something that the trail keeps too.
     pub(super) fn happened(&mut self, what: &Happened) {
         match self.shape {
@@ -125,6 +151,7 @@ impl Diagnosis {
                     let text = self.room.text(text);
                     self.turns.push(json!({
                         "turn": turn,
+                        "sent": self.sent,
                         "text": text,
                         "finish": finish,
                         "usage": usage.filter(|counted| !counted.is_estimate).map(|counted| tokens(counted.usage)),
@@ -133,7 +160,7 @@ impl Diagnosis {
                     }));
                 }
             }
-            Happened::ToolCall { turn, id, name, arguments, result, fate, duration_ms } => {
+            Happened::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _ } => {
                 if !self.room.entry() {
                     return;
                 }
@@ -163,7 +190,7 @@ impl Diagnosis {
     fn call(&mut self, number: u32, call: Value) {
         if self.turns.last().is_none_or(|turn| turn["turn"] != number) {
             self.turns.push(json!({
-                "turn": number, "text": "", "finish": null, "usage": null, "duration_ms": 0, "tool_calls": [],
+                "turn": number, "sent": 0, "text": "", "finish": null, "usage": null, "duration_ms": 0, "tool_calls": [],
             }));
         }
         if let Some(Value::Array(calls)) = self.turns.last_mut().and_then(|turn| turn.get_mut("tool_calls")) {
@@ -172,15 +199,21 @@ impl Diagnosis {
     }
 
     /// The whole of it, when the run has ended so.
-    pub(super) fn end(mut self, transcript: &mut Transcript, code: &str) -> Value {
+    pub(super) fn end(mut self, transcript: &mut Transcript, code: &str, error: Option<&Failure>) -> Value {
         if let Some((origin, _)) = &transcript.answered_by {
-            self.object.insert("model".to_owned(), json!(format!("{}:{}", origin.provider, origin.model)));
+            self.object.insert("provider".to_owned(), json!(origin.provider));
+            self.object.insert("model".to_owned(), json!(origin.model));
         }
+        self.object.insert("ended".to_owned(), json!(code));
+        self.object.insert("error".to_owned(), json!(error.map(|error| &error.message)));
         let Raw { text, notes } = transcript.speech.take_raw();
         let raw_text = self.room.text(&text);
         let question = self.room.text(&transcript.question());
         self.object.insert("question".to_owned(), json!(question));
-        let messages = self.messages(transcript.history());
+        let messages = match self.shape {
+            DiagnosticsShape::Basic => self.messages(transcript.history()),
+            DiagnosticsShape::Trace => self.all_messages(transcript.messages()),
+        };
         self.object.insert("messages".to_owned(), Value::Array(messages));
         self.object.insert("raw_text".to_owned(), json!(raw_text));
         let mut notes: Vec<String> = notes.iter().map(|note| self.room.text(note)).collect();
@@ -226,6 +259,55 @@ impl Diagnosis {
         }
         told.reverse();
         told
+    }
+
+    /// All messages as the model was sent them, the newest first as far as there is room, in their order.
+    fn all_messages(&mut self, messages: &[Message]) -> Vec<Value> {
+        let mut told = Vec::new();
+        for message in messages.iter().rev() {
+            if !self.room.entry() {
+                break;
+            }
+            told.push(self.room.value(sent(message)));
+        }
+        told.reverse();
+        let left_out = messages.len() - told.len();
+        for turn in &mut self.turns {
+            let sent = turn["sent"].as_u64().and_then(|sent| usize::try_from(sent).ok()).unwrap_or_default();
+            turn["sent"] = json!(sent.saturating_sub(left_out));
+        }
+        told
+    }
+}
+
+/// A message as the model was sent it: a text, or blocks where there are calls.
+fn sent(message: &Message) -> Value {
+    match message {
+        Message::User(user) => json!({"role": "user", "content": user.model_text()}),
+        Message::Assistant(said) if said.calls().next().is_none() => {
+            json!({"role": "assistant", "content": said.text()})
+        }
+        Message::Assistant(said) => {
+            let text = Some(said.text()).filter(|text| !text.is_empty());
+            let calls = said.calls().map(|call| {
+                let input = match &call.input {
+                    ToolInput::Object(input) => Value::Object(input.clone()),
+                    ToolInput::Invalid(text) => json!(text),
+                };
+                json!({"type": "tool_use", "id": call.id.as_str(), "name": call.name, "input": input})
+            });
+            let text = text.into_iter().map(|text| json!({"type": "text", "text": text}));
+            json!({"role": "assistant", "content": text.chain(calls).collect::<Vec<_>>()})
+        }
+        Message::ToolResults(results) => {
+            let results = results.iter().map(|result| {
+                json!({
+                    "type": "tool_result", "tool_use_id": result.id.as_str(), "content": result.content,
+                    "is_error": result.fate.is_error(),
+                })
+            });
+            json!({"role": "user", "content": results.collect::<Vec<_>>()})
+        }
     }
 }
 

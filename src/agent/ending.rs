@@ -66,7 +66,7 @@ impl Agent {
             events.emit(AgentEvent::Suggested(suggestions));
         }
         if let Some(diagnosis) = transcript.diagnosis.take() {
-            let diagnosis = Arc::new(diagnosis.end(transcript, code_of(&event)));
+            let diagnosis = Arc::new(diagnosis.end(transcript, code_of(&event), event.failure()));
             transcript.speech.answer_mut().diagnostics = Some((*diagnosis).clone());
             events.emit(AgentEvent::Diagnosed(diagnosis));
         }

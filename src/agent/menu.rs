@@ -82,8 +82,10 @@ impl Menu {
         }
         match wish.max_tokens {
             Some(_) if !self.max_tokens => refused.push(NotOffered::MaxTokens),
-            Some(wished) if wished > choice.max_tokens => refused.push(NotOffered::MaxTokensAbove(choice.max_tokens)),
-            Some(wished) => choice.max_tokens = wished,
+            Some(wished) => match choice.max_tokens {
+                Some(most) if wished > most => refused.push(NotOffered::MaxTokensAbove(most)),
+                Some(_) | None => choice.max_tokens = Some(wished),
+            },
             None => {}
         }
         match wish.temperature {
@@ -123,7 +125,7 @@ mod tests {
 
     fn menu() -> Menu {
         let models = vec![origin("a"), origin("b")];
-        let choice = ModelChoice { models, max_tokens: 100, temperature: Some(0.5), effort: None };
+        let choice = ModelChoice { models, max_tokens: Some(100), temperature: Some(0.5), effort: None };
         let offered = vec![Offer { name: "fast".to_owned(), models: vec![origin("b")] }];
         Menu { choice, offered, temperature: true, effort: false, max_tokens: true }
     }
@@ -133,7 +135,7 @@ mod tests {
         let menu = menu();
         assert_eq!(menu.choose(&ModelWish::default()), Ok(menu.choice.clone()));
         let wish = ModelWish { name: Some("fast".to_owned()), max_tokens: Some(10), ..ModelWish::default() };
-        let chosen = ModelChoice { models: vec![origin("b")], max_tokens: 10, ..menu.choice.clone() };
+        let chosen = ModelChoice { models: vec![origin("b")], max_tokens: Some(10), ..menu.choice.clone() };
         assert_eq!(menu.choose(&wish), Ok(chosen));
     }
 

@@ -38,4 +38,5 @@ mod state;
 pub mod stop;
 pub mod summary;
 mod tally;
+mod tries;
 pub mod turn;

@@ -94,7 +94,7 @@ impl Offer {
     /// What `call` means here.
     pub(super) fn look(&self, call: &ToolCall) -> Look {
         let name = call.name.as_str();
-        if let Some(tool) = self.tools.iter().find(|tool| tool.def.name == name) {
+        if let Some(tool) = self.tool(name) {
             return match self.defs.iter().any(|def| def.name == name) {
                 true => Look::Offered(tool.policy.clone()),
                 false => Look::Unseen,
@@ -109,9 +109,14 @@ impl Offer {
         }
     }
 
+    /// The tool of that name, where the caller may use it here.
+    pub(super) fn tool(&self, name: &str) -> Option<&OfferedTool> {
+        self.tools.iter().find(|tool| tool.def.name == name)
+    }
+
     /// Tells the model of a tool from the next turn on.
     pub(super) fn add(&mut self, name: &str) {
-        let tool = self.tools.iter().find(|tool| tool.def.name == name);
+        let tool = self.tool(name);
         if let Some(tool) = tool.filter(|tool| !self.defs.iter().any(|def| def.name == tool.def.name)) {
             self.defs.push(tool.def.clone());
         }

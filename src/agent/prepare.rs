@@ -19,14 +19,14 @@ impl Turns<'_> {
         let prompt = &self.profile.prompt;
         let mut values = Values::default();
         match self.cx.context {
-            Some(context) => values.lend_fields("context", context),
+            Some(context) => values.screen("context", context.clone()),
             None => values.insert("context", Value::Null),
         }
         let mut set = |name: &'static str, value: Value| values.insert(name, value);
         set(FENCE, json!(self.agent.fences.mark(&self.cx.caller.owner, self.cx.conversation)));
         set("user", json!(self.cx.caller.owner.user));
         set("roles", json!(self.cx.caller.roles));
-        set("conversation_id", json!(self.cx.conversation.as_str()));
+        set("conversation_id", self.cx.conversation_id());
         if prompt.takes("now") {
             set("now", json!(timestamp(self.now_ms())));
         }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::menu::Menu;
+use super::ports::previews::PreviewRights;
 use super::ports::tools::OfferedTool;
 use super::prompt::Prompt;
 use crate::chat::caller::Caller;
 use crate::chat::input::Screen;
+use crate::chat::preview::Origin;
 use crate::chat::schema::Schema;
 use crate::chat::template::Template;
 
@@ -190,11 +192,22 @@ pub enum DiagnosticsShape {
     Trace,
 }
 
-/// Languages that an answer can be held to.
+/// Languages that an answer can be held to: one in ideographs is asked for again, once a run, where the language is not
+/// written in them. `agent/language.rs` has the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum ReplyLanguage {
-    /// An answer in ideographs is asked for again, once a run.
+    German,
     English,
+    Spanish,
+    French,
+    Italian,
+    Japanese,
+    Korean,
+    Dutch,
+    Polish,
+    Portuguese,
+    Chinese,
 }
 
 /// All profiles.
@@ -253,5 +266,15 @@ impl Profiles {
         let mut types: Vec<&str> = self.by_type.keys().map(String::as_str).collect();
         types.sort_unstable();
         types
+    }
+}
+
+impl PreviewRights for Profiles {
+    /// A profile that is not there any more lets nobody, since nobody can say whom it would.
+    fn lets(&self, caller: &Caller, origin: &Origin) -> bool {
+        let Some(context_type) = &origin.context_type else { return true };
+        let Some(profile) = self.of_type(context_type) else { return false };
+        let tool = profile.tools.iter().find(|tool| origin.tool.as_deref() == Some(tool.def.name.as_str()));
+        profile.lets(caller) && tool.is_none_or(|tool| tool.policy.lets(caller))
     }
 }

@@ -24,7 +24,7 @@ impl Repeats {
             false => (self.last, self.times) = (Some(input), 1),
         }
         (most != 0 && self.times >= most).then(|| {
-            ToolOutput::error(&format!(
+            ToolOutput::not_made(&format!(
                 "this call was not made: it is the same call with the same arguments, {} times in a row, and its result stands \
                  above. Do something else, or answer with what you have",
                 self.times

@@ -5,6 +5,7 @@ use super::ports::store::StoreError;
 use super::run::Turns;
 use super::state::Transcript;
 use crate::chat::causes::Causes;
+use crate::chat::fit::add_note;
 use crate::chat::tool::ToolOutput;
 
 /// What the conversation of a run has, before the run's own.
@@ -31,13 +32,13 @@ impl Turns<'_> {
             None => {
                 let (owner, conversation) = (&self.cx.caller.owner, self.cx.conversation);
                 let waiting = self.agent.approvals.waiting_in(owner, conversation).await;
-                let waiting = waiting.map_err(|error| Box::new(not_looked(&error)))?.len();
+                let waiting = waiting.map_err(|error| Box::new(not_asked(&error)))?.len();
                 *transcript.room.waiting.insert(waiting)
             }
         };
         match waiting + transcript.approvals.len() < most {
             true => Ok(()),
-            false => Err(Box::new(ToolOutput::error(&format!(
+            false => Err(Box::new(ToolOutput::not_made(&format!(
                 "this call was not made: {most} calls of this conversation wait for approval already, and no more may. Tell the \
                  user to decide those first"
             )))),
@@ -76,14 +77,16 @@ impl Turns<'_> {
         }
         let most = self.agent.limits.payloads;
         output.payload = None;
-        output.content.push_str(&format!(
-            "\n[the data of this result was not kept, and the user does not see it: this conversation keeps {most} pieces of data \
-             at most; a new conversation has room]"
-        ));
+        let note = format!(
+            "the data of this result was not kept, and the user does not see it: this conversation keeps {most} pieces of data \
+             at most; a new conversation has room"
+        );
+        add_note(&mut output.content, &note);
     }
 }
 
-fn not_looked(error: &StoreError) -> ToolOutput {
-    tracing::warn!(error = %Causes(error), "calls that wait not counted");
-    ToolOutput::error("this call was not made: it could not be put before anybody for approval; make it again later")
+/// What the model reads where a call cannot be put before anybody.
+pub(super) fn not_asked(error: &StoreError) -> ToolOutput {
+    tracing::warn!(error = %Causes(error), "a call cannot be kept for approval");
+    ToolOutput::not_made("this call was not made: it could not be put before anybody for approval; make it again later")
 }

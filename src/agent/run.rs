@@ -15,10 +15,11 @@ use super::calls::Leave;
 use super::consent;
 use super::diagnosis::Diagnosis;
 use super::fence::Fences;
-use super::language::{RETRY_NOTICE, RETRY_REQUEST, Verdict};
+use super::language::Verdict;
 use super::limits::Limits;
 use super::offer::Offer;
 use super::ports::approvals::ApprovalStore;
+use super::ports::chats::ChatStore;
 use super::ports::clock::Clock;
 use super::ports::data::DataLoader;
 use super::ports::events::EventSink;
@@ -27,7 +28,7 @@ use super::ports::payloads::PayloadStore;
 use super::ports::store::{ApprovedCall, RunStart, RunStore, StoreError};
 use super::ports::tools::{Reporter, ToolContext, ToolExecutor};
 use super::prices::Prices;
-use super::profile::{OnLimit, Profile};
+use super::profile::{OnLimit, Profile, ReplyLanguage};
 use super::selection::{Finder, Wanted};
 use super::speech::kept;
 use super::state::{Open, Transcript};
@@ -60,6 +61,8 @@ pub struct Agent {
     pub payloads: Arc<dyn PayloadStore>,
     /// Where calls wait for somebody's approval.
     pub approvals: Arc<dyn ApprovalStore>,
+    /// Numbers the conversations of pages.
+    pub chats: Arc<dyn ChatStore>,
     /// Marks what others say in prompts.
     pub fences: Fences,
     /// Tells the time for the trail.
@@ -119,10 +122,12 @@ impl Agent {
             let cx = ToolContext {
                 caller: &run.caller,
                 conversation: &run.conversation,
+                number: self.number(&run.caller, &run.conversation, &run.profile).await,
                 run: run.id,
                 call: None,
                 context: context.as_ref(),
-                approved: None,
+                completed: None,
+                first_try: None,
                 progress: Reporter::default(),
             };
             let wall = self.limits.wall;
@@ -151,6 +156,16 @@ impl Agent {
         within(span, driven).await;
     }
 
+    /// The number by which a page, its tools and its data know the conversation; `None` where they know its id, or where
+    /// there is no number to be had.
+    async fn number(&self, caller: &Caller, conversation: &ConversationId, profile: &Profile) -> Option<i64> {
+        if !profile.is_page {
+            return None;
+        }
+        let given = self.chats.number(&caller.owner, caller.known_as.as_deref(), conversation, &profile.app).await;
+        given.map_err(|error| tracing::error!(error = %Causes(&error), "conversation not numbered")).ok()
+    }
+
     async fn commit(&self, run: RunId, transcript: &mut Transcript) -> Result<(), Ended> {
         self.store.append(run, transcript.uncommitted()).await.map_err(store_failed)?;
         transcript.mark_committed();
@@ -167,7 +182,7 @@ pub(super) struct Turns<'a> {
     pub(super) cx: ToolContext<'a>,
     pub(super) details: bool,
     client_tools: &'a [Arc<ToolDef>],
-    events: &'a dyn EventSink,
+    pub(super) events: &'a dyn EventSink,
 }
 
 impl Turns<'_> {
@@ -208,27 +223,28 @@ impl Turns<'_> {
         }
         let max_turns = self.profile.bounds.max_turns.unwrap_or(self.agent.limits.max_turns);
         let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
-        let mut may_retry_language = self.profile.reply_language.is_some();
-        let mut calls_made = 0;
+        let mut retry = self.profile.reply_language.and_then(ReplyLanguage::retry);
         if let Some(call) = approved {
             self.make_approved(call, transcript, &mut offer).await?;
+            if !transcript.approvals.is_empty() {
+                return Ok(());
+            }
         }
-        // A call that was approved is a turn that no model has had.
-        let first = transcript.turn();
-        while max_turns == 0 || transcript.turn() - first < max_turns {
+        // A call that was approved is a turn that no model has had, and turns of earlier runs of the chain are not this run's.
+        while max_turns == 0 || transcript.used().asked < max_turns {
             let turn = transcript.turn();
+            transcript.asks();
             self.emit(AgentEvent::TurnStarted { turn });
             metrics::turn();
             let span = spans::agent_turn(turn);
             let asked = Asked { system: &system, tools: offer.defs(), may_call: true };
-            let (answer, mut gate) =
-                within(span.clone(), self.ask_model(transcript, asked, may_retry_language)).await?;
+            let (answer, mut gate) = within(span.clone(), self.ask_model(transcript, asked, retry.is_some())).await?;
 
             if answer.message.calls().next().is_some() {
-                calls_made += answer.message.calls().count();
+                transcript.calls(answer.message.calls().count());
                 let turn = Unfinished { message: answer.message, results: Vec::new(), dispatched: None };
                 transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
-                if max_calls != 0 && calls_made > max_calls as usize {
+                if max_calls != 0 && transcript.used().called > max_calls {
                     return match self.profile.bounds.on_limit {
                         OnLimit::Fail => Err(failed("tool_call_limit", "Maximum number of tool calls exceeded", false)),
                         OnLimit::Answer => {
@@ -248,21 +264,22 @@ impl Turns<'_> {
             } else {
                 let message = Message::Assistant(answer.message);
                 transcript.end_turn();
-                match gate.close() {
-                    Verdict::Shown(rest) => {
-                        transcript.push(message);
+                transcript.push(message);
+                match (gate.close(), retry.take()) {
+                    (Verdict::Shown(rest), _) => {
                         self.say(transcript, rest);
                         self.end_speech(transcript).await;
                         return Ok(());
                     }
-                    Verdict::Rejected => {
-                        may_retry_language = false;
-                        transcript.push(message);
-                        transcript.push(Message::User(UserMessage::new(RETRY_REQUEST)));
+                    (Verdict::Rejected, Some(again)) => {
+                        transcript.push(Message::User(UserMessage::new(again.request)));
                         transcript.speech.discard();
-                        self.say(transcript, RETRY_NOTICE.to_owned());
+                        transcript.speech.notice(again.notice);
+                        self.emit_text(again.notice.to_owned());
                         self.end_speech(transcript).await;
                     }
+                    // Only a gate that may ask again watches.
+                    (Verdict::Rejected, None) => return Err(Ended::Failed(Failure::internal())),
                 }
             }
             self.agent.commit(self.cx.run, transcript).await?;
@@ -273,7 +290,8 @@ impl Turns<'_> {
         }
     }
 
-    /// Makes a call that was approved, as a turn of its own that no model has spoken.
+    /// Makes a call that was approved, as a turn of its own that no model has spoken. One that would not be made as it was
+    /// shown is asked for again instead.
     async fn make_approved(
         &self,
         approved: ApprovedCall,
@@ -290,7 +308,11 @@ impl Turns<'_> {
         transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
         self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
         transcript.settle("stop", self.now_ms());
-        self.agent.commit(self.cx.run, transcript).await
+        match transcript.approvals.is_empty() {
+            true => self.agent.commit(self.cx.run, transcript).await,
+            // It waits again: what is told of it is committed with the end.
+            false => Ok(()),
+        }
     }
 
     /// Asks the model once more, without tools, to answer with what it has.
@@ -300,6 +322,7 @@ impl Turns<'_> {
             diagnosis.limit_reached();
         }
         let turn = transcript.turn();
+        transcript.asks();
         self.emit(AgentEvent::TurnStarted { turn });
         metrics::turn();
         let span = spans::agent_turn(turn);
@@ -357,6 +380,10 @@ impl Turns<'_> {
 
     pub(super) fn now_ms(&self) -> i64 {
         self.agent.clock.now_ms()
+    }
+
+    pub(super) fn has_lease(&self) -> bool {
+        self.events.has_lease()
     }
 }
 

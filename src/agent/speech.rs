@@ -90,6 +90,11 @@ impl Speech {
         self.answer.said.push(Said::Call(id));
     }
 
+    /// The server says this in the model's place.
+    pub(super) fn notice(&mut self, text: &str) {
+        self.answer.said.push(Said::Notice(text.to_owned()));
+    }
+
     /// The calls of a turn end here.
     pub(super) fn round_end(&mut self) {
         self.answer.said.push(Said::RoundEnd);
@@ -116,7 +121,9 @@ impl Speech {
         }
         match self.answer.said.last_mut() {
             Some(Said::Text(said)) => said.push_str(text),
-            Some(Said::Call(_) | Said::RoundEnd) | None => self.answer.said.push(Said::Text(text.to_owned())),
+            Some(Said::Notice(_) | Said::Call(_) | Said::RoundEnd) | None => {
+                self.answer.said.push(Said::Text(text.to_owned()))
+            }
         }
     }
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::consent;
 use super::diagnosis::Diagnosis;
-use super::ports::store::{Commit, RunStart};
+use super::ports::store::{Commit, RunStart, Used};
 use super::profile::Profile;
 use super::repeats::Repeats;
 use super::room::Room;
 use super::speech::Speech;
 use super::tally::Tally;
+use super::tries::Tries;
 use super::turn::TurnFold;
 use crate::chat::answer::{Answer, Said};
 use crate::chat::approval::Approval;
@@ -23,8 +24,8 @@ use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::{Counted, Spent, Usage};
 use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
-use crate::chat::trail::{CallFate, Happened, TrailEntry};
-use crate::chat::unfinished::{Unfinished, fate};
+use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::unfinished::Unfinished;
 
 /// What stands before a summary, for the model.
 const SUMMARY_HEAD: &str = "[Summary of the earlier part of this conversation, which is not shown in full. It reports what was \
@@ -41,6 +42,9 @@ pub(super) struct Transcript {
     /// How many entries of this run's trail the store has; the first is its user message.
     entries_committed: u32,
     turns: u32,
+    /// What the runs before it have used that its message began too, and what it uses itself.
+    before: Used,
+    used: Used,
     pub(super) usage: Usage,
     pub(super) cost: Sum,
     /// What model calls have used, as far as the store has not got it yet.
@@ -65,6 +69,8 @@ pub(super) struct Transcript {
     pub(super) left: Vec<ToolCall>,
     /// The newest call, and how often in a row.
     pub(super) repeats: Repeats,
+    /// Writes of which nobody knows what came of them.
+    pub(super) tries: Tries,
     /// What its conversation has room for.
     pub(super) room: Room,
     pub(super) open: Open,
@@ -86,7 +92,7 @@ pub(super) enum Open {
 
 impl Transcript {
     pub(super) fn new(run: RunId, start: RunStart, profile: &Profile) -> Self {
-        let RunStart { summary, history, message, answered, call: _, turned_down: _, context: _ } = start;
+        let RunStart { summary, history, message, answered, call: _, turned_down: _, context: _, used: before } = start;
         let mut messages = history;
         if let Some(summary) = summary {
             messages.insert(0, Message::User(UserMessage::new(format!("{SUMMARY_HEAD}\n{summary}"))));
@@ -109,6 +115,8 @@ impl Transcript {
             trail: Vec::new(),
             entries_committed,
             turns: 0,
+            before,
+            used: Used::default(),
             usage: Usage::default(),
             cost: Sum::Nothing,
             spent: Vec::new(),
@@ -122,6 +130,7 @@ impl Transcript {
             held: Vec::new(),
             left: Vec::new(),
             repeats: Repeats::default(),
+            tries: Tries::default(),
             room: Room::default(),
             open: Open::Nothing,
             tally: None,
@@ -136,6 +145,22 @@ impl Transcript {
     /// The number of the turn that is open or comes next.
     pub(super) fn turn(&self) -> u32 {
         self.turns
+    }
+
+    /// What its chain of runs has used so far.
+    pub(super) fn used(&self) -> Used {
+        let Self { before, used, .. } = self;
+        Used { asked: before.asked.saturating_add(used.asked), called: before.called.saturating_add(used.called) }
+    }
+
+    /// Counts a model call that is about to be made.
+    pub(super) fn asks(&mut self) {
+        self.used.asked = self.used.asked.saturating_add(1);
+    }
+
+    /// Counts calls of tools that the model has made.
+    pub(super) fn calls(&mut self, calls: usize) {
+        self.used.called = self.used.called.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
     }
 
     /// What was said before this run.
@@ -183,6 +208,7 @@ impl Transcript {
             trail: &self.trail,
             payloads: &self.payloads,
             turns: self.turns,
+            used: self.used,
             usage: self.usage,
             cost: self.cost.known(),
             first_spent: self.spent_committed,
@@ -260,18 +286,31 @@ impl Transcript {
         self.note(times.now_ms, what);
     }
 
-    /// Notes a call and its result.
+    /// Notes a call of the open turn and its result.
     pub(super) fn note_call(&mut self, call: ToolCall, result: &ToolResult, times: Times) {
+        let sent = matches!(&self.open, Open::Calling { turn, .. } if turn.dispatched.as_ref() == Some(&call.id));
+        self.note_call_of(call, result, sent, times);
+    }
+
+    fn note_call_of(&mut self, call: ToolCall, result: &ToolResult, sent: bool, times: Times) {
         let what = Happened::ToolCall {
             turn: self.turns,
             id: call.id,
             name: call.name,
             arguments: call.input,
             result: result.content.clone(),
-            fate: fate(result),
+            fate: result.fate,
             duration_ms: times.elapsed_ms(),
+            sent,
         };
         self.note(times.now_ms, what);
+    }
+
+    /// Notes that the newest payload is what the call of that id has made.
+    pub(super) fn note_payload_of(&mut self, call: &ToolCallId) {
+        if let (Some(diagnosis), Some(payload)) = (&mut self.diagnosis, self.payloads.last()) {
+            diagnosis.made(call, payload);
+        }
     }
 
     /// Notes how the run ended.
@@ -314,14 +353,14 @@ impl Transcript {
         });
         for result in kept.chain(answered).flatten().filter(|result| calls.contains(&result.id)) {
             result.content.clone_from(&output.content);
-            result.is_error = output.is_error;
+            result.fate = output.fate;
         }
         for entry in &mut self.trail {
             if let Happened::ToolCall { id, result, fate, .. } = &mut entry.what
                 && calls.contains(id)
             {
                 result.clone_from(&output.content);
-                *fate = CallFate::NotRun;
+                *fate = output.fate;
             }
         }
     }
@@ -352,11 +391,12 @@ impl Transcript {
             }
             Open::Calling { turn, since_ms } => {
                 let calls: Vec<ToolCall> = turn.message.calls().skip(turn.results.len()).cloned().collect();
-                let answered = turn.results.len();
+                let (answered, dispatched) = (turn.results.len(), turn.dispatched.clone());
                 let [message, results] = turn.settle();
                 if let Message::ToolResults(results) = &results {
                     for (call, result) in calls.into_iter().zip(&results[answered..]) {
-                        self.note_call(call, result, Times { since_ms, now_ms });
+                        let sent = dispatched.as_ref() == Some(&call.id);
+                        self.note_call_of(call, result, sent, Times { since_ms, now_ms });
                     }
                 }
                 self.messages.extend([message, results]);

@@ -8,6 +8,8 @@ use super::parts::{backend_client, demo_seed, root, router, tools_and_profiles};
 use crate::agent::ports::clock::SystemClock;
 use crate::agent::profile::Profiles;
 use crate::agent::summary::Writer;
+use crate::bounded::intake::Intake;
+use crate::bounded::memory::Memory;
 use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::ModelChoice;
@@ -30,7 +32,7 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
         BackendMode::Http => (root(&config.backend.base_url)?, Ok(())),
         BackendMode::Demo => (root("http://localhost")?, demo_seed(assets).map(drop)),
     };
-    let backend = Arc::new(backend_client(config, backend_root)?);
+    let backend = Arc::new(backend_client(config, backend_root, Intake::new(Memory::new(config.limits.memory_bytes)))?);
     let profiles = tools_and_profiles(config, assets, backend, store.clone()).and_then(|(_, profiles, _)| {
         router(config, &profiles).map(|_| choices(config, &profiles)).map_err(StartError::from)
     });
@@ -52,7 +54,7 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
         for origin in profile.models.origins() {
             let choice = ModelChoice {
                 models: vec![origin.clone()],
-                max_tokens: config.llm.max_tokens,
+                max_tokens: config.llm.answer_tokens(),
                 ..profile.models.choice.clone()
             };
             if !choices.contains(&choice) {
@@ -63,7 +65,7 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
     let is_known = |origin: &ModelOrigin| choices.iter().any(|choice: &ModelChoice| choice.models.contains(origin));
     match config.summary_writer() {
         Writer::Model(origin) if !is_known(&origin) => {
-            choices.push(ModelChoice::of(origin, config.llm.max_tokens));
+            choices.push(ModelChoice::of(origin, config.llm.answer_tokens()));
         }
         Writer::Model(_) | Writer::SameModel | Writer::Nobody => {}
     }
@@ -83,7 +85,7 @@ pub async fn probe(config: &llm::Config, mut choices: Vec<ModelChoice>, limit: D
         let is_asked = choices.iter().flat_map(|choice| &choice.models).any(|origin| origin.provider == name);
         match config.model(name) {
             _ if is_asked => {}
-            Ok(origin) => choices.push(ModelChoice::of(origin, config.max_tokens)),
+            Ok(origin) => choices.push(ModelChoice::of(origin, config.answer_tokens())),
             Err(error) => {
                 let origin = ModelOrigin { provider: name.to_owned(), model: "?".to_owned() };
                 unknown.push(Report::not_asked(&origin, &error.to_string()));

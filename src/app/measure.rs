@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::StartError;
 use super::parts::listen;
+use crate::bounded::memory::Memory;
 use crate::config;
 use crate::http::{metrics as page, server};
 use crate::observe::metrics;
@@ -40,10 +41,13 @@ impl Measured {
     }
 
     /// Looks at these parts before each reading.
-    pub(super) fn look_at(&mut self, store: Arc<dyn Store>, log: Arc<dyn EventLog>) {
+    pub(super) fn look_at(&mut self, store: Arc<dyn Store>, log: Arc<dyn EventLog>, memory: Memory) {
         self.page = self.page.take().map(|page| {
             page.looking(move || {
                 metrics::event_log_bytes(log.bytes());
+                for (kind, bytes) in memory.reserved() {
+                    metrics::memory_reserved(kind, bytes);
+                }
                 for (pool, in_use, idle) in store.connections() {
                     metrics::store_connections(pool, in_use, idle);
                 }

@@ -1,5 +1,6 @@
 //! The composition root: settings become a running product. The only place that names every floor.
 
+mod audit;
 mod check;
 mod measure;
 mod parts;
@@ -24,6 +25,8 @@ use crate::agent::ports::embeddings::Embedder;
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::run::Agent;
 use crate::agent::selection::Finder;
+use crate::bounded::intake::Intake;
+use crate::bounded::memory::Memory;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem};
@@ -33,6 +36,7 @@ use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_stream::ChatStream;
 use crate::dialect::openai_chat::OpenAiChat;
 use crate::http::auth::{self, AuthSetupError, DevTokens, Mode, Tokens};
+use crate::http::recorder::Recorder;
 use crate::http::{self, Services, server};
 use crate::llm;
 use crate::llm::embeddings::Embeddings;
@@ -41,12 +45,13 @@ use crate::runs::log::{self, EventLog, LogError};
 use crate::runs::starts::Starts;
 use crate::runs::{Parts, Runs, Summariser};
 use crate::store::{self, Store};
-use crate::tools::mcp;
 use crate::tools::previews::Desk;
+use crate::tools::{self, mcp};
 use measure::Measured;
 use parts::{backend_client, default_models, demo_seed, listen, none_if_zero, root, router, tools_and_profiles};
 use ready::Ready;
 
+pub use audit::{AuditError, Verified, export_audit, verify_audit};
 pub use check::{check, probe};
 
 /// The product, listening and ready to serve.
@@ -61,6 +66,7 @@ pub struct App {
     mcp: Arc<mcp::Servers>,
     store: Arc<dyn Store>,
     auth: Arc<Tokens>,
+    recorder: Arc<Recorder>,
     dev_tokens: Option<DevTokens>,
     models: Vec<ModelOrigin>,
     drain: Duration,
@@ -115,7 +121,9 @@ impl App {
     pub async fn build(config: &Config, assets: &Assets) -> Result<Self, StartError> {
         let mut measured = Measured::start(&config.metrics).await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let auth = auth::build(&config.auth, clock.clone())?;
+        let memory = Memory::new(config.limits.memory_bytes);
+        let intake = Intake::new(memory.clone());
+        let auth = auth::build(&config.auth, &config.chat_stream.user_claim, clock.clone())?;
         let dev_tokens = (config.auth.mode == Mode::Dev).then(|| DevTokens::new(auth.clone(), clock.clone()));
         let store = store::open(&config.store, clock.clone()).await?;
 
@@ -132,14 +140,14 @@ impl App {
                 root(&format!("http://{address}"))?
             }
         };
-        let backend = Arc::new(backend_client(config, backend_root)?);
+        let backend = Arc::new(backend_client(config, backend_root, intake)?);
         let (toolbox, profiles, loaders) = tools_and_profiles(config, assets, backend.clone(), store.clone())?;
         let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
         let models = default_models(config)?;
         let router = Arc::new(router(config, &profiles)?);
         let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
-        let mcp = mcp::Servers::start(&config.mcp).await?;
+        let mcp = mcp::Servers::start(&config.mcp, store.clone()).await?;
         let agent = Arc::new(Agent {
             llm: router.clone(),
             tools: Arc::new(toolbox.sourced_by(mcp.clone())),
@@ -148,6 +156,7 @@ impl App {
             store: store.clone(),
             payloads: store.clone(),
             approvals: store.clone(),
+            chats: store.clone(),
             fences: Fences::fresh(),
             clock: clock.clone(),
             prices: config.prices.clone(),
@@ -163,6 +172,8 @@ impl App {
                 payloads: config.limits.payloads,
             },
         });
+        let readers = tools::readers(&backend);
+        let desk = Arc::new(Desk::new(backend, store.clone(), Arc::new(profiles.clone()), readers));
         let parts = Parts {
             agent: agent.clone(),
             store: store.clone(),
@@ -176,8 +187,7 @@ impl App {
             starts: Starts::new(config.limits.pace(), log::shared_starts(&config.events)?),
         };
         let runs = Runs::new(parts, Uuid::now_v7().to_string());
-        let desk = Arc::new(Desk::new(backend, store.clone()));
-        measured.look_at(store.clone(), log.clone());
+        measured.look_at(store.clone(), log.clone(), memory.clone());
         let ready = Ready {
             store: store.clone(),
             runs: runs.clone(),
@@ -185,12 +195,12 @@ impl App {
             models: router,
             last: Mutex::default(),
         };
+        let recorder = Recorder::new(store.clone());
         let services = Services {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
             dev_tokens: dev_tokens.clone(),
             previews: desk.clone(),
-            waiting_previews: store.clone(),
             conversations: store.clone(),
             readiness: Arc::new(ready),
             metrics: measured.page().filter(|_| config.metrics.path),
@@ -201,6 +211,7 @@ impl App {
             chat_stream: ChatStream {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
+                history_bytes: config.limits.history_bytes,
             },
             ai_sdk: AiSdk {
                 version: config.server.ai_sdk_version,
@@ -214,16 +225,25 @@ impl App {
             },
             usage: store.clone(),
             usage_role: config.server.usage_role.clone(),
+            audit_role: config.server.audit_role.clone(),
+            admin_role: config.server.admin_role.clone(),
+            exports: store.clone(),
+            quotas: config.limits.quotas(),
+            audit: store.clone(),
+            recorder: recorder.clone(),
             chats: store.clone(),
             ag_ui: AgUi {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,
             },
+            renewal: http::auth::Renewal::of(&config.auth, auth.clone(), clock.clone()).map(Arc::new),
+            memory,
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
         let (listener, address) = listen(&config.server.bind).await?;
         // Last, so that a start that fails leaves nothing behind that fetches.
         auth.start();
+        recorder.start();
         Ok(Self {
             listener,
             address,
@@ -235,6 +255,7 @@ impl App {
             mcp,
             store,
             auth,
+            recorder,
             dev_tokens,
             models,
             drain: Duration::from_secs(config.server.drain_s),

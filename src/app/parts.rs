@@ -11,6 +11,7 @@ use url::Url;
 use super::StartError;
 use crate::agent::profile::Profiles;
 use crate::agent::summary::Writer;
+use crate::bounded::intake::Intake;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
 use crate::config::catalogue::{self, Catalogue};
@@ -22,6 +23,7 @@ use crate::store::Store;
 use crate::tools::backend::Backend;
 use crate::tools::data::Loaders;
 use crate::tools::executor::Toolbox;
+use crate::tools::previews::Bounds;
 use crate::tools::{self, Deps};
 
 pub(super) fn demo_seed(assets: &Assets) -> Result<Seed, StartError> {
@@ -29,13 +31,13 @@ pub(super) fn demo_seed(assets: &Assets) -> Result<Seed, StartError> {
     Seed::parse(|name| assets.text(&format!("demo/{name}"))).map_err(wrong)
 }
 
-pub(super) fn backend_client(config: &Config, root: Url) -> Result<Backend, reqwest::Error> {
+pub(super) fn backend_client(config: &Config, root: Url, intake: Intake) -> Result<Backend, reqwest::Error> {
     let timeout = none_if_zero(config.backend.timeout_s);
     let max_answer_bytes = match config.limits.backend_answer_bytes {
         0 => usize::MAX,
         bytes => bytes,
     };
-    Backend::new(root, timeout, max_answer_bytes)
+    Backend::new(root, timeout, max_answer_bytes, intake)
 }
 
 pub(super) fn tools_and_profiles(
@@ -44,7 +46,8 @@ pub(super) fn tools_and_profiles(
     backend: Arc<Backend>,
     store: Arc<dyn Store>,
 ) -> Result<(Toolbox, Profiles, Arc<Loaders>), StartError> {
-    let deps = Deps { backend, drafts: store.clone(), previews: store.clone(), payloads: store };
+    let preview_bounds = Bounds { life: Duration::from_secs(config.runs.preview_s), most: config.limits.previews };
+    let deps = Deps { backend, drafts: store.clone(), previews: store.clone(), preview_bounds, payloads: store };
     let built_in = [tools::workflow::tools(&deps), tools::tables::tools(&deps), tools::payloads::tools(&deps.payloads)];
     let handlers = built_in.into_iter().flatten();
     let limits = &config.limits;

@@ -27,7 +27,7 @@ impl App {
     /// Serves until `shutdown` is done. Then no new run starts, running ones get the drain time, what is left is
     /// interrupted, and everything is closed in order. `hurry` ends the drain time early.
     pub async fn serve(mut self, shutdown: impl Future<Output = ()>, hurry: impl Future<Output = ()>) {
-        self.measured.serve(self.bounds);
+        self.measured.serve(self.bounds.clone());
         let abort = CancellationToken::new();
         let hurried = CancellationToken::new();
         let stop_accepting = CancellationToken::new();
@@ -84,6 +84,7 @@ impl App {
         // A program that does not end by itself is killed when its handle goes.
         let _ = timeout(LAST_BYTES, self.mcp.close()).await;
         self.auth.close().await;
+        let _ = timeout(LAST_BYTES, self.recorder.close()).await;
         self.demo_stop.cancel();
         self.demo_backend.close();
         self.demo_backend.wait().await;

@@ -21,6 +21,8 @@ pub struct Answer {
 pub enum Said {
     /// Text for the user, markers taken out.
     Text(String),
+    /// Something that the server says in the model's place.
+    Notice(String),
     /// A call stands here.
     Call(ToolCallId),
     /// The calls of one turn end here.

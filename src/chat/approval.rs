@@ -13,8 +13,23 @@ pub enum Consent {
     Auto,
     /// The run's own user.
     User,
-    /// Somebody of the same tenant whose token lists this role; the run's own user, if theirs does.
-    Role(String),
+    /// Somebody of the same tenant whose token lists this role.
+    Role {
+        /// The role.
+        role: String,
+        /// Whether it has to be somebody else than the run's own user, whatever their token lists.
+        not_requester: bool,
+    },
+}
+
+impl Consent {
+    /// Who has to let a call through, as wires say it: `user` or `role`, the role, and whether its own user may not.
+    pub fn told(&self) -> (&'static str, Option<&str>, bool) {
+        match self {
+            Self::Auto | Self::User => ("user", None, false),
+            Self::Role { role, not_requester } => ("role", Some(role), *not_requester),
+        }
+    }
 }
 
 /// A call that waits for a decision, complete: nothing of it comes from a later request.
@@ -34,7 +49,9 @@ pub struct Approval {
     pub arguments: Map<String, Value>,
     /// The arguments as the model gave them.
     pub input: Map<String, Value>,
-    /// SHA-256 of tool and `arguments`, in hex: what is decided is what was shown.
+    /// SHA-256 of the tool as it was when it was shown, in hex; `None` of those that were kept before this was noted.
+    pub definition: Option<String>,
+    /// SHA-256 of tool, `definition` and `arguments`, in hex: what is decided is what was shown.
     pub digest: String,
     /// Who has to let it through.
     pub consent: Consent,
@@ -59,10 +76,7 @@ pub const APPROVAL_REQUEST: &str = "approval_request";
 impl Approval {
     /// How the call is shown to whoever decides.
     pub fn artifact(&self) -> Artifact {
-        let (needs, role) = match &self.consent {
-            Consent::Auto | Consent::User => ("user", None),
-            Consent::Role(role) => ("role", Some(role)),
-        };
+        let (needs, role, not_requester) = self.consent.told();
         let mut payload = json!({
             "approval_id": self.id.to_string(),
             "tool": self.tool,
@@ -73,6 +87,9 @@ impl Approval {
         });
         if let Some(role) = role {
             payload["role"] = json!(role);
+        }
+        if not_requester {
+            payload["not_requester"] = json!(true);
         }
         if let Some(call) = &self.call {
             payload["tool_use_id"] = json!(call);

@@ -9,8 +9,17 @@ use secrecy::{ExposeSecret, SecretString};
 pub struct Owner {
     /// The tenant claim, or `""` where tokens name none.
     pub tenant: String,
-    /// The `sub` claim.
+    /// The `sub` claim; a whole number as its decimal text.
     pub user: String,
+}
+
+/// Who gets the same answer of a backend: tenant, user, and roles, since another token of the same user may be allowed
+/// less. What is cached of anybody's data is cached by it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Audience {
+    owner: Owner,
+    /// In order, each once.
+    roles: Vec<String>,
 }
 
 /// The end user behind a request, as a verified token describes them.
@@ -18,6 +27,10 @@ pub struct Owner {
 pub struct Caller {
     /// Tenant and user.
     pub owner: Owner,
+    /// What front ends call the user by, where that is not [`Owner::user`].
+    pub known_as: Option<String>,
+    /// When the token ends, in milliseconds since the Unix epoch; `None` where nobody knows.
+    pub expires_at_ms: Option<i64>,
     /// Role names, as the token lists them.
     pub roles: Vec<String>,
     /// The token itself, for the backend's origin only.
@@ -25,6 +38,14 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Who gets the answers that the caller gets.
+    pub fn audience(&self) -> Audience {
+        let mut roles = self.roles.clone();
+        roles.sort_unstable();
+        roles.dedup();
+        Audience { owner: self.owner.clone(), roles }
+    }
+
     /// Whether the token lists `role`.
     pub fn has_role(&self, role: &str) -> bool {
         self.roles.iter().any(|r| r == role)

@@ -14,6 +14,7 @@ use super::payload::Payload;
 use super::run::RunState;
 use super::stream::Usage;
 use super::tool::{Progress, ToolCall, ToolInput};
+use super::trail::CallFate;
 
 /// One step of a run. The last of a run is always [`Self::Finished`], [`Self::AwaitingApproval`],
 /// [`Self::AwaitingClient`], [`Self::Failed`], [`Self::Cancelled`] or [`Self::Interrupted`], and only the last.
@@ -95,8 +96,8 @@ pub enum AgentEvent {
         id: String,
         /// The tool.
         name: String,
-        /// Whether the model got an error.
-        is_error: bool,
+        /// What became of it.
+        fate: CallFate,
         /// What the model reads; empty where no reader is shown it.
         result: Arc<str>,
     },

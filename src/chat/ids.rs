@@ -83,6 +83,9 @@ uuid_id!(
     /// A call that waits for somebody's approval.
     ApprovalId, Uuid::now_v7());
 uuid_id!(
+    /// A line of the audit record.
+    AuditId, Uuid::now_v7());
+uuid_id!(
     /// A draft that is being built over several messages.
     DraftId, Uuid::new_v4());
 

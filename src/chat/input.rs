@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use super::ids::{ConversationId, MessageId};
 use super::model::ModelWish;
+use super::screen::ScreenState;
 use super::tool::ToolDef;
 
 /// One chat turn as the client asked for it, already validated.
@@ -100,7 +99,7 @@ pub enum Parent {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Manner {
     /// The state of the user's screen; untrusted.
-    pub context: Option<Map<String, Value>>,
+    pub context: Option<ScreenState>,
     /// How the client wants the model asked, where it does not leave that to the profile.
     pub model: ModelWish,
     /// Whether it goes on when its client goes away; the profile says where the request does not.

@@ -8,8 +8,8 @@ use super::message::ModelOrigin;
 pub struct ModelChoice {
     /// Who may answer, in order of trying; never empty.
     pub models: Vec<ModelOrigin>,
-    /// The longest answer of one turn, in tokens.
-    pub max_tokens: u32,
+    /// The longest answer of one turn, in tokens; `None` leaves that to the model, or to what is known of it.
+    pub max_tokens: Option<u32>,
     /// The sampling temperature, 0 to 2; `None` is the model's own.
     pub temperature: Option<f64>,
     /// How much the model thinks before it answers; `None` is the model's own way.
@@ -18,7 +18,7 @@ pub struct ModelChoice {
 
 impl ModelChoice {
     /// `model` alone, answers at most `max_tokens` long, everything else its own way.
-    pub fn of(model: ModelOrigin, max_tokens: u32) -> Self {
+    pub fn of(model: ModelOrigin, max_tokens: Option<u32>) -> Self {
         Self { models: vec![model], max_tokens, temperature: None, effort: None }
     }
 }

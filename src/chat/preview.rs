@@ -33,6 +33,24 @@ pub struct Change {
     pub current: Option<Value>,
 }
 
+/// What a change was made against, so that whoever saves it can find out whether that is still so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// The reader that finds the thing again; the tool that makes the change knows its own.
+    pub reader: String,
+    /// The digest of what the change would overwrite, as it was then. `None` for a new thing, and where it could not be read.
+    pub digest: Option<String>,
+}
+
+/// Who made a preview. What they may do is asked again wherever it is shown or decided.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The `context_type` of the profile; `None` in records of before this was kept.
+    pub context_type: Option<String>,
+    /// The tool; `None` in those too.
+    pub tool: Option<String>,
+}
+
 /// The backend call that saves a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Save {
@@ -87,6 +105,8 @@ pub struct Decided {
     pub comment: Option<String>,
     /// The id the backend saved it under; only after an accept.
     pub saved_id: Option<String>,
+    /// Whether an earlier save was sent whose answer never came, so that what was rejected may be there all the same.
+    pub may_be_saved: bool,
 }
 
 impl Decided {
@@ -100,6 +120,11 @@ impl Decided {
             (Verdict::Accept, None) => {
                 format!("[The user accepted the preview of the {what} {:?}; it is saved.", self.name)
             }
+            (Verdict::Reject, _) if self.may_be_saved => format!(
+                "[The user rejected the preview of the {what} {:?}. An earlier attempt to save it was never confirmed, so it may be \
+                 saved all the same; look before you say that it is not.",
+                self.name
+            ),
             (Verdict::Reject, _) => {
                 format!("[The user rejected the preview of the {what} {:?}; nothing was saved.", self.name)
             }

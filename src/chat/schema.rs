@@ -3,6 +3,7 @@
 //! **Invariant:** checking fetches nothing. A schema that refers to another place is refused when it is read.
 //! **Invariant:** no value takes a check deeper than the stack is, whoever wrote the schema.
 //! **Invariant:** what a stranger's schema costs grows with its length alone; see [`Schema::of_stranger`].
+//! **Invariant:** no expression of a schema runs longer than its text is long, whoever wrote it ([`super::patterns`]).
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use super::nesting::schemas::Reach;
+use super::patterns;
 
 /// How many mistakes are told at once: a model that is wrong about everything need not read all of it.
 const MOST_TOLD: usize = 5;
@@ -40,16 +42,45 @@ const COSTLY: [&str; 7] = [
 pub struct Schema {
     validator: Arc<Validator>,
     reach: Option<Reach>,
+    /// The schema itself, where it has defaults.
+    with_defaults: Option<Arc<Value>>,
 }
 
+/// References that are followed in a row at most: real schemas have one.
+const MAX_REFERENCES: usize = 8;
+
 impl Schema {
-    /// The schema in `schema`.
+    /// The operator's schema in `schema`.
     ///
     /// # Errors
-    /// When it is none, or refers to another document; in words for the operator.
+    /// When it is none, refers to another document, or has an expression that cannot be run in linear time or is too large;
+    /// in words for the operator, with its place.
     pub fn parse(schema: &Value) -> Result<Self, String> {
-        let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
-        Ok(Self { validator: Arc::new(validator), reach: Reach::of(schema) })
+        if let Some(unfit) = patterns::unfit(schema) {
+            return Err(format!(
+                "{unfit} cannot be run in linear time, or is too large; what looks around or refers back cannot"
+            ));
+        }
+        Self::compiled(schema)
+    }
+
+    /// The schema in `schema`, which a server or a document brought that the operator has configured, without the
+    /// expressions in it that cannot be run; and the places of those, for the log.
+    ///
+    /// # Errors
+    /// When it is none, refers to another document, or a check of it would take too many steps; in words for the operator.
+    pub fn of_server(schema: &Value) -> Result<(Self, Vec<String>), String> {
+        let (schema, left_out) = patterns::without_unfit(schema);
+        match patterns::is_bounded(&schema) {
+            true => Ok((Self::compiled(&schema)?, left_out)),
+            false => Err("a check of it would take too many steps".to_owned()),
+        }
+    }
+
+    fn compiled(schema: &Value) -> Result<Self, String> {
+        let validator = patterns::options().build(schema).map_err(|error| error.to_string())?;
+        let with_defaults = has_defaults(schema).then(|| Arc::new(schema.clone()));
+        Ok(Self { validator: Arc::new(validator), reach: Reach::of(schema), with_defaults })
     }
 
     /// The schema in `schema`, which came with a request and which nobody has looked at; `None` where it is none, or
@@ -63,7 +94,20 @@ impl Schema {
         // A format may be an expression too, one that the checked value brings.
         let options = jsonschema::options().should_validate_formats(false);
         let options = options.with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES));
-        options.build(schema).ok().map(|validator| Self { validator: Arc::new(validator), reach: None })
+        options.build(schema).ok().map(|validator| Self {
+            validator: Arc::new(validator),
+            reach: None,
+            with_defaults: None,
+        })
+    }
+
+    /// `value` with the defaults of the schema in place of `null`, wherever a property has one: a model that is told of
+    /// every property writes `null` for those that it leaves out.
+    pub fn with_defaults(&self, mut value: Value) -> Value {
+        if let Some(schema) = &self.with_defaults {
+            fill(schema, schema, &mut value);
+        }
+        value
     }
 
     /// Checks `value`.
@@ -98,6 +142,41 @@ fn is_cheap(schema: &Value, room: &mut usize) -> bool {
         }
         Value::Array(items) => items.iter().all(|item| is_cheap(item, room)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+fn has_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.contains_key("default") || fields.values().any(has_defaults),
+        Value::Array(items) => items.iter().any(has_defaults),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Puts defaults in the place of `null` within `value`. Goes no deeper than the value does.
+fn fill(root: &Value, schema: &Value, value: &mut Value) {
+    let mut schema = schema;
+    for _ in 0..MAX_REFERENCES {
+        let referred = schema.get("$ref").and_then(Value::as_str).and_then(|at| root.pointer(at.strip_prefix('#')?));
+        let Some(referred) = referred else { break };
+        schema = referred;
+    }
+    match value {
+        Value::Object(fields) => {
+            let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+            for (name, value) in fields {
+                let Some(property) = properties.get(name) else { continue };
+                match property.get("default") {
+                    Some(default) if value.is_null() => value.clone_from(default),
+                    Some(_) | None => fill(root, property, value),
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(of_items) = schema.get("items") else { return };
+            items.iter_mut().for_each(|item| fill(root, of_items, item));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -7,6 +7,8 @@ use super::artifact::Artifact;
 use super::caller::Caller;
 use super::ids::ToolCallId;
 use super::payload::NewPayload;
+use super::trail::CallFate;
+use crate::bounded::json;
 
 /// A tool as the model sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +72,7 @@ impl ToolInput {
         if text.trim().is_empty() {
             return Self::Object(Map::new());
         }
-        match serde_json::from_str::<Value>(text) {
+        match json::value(text) {
             Ok(Value::Object(map)) => Self::Object(map),
             Ok(Value::Null) => Self::Object(Map::new()),
             Ok(_) | Err(_) => Self::Invalid(text.to_owned()),
@@ -87,8 +89,8 @@ pub struct ToolOutput {
     pub artifacts: Vec<Artifact>,
     /// For the client and for later turns; the model gets a line about it.
     pub payload: Option<NewPayload>,
-    /// Whether `content` reports a failure.
-    pub is_error: bool,
+    /// What became of the call. Whoever makes the output knows; `content` is never asked.
+    pub fate: CallFate,
 }
 
 /// How far a tool has come while it runs.
@@ -107,13 +109,23 @@ pub struct Progress {
 impl ToolOutput {
     /// A success with `content` for the model.
     pub fn ok(content: impl Into<String>) -> Self {
-        Self { content: content.into(), artifacts: Vec::new(), payload: None, is_error: false }
+        Self { content: content.into(), artifacts: Vec::new(), payload: None, fate: CallFate::Done }
     }
 
     /// A failure in the protocol's form (section 7): `{"error":"message"}`.
     pub fn error(message: &str) -> Self {
         let content = serde_json::json!({ "error": message }).to_string();
-        Self { content, artifacts: Vec::new(), payload: None, is_error: true }
+        Self { content, artifacts: Vec::new(), payload: None, fate: CallFate::Failed }
+    }
+
+    /// The same of a call that was not made, and may be made again.
+    pub fn not_made(message: &str) -> Self {
+        Self { fate: CallFate::NotRun, ..Self::error(message) }
+    }
+
+    /// The same of a call of which nobody knows whether it took effect.
+    pub fn unknown(message: &str) -> Self {
+        Self { fate: CallFate::Unknown, ..Self::error(message) }
     }
 }
 
@@ -126,6 +138,14 @@ pub struct ToolResult {
     pub name: String,
     /// For the model.
     pub content: String,
-    /// Whether `content` reports a failure.
-    pub is_error: bool,
+    /// What became of the call.
+    pub fate: CallFate,
+}
+
+impl ToolResult {
+    /// The result of `call`, as its output says.
+    pub fn of(call: &ToolCall, output: ToolOutput) -> Self {
+        let ToolOutput { content, artifacts: _, payload: _, fate } = output;
+        Self { id: call.id.clone(), name: call.name.clone(), content, fate }
+    }
 }

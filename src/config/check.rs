@@ -11,11 +11,15 @@ use crate::chat::input::OnBusy;
 use crate::chat::message::ModelOrigin;
 use crate::demo::model::DemoModel;
 use crate::http::auth::Mode;
+use crate::http::server::Network;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
 use crate::runs::log;
 
 /// 100 calls that wait are all that is counted; see [`crate::agent::ports::approvals::ApprovalStore::waiting_in`].
 const MOST_APPROVALS: usize = 100;
+
+/// 100 previews that wait are all that is listed; see [`crate::agent::ports::previews::PreviewStore::waiting_previews`].
+const MOST_PREVIEWS: usize = 100;
 
 /// Seconds of a lease: longer than a few beats, and short enough that a dead process is noticed while somebody still
 /// waits.
@@ -49,6 +53,9 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if config.limits.approvals > MOST_APPROVALS {
         problems.push(Problem::new("limits.approvals", format!("must be at most {MOST_APPROVALS}")));
     }
+    if config.limits.previews > MOST_PREVIEWS {
+        problems.push(Problem::new("limits.previews", format!("must be at most {MOST_PREVIEWS}")));
+    }
     runs(config, problems);
     config.metrics.check(problems);
     config.telemetry.check(problems);
@@ -63,8 +70,8 @@ fn mcp(config: &Config, problems: &mut Vec<Problem>) {
         let path = format!("mcp.{name}");
         let mistakes = server.mistakes().into_iter();
         problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("{path}.{key}"), reason)));
-        if !server.url.is_empty() {
-            origin(&format!("{path}.url"), &server.url, problems);
+        if !server.url.expose().is_empty() {
+            origin(&format!("{path}.url"), server.url.expose(), problems);
         }
     }
 }
@@ -108,6 +115,9 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
     }
     if runs.approval_s == 0 {
         problems.push(Problem::new("runs.approval_s", "must be at least 1"));
+    }
+    if runs.preview_s == 0 {
+        problems.push(Problem::new("runs.preview_s", "must be at least 1"));
     }
     if !LEASE_S.contains(&runs.lease_s) {
         let reason = format!("must be {} to {}", LEASE_S.start(), LEASE_S.end());
@@ -179,6 +189,10 @@ fn server(config: &Config, problems: &mut Vec<Problem>) {
                       set auth.mode or bind to 127.0.0.1";
         problems.push(Problem::new("server.bind", reason));
     }
+    for network in config.server.trusted_proxies.iter().filter(|text| Network::parse(text).is_none()) {
+        let reason = format!("{network:?} is not an address or a network such as \"10.0.0.0/8\"");
+        problems.push(Problem::new("server.trusted_proxies", reason));
+    }
     for wanted in &config.server.cors_allowed_origins {
         let is_origin = Url::parse(wanted).is_ok_and(|url| url.origin().ascii_serialization() == *wanted);
         if wanted != "*" && !is_origin {
@@ -200,9 +214,6 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
             let reason = "a provider's name has a-z 0-9 _ - and is none of the built-in ones";
             problems.push(Problem::new(format!("llm.providers.{name}"), reason));
         }
-    }
-    if llm.max_tokens == 0 {
-        problems.push(Problem::new("llm.max_tokens", "must be at least 1"));
     }
     if llm.retry.attempts == 0 {
         problems.push(Problem::new("llm.retry.attempts", "must be at least 1"));

@@ -1,5 +1,5 @@
 //! `[mcp.NAME]`: servers of tools by a name of the operator's choice. Values of headers and variables may come from the
-//! environment or a file, so that no key need stand in the settings.
+//! environment or a file, and so may an address, so that no key need stand in the settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +36,11 @@ pub(super) fn prepare(
                     fetch(values, &format!("{path}.{key}"), env, problems);
                 }
             }
+            if let Some(url @ Value::Table(_)) = section.get_mut("url") {
+                let mut one = Table::from_iter([("url".to_owned(), url.clone())]);
+                fetch(&mut one, &path, env, problems);
+                *url = one.remove("url").unwrap_or(Value::String(String::new()));
+            }
             names.insert(name.to_owned());
             true
         });
@@ -69,6 +74,7 @@ fn server() -> Table {
         table.insert(key.to_owned(), Value::Table(Table::new()));
     }
     table.insert("approval".to_owned(), Value::String(default.approval));
+    table.insert("not_requester".to_owned(), Value::Boolean(default.not_requester));
     table.insert("timeout_s".to_owned(), number(default.timeout_s));
     table.insert("connect_timeout_s".to_owned(), number(default.connect_timeout_s));
     table

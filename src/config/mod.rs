@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::agent::budget::Budget;
+use crate::agent::ports::quotas::Quotas;
 use crate::agent::prices::Prices;
 use crate::agent::summary::Writer;
 use crate::chat::cost::Cost;
@@ -43,6 +44,8 @@ pub struct Config {
     pub server: http::Config,
     /// Whose tokens are accepted.
     pub auth: http::auth::Config,
+    /// The pages of the `chat-stream` protocol.
+    pub chat_stream: http::ChatStreamConfig,
     /// The language models.
     pub llm: llm::Config,
     /// Meanings of texts, by which tools are found among many.
@@ -108,6 +111,8 @@ pub struct Limits {
     pub payload_bytes: usize,
     /// The largest answer that is read from the backend.
     pub backend_answer_bytes: usize,
+    /// Memory for what others send, of the whole process: bodies, JSON while it is read, exports.
+    pub memory_bytes: usize,
     /// The longest arguments of one tool call, as JSON.
     pub tool_arguments_bytes: usize,
     /// Live runs of a user, in all processes.
@@ -132,8 +137,22 @@ pub struct Limits {
     pub usd_per_tenant_month: f64,
     /// Calls that may wait for approval in one conversation, at most 100.
     pub approvals: usize,
+    /// Previews that may wait for their decision in one conversation, at most 100.
+    pub previews: usize,
     /// Payloads that one conversation keeps.
     pub payloads: usize,
+    /// Conversations of a user.
+    pub conversations_per_user: u64,
+    /// Conversations of a tenant.
+    pub conversations_per_tenant: u64,
+    /// What is kept for a user.
+    pub stored_bytes_per_user: u64,
+    /// What is kept for a tenant.
+    pub stored_bytes_per_tenant: u64,
+    /// Exports of a user on a day, in UTC.
+    pub exports_per_user_day: u64,
+    /// Exports of a tenant on a day, in UTC.
+    pub exports_per_tenant_day: u64,
 }
 
 impl Limits {
@@ -146,6 +165,19 @@ impl Limits {
             readers_per_run: self.readers_per_run,
             run_events: self.run_events,
             run_bytes: self.run_bytes,
+            quotas: self.quotas(),
+        }
+    }
+
+    /// How much may be kept for users and tenants.
+    pub fn quotas(&self) -> Quotas {
+        Quotas {
+            conversations_per_user: self.conversations_per_user,
+            conversations_per_tenant: self.conversations_per_tenant,
+            bytes_per_user: self.stored_bytes_per_user,
+            bytes_per_tenant: self.stored_bytes_per_tenant,
+            exports_per_user_day: self.exports_per_user_day,
+            exports_per_tenant_day: self.exports_per_tenant_day,
         }
     }
 

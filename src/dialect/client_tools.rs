@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{DecodeError, FieldError, json as text};
+use crate::bounded::json::form;
 use crate::chat::tool::ToolDef;
 
 /// As many as the vendors take; each is in every request to the model.
@@ -48,7 +49,7 @@ pub(super) fn read(
         return Err(DecodeError::TooLarge { field: "tools", max_bytes: MAX_BYTES });
     }
     let mut refuse = |reason: String| errors.push(FieldError { field: "tools", reason });
-    let tools: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).ok();
+    let tools: Option<Vec<&RawValue>> = form(raw.get()).ok();
     let Some(tools) = tools.filter(|tools| tools.iter().all(|tool| tool.get().starts_with('{'))) else {
         refuse("must be a list of objects".to_owned());
         return Ok(Vec::new());

@@ -1,6 +1,7 @@
 //! A run as one JSON document, for clients that do not read streams.
 
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use axum::Json;
@@ -16,12 +17,12 @@ use utoipa::ToSchema;
 
 use super::Services;
 use super::accept::Shape;
+use super::earlier::walk;
 use super::problem::Problem;
 use super::views::{
     BegunBody, ErrorBody, RunBody, UsageBody, header_of_conversation, header_of_run, header_value, run_state,
 };
-use crate::agent::ports::conversations::Role;
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::conversations::{MessageView, Role};
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
@@ -130,14 +131,18 @@ pub(super) async fn joined(
 }
 
 /// The last that the model said in the run, where users see it.
-async fn last_words(services: &Services, owner: &Owner, run: &RunRecord) -> Result<Option<String>, StoreError> {
-    let view = services.conversations.conversation(owner, &run.conversation).await?;
-    let messages = view.into_iter().flat_map(|view| view.messages);
-    let of_run = messages.filter(|message| message.id.run == run.id);
-    Ok(of_run.fold(None, |_, message| match message.role {
-        Role::User => Some(String::new()),
-        Role::Assistant => Some(message.text),
-    }))
+async fn last_words(services: &Services, owner: &Owner, run: &RunRecord) -> Result<Option<String>, Problem> {
+    let mut last = None;
+    let look = |messages: Vec<MessageView>| {
+        let newest = messages.into_iter().rfind(|message| message.id.run == run.id);
+        last = newest.map(|message| match message.role {
+            Role::User => String::new(),
+            Role::Assistant => message.text,
+        });
+        if last.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    walk(services, owner, &run.conversation, look).await?;
+    Ok(last)
 }
 
 /// 200 with the answer when the run has ended, however it did: `state` and `error` tell. One that is there soon has its

@@ -1,8 +1,7 @@
 //! `/v1/agent/approvals`: calls that wait for a person, and previews, which wait for their user too: look at them and
 //! decide them.
 
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -14,7 +13,7 @@ use utoipa::ToSchema;
 use super::Services;
 use super::answer::AnswerBody;
 use super::auth::Authenticated;
-use super::body::readable;
+use super::body::Taken;
 use super::chat::{request, respond};
 use super::code::Code;
 use super::previews::{COMMENT_BYTES, DecidedBody};
@@ -22,9 +21,9 @@ use super::problem::Problem;
 use super::request_id::RequestId;
 use super::views::time;
 use crate::agent::ports::approvals::ApprovalView;
-use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
-use crate::chat::approval::{ApprovalState, Consent, Decision};
+use crate::bounded::json;
+use crate::chat::approval::Decision;
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ApprovalId, PreviewId};
 use crate::chat::preview::{Preview, Verdict};
@@ -67,6 +66,9 @@ pub(super) struct ApprovalBody {
     needs: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<String>,
+    /// Whether it has to be somebody else than the call's own user.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    not_requester: bool,
     created_at: String,
     expires_at: String,
 }
@@ -83,24 +85,23 @@ pub(super) struct PreviewBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     existing_id: Option<String>,
     body: Value,
+    /// Whether a save was sent whose answer did not come: it may be done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    may_be_saved: bool,
     created_at: String,
+    expires_at: String,
 }
 
 impl ApprovalBody {
     pub(super) fn of(view: ApprovalView) -> Self {
-        let ApprovalView { owner, approval, state } = view;
-        let (needs, role) = match approval.consent {
-            Consent::Auto | Consent::User => ("user", None),
-            Consent::Role(role) => ("role", Some(role)),
-        };
+        let state = if view.has_expired() { "expired" } else { view.state.name() };
+        let ApprovalView { owner, approval, .. } = view;
+        let (needs, role, not_requester) = approval.consent.told();
+        let role = role.map(str::to_owned);
         Self {
             approval_id: approval.id.to_string(),
-            state: match state {
-                ApprovalState::Pending | ApprovalState::Granted if approval.expires_at_ms <= SystemClock.now_ms() => {
-                    "expired"
-                }
-                state => state.name(),
-            },
+            state,
             conversation_id: approval.conversation.to_string(),
             run_id: approval.run.to_string(),
             user_id: owner.user,
@@ -110,6 +111,7 @@ impl ApprovalBody {
             digest: approval.digest,
             needs,
             role,
+            not_requester,
             created_at: time(approval.created_at_ms),
             expires_at: time(approval.expires_at_ms),
         }
@@ -118,7 +120,8 @@ impl ApprovalBody {
 
 impl PreviewBody {
     fn of(waiting: WaitingPreview) -> Self {
-        let WaitingPreview { preview: Preview { id, conversation, change }, created_at_ms } = waiting;
+        let WaitingPreview { preview, origin: _, may_be_saved, created_at_ms, expires_at_ms } = waiting;
+        let Preview { id, conversation, change } = preview;
         Self {
             approval_id: id.to_string(),
             state: "pending",
@@ -127,7 +130,9 @@ impl PreviewBody {
             name: change.name,
             existing_id: change.existing_id,
             body: change.body,
+            may_be_saved,
             created_at: time(created_at_ms),
+            expires_at: time(expires_at_ms),
         }
     }
 }
@@ -150,7 +155,7 @@ pub(super) async fn list(
     Authenticated(caller): Authenticated,
 ) -> Result<Json<ListBody>, Problem> {
     let calls = services.runs.approvals(&caller).await?;
-    let previews = services.waiting_previews.waiting_previews(&caller.owner, None).await?;
+    let previews = services.previews.waiting(&caller, None).await?;
     let calls = calls.into_iter().map(|view| ItemBody::Call(ApprovalBody::of(view)));
     let previews = previews.into_iter().map(|waiting| ItemBody::Preview(PreviewBody::of(waiting)));
     Ok(Json(ListBody { items: calls.chain(previews).collect() }))
@@ -180,7 +185,7 @@ pub(super) async fn get(
     match find(&services, &caller, id).await? {
         Found::Call(view) => Ok(Json(ItemBody::Call(ApprovalBody::of(*view)))),
         Found::Preview(id) => {
-            let previews = services.waiting_previews.waiting_previews(&caller.owner, Some(id)).await?;
+            let previews = services.previews.waiting(&caller, Some(id)).await?;
             let waiting = previews.into_iter().next().ok_or_else(no_such_approval)?;
             Ok(Json(ItemBody::Preview(PreviewBody::of(waiting))))
         }
@@ -233,10 +238,10 @@ pub(super) enum Word {
     responses(
         (status = 200, description = "The new run's events or answer; or the call, or what became of the preview.", content((String = "text/event-stream"), (Decided200 = "application/json"))),
         (status = 202, description = "With `Accept: application/json`, of a run in the background: the run, or as much as is known of it.", body = super::views::Accepted),
-        (status = 403, description = "`role_required`, `forbidden`: somebody with another role has to approve it first."),
+        (status = 403, description = "`role_required`, `own_request`, `forbidden`: somebody with another role, or somebody else with the role, has to approve it first; or the token does not list a preview's role."),
         (status = 404, description = "`not_found`: there is nothing that the caller may decide."),
-        (status = 409, description = "`already_decided`, `digest_mismatch`, `conversation_busy`: it is decided; another call waits; the conversation has a run."),
-        (status = 410, description = "`approval_expired`, `cursor_evicted`: nobody decided in time."),
+        (status = 409, description = "`already_decided`, `digest_mismatch`, `conversation_busy`, `preview_superseded`, `preview_stale`: it is decided; another call waits; the conversation has a run; a newer preview has taken its place; what it changes has changed since."),
+        (status = 410, description = "`approval_expired`, `preview_expired`, `cursor_evicted`: nobody decided in time."),
         (status = 422, description = "`invalid_request`, `idempotency_mismatch`: the body is no decision."),
         (status = 502, description = "`backend_refused`, `save_unconfirmed`: an accepted change was not saved, or nobody knows."),
     ),
@@ -247,10 +252,9 @@ pub(super) async fn decide(
     Authenticated(caller): Authenticated,
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Taken,
 ) -> Result<Response, Problem> {
-    let body = readable(&headers, body)?;
-    let DecisionBody { decision, comment, digest } = serde_json::from_slice(&body).map_err(|error| {
+    let DecisionBody { decision, comment, digest } = json::form_of(&body).map_err(|error| {
         Problem::unprocessable(format!(
             r#"the body must be {{"decision": "approve" or "reject", "comment": optional text, "digest": optional text}}: {error}"#
         ))

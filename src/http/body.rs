@@ -1,27 +1,34 @@
-//! What of a request is taken in: a head of bounded size, a body in bounded time, JSON of bounded depth. The size of bodies is
-//! bounded where they are read (`DefaultBodyLimit`).
+//! What of a request is taken in: a head of bounded size, a body of bounded size in bounded time, JSON of bounded depth. The
+//! memory for a body is reserved before it is there, of the process and of the user whose request it is ([`Taken`]).
 
 use std::error::Error;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, header};
+use axum::extract::{FromRequest, Request, State};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
+use super::Services;
 use super::problem::Problem;
+use super::share::{self, Slot};
+use crate::bounded::memory::{Kind, Memory, Reservation};
 
 /// How deep the JSON of a body may be nested. serde stops at twice that, with an error for each dialect to tell; real bodies
 /// have a tenth of it.
 const MAX_DEPTH: usize = 64;
+
+/// Bytes of a body that need no reservation: so many are its connection's, whose number is bounded, and who says little is
+/// heard while others fill the memory.
+const SMALL: usize = 4096;
 
 /// What a request's head has besides its names and values: the method's blank, ` HTTP/1.1`, and the ends of two lines.
 const HEAD_REST: usize = 14;
@@ -31,15 +38,18 @@ const HEAD_REST: usize = 14;
 pub(super) struct Bounds {
     /// Bytes of the head.
     pub(super) head_bytes: Option<usize>,
+    /// Bytes of the body.
+    pub(super) body_bytes: Option<usize>,
     /// For the whole body.
     pub(super) time: Option<Duration>,
 }
 
 /// Refuses a head that is too large, and gives the body its time.
-pub(super) async fn layer(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+pub(super) async fn layer(State(bounds): State<Bounds>, mut request: Request, next: Next) -> Response {
     if bounds.head_bytes.is_some_and(|most| head_bytes(&request) > most) {
         return Problem::head_too_large().into_response();
     }
+    request.extensions_mut().insert(bounds);
     let Some(time) = bounds.time.filter(|_| !request.body().is_end_stream()) else { return next.run(request).await };
     next.run(request.map(|body| Body::new(Timely { body, until: Box::pin(sleep(time)) }))).await
 }
@@ -59,21 +69,79 @@ fn head_bytes(request: &Request) -> usize {
     request.method().as_str().len() + target + HEAD_REST + headers
 }
 
-/// The body, as it is: a compressed one is refused, and so is one of JSON that is nested too deep.
-///
-/// # Errors
-/// When it is compressed, too large, too late, too deep, or could not be read.
-pub(super) fn readable(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Bytes, Problem> {
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        return Err(Problem::encoded_body());
+/// A whole body, as it is: a compressed one is refused, and so is one of JSON that is nested too deep. Its memory counts
+/// until this is dropped.
+pub(super) struct Taken {
+    bytes: Vec<u8>,
+    _held: Held,
+}
+
+impl Deref for Taken {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
     }
-    let body = body.map_err(|rejection| match is_late(&rejection) {
-        true => Problem::body_too_late(),
-        false => Problem::body(rejection.status()),
-    })?;
-    match is_deeper_than(MAX_DEPTH, &body) {
-        true => Err(Problem::too_deep(MAX_DEPTH)),
-        false => Ok(body),
+}
+
+impl FromRequest<Services> for Taken {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, services: &Services) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        if parts.headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+            return Err(Problem::encoded_body());
+        }
+        let most = parts.extensions.get::<Bounds>().and_then(|bounds| bounds.body_bytes).unwrap_or(usize::MAX);
+        let taken = read(body, most, Held::nothing(&services.memory, parts.extensions.get::<Slot>())?).await?;
+        match is_deeper_than(MAX_DEPTH, &taken) {
+            true => Err(Problem::too_deep(MAX_DEPTH)),
+            false => Ok(taken),
+        }
+    }
+}
+
+/// The whole of `body`, of at most `most` bytes. Where its length is told, all of it is reserved at once.
+async fn read(mut body: Body, most: usize, mut held: Held) -> Result<Taken, Problem> {
+    let too_large = || Problem::body(StatusCode::PAYLOAD_TOO_LARGE);
+    let told = body.size_hint().exact().unwrap_or_default();
+    let told = usize::try_from(told).ok().filter(|told| *told <= most).ok_or_else(too_large)?;
+    held.grow(told.saturating_sub(SMALL))?;
+    let mut bytes = Vec::with_capacity(told.max(SMALL));
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let Ok(piece) = frame.map_err(|error| unread(&error))?.into_data() else { continue };
+        let length = bytes.len().saturating_add(piece.len());
+        if length > most {
+            return Err(too_large());
+        }
+        if let Some(missing) = length.checked_sub(bytes.capacity()).filter(|missing| *missing > 0) {
+            // As much again, so that a long body in small pieces is not moved for each of them.
+            let more = missing.max(bytes.len()).min(most - bytes.capacity());
+            held.grow(more)?;
+            bytes.reserve_exact(bytes.capacity() + more - bytes.len());
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(Taken { bytes, _held: held })
+}
+
+/// Memory of the process, as somebody's.
+pub(super) struct Held {
+    memory: Reservation,
+    share: Option<share::Bytes>,
+}
+
+impl Held {
+    fn nothing(memory: &Memory, slot: Option<&Slot>) -> Result<Self, Problem> {
+        let share = slot.map(|slot| slot.bytes(0)).transpose()?;
+        Ok(Self { memory: memory.reserve(Kind::Body, 0)?, share })
+    }
+
+    fn grow(&mut self, more: usize) -> Result<(), Problem> {
+        if let Some(share) = &mut self.share {
+            share.grow(more)?;
+        }
+        Ok(self.memory.grow(more)?)
     }
 }
 
@@ -130,15 +198,16 @@ impl HttpBody for Timely {
     }
 }
 
-fn is_late(rejection: &BytesRejection) -> bool {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(rejection);
+/// Why a body could not be taken from its connection.
+fn unread(error: &axum::Error) -> Problem {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.is::<Late>() {
-            return true;
+            return Problem::body_too_late();
         }
         cause = error.source();
     }
-    false
+    Problem::body(StatusCode::BAD_REQUEST)
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::Extension;
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 
@@ -12,7 +10,7 @@ use super::Services;
 use super::accept::{Shape, shape};
 use super::answer;
 use super::auth::Authenticated;
-use super::body::readable;
+use super::body::Taken;
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse::{self, View};
@@ -43,9 +41,8 @@ pub(super) async fn post(
     Extension(request_id): Extension<RequestId>,
     Authenticated(caller): Authenticated,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Taken,
 ) -> Result<Response, Problem> {
-    let body = readable(&headers, body)?;
     let input = services.agent_chat.decode(&body)?;
     let request = request(request_id, &headers, "chat", &body)?;
     let owner = caller.owner.clone();
@@ -53,7 +50,8 @@ pub(super) async fn post(
     respond(&services, owner, started, &headers).await
 }
 
-/// The request as its run needs it. `what` tells requests with the same body apart.
+/// The request as its run needs it. `what` tells requests with the same body apart: whatever is said outside of the body
+/// and changes what is asked for stands in it, from the path, the query or a header.
 ///
 /// # Errors
 /// When its `Idempotency-Key` is none.

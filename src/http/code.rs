@@ -29,6 +29,8 @@ pub enum Code {
     Forbidden,
     /// Somebody with another role has to do this first.
     RoleRequired,
+    /// The caller's own request: somebody else has to do this first, whatever the caller's roles.
+    OwnRequest,
     /// No such thing, or not the caller's.
     NotFound,
     /// The path is there, its method is not.
@@ -45,6 +47,12 @@ pub enum Code {
     NotContinuable,
     /// Nobody decided in time.
     ApprovalExpired,
+    /// What a preview would change has changed since.
+    PreviewStale,
+    /// A newer preview of the same thing has taken its place.
+    PreviewSuperseded,
+    /// Nobody decided the preview in time.
+    PreviewExpired,
     /// What comes after the cursor is not kept any more.
     CursorEvicted,
     /// The body is larger than the limit.
@@ -57,6 +65,8 @@ pub enum Code {
     IdempotencyMismatch,
     /// The server failed.
     Internal,
+    /// The database does not tell whether the run has begun.
+    BeginUnconfirmed,
     /// The backend did not do it.
     BackendRefused,
     /// The backend's answer did not come.
@@ -75,21 +85,31 @@ pub enum Code {
     JsonTooDeep,
     /// As many read this run as may.
     TooManyReaders,
+    /// As many requests or bytes of the user are in work as may be.
+    TooManyRequests,
     /// The user begins runs too fast.
     RateLimited,
     /// As many runs are live as the user or the tenant may have.
     TooManyRuns,
     /// What the user or the tenant may spend is spent.
     QuotaExceeded,
+    /// As many conversations are there as the user or the tenant may have.
+    ConversationQuotaExceeded,
+    /// As much is kept as may be for the user or the tenant.
+    StorageQuotaExceeded,
+    /// As many conversations were exported as may be on a day.
+    ExportQuotaExceeded,
     /// As many runs are live as this server takes.
     AtCapacity,
+    /// The server has no memory left for this now.
+    MemoryExhausted,
     /// The database does not answer.
     StoreUnavailable,
 }
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 47] = [
         Self::MalformedJson,
         Self::InvalidRequest,
         Self::BodyUnreadable,
@@ -99,6 +119,7 @@ impl Code {
         Self::TokenExpired,
         Self::Forbidden,
         Self::RoleRequired,
+        Self::OwnRequest,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::AlreadyDecided,
@@ -107,12 +128,16 @@ impl Code {
         Self::NoSuchCall,
         Self::NotContinuable,
         Self::ApprovalExpired,
+        Self::PreviewStale,
+        Self::PreviewSuperseded,
+        Self::PreviewExpired,
         Self::CursorEvicted,
         Self::BodyTooLarge,
         Self::FieldTooLarge,
         Self::EncodedBody,
         Self::IdempotencyMismatch,
         Self::Internal,
+        Self::BeginUnconfirmed,
         Self::BackendRefused,
         Self::SaveUnconfirmed,
         Self::Draining,
@@ -122,10 +147,15 @@ impl Code {
         Self::HeadTooLarge,
         Self::JsonTooDeep,
         Self::TooManyReaders,
+        Self::TooManyRequests,
         Self::RateLimited,
         Self::TooManyRuns,
         Self::QuotaExceeded,
+        Self::ConversationQuotaExceeded,
+        Self::StorageQuotaExceeded,
+        Self::ExportQuotaExceeded,
         Self::AtCapacity,
+        Self::MemoryExhausted,
         Self::StoreUnavailable,
     ];
 
@@ -141,6 +171,7 @@ impl Code {
             Self::TokenExpired => "token_expired",
             Self::Forbidden => "forbidden",
             Self::RoleRequired => "role_required",
+            Self::OwnRequest => "own_request",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::AlreadyDecided => "already_decided",
@@ -149,12 +180,16 @@ impl Code {
             Self::NoSuchCall => "no_such_call",
             Self::NotContinuable => "not_continuable",
             Self::ApprovalExpired => "approval_expired",
+            Self::PreviewStale => "preview_stale",
+            Self::PreviewSuperseded => "preview_superseded",
+            Self::PreviewExpired => "preview_expired",
             Self::CursorEvicted => "cursor_evicted",
             Self::BodyTooLarge => "body_too_large",
             Self::FieldTooLarge => "field_too_large",
             Self::EncodedBody => "encoded_body",
             Self::IdempotencyMismatch => "idempotency_mismatch",
             Self::Internal => "internal",
+            Self::BeginUnconfirmed => "begin_unconfirmed",
             Self::BackendRefused => "backend_refused",
             Self::SaveUnconfirmed => "save_unconfirmed",
             Self::Draining => "draining",
@@ -164,10 +199,15 @@ impl Code {
             Self::HeadTooLarge => "head_too_large",
             Self::JsonTooDeep => "json_too_deep",
             Self::TooManyReaders => "too_many_readers",
+            Self::TooManyRequests => "too_many_requests",
             Self::RateLimited => "rate_limited",
             Self::TooManyRuns => "too_many_runs",
             Self::QuotaExceeded => "quota_exceeded",
+            Self::ConversationQuotaExceeded => "conversation_quota_exceeded",
+            Self::StorageQuotaExceeded => "storage_quota_exceeded",
+            Self::ExportQuotaExceeded => "export_quota_exceeded",
             Self::AtCapacity => "at_capacity",
+            Self::MemoryExhausted => "memory_exhausted",
             Self::StoreUnavailable => "store_unavailable",
         }
     }
@@ -177,11 +217,16 @@ impl Code {
         match self {
             Self::HeadTooLarge => Some(Rejection::Head),
             Self::BodyTooLarge | Self::FieldTooLarge | Self::BodyTimeout | Self::JsonTooDeep => Some(Rejection::Body),
+            Self::TooManyRequests => Some(Rejection::Requests),
+            Self::MemoryExhausted => Some(Rejection::Memory),
             Self::RateLimited => Some(Rejection::Rate),
             Self::TooManyRuns => Some(Rejection::Runs),
             Self::AtCapacity => Some(Rejection::ReplicaRuns),
             Self::TooManyReaders => Some(Rejection::Readers),
-            Self::QuotaExceeded => Some(Rejection::Quota),
+            Self::QuotaExceeded
+            | Self::ConversationQuotaExceeded
+            | Self::StorageQuotaExceeded
+            | Self::ExportQuotaExceeded => Some(Rejection::Quota),
             Self::Draining => Some(Rejection::Draining),
             Self::MalformedJson
             | Self::InvalidRequest
@@ -192,6 +237,7 @@ impl Code {
             | Self::TokenExpired
             | Self::Forbidden
             | Self::RoleRequired
+            | Self::OwnRequest
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::AlreadyDecided
@@ -200,10 +246,14 @@ impl Code {
             | Self::NoSuchCall
             | Self::NotContinuable
             | Self::ApprovalExpired
+            | Self::PreviewStale
+            | Self::PreviewSuperseded
+            | Self::PreviewExpired
             | Self::CursorEvicted
             | Self::EncodedBody
             | Self::IdempotencyMismatch
             | Self::Internal
+            | Self::BeginUnconfirmed
             | Self::BackendRefused
             | Self::SaveUnconfirmed
             | Self::EventsUnavailable
@@ -224,13 +274,19 @@ impl Code {
             | Self::KeysUnavailable
             | Self::BodyTimeout
             | Self::TooManyReaders
+            | Self::TooManyRequests
             | Self::RateLimited
             | Self::TooManyRuns
             | Self::QuotaExceeded
+            | Self::ExportQuotaExceeded
             | Self::AtCapacity
+            | Self::MemoryExhausted
             | Self::StoreUnavailable => true,
-            // A save that may have happened is nobody's to send again unseen.
+            // What may have happened is nobody's to send again unseen.
             Self::SaveUnconfirmed
+            | Self::BeginUnconfirmed
+            | Self::ConversationQuotaExceeded
+            | Self::StorageQuotaExceeded
             | Self::MalformedJson
             | Self::InvalidRequest
             | Self::CursorInvalid
@@ -239,6 +295,7 @@ impl Code {
             | Self::TokenExpired
             | Self::Forbidden
             | Self::RoleRequired
+            | Self::OwnRequest
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::AlreadyDecided
@@ -246,6 +303,9 @@ impl Code {
             | Self::NoSuchCall
             | Self::NotContinuable
             | Self::ApprovalExpired
+            | Self::PreviewStale
+            | Self::PreviewSuperseded
+            | Self::PreviewExpired
             | Self::CursorEvicted
             | Self::BodyTooLarge
             | Self::FieldTooLarge

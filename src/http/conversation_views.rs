@@ -14,12 +14,10 @@ use utoipa::{PartialSchema, ToSchema};
 use super::approvals::ApprovalBody;
 use super::views::{RunBody, time};
 use crate::agent::ports::conversations::{
-    CallView, ConversationExport, ConversationHead, ConversationView, MessageExport, MessageView, Paged, Role,
-    RunExport, TrailItem,
+    CallView, ConversationHead, ConversationView, MessageExport, MessageView, Paged, PayloadExport, Role, RunExport,
+    TrailItem,
 };
 use crate::chat::ids::RunId;
-use crate::chat::payload::Payload;
-use crate::dialect::shown::PayloadBody;
 
 /// A part of the list of conversations.
 #[derive(Serialize, ToSchema)]
@@ -70,13 +68,18 @@ pub(super) struct ConversationBody {
     /// The run that still answers, to be read by whoever comes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     live_run_id: Option<String>,
+    /// Of the newest branch, oldest first: the newest ones, or those before the cursor.
     messages: Vec<MessageBody>,
+    /// Where the messages before these are; absent when there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 impl ConversationBody {
     pub(super) fn of(view: ConversationView, live: Option<RunId>) -> Self {
         let messages = view.messages.into_iter().map(MessageBody::of).collect();
-        Self { head: HeadBody::of(view.head), live_run_id: live.map(|run| run.to_string()), messages }
+        let live_run_id = live.map(|run| run.to_string());
+        Self { head: HeadBody::of(view.head), live_run_id, messages, next_cursor: view.earlier }
     }
 }
 
@@ -121,8 +124,9 @@ impl CallBody {
 }
 
 /// All of a conversation.
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = ConversationExport)]
+#[expect(dead_code, reason = "it is written part by part, and never whole")]
 pub(super) struct ExportBody {
     conversation: HeadBody,
     runs: Vec<RunExportBody>,
@@ -131,21 +135,9 @@ pub(super) struct ExportBody {
     trail: Vec<TrailItemBody>,
 }
 
-impl ExportBody {
-    pub(super) fn of(export: ConversationExport) -> Self {
-        Self {
-            conversation: HeadBody::of(export.head),
-            runs: export.runs.into_iter().map(RunExportBody::of).collect(),
-            payloads: export.payloads.into_iter().map(PayloadExportBody::of).collect(),
-            approvals: export.approvals.into_iter().map(ApprovalBody::of).collect(),
-            trail: export.trail.into_iter().map(TrailItemBody).collect(),
-        }
-    }
-}
-
 #[derive(Serialize, ToSchema)]
 #[schema(as = ExportedRun)]
-struct RunExportBody {
+pub(super) struct RunExportBody {
     #[serde(flatten)]
     run: RunBody,
     context_type: String,
@@ -158,34 +150,40 @@ struct RunExportBody {
 }
 
 impl RunExportBody {
-    fn of(export: RunExport) -> Self {
+    /// The run, and no message yet.
+    pub(super) fn of(export: RunExport) -> Self {
         Self {
             run: RunBody::of(&export.run),
             context_type: export.run.context_type,
             parent_message_id: export.parent.map(|parent| parent.to_string()),
             context: export.context,
-            messages: export.messages.into_iter().map(MessageExportBody::of).collect(),
+            messages: Vec::new(),
         }
     }
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ExportedPayload)]
-struct PayloadExportBody {
+pub(super) struct PayloadExportBody {
     run_id: String,
-    #[serde(flatten)]
-    payload: PayloadBody,
+    payload_id: String,
+    r#type: String,
+    /// As its kind says.
+    #[schema(value_type = Value)]
+    data: Box<RawValue>,
+    summary: String,
 }
 
 impl PayloadExportBody {
-    fn of((run, payload): (RunId, Payload)) -> Self {
-        Self { run_id: run.to_string(), payload: PayloadBody::of(&payload) }
+    pub(super) fn of(export: PayloadExport) -> Self {
+        let PayloadExport { run, id, kind, summary, data } = export;
+        Self { run_id: run.to_string(), payload_id: id.to_string(), r#type: kind, data, summary }
     }
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ExportedMessage)]
-struct MessageExportBody {
+pub(super) struct MessageExportBody {
     id: String,
     kind: String,
     created_at: String,
@@ -194,7 +192,7 @@ struct MessageExportBody {
 }
 
 impl MessageExportBody {
-    fn of(message: MessageExport) -> Self {
+    pub(super) fn of(message: MessageExport) -> Self {
         Self {
             id: message.id.to_string(),
             kind: message.kind,
@@ -220,7 +218,7 @@ impl TrailBody {
 }
 
 /// An entry: when, what and in which run, and whatever else was kept of it beside that.
-struct TrailItemBody(TrailItem);
+pub(super) struct TrailItemBody(pub(super) TrailItem);
 
 impl Serialize for TrailItemBody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,21 +1,25 @@
 //! `/v1/agent/conversations`: what users see of their conversations, and what they may do with them. What is no id,
 //! nobody's or another's is all the same 404.
 
-use axum::Json;
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::{Extension, Json};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
-use super::body::readable;
+use super::body::Taken;
 use super::conversation_views::{ConversationBody, ExportBody, HeadBody, ListBody, TrailBody};
+use super::export::Export;
 use super::problem::Problem;
+use super::share::Slot;
 use crate::agent::ports::conversations::{Page, PageError};
 use crate::agent::ports::store::StoreError;
+use crate::bounded::json;
+use crate::bounded::memory::Kind;
 use crate::chat::causes::Causes;
 use crate::chat::ids::ConversationId;
 
@@ -24,6 +28,15 @@ const DEFAULT_LIMIT: u32 = 20;
 
 /// Items of a list at most.
 const MAX_LIMIT: u32 = 100;
+
+/// Messages of a conversation where the request does not say.
+const DEFAULT_MESSAGES: u32 = 200;
+
+/// Messages of a conversation at most, but for those of its first run.
+const MAX_MESSAGES: u32 = 1000;
+
+/// What such a part takes of its user's memory.
+const MESSAGES_BYTES: usize = 1 << 20;
 
 /// The longest title, in characters.
 const TITLE_CHARS: usize = 200;
@@ -64,32 +77,40 @@ pub(super) async fn list(
     Ok(Json(ListBody::of(conversations)))
 }
 
-/// 200 with the conversation and the messages of its newest branch.
+/// 200 with the conversation and the newest messages of its newest branch, or those before a cursor.
 #[utoipa::path(
     get,
     path = "/v1/agent/conversations/{conversation_id}",
     operation_id = "getConversation",
     tag = "Conversations",
     summary = "Read a conversation",
-    description = "With the messages of its newest branch, oldest first.",
+    description = "With the newest messages of its newest branch, oldest first. A run is there whole or not at all, and one always is, so there may be more of them than asked for.",
     params(
         ("conversation_id" = String, Path, description = "The caller's own conversation."),
+        ("limit" = Option<String>, Query, description = "How many messages, 1 to 1000; else 200. At most 1 MiB of them.", pattern = "^([1-9][0-9]{0,2}|1000)?$"),
+        ("cursor" = Option<String>, Query, description = "What the part after these named as `next_cursor`."),
     ),
     responses(
         (status = 200, description = "The conversation.", body = ConversationBody),
+        (status = 400, description = "`invalid_request`, `cursor_invalid`: a limit that is none; a cursor that this conversation has not given."),
         (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
     ),
 )]
 pub(super) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
+    Extension(slot): Extension<Slot>,
     id: ConversationPath,
+    part: Result<Query<Part>, QueryRejection>,
 ) -> Result<Json<ConversationBody>, Problem> {
     let id = parse(id)?;
+    let page = page_of(part, DEFAULT_MESSAGES, MAX_MESSAGES)?;
+    let _share = slot.bytes(MESSAGES_BYTES)?;
+    let mut held = services.memory.reserve(Kind::Export, 0)?;
     // Before its messages: a run that ends in between is named though its answer is there already, which does no harm;
     // the other way round its answer would be in neither.
     let live = services.runs.live_run(&caller.owner, &id).await.map_err(failed)?;
-    let found = services.conversations.conversation(&caller.owner, &id).await.map_err(failed)?;
+    let found = services.conversations.conversation(&caller.owner, &id, page, &mut held).await.map_err(paged)?;
     Ok(Json(ConversationBody::of(found.ok_or_else(no_such_conversation)?, live)))
 }
 
@@ -122,12 +143,10 @@ pub(super) async fn rename(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
     id: ConversationPath,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Taken,
 ) -> Result<Json<HeadBody>, Problem> {
-    let body = readable(&headers, body)?;
     let id = parse(id)?;
-    let Renaming { title } = serde_json::from_slice(&body)
+    let Renaming { title } = json::form_of(&body)
         .map_err(|error| Problem::unprocessable(format!(r#"the body must be {{"title": text}}: {error}"#)))?;
     let fits = !title.trim().is_empty() && title.chars().count() <= TITLE_CHARS;
     if !fits || title.chars().any(char::is_control) {
@@ -172,26 +191,31 @@ pub(super) async fn delete(
     operation_id = "exportConversation",
     tag = "Conversations",
     summary = "Take a conversation away",
-    description = "All of it as one document: every branch, run, payload, approval, and the trail.",
+    description = "All of it as one document: every branch, run, payload, approval, and the trail. It is sent while it is read; one that breaks off is not all of it.",
     params(
         ("conversation_id" = String, Path, description = "The caller's own conversation."),
     ),
     responses(
         (status = 200, description = "The document, as an attachment.", body = ExportBody),
         (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
+        (status = 429, description = "`export_quota_exceeded`: as many were exported as may be on a day."),
     ),
 )]
 pub(super) async fn export(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
+    Extension(slot): Extension<Slot>,
     id: ConversationPath,
-) -> Result<([(HeaderName, HeaderValue); 1], Json<ExportBody>), Problem> {
+) -> Result<([(HeaderName, HeaderValue); 2], Body), Problem> {
     let id = parse(id)?;
-    let export = services.conversations.export(&caller.owner, &id).await.map_err(failed)?;
-    let body = ExportBody::of(export.ok_or_else(no_such_conversation)?);
+    let begun = Export::begin(services.clone(), &slot, caller.owner.clone(), id).await?;
+    // What is not there counts too: otherwise it would tell which ids are somebody's.
+    services.exports.take_export(&caller.owner, &services.quotas).await.map_err(failed)??;
+    let body = begun.ok_or_else(no_such_conversation)?.body();
     // No other name: an id may have characters that file systems refuse.
     let attachment = HeaderValue::from_static("attachment; filename=\"conversation.json\"");
-    Ok(([(header::CONTENT_DISPOSITION, attachment)], Json(body)))
+    let json = HeaderValue::from_static("application/json");
+    Ok(([(header::CONTENT_DISPOSITION, attachment), (header::CONTENT_TYPE, json)], body))
 }
 
 /// 200 with what happened in the conversation, oldest first.
@@ -229,16 +253,20 @@ fn parse(path: ConversationPath) -> Result<ConversationId, Problem> {
 }
 
 fn page(part: Result<Query<Part>, QueryRejection>) -> Result<Page, Problem> {
+    page_of(part, DEFAULT_LIMIT, MAX_LIMIT)
+}
+
+fn page_of(part: Result<Query<Part>, QueryRejection>, default: u32, most: u32) -> Result<Page, Problem> {
     let Query(Part { limit, cursor }) =
         part.map_err(|_| Problem::bad_request("limit and cursor must each be given once at most"))?;
     let limit = match limit.as_deref() {
-        None | Some("") => DEFAULT_LIMIT,
+        None | Some("") => default,
         Some(text) => {
             let limit =
                 Some(text).filter(|text| text.bytes().all(|b| b.is_ascii_digit())).and_then(|text| text.parse().ok());
             limit
-                .filter(|limit| (1..=MAX_LIMIT).contains(limit))
-                .ok_or_else(|| Problem::bad_request(format!("limit must be a whole number from 1 to {MAX_LIMIT}")))?
+                .filter(|limit| (1..=most).contains(limit))
+                .ok_or_else(|| Problem::bad_request(format!("limit must be a whole number from 1 to {most}")))?
         }
     };
     Ok(Page { limit, cursor: cursor.filter(|cursor| !cursor.is_empty()) })
@@ -253,9 +281,10 @@ fn failed(error: StoreError) -> Problem {
     error.into()
 }
 
-fn paged(error: PageError) -> Problem {
+pub(super) fn paged(error: PageError) -> Problem {
     match error {
         PageError::BadCursor => Problem::cursor_invalid(error.to_string()),
+        PageError::Exhausted(error) => error.into(),
         PageError::Store(cause) => failed(cause),
     }
 }

@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
-use axum::body::{Body, Bytes};
-use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use futures::{StreamExt, stream};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,16 +15,25 @@ use utoipa::ToSchema;
 use super::Services;
 use super::ag_ui::{is_for, no_such_agent, view, waiting, whole};
 use super::auth::Authenticated;
-use super::body::readable;
+use super::body::Taken;
 use super::chat::of;
+use super::conversations::paged;
 use super::problem::Problem;
+use super::share::Slot;
 use super::sse;
 use super::views::headers_of;
-use crate::agent::ports::conversations::{MessageView, Role};
+use crate::agent::ports::conversations::{MessageView, Page, Role};
+use crate::bounded::memory::Kind;
 use crate::chat::approval::Approval;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect::ag_ui::{Called, Earlier, Stream};
+
+/// Messages that a client which connects is shown again, the newest ones.
+const RESTORED: u32 = 1000;
+
+/// What they take of their user's memory.
+const RESTORED_BYTES: usize = 1 << 20;
 
 /// Who is there, for the caller.
 #[derive(Serialize, ToSchema)]
@@ -98,12 +106,11 @@ pub(super) async fn info(State(services): State<Services>, Authenticated(caller)
 pub(super) async fn connect(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
+    Extension(slot): Extension<Slot>,
     agent: Result<Path<String>, PathRejection>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Taken,
 ) -> Result<Response, Problem> {
     let Path(agent) = agent.map_err(|_| no_such_agent())?;
-    let body = readable(&headers, body)?;
     is_for(&services, &caller, &agent)?;
     let mut asker = services.ag_ui.decode_asker(&body)?;
     let owner = &caller.owner;
@@ -120,7 +127,11 @@ pub(super) async fn connect(
         },
     };
     let shown_live = attached.as_ref().map(|attached| attached.run);
-    let found = services.conversations.conversation(owner, &asker.thread).await?;
+    // The newest of them: a client that connects is shown what fits, as a page is that asks for no part.
+    let page = Page { limit: RESTORED, cursor: None };
+    let _share = slot.bytes(RESTORED_BYTES)?;
+    let mut held = services.memory.reserve(Kind::Export, 0)?;
+    let found = services.conversations.conversation(owner, &asker.thread, page, &mut held).await.map_err(paged)?;
     let waiting = waiting(&services, &caller, &asker.thread).await?;
     let waiting: Vec<Approval> = waiting.into_iter().map(|view| view.approval).collect();
     let messages = found.into_iter().flat_map(|view| view.messages);

@@ -8,6 +8,7 @@ mod ag_ui;
 mod ai_sdk;
 mod answer;
 mod approvals;
+pub mod audit;
 pub mod auth;
 mod body;
 mod chat;
@@ -18,6 +19,8 @@ mod conversations;
 mod copilotkit;
 pub mod description;
 mod docs;
+mod earlier;
+mod export;
 mod files;
 pub mod health;
 pub mod metrics;
@@ -26,9 +29,11 @@ mod page;
 mod previews;
 pub mod problem;
 mod profiles;
+pub mod recorder;
 mod request_id;
 mod runs;
 pub mod server;
+mod share;
 mod sse;
 mod usage;
 mod views;
@@ -36,7 +41,6 @@ mod views;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
@@ -45,11 +49,14 @@ use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
+use crate::agent::ports::audit::AuditStore;
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::ConversationStore;
 use crate::agent::ports::identity::Authenticator;
-use crate::agent::ports::previews::{PreviewDesk, PreviewStore};
+use crate::agent::ports::previews::PreviewDesk;
+use crate::agent::ports::quotas::{QuotaStore, Quotas};
 use crate::agent::ports::usage::UsageStore;
+use crate::bounded::memory::Memory;
 use crate::dialect::Dialect;
 use crate::dialect::ag_ui::AgUi;
 use crate::dialect::ai_sdk::{AiSdk, Version};
@@ -58,6 +65,9 @@ use crate::dialect::openai_chat::OpenAiChat;
 use crate::observe::prometheus::Page;
 use crate::runs::Runs;
 use problem::Problem;
+use recorder::Recorder;
+
+pub use chat_stream::Config as ChatStreamConfig;
 
 /// `[server]`: where and how the product listens.
 #[derive(Debug, Clone, Deserialize)]
@@ -81,6 +91,14 @@ pub struct Config {
     pub head_timeout_s: u64,
     /// Connections at once; 0 means no limit.
     pub max_connections: usize,
+    /// Connections of one address at once; 0 means no limit.
+    pub connections_per_address: usize,
+    /// Addresses and networks of reverse proxies, whose connections are those of many.
+    pub trusted_proxies: Vec<String>,
+    /// Requests of one user at once, streams too; 0 means no limit.
+    pub requests_per_user: usize,
+    /// Bytes of bodies and exports of one user in memory at once; 0 means no limit.
+    pub bytes_per_user: usize,
     /// The major version of the `ai` package whose chunks are sent to clients that do not say: 5, 6 or 7.
     pub ai_sdk_version: Version,
     /// Whether the chat page is served.
@@ -89,6 +107,12 @@ pub struct Config {
     pub docs: bool,
     /// The role that may see what its whole tenant has used; empty is nobody.
     pub usage_role: String,
+    /// Roles that are told in `Server-Timing` where the time of an answer went; in `dev` mode everybody is.
+    pub timing_roles: Vec<String>,
+    /// The role that may read the audit record of its tenant; empty is nobody.
+    pub audit_role: String,
+    /// The role that may read the chats of all users of its tenant; empty is nobody.
+    pub admin_role: String,
 }
 
 impl Default for Config {
@@ -103,13 +127,32 @@ impl Default for Config {
             head_bytes: 32_768,
             head_timeout_s: 5,
             max_connections: 10_000,
+            connections_per_address: 1000,
+            trusted_proxies: PRIVATE.map(str::to_owned).to_vec(),
+            requests_per_user: 256,
+            bytes_per_user: 16 << 20,
             ai_sdk_version: Version::V5,
             page: true,
             docs: true,
             usage_role: String::new(),
+            timing_roles: Vec::new(),
+            audit_role: String::new(),
+            admin_role: "platform_admin".to_owned(),
         }
     }
 }
+
+/// Where reverse proxies are: this machine, and networks that nobody outside of them can reach us from.
+const PRIVATE: [&str; 8] = [
+    "127.0.0.0/8",
+    "::1",
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "169.254.0.0/16",
+    "fc00::/7",
+];
 
 /// What the routes work with.
 #[derive(Clone)]
@@ -120,10 +163,8 @@ pub struct Services {
     pub authenticator: Arc<dyn Authenticator>,
     /// Makes those of the page; `None` where they come from somebody else.
     pub dev_tokens: Option<auth::DevTokens>,
-    /// Decides previews.
+    /// Shows previews that wait, and decides them.
     pub previews: Arc<dyn PreviewDesk>,
-    /// Shows those that wait.
-    pub waiting_previews: Arc<dyn PreviewStore>,
     /// Shows and changes conversations.
     pub conversations: Arc<dyn ConversationStore>,
     /// Tells whether a run could be served now.
@@ -140,12 +181,28 @@ pub struct Services {
     pub usage: Arc<dyn UsageStore>,
     /// Who may see what the whole tenant has used; empty is nobody.
     pub usage_role: String,
+    /// Who may read the audit record of their tenant; empty is nobody.
+    pub audit_role: String,
+    /// Who may read the chats of all users of their tenant; empty is nobody.
+    pub admin_role: String,
+    /// Counts exports.
+    pub exports: Arc<dyn QuotaStore>,
+    /// How many there may be.
+    pub quotas: Quotas,
+    /// The audit record.
+    pub audit: Arc<dyn AuditStore>,
+    /// Counts the tokens that were refused.
+    pub recorder: Arc<Recorder>,
     /// Numbers their conversations and shows them.
     pub chats: Arc<dyn ChatStore>,
     /// AG-UI and CopilotKit.
     pub ag_ui: AgUi,
     /// The page for Prometheus, where it is on this port.
     pub metrics: Option<Page>,
+    /// Has tokens renewed, where somebody does that.
+    pub renewal: Option<Arc<auth::Renewal>>,
+    /// The budget for what is taken in and given out as a whole.
+    pub memory: Memory,
     /// Silence on a stream before a comment is sent.
     pub keep_alive: Option<Duration>,
 }
@@ -159,14 +216,13 @@ pub trait Readiness: Send + Sync {
 
 /// The whole surface.
 pub fn router(config: &Config, services: Services) -> Router {
-    let limit = match config.body_limit_bytes {
-        0 => DefaultBodyLimit::disable(),
-        bytes => DefaultBodyLimit::max(bytes),
-    };
     let taken_in = body::Bounds {
         head_bytes: Some(config.head_bytes).filter(|bytes| *bytes != 0),
+        body_bytes: Some(config.body_limit_bytes).filter(|bytes| *bytes != 0),
         time: Some(config.body_timeout_s).filter(|time| *time != 0).map(Duration::from_secs),
     };
+    let shares = share::Shares::of(config, services.dev_tokens.is_some());
+    let renews = services.renewal.is_some();
     Router::new()
         .route("/v1/agent/chat", post(chat::post))
         .route("/v1/agent/runs/{run_id}", get(runs::get))
@@ -182,6 +238,7 @@ pub fn router(config: &Config, services: Services) -> Router {
         .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
         .route("/v1/agent/profiles", get(profiles::list))
         .route("/v1/agent/usage", get(usage::get))
+        .route("/v1/agent/audit", get(audit::get))
         .route("/v1/agent/approvals", get(approvals::list))
         .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
         .route("/v1/agent/previews/{preview_id}", get(previews::get))
@@ -210,14 +267,14 @@ pub fn router(config: &Config, services: Services) -> Router {
         .fallback(|| async { Problem::not_found("there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(services)
-        .layer(limit)
+        .layer(option_layer(renews.then(|| middleware::from_fn(auth::renewing))))
         .layer(middleware::from_fn_with_state(taken_in, body::layer))
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             axum::response::IntoResponse::into_response(Problem::internal())
         }))
         .layer(option_layer(cors(&config.cors_allowed_origins)))
         .layer(middleware::from_fn_with_state(taken_in, body::preflight))
-        .layer(middleware::from_fn(request_id::layer))
+        .layer(middleware::from_fn_with_state(shares, request_id::layer))
 }
 
 /// CORS outside of whatever answers, so that preflights need no token and error answers carry the headers too. Without listed
@@ -243,6 +300,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             HeaderName::from_static("x-resumable-stream-id"),
             HeaderName::from_static("server-timing"),
             HeaderName::from_static("x-should-retry"),
+            auth::NEW_TOKEN,
             HeaderName::from_static("x-vercel-ai-ui-message-stream"),
             header::LOCATION,
             header::RETRY_AFTER,

@@ -10,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::Response;
 use axum::routing::get;
-use axum::{Json, Router, middleware};
+use axum::{Extension, Json, Router, middleware};
 use rust_embed::RustEmbed;
 use serde::Serialize;
 
@@ -18,6 +18,7 @@ use super::Services;
 use super::auth::DevToken;
 use super::files::{self, Files};
 use super::problem::Problem;
+use super::server::Peer;
 use crate::chat::causes::Causes;
 
 /// `dompurify` is the one policy that makes markup, and it makes none that it has not cleaned.
@@ -74,9 +75,11 @@ enum SessionBody {
 /// machine. Everybody else pastes one.
 async fn session(
     State(services): State<Services>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<SessionBody>), Problem> {
-    let body = match services.dev_tokens.filter(|_| is_from_this_machine(&headers)) {
+    let is_near = peer.is_some_and(|Extension(Peer(address))| address.ip().to_canonical().is_loopback());
+    let body = match services.dev_tokens.filter(|_| is_near && is_from_this_machine(&headers)) {
         None => SessionBody::Token,
         Some(tokens) => {
             let DevToken { token, user, ttl } = tokens.token().map_err(|error| {
@@ -106,8 +109,14 @@ fn is_from_this_machine(headers: &HeaderMap) -> bool {
         (None, _) => true,
         (Some(origin), repeated) => !repeated && origin.eq_ignore_ascii_case(&format!("http://{host}")),
     };
-    let is_forwarded = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
-    is_loopback(host) && site && origin && !is_forwarded.iter().any(|name| headers.contains_key(*name))
+    is_loopback(host) && site && origin && !headers.keys().any(is_of_proxy)
+}
+
+/// Whether proxies put such a header on requests of others.
+fn is_of_proxy(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    let is_one = ["forwarded", "via", "x-real-ip", "true-client-ip", "x-client-ip", "x-cluster-client-ip"];
+    is_one.contains(&name) || ["x-forwarded", "cf-", "x-envoy-", "fastly-"].iter().any(|kind| name.starts_with(kind))
 }
 
 /// Whether a `Host` names this machine, whatever the port.

@@ -1,11 +1,10 @@
 //! The request's id through everything: taken from `X-Request-Id` when it is well formed, else made; in the span, the answer's
-//! header, and the body of every problem. And what is measured of every request: its span, its metrics, `Server-Timing`.
-//!
-//! Being the outermost layer, it also ends connections on which a request came in chunks: hyper goes by those and drops a
-//! length that contradicts them, so a proxy that went by the length would take what follows for a request of its own.
+//! header, and the body of every problem. What is measured of every request: its span, its metrics, `Server-Timing` for whom
+//! the operator lets. And what every answer says of itself unless it says otherwise: that it is nobody else's to keep, and
+//! what its type says it is.
 
 use axum::body::HttpBody;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -15,6 +14,7 @@ use uuid::Uuid;
 use super::chat_stream::refusal;
 use super::openai_chat;
 use super::problem::Problem;
+use super::share::Shares;
 use crate::observe::ambient::Ambient;
 use crate::observe::metrics::{self, Dialect};
 use crate::observe::trace_context::{TRACEPARENT, TraceParent};
@@ -28,13 +28,15 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 #[derive(Debug, Clone)]
 pub(super) struct RequestId(pub(super) String);
 
-/// Gives the request its id, and writes whatever [`Problem`] its answer carries.
-pub(super) async fn layer(mut request: Request, next: Next) -> Response {
+/// Gives the request its id and room for what is known of its caller, and writes whatever [`Problem`] its answer carries.
+pub(super) async fn layer(State(shares): State<Shares>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(&HEADER).and_then(|value| value.to_str().ok());
     let id = match given {
         Some(id) if is_well_formed(id) => id.to_owned(),
         Some(_) | None => Uuid::now_v7().to_string(),
     };
+    let slot = shares.slot();
+    request.extensions_mut().insert(slot.clone());
     request.extensions_mut().insert(RequestId(id.clone()));
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
@@ -43,7 +45,6 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
     let span = spans::http_request(&id, method.as_str(), request.uri().path(), route, parent);
     let ambient = Ambient::new(id.clone(), dialect(request.uri().path()));
     let started = std::time::Instant::now();
-    let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
     let tells_detail = refusal::speaks_at(request.uri().path());
     let tells_openai = openai_chat::refusal::speaks_at(request.uri().path());
     let around = ambient.clone();
@@ -71,13 +72,16 @@ pub(super) async fn layer(mut request: Request, next: Next) -> Response {
         if let Ok(value) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(HEADER, value);
         }
-        if is_chunked {
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        let headers = response.headers_mut();
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+        if slot.may_see_timing() {
+            let is_whole = response.body().size_hint().exact().is_some();
+            if let Ok(timing) = HeaderValue::from_str(&around.server_timing(is_whole)) {
+                response.headers_mut().insert(SERVER_TIMING, timing);
+            }
         }
-        let is_whole = response.body().size_hint().exact().is_some();
-        if let Ok(timing) = HeaderValue::from_str(&around.server_timing(is_whole)) {
-            response.headers_mut().insert(SERVER_TIMING, timing);
-        }
+        response.extensions_mut().insert(slot);
         metrics::http_request(route, method.as_str(), status.as_u16(), started.elapsed());
         spans::tell_current(names::HTTP_STATUS, || i64::from(status.as_u16()));
         if status.is_server_error() {

@@ -1,8 +1,7 @@
 //! `/v1/agent/runs/{run_id}`: a run apart from the request that began it: look at it, read it from any event on, cancel
 //! it, go on with it.
 
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +10,7 @@ use serde::Deserialize;
 
 use super::Services;
 use super::auth::Authenticated;
-use super::body::readable;
+use super::body::Taken;
 use super::chat::{request, respond, stream};
 use super::problem::Problem;
 use super::request_id::RequestId;
@@ -148,10 +147,9 @@ pub(super) async fn go_on(
     Authenticated(caller): Authenticated,
     run: RunPath,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Taken,
 ) -> Result<Response, Problem> {
     let run = id(run)?;
-    let body = readable(&headers, body)?;
     let manner = services.agent_chat.decode_manner(&body)?;
     let request = request(request_id, &headers, &format!("continue {run}"), &body)?;
     let owner = caller.owner.clone();

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Services;
+use super::audit::note_read;
 use super::auth::Authenticated;
 use super::problem::Problem;
 use crate::agent::ports::clock::{Clock, SystemClock};
@@ -106,6 +107,7 @@ pub(super) async fn get(
             if role.is_empty() || !caller.has_role(role) {
                 return Err(Problem::forbidden("what the tenant has used is not for this user"));
             }
+            note_read(&services, &caller, "", "/v1/agent/usage?of=tenant".to_owned()).await?;
             ("tenant", Of::Tenant(&caller.owner.tenant))
         }
         Some(_) => return Err(Problem::bad_request("of must be user or tenant")),

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use super::failure;
 use super::http::{self, Opened};
 use crate::agent::ports::llm::{EventStream, ProviderError, ProviderErrorKind};
+use crate::bounded::json::form;
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::StreamEvent;
 
@@ -97,7 +98,7 @@ impl From<Unreadable> for ProviderError {
 
 /// `json` as a vendor's event.
 pub(crate) fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, ProviderError> {
-    serde_json::from_str(json).map_err(malformed)
+    form(json).map_err(malformed)
 }
 
 /// The error of an answer that is not what the vendor promises.

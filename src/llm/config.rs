@@ -19,7 +19,7 @@ pub struct Config {
     pub provider: String,
     /// Who is tried next, in order, when a model fails before its first token: `provider` or `provider:model`.
     pub fallbacks: Vec<String>,
-    /// The limit of one answer, in tokens.
+    /// The limit of one answer, in tokens; 0 leaves it to the model, and to what is known of one that has to be told.
     pub max_tokens: u32,
     /// Seconds until an answer begins; 0 is no limit. A local server may load its model first, which takes minutes.
     pub first_byte_timeout_s: u64,
@@ -117,7 +117,7 @@ impl Default for Config {
         Self {
             provider: "auto".to_owned(),
             fallbacks: Vec::new(),
-            max_tokens: 4096,
+            max_tokens: 0,
             first_byte_timeout_s: 300,
             idle_timeout_s: 30,
             progress_timeout_s: 300,
@@ -204,6 +204,11 @@ impl Config {
             return Err(UnknownModel::Model(text.to_owned()));
         }
         Ok(ModelOrigin { provider: provider.to_owned(), model: model.to_owned() })
+    }
+
+    /// How long an answer may be, where nobody says.
+    pub fn answer_tokens(&self) -> Option<u32> {
+        Some(self.max_tokens).filter(|tokens| *tokens != 0)
     }
 
     pub(super) fn patience(&self) -> Patience {

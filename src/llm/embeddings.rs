@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::http::{ConnectError, Endpoint, Net, Patience, join};
 use crate::agent::ports::embeddings::{EmbedError, Embedder, Vector};
+use crate::bounded::json::form_of;
 use crate::chat::causes::Causes;
 
 /// 32 MiB of an answer: 256 vectors of 4,096 numbers in long form.
@@ -167,7 +168,7 @@ impl Embeddings {
             }
             body.extend_from_slice(&piece);
         }
-        let Answer { mut data } = serde_json::from_slice(&body).map_err(Failed::Json)?;
+        let Answer { mut data } = form_of(&body).map_err(Failed::Json)?;
         data.sort_by_key(|vector| vector.index);
         let length = data.first().map_or(0, |vector| vector.embedding.len());
         let is_whole = data.len() == texts.len()

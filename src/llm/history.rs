@@ -131,7 +131,7 @@ fn answers<'a>(said: &'a AssistantMessage, results: &'a [ToolResult]) -> Vec<Cal
         // Where they should be, so that many of them need no search.
         let in_order = results.get(at).filter(|result| result.id == call.id);
         match in_order.or_else(|| results.iter().find(|result| result.id == call.id)) {
-            Some(result) => CallResult { call, content: &result.content, is_error: result.is_error },
+            Some(result) => CallResult { call, content: &result.content, is_error: result.fate.is_error() },
             None => CallResult { call, content: LOST_RESULT, is_error: true },
         }
     };
@@ -158,6 +158,7 @@ mod tests {
     use super::*;
     use crate::chat::ids::ToolCallId;
     use crate::chat::message::UserMessage;
+    use crate::chat::trail::CallFate;
 
     fn origin(model: &str) -> ModelOrigin {
         ModelOrigin { provider: "p".to_owned(), model: model.to_owned() }
@@ -179,7 +180,7 @@ mod tests {
 
     fn result(id: &str, content: &str) -> ToolResult {
         let id = ToolCallId::from_model(id);
-        ToolResult { id, name: "t".to_owned(), content: content.to_owned(), is_error: false }
+        ToolResult { id, name: "t".to_owned(), content: content.to_owned(), fate: CallFate::Done }
     }
 
     fn lines(messages: &[Message]) -> Vec<String> {

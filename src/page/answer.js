@@ -86,7 +86,7 @@ class Answer extends HTMLElement {
         break;
       case "tool_call_result":
         if (!this.#calls.has(data.tool_use_id)) this.#begin(data);
-        this.#calls.get(data.tool_use_id).end(data.is_error ? "failed" : "done");
+        this.#calls.get(data.tool_use_id).end(data.state ?? (data.is_error ? "failed" : "done"));
         break;
       case "workflow_preview":
       case "table_config_preview":

@@ -19,7 +19,7 @@ class SbApproval extends HTMLElement {
   #clock = 0;
   #left = null;
 
-  /** `{approval_id, tool, arguments, digest, needs, role?, expires_at_ms}`; or the route's, with `expires_at`. */
+  /** `{approval_id, tool, arguments, digest, needs, role?, not_requester?, expires_at_ms}`; or the route's, with `expires_at`. */
   set approval(approval) {
     this.#approval = approval;
     if (this.isConnected) this.#draw();
@@ -70,7 +70,7 @@ class SbApproval extends HTMLElement {
     const folded = h('details', { class: 'sb-raw' }, h('summary', null, 'Exactly as it is sent (JSON)'), h('pre', { tabindex: '0' }, seenNodes(whole)));
     this.replaceChildren(h('section', { class: 'sb-card sb-asks', 'aria-labelledby': id },
       h('h3', { id }, 'May I call ', h('code', null, brief(text(approval, 'tool') || '?', 120)), '?'),
-      h('p', { class: 'sb-note' }, approval?.needs === 'role' ? `Somebody with the role “${brief(role || '?', 60)}” has to approve this.` : 'You have to approve this.', ' ', this.#left),
+      h('p', { class: 'sb-note' }, approval?.needs === 'role' ? `Somebody${approval.not_requester === true ? ' else than the one who asked,' : ''} with the role “${brief(role || '?', 60)}”${approval.not_requester === true ? ',' : ''} has to approve this.` : 'You have to approve this.', ' ', this.#left),
       readable(args), isWhole ? null : h('p', { class: 'sb-warning' }, 'The arguments are too long to be shown whole. Approve them only if you trust where they come from.'),
       hasInexact(args) ? h('p', { class: 'sb-warning' }, 'A number is larger than this page can show digit by digit. Its last digits may differ from what is sent.') : null,
       folded, digest ? h('p', { class: 'sb-note' }, 'Digest ', h('code', null, brief(digest, 80))) : null, this.#form.element));

@@ -328,6 +328,7 @@ export class Chat {
       announce(decision === "reject" ? "Rejected." : "Accepted.");
       this.#changed({ isNew: true });
     } catch (error) {
+      if (error.code === "preview_stale") target.stale = error.current;
       Object.assign(target, undecided(error));
       if (opening === this.#opening) announce(`The decision was not taken: ${error.message}`);
     }

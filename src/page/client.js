@@ -8,13 +8,14 @@
  * @typedef {{event: "tool_call_start", data: {tool_use_id: string, name: string}}} ToolCallStart
  * @typedef {{event: "tool_call_progress", data: {tool_use_id: string, name: string, stage: string, message: string,
  *   fraction?: number}}} ToolCallProgress
- * @typedef {{event: "tool_call_result", data: {tool_use_id: string, name: string, is_error: boolean}}} ToolCallResult
+ * @typedef {{event: "tool_call_result", data: {tool_use_id: string, name: string, is_error: boolean,
+ *   state?: "unknown"}}} ToolCallResult
  * @typedef {{event: "workflow_preview", data: {preview_id: string, description: string, workflow: object,
  *   is_update: boolean, workflow_id?: string}}} WorkflowPreview
  * @typedef {{event: "table_config_preview", data: {preview_id: string, description: string, config: object,
  *   is_update: boolean, config_id?: string, name?: string}}} TablePreview
  * @typedef {{event: "approval_request", data: {approval_id: string, tool: string, arguments: object, digest: string,
- *   needs: "user"|"role", role?: string, expires_at_ms: number, tool_use_id: string}}} ApprovalRequest
+ *   needs: "user"|"role", role?: string, not_requester?: boolean, expires_at_ms: number, tool_use_id: string}}} ApprovalRequest
  * @typedef {{event: "payload", data: {payload_id: string, type: string, data: any, summary: string}}} PayloadEvent
  * @typedef {{event: "suggestions", data: {suggested_values?: {label: string, value: any}[],
  *   suggested_actions?: {label: string, action: string, handler: "client"|"server", data?: any, style?: string}[]}}
@@ -38,13 +39,14 @@
  */
 
 /** What is no better in a moment, whatever its status. */
-const LASTING = ["backend_refused", "save_unconfirmed", "quota_exceeded"];
+const LASTING = ["backend_refused", "save_unconfirmed", "quota_exceeded", "conversation_quota_exceeded",
+  "storage_quota_exceeded", "export_quota_exceeded"];
 
 /** What went wrong, as the server tells it, or as far as the connection tells. */
 export class SwitchboardError extends Error {
   /** @param {{message: string, code: string, status?: number, requestId?: string, runId?: string, retryAfterMs?: number,
-   *   errors?: {field: string, reason: string}[], cause?: unknown}} what */
-  constructor({ message, code, status = 0, requestId = "", runId = "", retryAfterMs = 0, errors = [], cause }) {
+   *   errors?: {field: string, reason: string}[], current?: unknown, cause?: unknown}} what */
+  constructor({ message, code, status = 0, requestId = "", runId = "", retryAfterMs = 0, errors = [], current, cause }) {
     super(message, { cause });
     this.name = "SwitchboardError";
     /** The server's word, or `connection_lost`, `malformed_event`, `cancelled`. */
@@ -55,6 +57,8 @@ export class SwitchboardError extends Error {
     this.runId = runId;
     this.retryAfterMs = retryAfterMs;
     this.errors = errors;
+    /** Of `preview_stale`: what is there now, in the shape of the preview's `body`; null where nothing is. */
+    this.current = current;
   }
 
   /** Whether the same request may do better in a moment. */
@@ -210,8 +214,11 @@ export class Switchboard {
   /** @param {{limit?: number, cursor?: string}} [part] */
   conversations({ limit, cursor } = {}) { return this.json("GET", "v1/agent/conversations", { query: { limit, cursor } }); }
 
-  /** @param {string} id */
-  conversation(id) { return this.json("GET", `v1/agent/conversations/${enc(id)}`); }
+  /** The newest messages, or with the `next_cursor` of a part those before it. @param {string} id
+   *  @param {{limit?: number, cursor?: string}} [part] */
+  conversation(id, { limit, cursor } = {}) {
+    return this.json("GET", `v1/agent/conversations/${enc(id)}`, { query: { limit, cursor } });
+  }
 
   /** @param {string} id @param {string} title */
   renameConversation(id, title) { return this.json("PATCH", `v1/agent/conversations/${enc(id)}`, { body: { title } }); }
@@ -553,5 +560,6 @@ async function problem(response) {
     runId: response.headers.get("x-run-id") ?? "",
     retryAfterMs: Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1000, LONGEST_WAIT_MS) : 0,
     errors: Array.isArray(body?.errors) ? body.errors : [],
+    current: body?.current,
   });
 }

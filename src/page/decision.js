@@ -6,9 +6,9 @@ import { freshId, h } from './drawing.js';
 const COMMENT_CHARS = 1_000;
 
 /**
- * A form for one decision. `words`: `{yes, no, yesLabel, noLabel, detail}`; `ended`: a sentence for each state that ends it.
+ * A form for one decision. `words`: `{yes, no, yesLabel, noLabel, detail, again}`; `ended`: a sentence for each state that ends it.
  * It sends "decide" from `host`, once until `state` is "waiting" or "failed" again. "ended" is for what somebody or something
- * else has ended: the message says what.
+ * else has ended: the message says what. A "stale" one can only be turned down, or asked for again: `again` does that.
  */
 export function decision(host, words, ended) {
   const id = freshId('comment');
@@ -16,29 +16,33 @@ export function decision(host, words, ended) {
   const button = (verdict, label, name) => h('button', { type: 'button', class: name, 'data-decision': verdict, onclick: () => send(verdict) }, label);
   const yes = button(words.yes, words.yesLabel, 'sb-yes');
   const no = button(words.no, words.noLabel, 'sb-no');
+  const again = words.again && h('button', { type: 'button', class: 'sb-yes', hidden: true, onclick: () => words.again() }, 'Ask the assistant again');
   const said = h('p', { class: 'sb-said', role: 'status' });
   // Folded, so that the buttons are in view.
   const note = h('details', { class: 'sb-comment' }, h('summary', null, 'Add a comment'), h('label', { for: id }, 'Comment'), comment);
   note.addEventListener('toggle', () => { if (note.open) comment.focus(); });
-  const form = h('div', { class: 'sb-form' }, note, h('div', { class: 'sb-buttons' }, yes, no));
+  const form = h('div', { class: 'sb-form' }, note, h('div', { class: 'sb-buttons' }, yes, again || null, no));
   const element = h('div', { class: 'sb-decision' }, form, said);
   let state = 'waiting';
   // What had the focus when the form was closed for a moment: a control that is disabled loses it.
   let focused = null;
 
   function send(verdict) {
-    if (state !== 'waiting' && state !== 'failed') return;
+    if (state !== 'waiting' && state !== 'failed' && !(state === 'stale' && verdict === words.no)) return;
     const said = comment.value.trim();
     host.dispatchEvent(new CustomEvent('decide', { detail: { decision: verdict, comment: said === '' ? undefined : said, ...words.detail?.() }, bubbles: true, composed: true }));
   }
 
   function show(next, message) {
     state = next;
-    const isOpen = next === 'waiting' || next === 'failed';
+    const isStale = next === 'stale';
+    const isOpen = isStale || next === 'waiting' || next === 'failed';
     const isGone = !isOpen && next !== 'deciding';
     if (form.contains(document.activeElement)) focused = document.activeElement;
     form.hidden = isGone;
     for (const control of [yes, no, comment]) control.disabled = !isOpen;
+    yes.hidden = isStale;
+    if (again) again.hidden = !isStale;
     const own = next === 'deciding' ? 'One moment …' : next === 'failed' ? 'That did not work. You can try again.' : (ended[next] ?? '');
     said.textContent = [own, message].filter(Boolean).join(' ');
     element.dataset.state = next;
@@ -47,7 +51,7 @@ export function decision(host, words, ended) {
     // Who has gone elsewhere since stays there.
     if (document.activeElement === document.body || form.contains(document.activeElement)) {
       said.tabIndex = -1;
-      (isGone ? said : focused).focus();
+      (isGone || focused.hidden ? said : focused).focus();
     }
     focused = null;
   }
@@ -60,6 +64,9 @@ export function decision(host, words, ended) {
 export function undecided(error) {
   const { status, code, message } = error;
   if (code === 'conversation_busy' || code === 'digest_mismatch') return { state: 'waiting', message };
+  if (code === 'preview_stale') return { state: 'stale', message: '' };
+  if (code === 'preview_superseded') return { state: 'ended', message: 'A newer proposal has taken its place.' };
+  if (code === 'save_unconfirmed') return { state: 'waiting', message };
   if (status === 404) return { state: 'ended', message: 'It does not wait any more.' };
   if (status === 409) return { state: 'ended', message: 'It was decided elsewhere.' };
   if (status === 410) return { state: 'expired', message: '' };

@@ -12,15 +12,18 @@ const MOST = 40;
 /** Reads conversations for one thread. */
 export class Past {
   #client; #thread; #messages = [];
+  /** How many parts of the conversation are shown. */
+  #parts = 1;
 
   constructor(client, thread) {
     this.#client = client;
     this.#thread = thread;
   }
 
-  /** A conversation, its run where one goes on, and else the last one; and what waits in it for a decision. @param {string} id */
-  async read(id) {
-    const [view, { items }] = await Promise.all([this.#client.conversation(id), this.#client.approvals().catch(() => ({ items: [] }))]);
+  /** A conversation (its newest parts), its run where one goes on, and else the last one; and what waits in it for a decision.
+   *  @param {string} id */
+  async read(id, parts = 1) {
+    const [view, { items }] = await Promise.all([this.#newest(id, parts), this.#client.approvals().catch(() => ({ items: [] }))]);
     const waiting = items.filter((item) => item.conversation_id === id).reverse();
     const runId = view.live_run_id ?? remembered(id);
     const run = runId ? await this.#client.run(runId).catch(() => null) : null;
@@ -29,6 +32,18 @@ export class Past {
     const newest = runOf(view.messages.at(-1));
     const last = newest && (newest === run?.id ? run : await this.#client.run(newest).catch(() => null));
     return { view, live: null, last, waiting };
+  }
+
+  /** The conversation with the messages of its newest parts, so many of them. */
+  async #newest(id, parts) {
+    const view = await this.#client.conversation(id);
+    for (let more = parts - 1; more > 0 && view.next_cursor; more--) {
+      const { messages, next_cursor } = await this.#client.conversation(id, { cursor: view.next_cursor });
+      view.messages.unshift(...messages);
+      view.next_cursor = next_cursor;
+    }
+    this.#parts = parts;
+    return view;
   }
 
   /** Whether more was said than is known here. */
@@ -45,7 +60,10 @@ export class Past {
     const shown = all ? blocks : blocks.slice(-MOST);
     const earlier = blocks.slice(0, blocks.length - shown.length);
     this.#thread.clear();
-    if (earlier.length > 0) this.#thread.earlier(() => this.#showAll({ view, live, last, waiting }));
+    const hasEarlier = earlier.length > 0 || view.next_cursor;
+    // What is here is shown before more is asked for.
+    const parts = earlier.length > 0 ? this.#parts : this.#parts + 1;
+    if (hasEarlier) this.#thread.earlier(() => this.#showAll({ view, live, last, waiting }, parts));
     this.#showMessages(shown, { isLive: live !== null, view, last });
     this.#showWaiting(waiting);
   }
@@ -71,8 +89,8 @@ export class Past {
   }
 
   /** Only while nothing is being written: what stands there since is read again with the rest. */
-  async #showAll(past) {
-    const newest = await this.read(past.view.id).catch(() => past);
+  async #showAll(past, parts) {
+    const newest = await this.read(past.view.id, parts).catch(() => past);
     if (newest.live || this.#thread.isLive) {
       announce("Earlier messages can be shown when the answer is complete.");
       return;
@@ -97,10 +115,14 @@ export class Past {
   /** The message before this one, as `parent_message_id` takes it; `undefined` where the conversation goes another way by now.
    *  @param {string[]} ids Those that the message may have. */
   async before(ids, conversation) {
-    this.note(await this.#client.conversation(conversation));
-    const at = this.#messages.findIndex((message) => ids.includes(message.id));
-    if (at < 0) return undefined;
-    return at === 0 ? "root" : this.#messages[at - 1].id;
+    let view = await this.#client.conversation(conversation);
+    this.note(view);
+    for (let { messages } = view; ;messages = [...view.messages, ...messages]) {
+      const at = messages.findIndex((message) => ids.includes(message.id));
+      if (at > 0) return messages[at - 1].id;
+      if (!view.next_cursor) return at === 0 ? "root" : undefined;
+      view = await this.#client.conversation(conversation, { cursor: view.next_cursor });
+    }
   }
 
   /** So that a reload goes on with the answer, also of a server that does not tell which one it is. */
@@ -142,8 +164,8 @@ function remembered(conversation) {
 }
 
 /** A preview of the list of what waits, as its event would have had it. */
-export function asPreview({ approval_id: id, what, name, existing_id: existing, body }) {
-  const common = { preview_id: id, description: name, is_update: existing !== undefined && existing !== null };
+export function asPreview({ approval_id: id, what, name, existing_id: existing, body, may_be_saved: unknown }) {
+  const common = { preview_id: id, description: name, is_update: existing !== undefined && existing !== null, may_be_saved: unknown };
   return String(what).includes("table")
     ? { ...common, kind: "table_config_preview", config: body, config_id: existing, name }
     : { ...common, kind: "workflow_preview", workflow: body, workflow_id: existing };

@@ -6,10 +6,10 @@ import { brief, field, freshId, h, isObject, pretty, seen, text } from './drawin
 import { decision } from './decision.js';
 import { MarkdownView } from './markdown.js';
 
-const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.', expired: 'Nobody decided in time; nothing was saved.' };
+const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.', stale: 'Nothing was saved.', expired: 'Nobody decided in time; nothing was saved.' };
 /** So long the drawing waits for what it is compared with. */
 const SOON_MS = 700;
-const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'expired', 'ended'];
+const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'stale', 'expired', 'ended'];
 
 class SbPreview extends HTMLElement {
   #given = null;
@@ -26,6 +26,7 @@ class SbPreview extends HTMLElement {
   set preview(preview) {
     this.#given = preview;
     this.#preview = understood(preview);
+    if (preview?.may_be_saved === true) this.#message = 'An earlier attempt to save it was never confirmed: it may be saved.';
     this.#wanted += 1;
     if (this.isConnected) this.#draw();
   }
@@ -58,6 +59,20 @@ class SbPreview extends HTMLElement {
     return this.#message;
   }
 
+  /** What is there now, which is not what the change was made to: null where it is gone, undefined where nobody knows. */
+  set stale(current) {
+    this.#wanted += 1;
+    if (!this.#preview || !this.#note) return;
+    if (isObject(current)) {
+      this.#preview.before = current;
+      this.#show(current);
+    }
+    this.#note.classList.add('sb-warning');
+    this.#note.textContent = current === null ? 'It is not there any more.'
+      : isObject(current) ? 'It has changed since this was proposed. Drawn is what this would change now.'
+        : 'It has changed since this was proposed, and what it is now cannot be shown.';
+  }
+
   connectedCallback() {
     if (this.#preview && !this.#form) this.#draw();
   }
@@ -66,7 +81,8 @@ class SbPreview extends HTMLElement {
     const { isTable, isUpdate, name, description, after } = this.#preview;
     const thing = isTable ? 'table' : 'workflow';
     const id = freshId('preview');
-    this.#form = decision(this, { yes: 'accept', no: 'reject', yesLabel: 'Accept', noLabel: 'Reject' }, ENDED);
+    const again = () => this.dispatchEvent(new CustomEvent('say', { detail: `The ${thing} ${name ? `“${brief(name, 120)}” ` : ''}has changed since you proposed this change. Read it again and make a new preview.`, bubbles: true, composed: true }));
+    this.#form = decision(this, { yes: 'accept', no: 'reject', yesLabel: 'Accept', noLabel: 'Reject', again }, ENDED);
     this.#form.show(this.#state, this.#message);
     this.#drawing = document.createElement(isTable ? 'sb-table' : 'sb-graph');
     this.#note = h('p', { class: 'sb-note', role: 'status' });

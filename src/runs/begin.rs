@@ -155,7 +155,7 @@ impl Runs {
         if let Some(over) = self.agent.budgets.check(owner).await.map_err(BeginError::from)? {
             return Err(StartError::OverBudget { retry_after_s: over.retry_after_s });
         }
-        self.store.has_room(owner, &asked.conversation, self.most()).await?;
+        self.store.has_room(owner, &asked.conversation, self.most(), &self.settings.bounds.quotas).await?;
         match asked.question.is_start() {
             true => self.starts.take(owner).await.map_err(StartError::TooFast),
             false => Ok(None),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::agent::ports::quotas::Quotas;
 use crate::chat::input::OnBusy;
 
 /// `[runs]`: the bounds of a run, and what becomes of it when nobody reads.
@@ -20,6 +21,8 @@ pub struct Config {
     pub wall_s: u64,
     /// Seconds that a call waits for somebody's approval, at least 1.
     pub approval_s: u64,
+    /// Seconds that a preview waits for its user's decision, at least 1.
+    pub preview_s: u64,
     /// Seconds that a run waits for a reader after the last one went away; 0 cancels it at once.
     pub grace_s: u64,
     /// What happens to a request whose conversation has a run already: `reject`, `enqueue` or `interrupt`.
@@ -74,6 +77,8 @@ pub struct Bounds {
     pub run_events: u64,
     /// About how many bytes the events of a run may take.
     pub run_bytes: u64,
+    /// How much may be kept.
+    pub quotas: Quotas,
 }
 
 impl Config {

@@ -77,10 +77,8 @@ impl Runs {
         let found = self.store.find_run(&caller.owner, approval.run).await.map_err(BeginError::from)?;
         let context_type = found.ok_or(BeginError::NoSuchApproval)?.context_type;
         let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &manner)?;
-        if decision.approve
-            && let Some(role) = self.missing_role(&approval, view.state, &profile, &caller)
-        {
-            return Err(StartError::RoleRequired(role));
+        if decision.approve {
+            self.may_go_on(&approval, view.state, &profile, &caller)?;
         }
         let conversation = approval.conversation;
         let question = Asking::Decided { approval: id, decision };
@@ -88,29 +86,41 @@ impl Runs {
         Ok(Decided::GoesOn(attached))
     }
 
-    /// The role that somebody else has to lend before `caller` can go on with the call. Where the tool asks for another one
-    /// today than when the call was held, whoever let it through then did not say anything to that.
-    fn missing_role(
+    /// Whether `caller` may go on with a call of their own, or somebody else has to let it through before. Where the tool asks
+    /// for another one today than when the call was held, whoever let it through then did not say anything to that.
+    ///
+    /// # Errors
+    /// [`StartError::RoleRequired`], and [`BeginError::OwnRequest`] where it has to be somebody else whatever their roles.
+    fn may_go_on(
         &self,
         approval: &Approval,
         state: ApprovalState,
         profile: &Profile,
         caller: &Caller,
-    ) -> Option<String> {
-        match state {
-            ApprovalState::Pending | ApprovalState::Granted => {}
+    ) -> Result<(), StartError> {
+        let was_granted = match state {
+            ApprovalState::Pending => false,
+            ApprovalState::Granted => true,
             // Its decision is found again, or refused as late, where it is taken.
-            ApprovalState::Approved | ApprovalState::Rejected => return None,
-        }
-        let was_granted = state == ApprovalState::Granted;
+            ApprovalState::Approved | ApprovalState::Rejected => return Ok(()),
+        };
         let then = Some(&approval.consent).filter(|_| !was_granted);
         let tool = of_profile(profile, &*self.agent.tools).find(|tool| tool.def.name == approval.tool);
-        let today = tool.map(|tool| tool.policy.consent).filter(|today| *today != approval.consent);
-        let missing = |consent: &Consent| match consent {
-            Consent::Auto | Consent::User => None,
-            Consent::Role(role) => Some(role).filter(|role| !caller.has_role(role)).cloned(),
-        };
-        [then, today.as_ref()].into_iter().flatten().find_map(missing)
+        let today = tool.map(|tool| tool.policy.consent).filter(|today| match (today, &approval.consent) {
+            // Whoever granted it has that role, and was somebody else.
+            (Consent::Role { role, .. }, Consent::Role { role: granted, .. }) if was_granted => role != granted,
+            (today, then) => today != then,
+        });
+        for consent in [then, today.as_ref()].into_iter().flatten() {
+            match consent {
+                Consent::Role { role, not_requester: true } => return Err(BeginError::OwnRequest(role.clone()).into()),
+                Consent::Role { role, not_requester: false } if !caller.has_role(role) => {
+                    return Err(StartError::RoleRequired(role.clone()));
+                }
+                Consent::Auto | Consent::User | Consent::Role { .. } => {}
+            }
+        }
+        Ok(())
     }
 }
 

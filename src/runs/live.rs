@@ -58,9 +58,14 @@ impl Length {
 
     /// Whether `event`, the number `id`, may still be told. An end always may, and has its number in reserve.
     fn allows(&self, id: u64, event: &AgentEvent) -> bool {
-        let size = u64::try_from(size(event)).unwrap_or(u64::MAX);
-        let bytes = self.bytes.fetch_add(size, Ordering::Relaxed).saturating_add(size);
-        event.is_terminal() || (id.saturating_add(1) < self.most_events && bytes <= self.most_bytes)
+        let has_room = self.takes(size(event));
+        event.is_terminal() || (id.saturating_add(1) < self.most_events && has_room)
+    }
+
+    /// Counts so many bytes; whether there may be as many as there are now.
+    fn takes(&self, bytes: usize) -> bool {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= self.most_bytes
     }
 }
 
@@ -72,6 +77,21 @@ struct Said {
     kept: u64,
     /// The text after that.
     rest: String,
+    /// Whether there was more of it than is kept between two beats.
+    is_cut: bool,
+}
+
+/// 2 MiB between two beats, which are a second apart: far more than a model says. What is behind them is in the answer when
+/// its turn ends; of one whose process dies before that, it is not told.
+const MOST_BETWEEN_BEATS: usize = 2 << 20;
+
+impl Said {
+    fn add(&mut self, text: &str) {
+        self.is_cut |= self.rest.len() + text.len() > MOST_BETWEEN_BEATS;
+        if !self.is_cut {
+            self.rest.push_str(text);
+        }
+    }
 }
 
 /// How long the run is certainly this process's: a lease that may be over is not used.
@@ -159,7 +179,7 @@ impl EventSink for Live {
         if let AgentEvent::TurnStarted { turn } = &event {
             *self.said() = Said { turn: *turn, ..Said::default() };
         } else if let AgentEvent::TextDelta { text } = &event {
-            self.said().rest.push_str(text);
+            self.said().add(text);
             self.speaks();
         } else if let AgentEvent::ToolCallStarted { .. } = &event {
             self.speaks();
@@ -177,8 +197,18 @@ impl EventSink for Live {
         self.writer.emit(event);
     }
 
+    fn holds(&self, bytes: usize) {
+        if bytes > 0 && !self.length.takes(bytes) {
+            self.stop.stop(StopReason::SaidTooMuch);
+        }
+    }
+
     fn next_id(&self) -> u64 {
         self.writer.next_id()
+    }
+
+    fn has_lease(&self) -> bool {
+        !self.lease_is_over()
     }
 }
 

@@ -12,7 +12,7 @@ use super::log::EventLog;
 use super::summary::Summaries;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::store::{
-    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError,
+    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError, Used,
 };
 use crate::agent::profile::Profile;
 use crate::agent::run::{Agent, Run};
@@ -189,6 +189,7 @@ impl Task {
             trail: &[],
             payloads: &[],
             turns: 0,
+            used: Used::default(),
             usage: Usage::default(),
             cost: None,
             first_spent: 0,
@@ -233,12 +234,13 @@ pub(super) enum Asking {
 }
 
 impl Asking {
-    /// Whether it counts as a start. What goes on with a run that has asked its user, or their client, does not: that run
-    /// was counted, and it can be answered only once.
+    /// Whether it counts as a start. A decision does not: a person takes it once, and what models are asked behind it counts
+    /// against the message that began its chain of runs. Results of a client's tools are no person's, and come as fast as a
+    /// client can send them.
     pub(super) fn is_start(&self) -> bool {
         match self {
-            Self::Ask { ask: Ask::Message { .. } | Ask::Again, .. } | Self::Continue(_) => true,
-            Self::Ask { ask: Ask::Results(_), .. } | Self::Decided { .. } => false,
+            Self::Ask { .. } | Self::Continue(_) => true,
+            Self::Decided { .. } => false,
         }
     }
 }
@@ -248,13 +250,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_no_start() {
+    fn what_a_client_may_send_without_end_is_a_start() {
+        let decision = Decision { approve: true, comment: None };
         let ask = |ask| Asking::Ask { ask, parent: None, earlier: Vec::new(), unlisted: false };
         let rows = [
             (ask(Ask::message("hello")), true, "a message"),
             (ask(Ask::Again), true, "the same again"),
             (Asking::Continue(RunId::fresh()), true, "a run that goes on"),
-            (ask(Ask::Results(Vec::new())), false, "results that the client was asked for"),
+            (ask(Ask::Results(Vec::new())), true, "results, which no person sends"),
+            (
+                Asking::Decided { approval: ApprovalId::fresh(), decision },
+                false,
+                "a decision, which a person takes once",
+            ),
         ];
         for (asking, expected, reason) in rows {
             assert_eq!(asking.is_start(), expected, "{reason}");

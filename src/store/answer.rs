@@ -15,6 +15,9 @@ use crate::chat::answer::{ActionHandler, ActionStyle, Answer, Said, SuggestedAct
 struct AnswerRow<'a> {
     #[serde(borrow)]
     said: Vec<SaidRow<'a>>,
+    /// Which of them are the server's own words. Beside them, so that a program that knows of none can read the rest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<usize>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     values: Option<Vec<ValueRow<'a>>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -79,14 +82,16 @@ pub(super) struct AnswerRecord {
 pub(super) fn encode_answer(answer: &Answer) -> Result<AnswerRecord, RecordError> {
     let json = RecordError::json("answer");
     let Answer { said, suggestions: Suggestions { values, actions }, diagnostics } = answer;
+    let notices = said.iter().enumerate().filter(|(_, said)| matches!(said, Said::Notice(_))).map(|(at, _)| at);
+    let notices = notices.collect();
     let said = said.iter().map(|said| match said {
-        Said::Text(text) => SaidRow::Text(Cow::Borrowed(text)),
+        Said::Text(text) | Said::Notice(text) => SaidRow::Text(Cow::Borrowed(text)),
         Said::Call(id) => SaidRow::Call(IdRow::of(id)),
         Said::RoundEnd => SaidRow::RoundEnd,
     });
     let values = values.as_ref().map(|values| values.iter().map(value_row).collect());
     let actions = actions.as_ref().map(|actions| actions.iter().map(action_row).collect::<Result<_, _>>());
-    let row = AnswerRow { said: said.collect(), values, actions: actions.transpose().map_err(&json)? };
+    let row = AnswerRow { said: said.collect(), notices, values, actions: actions.transpose().map_err(&json)? };
     // It wraps what came from elsewhere, and what then cannot be read again is not worth the answer.
     let diagnostics = diagnostics.as_ref().map(Value::to_string);
     let diagnostics = diagnostics.filter(|text| serde_json::from_str::<Value>(text).is_ok());
@@ -100,7 +105,8 @@ pub(super) fn encode_answer(answer: &Answer) -> Result<AnswerRecord, RecordError
 pub(super) fn decode_answer(body: &str, diagnostics: Option<&str>) -> Result<Answer, RecordError> {
     let json = RecordError::json("answer");
     let row: AnswerRow<'_> = serde_json::from_str(body).map_err(&json)?;
-    let said = row.said.into_iter().map(|said| match said {
+    let said = row.said.into_iter().enumerate().map(|(at, said)| match said {
+        SaidRow::Text(text) if row.notices.contains(&at) => Said::Notice(text.into_owned()),
         SaidRow::Text(text) => Said::Text(text.into_owned()),
         SaidRow::Call(id) => Said::Call(id.into_id()),
         SaidRow::RoundEnd => Said::RoundEnd,
@@ -182,6 +188,7 @@ mod tests {
         let bare = SuggestedAction { handler: ActionHandler::Client, data: None, style: None, ..action.clone() };
         let said = vec![
             Said::Text("one\u{0}".into()),
+            Said::Notice("[again]".into()),
             Said::Call(ToolCallId::mint()),
             Said::Call(ToolCallId::from_model("toolu_1")),
             Said::RoundEnd,

@@ -1,7 +1,5 @@
 //! The rows of approvals: calls that wait for a person.
 
-use serde_json::{Map, Value};
-
 use super::scope::original;
 use super::transcript::RecordError;
 use crate::agent::ports::approvals::{ApprovalView, call_digest};
@@ -9,13 +7,18 @@ use crate::agent::ports::store::ApprovedCall;
 use crate::chat::approval::{Approval, ApprovalState, Consent};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
+use crate::chat::screen::ScreenState;
 use crate::chat::tool::{ToolCall, ToolInput};
 
-/// The columns of an [`ApprovalRow`] of the approval `a`.
+/// The columns of an [`ApprovalRow`] of the approval `a`, for statements of either database.
 macro_rules! approval_columns {
     () => {
-        "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.call_id, a.tool, a.arguments, a.input, a.digest, a.role, a.state,
-         a.created_at, a.expires_at"
+        concat!(
+            "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.call_id, a.tool, a.arguments, a.input, a.definition, a.digest,
+             a.role, a.not_requester <> 0 AS not_requester, a.state, a.created_at, a.expires_at, a.expires_at <= ",
+            database_now!(),
+            " AS is_over"
+        )
     };
 }
 pub(in crate::store) use approval_columns;
@@ -32,11 +35,14 @@ pub(super) struct ApprovalRow {
     tool: String,
     arguments: String,
     input: String,
+    definition: Option<String>,
     digest: String,
     role: Option<String>,
+    not_requester: bool,
     state: String,
     created_at: i64,
     expires_at: i64,
+    is_over: bool,
 }
 
 impl ApprovalRow {
@@ -53,26 +59,30 @@ impl ApprovalRow {
             tool: original(&self.tool).into_owned(),
             arguments: serde_json::from_str(&self.arguments).map_err(RecordError::json("waiting call"))?,
             input: serde_json::from_str(&self.input).map_err(RecordError::json("waiting call"))?,
+            definition: self.definition,
             digest: self.digest,
-            consent: self.role.map_or(Consent::User, |role| Consent::Role(original(&role).into_owned())),
+            consent: self.role.map_or(Consent::User, |role| Consent::Role {
+                role: original(&role).into_owned(),
+                not_requester: self.not_requester,
+            }),
             created_at_ms: self.created_at,
             expires_at_ms: self.expires_at,
         };
         let owner = Owner { tenant: original(&self.tenant).into_owned(), user: original(&self.user_id).into_owned() };
         let state = ApprovalState::parse(&self.state).ok_or(RecordError::Approval)?;
-        Ok(ApprovalView { owner, approval, state })
+        Ok(ApprovalView { owner, approval, state, is_over: self.is_over })
     }
 }
 
 /// The call that was let through, under an id of ours, on the screen of the run that asked for it.
 ///
 /// # Errors
-/// When it is not the one that was shown.
-pub(super) fn approved_call(
-    approval: Approval,
-    context: Option<Map<String, Value>>,
-) -> Result<ApprovedCall, RecordError> {
-    if call_digest(&approval.tool, &approval.arguments) != approval.digest {
+/// When it is not the one that was shown. Of one that was kept before definitions were, nobody can say that; whoever makes
+/// calls asks its user again, since no call has the old kind of digest.
+pub(super) fn approved_call(approval: Approval, context: Option<ScreenState>) -> Result<ApprovedCall, RecordError> {
+    let is_other =
+        |definition: &String| call_digest(&approval.tool, definition, &approval.arguments) != approval.digest;
+    if approval.definition.as_ref().is_some_and(is_other) {
         return Err(RecordError::Digest);
     }
     let call = ToolCall { id: ToolCallId::mint(), name: approval.tool, input: ToolInput::Object(approval.input) };

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -33,6 +34,8 @@ pub(super) struct DecidedRow<'a> {
     verdict: VerdictRow,
     comment: Option<Cow<'a, str>>,
     saved_id: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    may_be_saved: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -107,6 +110,17 @@ pub(super) fn decode_current(text: &str) -> Result<Value, RecordError> {
     serde_json::from_str(text).map_err(RecordError::json("what a preview changes"))
 }
 
+/// What a change is about, in a fixed length: of two previews about the same thing in a conversation the newer one counts.
+/// An update is about the thing's id, a new thing about its name.
+pub(super) fn subject(change: &Change) -> String {
+    let thing = match &change.existing_id {
+        Some(id) => ("id", id),
+        None => ("name", &change.name),
+    };
+    let text = serde_json::json!([change.what, thing.0, thing.1]).to_string();
+    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The decision as JSON text.
 ///
 /// # Errors
@@ -137,6 +151,7 @@ impl<'a> DecidedRow<'a> {
             },
             comment: decided.comment.as_deref().map(Cow::Borrowed),
             saved_id: decided.saved_id.as_deref().map(Cow::Borrowed),
+            may_be_saved: decided.may_be_saved,
         }
     }
 
@@ -155,6 +170,7 @@ impl<'a> DecidedRow<'a> {
             },
             comment: self.comment.map(Cow::into_owned),
             saved_id: self.saved_id.map(Cow::into_owned),
+            may_be_saved: self.may_be_saved,
         })
     }
 }

@@ -9,10 +9,12 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::transcript::{RecordError, decode, encode};
+use crate::chat::fit::fit_json;
 use crate::chat::ids::ToolCallId;
 use crate::chat::input::ClientResult;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::tool::{ToolCall, ToolResult};
+use crate::chat::trail::CallFate;
 
 /// Bytes of one result: 64 KiB. What is longer is cut; the model is told.
 const RESULT_BYTES: usize = 64 * 1024;
@@ -66,11 +68,15 @@ pub(super) fn answered(
     }
     let answer = |call: &ToolCall| {
         let result = results.iter().find(|result| result.call == call.id.as_str());
-        let (content, is_error) = match result {
-            Some(result) => (told(&result.content, result.is_error)?, result.is_error),
-            None => (told("the application told no result of this call", true)?, true),
+        let (content, fate) = match result {
+            Some(result) => {
+                let fate = if result.is_error { CallFate::Failed } else { CallFate::Done };
+                (told(&result.content, result.is_error)?, fate)
+            }
+            // It had the call, and may have made it.
+            None => (told("the application told no result of this call", true)?, CallFate::Unknown),
         };
-        Ok(ToolResult { id: ToolCallId::mint(), name: call.name.clone(), content, is_error })
+        Ok(ToolResult { id: ToolCallId::mint(), name: call.name.clone(), content, fate })
     };
     let answers = calls.iter().map(answer).collect::<Result<Vec<_>, serde_json::Error>>();
     let answers = answers.map_err(RecordError::json("result of a client"))?;
@@ -89,14 +95,14 @@ fn told(content: &str, is_error: bool) -> Result<String, serde_json::Error> {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a RawValue>,
     }
-    let said = match content.len() <= RESULT_BYTES {
-        // JSON stays JSON, to the byte.
-        true => serde_json::from_str::<Box<RawValue>>(content).ok(),
-        false => None,
+    // JSON stays JSON, to the byte where it fits.
+    let fitting = match content.len() <= RESULT_BYTES {
+        true => None,
+        false => fit_json(content, RESULT_BYTES, "ask for less"),
     };
-    let said = match said {
-        Some(json) => json,
-        None => to_raw_value(&Value::String(cut(content)))?,
+    let said = match serde_json::from_str::<Box<RawValue>>(fitting.as_deref().unwrap_or(content)) {
+        Ok(json) => json,
+        Err(_) => to_raw_value(&Value::String(cut(content)))?,
     };
     let (result, error) = if is_error { (None, Some(&*said)) } else { (Some(&*said), None) };
     serde_json::to_string(&Told { told_by: "client", result, error })
@@ -138,10 +144,10 @@ mod tests {
         let results = [result("t2", "no \"paper\"", true), result("t1", "{ \"lat\": 1e2 }", false)];
         let (message, answers) = answered(calls(), &results).unwrap().unwrap();
         let again: Vec<_> = message.calls().cloned().collect();
-        let told: Vec<_> = answers.iter().map(|answer| (&*answer.name, &*answer.content, answer.is_error)).collect();
+        let told: Vec<_> = answers.iter().map(|answer| (&*answer.name, &*answer.content, answer.fate)).collect();
         let expected = [
-            ("locate", r#"{"told_by":"client","result":{ "lat": 1e2 }}"#, false),
-            ("print", r#"{"told_by":"client","error":"no \"paper\""}"#, true),
+            ("locate", r#"{"told_by":"client","result":{ "lat": 1e2 }}"#, CallFate::Done),
+            ("print", r#"{"told_by":"client","error":"no \"paper\""}"#, CallFate::Failed),
         ];
         assert_eq!(told, expected);
         for ((again, answer), asked) in again.iter().zip(&answers).zip(calls()) {
@@ -157,7 +163,7 @@ mod tests {
         assert!(answers[0].content.ends_with(&format!(" [cut here; {} bytes in all]\"}}", 2 * RESULT_BYTES)));
         assert!(answers[0].content.len() < RESULT_BYTES + 100);
         let missing = r#"{"told_by":"client","error":"the application told no result of this call"}"#;
-        assert_eq!((&*answers[1].content, answers[1].is_error), (missing, true));
+        assert_eq!((&*answers[1].content, answers[1].fate), (missing, CallFate::Unknown));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::time::error::Elapsed;
 
 use super::transcript::RecordError;
 use crate::agent::ports::store::StoreError;
-use crate::chat::ids::{PreviewId, RunId};
+use crate::chat::ids::RunId;
 use crate::chat::run::RunState;
 use crate::observe::metrics::StoreFault;
 use crate::observe::{ambient, metrics};
@@ -46,9 +46,6 @@ pub(super) enum Fault {
     /// Somebody ends a run with a state of one that lives.
     #[error("a run does not end as {}", _0.name())]
     NoEnd(RunState),
-    /// Somebody settles a preview that they did not claim.
-    #[error("preview {0} is not claimed")]
-    NotClaimed(PreviewId),
 }
 
 /// A fault, and what was being done.
@@ -92,7 +89,7 @@ impl Fault {
             Self::Database(error) => Some(if is_busy(error) { StoreFault::Busy } else { StoreFault::Database }),
             Self::Silent(_) => Some(StoreFault::Silent),
             Self::Record(_) | Self::Draft(_) => Some(StoreFault::Damaged),
-            Self::RunEnded | Self::DispatchedBefore { .. } | Self::NoEnd(_) | Self::NotClaimed(_) => None,
+            Self::RunEnded | Self::DispatchedBefore { .. } | Self::NoEnd(_) => None,
         }
     }
 
@@ -106,9 +103,7 @@ impl Fault {
             Self::Database(error) => !matches!(error, ColumnDecode { .. } | Decode(_)),
             Self::Silent(_) => true,
             Self::RunEnded => return StoreError::RunEnded,
-            Self::Record(_) | Self::Draft(_) | Self::DispatchedBefore { .. } | Self::NoEnd(_) | Self::NotClaimed(_) => {
-                false
-            }
+            Self::Record(_) | Self::Draft(_) | Self::DispatchedBefore { .. } | Self::NoEnd(_) => false,
         };
         let failed = Box::new(Failed { action, fault: self });
         if is_temporary { StoreError::Unavailable(failed) } else { StoreError::Damaged(failed) }

@@ -60,6 +60,7 @@ mod tests {
     use crate::chat::ids::ToolCallId;
     use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
     use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
+    use crate::chat::trail::CallFate;
 
     /// A message from one word: `u` a user's, `a` an answer, `c12` calls 1 and 2, `r12` their results.
     fn message(word: &str) -> Message {
@@ -69,7 +70,8 @@ mod tests {
         match kind {
             "u" => Message::User(UserMessage::new("hello")),
             "r" => Message::ToolResults(
-                ids.map(|id| ToolResult { id, name: name.clone(), content: "{}".into(), is_error: false }).collect(),
+                ids.map(|id| ToolResult { id, name: name.clone(), content: "{}".into(), fate: CallFate::Done })
+                    .collect(),
             ),
             _ => Message::Assistant(AssistantMessage {
                 origin: Arc::new(ModelOrigin { provider: "demo".into(), model: "m".into() }),

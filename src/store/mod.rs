@@ -9,7 +9,7 @@
 //!
 //! **Invariant:** every statement that reads or changes somebody's data names the owner's tenant and user; a run, which
 //! the ports name by its id alone, is looked up together with its owner first. What looks at nothing but times and
-//! processes names none: leases, and the removal of what has expired.
+//! processes names none: leases, and the removal of what has expired; nor does what is nobody's: pins.
 //! **Invariant:** a caller's token is never stored.
 
 mod answer;
@@ -43,13 +43,16 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::agent::ports::approvals::ApprovalStore;
+use crate::agent::ports::audit::AuditStore;
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::conversations::{ConversationStore, SummaryStore};
 use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::payloads::PayloadStore;
+use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::previews::PreviewStore;
+use crate::agent::ports::quotas::QuotaStore;
 use crate::agent::ports::store::{RunStore, StoreError};
 use crate::agent::ports::usage::UsageStore;
 pub use redact::names_a_secret;
@@ -67,11 +70,24 @@ pub struct Config {
     /// Connections to PostgreSQL, at least 1; calls beyond wait for their turn. Two more are the leases' own. SQLite
     /// has its own number.
     pub max_connections: u32,
+    /// Whether PostgreSQL is told with each transaction whose rows it may touch. That it holds them to it is switched on in the
+    /// database, by `switchboard_row_security`. Without effect on SQLite.
+    pub row_security: RowSecurity,
+}
+
+/// Whether transactions say whose rows they may touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowSecurity {
+    /// Only where the database holds them to it already.
+    Off,
+    /// Always.
+    On,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { url: "sqlite://data/switchboard.db".to_owned(), max_connections: 10 }
+        Self { url: "sqlite://data/switchboard.db".to_owned(), max_connections: 10, row_security: RowSecurity::Off }
     }
 }
 
@@ -102,7 +118,10 @@ pub trait Store:
     + PreviewStore
     + ApprovalStore
     + PayloadStore
+    + PinStore
     + UsageStore
+    + AuditStore
+    + QuotaStore
 {
     /// Whether a run could begin now.
     ///
@@ -126,6 +145,19 @@ pub async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Stor
     match config.url.split_once(':').map(|(scheme, _)| scheme) {
         Some("sqlite") => Ok(Arc::new(SqliteStore::open(&config.url, clock).await?)),
         Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::open(config, clock).await?)),
+        Some(_) | None => Err(OpenError::Scheme),
+    }
+}
+
+/// The audit record of the store that `config` names, to be read alone: nothing is made, changed or held, so that a server
+/// may go on beside it.
+///
+/// # Errors
+/// See [`OpenError`]; the texts are for the operator.
+pub async fn open_audit(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn AuditStore>, OpenError> {
+    match config.url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("sqlite") => Ok(Arc::new(SqliteStore::open_to_read(&config.url, clock).await?)),
+        Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::open_to_read(config, clock)?)),
         Some(_) | None => Err(OpenError::Scheme),
     }
 }

@@ -41,6 +41,32 @@ impl Scope {
     }
 }
 
+/// Whose rows a transaction may touch. Where the database holds that too (row-level security in PostgreSQL), a statement that
+/// forgets to name its owner finds nothing of anybody else.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reach<'a> {
+    /// Those of one user.
+    User(&'a Scope),
+    /// Those of all users of a tenant, for its administrators and for calls that a role may approve.
+    Tenant(&'a Scope),
+    /// Everybody's: for what looks at nothing but times and processes, and for runs of this process, which are named by their
+    /// ids alone.
+    All,
+}
+
+impl Reach<'_> {
+    /// The values of `app.tenant` and `app.user`: a name behind `=`, or `*` for all. The sign in front tells the tenant and
+    /// the user without a name from a session that has set nothing.
+    pub(super) fn settings(&self) -> [String; 2] {
+        let (tenant, user) = match self {
+            Self::User(scope) => (Some(&scope.tenant), Some(&scope.user)),
+            Self::Tenant(scope) => (Some(&scope.tenant), None),
+            Self::All => (None, None),
+        };
+        [tenant, user].map(|name| name.map_or_else(|| "*".to_owned(), |name| format!("={name}")))
+    }
+}
+
 /// A statement whose next two parameters are a tenant and a user.
 pub(super) trait BindScope {
     /// Binds both, the tenant first.

@@ -6,9 +6,9 @@ use super::transcript::RecordError;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::run::RunState;
 use crate::chat::stream::FinishReason;
-use crate::chat::tool::ToolCall;
+use crate::chat::tool::{ToolCall, ToolResult};
 use crate::chat::trail::Happened;
-use crate::chat::unfinished::{Unfinished, fate};
+use crate::chat::unfinished::Unfinished;
 
 /// What is left of a turn.
 #[derive(Default)]
@@ -22,15 +22,17 @@ pub(super) struct Settled {
 pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
     let calls: Vec<ToolCall> = unfinished.message.calls().cloned().collect();
     let mut trail = vec![model_turn(turn, &unfinished.message, FinishReason::Stop.name())];
+    let dispatched = unfinished.dispatched.clone();
     let messages = unfinished.settle();
     let [_, Message::ToolResults(results)] = &messages else {
         return Settled { messages: messages.into(), trail };
     };
-    let entry = |(call, result): (ToolCall, _)| {
-        let fate = fate(result);
+    let entry = |(call, result): (ToolCall, &ToolResult)| {
+        let fate = result.fate;
         let ToolCall { id, name, input: arguments } = call;
+        let sent = dispatched.as_ref() == Some(&id);
         // Nobody is left who knows how long it took.
-        Happened::ToolCall { turn, id, name, arguments, result: result.content.clone(), fate, duration_ms: 0 }
+        Happened::ToolCall { turn, id, name, arguments, result: result.content.clone(), fate, duration_ms: 0, sent }
     };
     trail.extend(calls.into_iter().zip(results).map(entry));
     Settled { messages: messages.into(), trail }

@@ -37,7 +37,7 @@ pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
                 "duration_ms": duration_ms,
             })
         }
-        Happened::ToolCall { turn, id, name, arguments, result, fate, duration_ms } => {
+        Happened::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _ } => {
             let arguments = match arguments {
                 ToolInput::Object(map) => Value::Object(map.clone()),
                 ToolInput::Invalid(text) => Value::String(text.clone()),

@@ -1,13 +1,11 @@
 //! What users see of stored conversations, as pure functions of rows: titles, cursors, messages.
 
 use crate::agent::ports::conversations::{CallView, MessageView, Role};
-use crate::agent::ports::store::RETRY_NOTICE;
 use crate::chat::answer::{Answer, Said};
 use crate::chat::ids::{ConversationId, MessageId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, Message};
 use crate::chat::tool::ToolResult;
 use crate::chat::trail::CallFate;
-use crate::chat::unfinished::fate;
 
 /// The longest title that is made of a message, in characters: a line in a list.
 const TITLE_CHARS: usize = 80;
@@ -90,7 +88,7 @@ impl Shown {
 
 /// What became of the calls that `results` answer, by their ids.
 pub(super) fn fates(results: &[ToolResult]) -> Vec<(String, CallFate)> {
-    results.iter().map(|result| (result.id.as_str().to_owned(), fate(result))).collect()
+    results.iter().map(|result| (result.id.as_str().to_owned(), result.fate)).collect()
 }
 
 /// The messages that a user sees: `kept` without the tools' results, which tell what became of the calls before them.
@@ -151,8 +149,9 @@ fn parts(answer: &Answer) -> Vec<Part<'_>> {
     let mut parts = vec![Part::default()];
     for said in &answer.said {
         match (said, parts.last_mut()) {
+            (Said::Text(text), Some(part)) => part.text.push_str(text),
             // The loop says this one, not the model.
-            (Said::Text(text), Some(part)) => part.text.push_str(text.strip_prefix(RETRY_NOTICE).unwrap_or(text)),
+            (Said::Notice(_), _) => {}
             (Said::Call(id), Some(part)) => part.calls.push(id.as_str()),
             (Said::RoundEnd, _) => parts.push(Part::default()),
             (Said::Text(_) | Said::Call(_), None) => {}

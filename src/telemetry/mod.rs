@@ -15,7 +15,7 @@ use std::panic;
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::ExporterBuildError;
-use tracing_subscriber::filter::{FilterFn, LevelFilter, Targets, filter_fn};
+use tracing_subscriber::filter::{FilterExt, FilterFn, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, registry};
@@ -78,8 +78,8 @@ fn logged(log: &Log) -> Traces {
         LogFormat::Json => stderr.json().boxed(),
     };
     let installed = match plain_filter(log) {
-        Some(plain) => registry().with(lines).with(plain).try_init(),
-        None => registry().with(lines).with(filter(log)).try_init(),
+        Some(plain) => registry().with(lines).with(plain).with(discreet()).try_init(),
+        None => registry().with(lines).with(filter(log)).with(discreet()).try_init(),
     };
     if installed.is_err() {
         tracing::debug!("a subscriber is installed already");
@@ -100,14 +100,22 @@ fn traced(log: &Log, telemetry: &Telemetry) -> Result<Traces, TelemetryError> {
         .with_filter(only_our_spans());
     let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines = match log.format {
-        LogFormat::Text => stderr.with_ansi(std::io::stderr().is_terminal()).with_filter(filter(log)).boxed(),
-        LogFormat::Json => stderr.json().with_filter(filter(log)).boxed(),
+        LogFormat::Text => {
+            stderr.with_ansi(std::io::stderr().is_terminal()).with_filter(filter(log).and(discreet())).boxed()
+        }
+        LogFormat::Json => stderr.json().with_filter(filter(log).and(discreet())).boxed(),
     };
     match registry().with(lines).with(spans).try_init() {
         Ok(()) => spans::are_exported(),
         Err(_) => tracing::debug!("a subscriber is installed already"),
     }
     Ok(Traces(Some(export)))
+}
+
+/// What no setting turns on: the client of servers of tools logs addresses with their paths, which may hold keys, and all
+/// that is said. What there is to be known of it `tools::mcp` says itself.
+fn discreet() -> FilterFn {
+    filter_fn(|metadata| !metadata.target().starts_with("rmcp"))
 }
 
 /// Log lines stay in the log: they have words of vendors and backends in them. Spans of libraries have whatever they like.

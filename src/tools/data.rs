@@ -1,8 +1,9 @@
 //! The data loaders: REST calls whose answers prompts show.
 //!
-//! **Invariant:** what one user sees never answers another: answers are kept by tenant and user, by the exact request, for
+//! **Invariant:** what one user sees never answers another: answers are kept by tenant, user and roles, by the exact request, for
 //! as long as the loader says, one fetch at a time. Failures are not kept. **Invariant:** a loader reads.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +20,8 @@ use super::rest::request::{Filled, RestRequest};
 use super::rest::values;
 use crate::agent::ports::data::{DataLoader, Loaded};
 use crate::agent::ports::tools::ToolContext;
-use crate::chat::caller::{Caller, Owner};
+use crate::bounded::json::{self, Room, Wanted};
+use crate::chat::caller::{Audience, Caller};
 use crate::chat::template::{TemplateError, ValueTemplate};
 
 /// 64 MB of memory for all answers together.
@@ -30,9 +32,6 @@ const MAX_LOADED_BYTES: usize = 256 << 10;
 
 /// What the cache needs for an answer besides its value and the text of its key, roughly.
 const PER_ANSWER: usize = 256;
-
-/// What an object needs for a field besides its name and its value, roughly.
-const PER_FIELD: usize = 64;
 
 /// One loader, as a profile's file describes it.
 #[derive(Debug, Clone)]
@@ -65,7 +64,7 @@ pub struct Loaders {
     generations: Mutex<HashMap<String, u64>>,
 }
 
-type Key = (Owner, String);
+type Key = (Audience, String);
 
 struct Kept {
     value: Value,
@@ -79,8 +78,6 @@ enum Failure {
     Template(#[from] TemplateError),
     #[error(transparent)]
     Call(#[from] ToolError),
-    #[error("the backend's answer has an unexpected shape: {0}")]
-    Shape(String),
     #[error("it is too large: {0} bytes, and at most {MAX_LOADED_BYTES} can be shown")]
     TooLarge(usize),
     #[error(transparent)]
@@ -99,7 +96,7 @@ impl Loaders {
     /// These loaders, with nothing loaded yet.
     pub fn new(backend: Arc<Backend>, loaders: impl IntoIterator<Item = Loader>) -> Self {
         let weight = |key: &Key, kept: &Kept| {
-            let bytes = PER_ANSWER + key.1.len() + memory(&kept.value);
+            let bytes = PER_ANSWER + key.1.len() + json::memory(&kept.value);
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
         let kept = Cache::builder()
@@ -147,17 +144,17 @@ impl Loaders {
         if loader.ttl.is_zero() {
             return self.fetch(loader, &filled, cx.caller).await.map(|kept| Some(kept.value.clone()));
         }
-        // Another token of the same user may be allowed less.
-        let roles = cx.caller.roles.join(",");
-        let place = format!("{} {roles:?} {} {}", loader.name, self.generation(&loader.tags), filled.identity());
-        let key = (cx.caller.owner.clone(), place);
+        let place = format!("{} {} {}", loader.name, self.generation(&loader.tags), filled.identity());
+        let key = (cx.caller.audience(), place);
         let kept = self.kept.try_get_with(key, self.fetch(loader, &filled, cx.caller)).await?;
         Ok(Some(kept.value.clone()))
     }
 
     async fn fetch(&self, loader: &Loader, filled: &Filled, caller: &Caller) -> Result<Arc<Kept>, Failure> {
-        let answer = self.backend.call(caller, filled.request(&loader.request, None)).await;
-        let value = loader.projection.of(&answer.map_err(ToolError::from)?).map_err(Failure::Shape)?;
+        let (request, projection) = (filled.request(&loader.request, None), loader.projection.clone());
+        let made = move |answer, room: &mut Room| projection.of(Cow::Owned(answer), room);
+        let value = self.backend.read(caller, request, loader.projection.wanted(Wanted::All), made).await;
+        let value = value.map_err(ToolError::from)?;
         let bytes = value.to_string().len();
         if bytes > MAX_LOADED_BYTES {
             return Err(Failure::TooLarge(bytes));
@@ -190,40 +187,5 @@ fn is_true(value: &Value) -> bool {
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
-    }
-}
-
-/// The memory that a value takes, roughly. Many small nodes take far more than their text: `[0,0,0]` has two bytes for
-/// each.
-fn memory(value: &Value) -> usize {
-    let own = size_of::<Value>();
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => own,
-        Value::String(text) => own + text.len(),
-        Value::Array(items) => own + items.iter().map(memory).sum::<usize>(),
-        Value::Object(fields) => {
-            own + fields.iter().map(|(name, value)| PER_FIELD + name.len() + memory(value)).sum::<usize>()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn memory_is_counted_by_node_and_not_by_text() {
-        let node = size_of::<Value>();
-        let rows = [
-            (json!(null), node, "nothing"),
-            (json!("abc"), node + 3, "text"),
-            (json!(vec![0; 1000]), 1001 * node, "many small things"),
-            (json!({"ab": {}}), 2 * node + PER_FIELD + 2, "a field"),
-        ];
-        for (value, expected, reason) in rows {
-            assert_eq!(memory(&value), expected, "{reason}");
-        }
     }
 }

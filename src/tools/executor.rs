@@ -13,7 +13,9 @@ use serde_json::{Map, Value};
 
 use super::{Source, Tool};
 use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
+use crate::chat::fit::{add_note, fit};
 use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
+use crate::chat::trail::CallFate;
 use crate::observe::metrics::{Outcome, ToolCall as Meter};
 use crate::observe::{names, spans};
 
@@ -86,10 +88,10 @@ impl Toolbox {
         if self.max_payload_bytes != 0 && bytes > self.max_payload_bytes {
             let max = self.max_payload_bytes;
             output.payload = None;
-            output.content.push_str(&format!(
-                "\n[the data of this result was not kept, and the user does not see it: {bytes} bytes, and at most {max} are \
-                 kept]"
-            ));
+            let note = format!(
+                "the data of this result was not kept, and the user does not see it: {bytes} bytes, and at most {max} are kept"
+            );
+            add_note(&mut output.content, &note);
         }
     }
 
@@ -119,7 +121,11 @@ impl ToolExecutor for Toolbox {
         // A handler keeps no state of its own across calls but caches, which are whole at every await.
         let Ok(result) = AssertUnwindSafe(handler.call(args, cx)).catch_unwind().await else {
             ended(&mut meter, Outcome::failed("panicked"));
-            return panicked(call, cx);
+            let fate = match handler.effect() {
+                Effect::Read => CallFate::Failed,
+                Effect::Write => CallFate::Unknown,
+            };
+            return ToolOutput { fate, ..panicked(call, cx) };
         };
         ended(&mut meter, result.as_ref().map_or_else(|error| Outcome::failed(error_kind(error)), |_| Outcome::OK));
         match result {
@@ -148,7 +154,7 @@ impl ToolExecutor for Toolbox {
                     error.reason = reason(&error),
                     "tool call failed"
                 );
-                self.failure(error.to_string())
+                ToolOutput { fate: error.fate(), ..self.failure(error.to_string()) }
             }
         }
     }
@@ -176,6 +182,10 @@ impl ToolExecutor for Toolbox {
             Ok(completed) => completed.map_err(|error| Box::new(self.failure(error.to_string()))),
             Err(_) => Err(Box::new(panicked(call, cx))),
         }
+    }
+
+    fn source(&self, name: &str) -> String {
+        self.handler(name).map(|handler| handler.source().into_owned()).unwrap_or_default()
     }
 
     fn sourced(&self, source: &str) -> Vec<OfferedTool> {
@@ -226,14 +236,13 @@ fn error_kind(error: &super::ToolError) -> &'static str {
     }
 }
 
-/// Cuts `content` at a character border and says so, with `advice` for the model.
+/// Makes `content` fit and says so, with `advice` for the model.
 fn cut_content(content: &mut String, max_bytes: usize, advice: &str) {
-    if max_bytes == 0 || content.len() <= max_bytes {
-        return;
+    if max_bytes != 0
+        && let Some(fitting) = fit(content, max_bytes, advice)
+    {
+        *content = fitting;
     }
-    let whole = content.len();
-    content.truncate(content.floor_char_boundary(max_bytes));
-    content.push_str(&format!("\n[cut: {max_bytes} of {whole} bytes shown; {advice}]"));
 }
 
 #[cfg(test)]
@@ -286,15 +295,17 @@ mod tests {
         ];
         let toolbox = Toolbox::new(handlers, 9);
         let owner = Owner { tenant: String::new(), user: "u".to_owned() };
-        let caller = Caller { owner, roles: Vec::new(), bearer: Bearer::new("t") };
+        let caller = Caller { owner, known_as: None, expires_at_ms: None, roles: Vec::new(), bearer: Bearer::new("t") };
         let conversation = ConversationId::fresh();
         let cx = ToolContext {
             caller: &caller,
             conversation: &conversation,
+            number: None,
             run: RunId::fresh(),
             call: None,
             context: None,
-            approved: None,
+            completed: None,
+            first_try: None,
             progress: Reporter::default(),
         };
         let note = |whole| format!("\n[cut: 9 of {whole} bytes shown; ask for less]");

@@ -33,7 +33,9 @@ use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store::StoreError;
 use crate::agent::ports::tools::{OfferedTool, ToolContext};
 use crate::chat::tool::{Effect, ToolOutput};
+use crate::chat::trail::CallFate;
 use backend::{Backend, BackendError};
+use previews::{Reader, Readers, Recorder};
 
 /// What the shipped tools work with.
 pub struct Deps {
@@ -43,8 +45,23 @@ pub struct Deps {
     pub drafts: Arc<dyn DraftStore>,
     /// Where changes wait for their user's decision.
     pub previews: Arc<dyn PreviewStore>,
+    /// How many of them, and how long.
+    pub preview_bounds: previews::Bounds,
     /// Where a conversation's structured data is.
     pub payloads: Arc<dyn PayloadStore>,
+}
+
+impl Deps {
+    fn recorder(&self) -> Recorder {
+        Recorder { store: self.previews.clone(), bounds: self.preview_bounds }
+    }
+}
+
+/// What finds the things again that the shipped tools make previews of.
+pub fn readers(backend: &Arc<Backend>) -> Readers {
+    let rules: Arc<dyn Reader> = Arc::new(workflow::reader::RuleReader(backend.clone()));
+    let configs: Arc<dyn Reader> = Arc::new(tables::reader::ConfigReader(backend.clone()));
+    Readers::from([(workflow::reader::NAME, rules), (tables::reader::NAME, configs)])
 }
 
 /// A tool's handler.
@@ -81,6 +98,12 @@ pub trait Tool: Send + Sync {
     /// the user, who alone decides what is saved. So repeating any of them harms nobody, and all of them read.
     fn effect(&self) -> Effect {
         Effect::Read
+    }
+
+    /// What stands behind it: whose it is, and what a call of it sends; see
+    /// [`crate::agent::ports::tools::ToolExecutor::source`].
+    fn source(&self) -> Cow<'_, str> {
+        Cow::Borrowed("built in")
     }
 
     /// Whether a part of its result is of no use: one that is too long is an error then, where others are cut.
@@ -134,6 +157,22 @@ pub enum ToolError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl ToolError {
+    /// What became of the call.
+    pub fn fate(&self) -> CallFate {
+        match self {
+            Self::Unconfirmed(_) | Self::Mcp(mcp::McpError::Unconfirmed(_)) => CallFate::Unknown,
+            Self::BadParams(_)
+            | Self::Refused(_)
+            | Self::Backend(_)
+            | Self::Lookup { .. }
+            | Self::Mcp(_)
+            | Self::Draft(_)
+            | Self::Store(_) => CallFate::Failed,
+        }
+    }
 }
 
 /// The arguments as a handler's own type; its error names the argument.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::executor::Handler;
 use super::{Tool, ToolError, parse_args};
@@ -41,7 +41,7 @@ impl Tool for GetPayload {
         let id = parse_args::<Args>(args)?.id()?;
         let found = self.payloads.payload(&cx.caller.owner, cx.conversation, &id).await?;
         let payload = found.ok_or_else(|| ToolError::Refused(format!("this conversation has no payload {id}")))?;
-        let data = format!("{:#}", payload.data);
-        Ok(ToolOutput::ok(format!("type: {}\nsummary: {}\ndata:\n{data}", payload.kind, payload.summary)))
+        let told = json!({"type": payload.kind, "summary": payload.summary, "data": payload.data});
+        Ok(ToolOutput::ok(told.to_string()))
     }
 }

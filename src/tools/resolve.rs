@@ -1,6 +1,6 @@
 //! Names to ids: entities, trigger types, rules, and the ports of action types, all from the backend's own lists.
 //!
-//! **Invariant:** what one user sees never answers another: lists are cached by tenant and user, for a minute, one fetch at a
+//! **Invariant:** what one user sees never answers another: lists are cached by tenant, user and roles, for a minute, one fetch at a
 //! time, and no lock is held while it runs.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::names::{Found, Named, find, listed, near};
 use super::pages::all_rows;
 use super::workflow::action_types::ActionTypes;
 use crate::agent::ports::tools::ToolContext;
-use crate::chat::caller::{Caller, Owner};
+use crate::chat::caller::{Audience, Caller};
 
 /// A minute: a renamed rule answers to its old name no longer than that.
 const TTL: Duration = Duration::from_secs(60);
@@ -28,8 +28,8 @@ const MAX_NAMES: u64 = 200_000;
 /// Looks names up for tools.
 pub struct Resolver {
     backend: Arc<Backend>,
-    lists: Cache<(Owner, List), Arc<Listing>>,
-    action_types: Cache<Owner, Arc<ActionTypes>>,
+    lists: Cache<(Audience, List), Arc<Listing>>,
+    action_types: Cache<Audience, Arc<ActionTypes>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,17 +110,17 @@ impl Resolver {
     /// # Errors
     /// [`ToolError::Refused`] when neither leads to a rule, or the name fits several; whatever the backend said.
     pub async fn open_rule(&self, argument: Option<&Value>, cx: &ToolContext<'_>) -> Result<RuleRef, ToolError> {
-        let open = cx.context_str("workflow_id").map(str::trim).filter(|id| !id.is_empty());
+        let open = cx.context_str("workflow_id").map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
         let wanted = match argument {
             None | Some(Value::Null) => "",
             Some(Value::String(wanted)) => wanted.trim(),
             Some(other) => {
                 let refused = || ToolError::Refused(format!("workflow_id {other} is neither a rule's id nor its name"));
-                return open.map(|id| RuleRef { id: id.to_owned(), note: None }).ok_or_else(refused);
+                return open.map(|id| RuleRef { id, note: None }).ok_or_else(refused);
             }
         };
         if wanted.is_empty() {
-            let open = open.map(|id| RuleRef { id: id.to_owned(), note: None });
+            let open = open.map(|id| RuleRef { id, note: None });
             return open.ok_or_else(|| {
                 ToolError::Refused("workflow_id is required: pass a rule's id or name; no workflow is open".to_owned())
             });
@@ -131,11 +131,11 @@ impl Resolver {
         match (self.look_up(cx.caller, List::Rules, wanted).await?, open) {
             (LookedUp::One(id), _) => Ok(RuleRef { id, note: None }),
             (LookedUp::Several(rules), Some(open)) if rules.iter().any(|rule| rule.id == open) => {
-                Ok(RuleRef { id: open.to_owned(), note: None })
+                Ok(RuleRef { id: open, note: None })
             }
             (LookedUp::Several(rules), _) => Err(ambiguous(List::Rules, wanted, &rules)),
             (LookedUp::Nothing(_), Some(open)) => Ok(RuleRef {
-                id: open.to_owned(),
+                id: open,
                 note: Some(format!("no rule is named {wanted:?}; this is the workflow that is open")),
             }),
             (LookedUp::Nothing(listing), None) => Err(unknown(List::Rules, wanted, &listing)),
@@ -149,7 +149,7 @@ impl Resolver {
             let types = ActionTypes::parse(&answer);
             types.map(Arc::new).ok_or_else(|| BackendError::Shape("not a list of action types".to_owned()))
         };
-        self.action_types.try_get_with(caller.owner.clone(), fetch).await.unwrap_or_else(|error: Arc<BackendError>| {
+        self.action_types.try_get_with(caller.audience(), fetch).await.unwrap_or_else(|error: Arc<BackendError>| {
             tracing::debug!(%error, "action types not available, the shipped ones are used");
             Arc::new(ActionTypes::shipped())
         })
@@ -169,7 +169,7 @@ impl Resolver {
 
     /// What `wanted` stands for. A cached list that does not have it may be old, so it is fetched again, once.
     async fn look_up(&self, caller: &Caller, list: List, wanted: &str) -> Result<LookedUp, ToolError> {
-        let key = (caller.owner.clone(), list);
+        let key = (caller.audience(), list);
         let (mut listing, mut is_fresh) = self.listing(caller, &key).await?;
         loop {
             let found = match find(&listing.names, wanted) {
@@ -189,7 +189,7 @@ impl Resolver {
     }
 
     /// The list, and whether it was fetched just now.
-    async fn listing(&self, caller: &Caller, key: &(Owner, List)) -> Result<(Arc<Listing>, bool), ToolError> {
+    async fn listing(&self, caller: &Caller, key: &(Audience, List)) -> Result<(Arc<Listing>, bool), ToolError> {
         let fetch = self.fetch(caller, key.1);
         let entry = self.lists.entry_by_ref(key).or_try_insert_with(fetch).await;
         let entry = entry.map_err(|source| ToolError::Lookup { what: key.1.what().into(), source })?;

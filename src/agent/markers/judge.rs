@@ -64,7 +64,15 @@ impl Markers {
             }
             (Kind::Values | Kind::Actions(_), _) => return Err("is not followed by a list".to_owned()),
             (Kind::Payload { name, schema }, data) => {
-                let checked = schema.map_or(Ok(()), |schema| schema.check(&data));
+                let Some(schema) = schema else {
+                    self.found.push(Found::Payload { kind: name, data });
+                    return Ok(());
+                };
+                let data = match schema.check(&data) {
+                    Ok(()) => data,
+                    Err(_) => schema.with_defaults(data),
+                };
+                let checked = schema.check(&data);
                 checked.map_err(|mistakes| format!("has data that is wrong: {}", mistakes.join("; ")))?;
                 self.found.push(Found::Payload { kind: name, data });
             }

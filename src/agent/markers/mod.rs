@@ -11,6 +11,7 @@ use self::head::{Decoration, Head, Look};
 use self::json::{Scanner, Step};
 use self::judge::Marker;
 use super::profile::Profile;
+use crate::bounded::json::value;
 use crate::chat::answer::{SuggestedAction, SuggestedValue};
 
 /// The markers of suggestions.
@@ -220,7 +221,7 @@ impl Markers {
             }
         };
         let (before, body) = rest.split_at(blank);
-        let read = || serde_json::from_str::<Value>(&rest[blank + head.json..next]).ok();
+        let read = || value(&rest[blank + head.json..next]).ok();
         let Some(value) = wrong.is_empty().then(read).flatten() else {
             self.note(head.marker, if wrong.is_empty() { "is followed by something that is no JSON" } else { wrong });
             self.show(out, before, &body[..head.word_end]);

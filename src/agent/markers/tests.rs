@@ -45,7 +45,7 @@ fn profile() -> Profile {
         reply_language: None,
         shows_thinking: false,
         background: false,
-        models: Menu::only(ModelChoice { models: Vec::new(), max_tokens: 1, temperature: None, effort: None }),
+        models: Menu::only(ModelChoice { models: Vec::new(), max_tokens: None, temperature: None, effort: None }),
     }
 }
 

@@ -9,10 +9,18 @@ use super::store::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Decision};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId};
+use crate::chat::tool::ToolDef;
 
 /// Reads approvals, and keeps what somebody with a role says to another one's.
 #[async_trait]
 pub trait ApprovalStore: Send + Sync {
+    /// The database's time in milliseconds since the Unix epoch. A call that is held begins to wait at this time: replicas
+    /// need not agree about the clock, and whether its time is over is decided there.
+    ///
+    /// # Errors
+    /// When the database did not tell it.
+    async fn time(&self) -> Result<i64, StoreError>;
+
     /// What waits for `caller`: their own, and those of their tenant that ask for one of their roles. Newest first, 100
     /// at most; none that has expired.
     ///
@@ -50,6 +58,15 @@ pub struct ApprovalView {
     pub approval: Approval,
     /// Where it stands.
     pub state: ApprovalState,
+    /// Whether its time was over when it was read, by the database's clock.
+    pub is_over: bool,
+}
+
+impl ApprovalView {
+    /// Whether nobody has decided it, and nobody can any more.
+    pub fn has_expired(&self) -> bool {
+        self.is_over && matches!(self.state, ApprovalState::Pending | ApprovalState::Granted)
+    }
 }
 
 /// Why somebody else's approval could not be decided.
@@ -69,8 +86,19 @@ pub enum GrantError {
     Store(#[from] StoreError),
 }
 
-/// SHA-256 of a tool's name and its arguments as compact JSON in their order, in hex.
-pub fn call_digest(tool: &str, arguments: &Map<String, Value>) -> String {
-    let text = json!([tool, arguments]).to_string();
-    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+/// SHA-256, in hex, of a call as somebody lets it through: the tool's name, what the tool is
+/// ([`definition_digest`]), and the arguments as compact JSON in their order.
+pub fn call_digest(tool: &str, definition: &str, arguments: &Map<String, Value>) -> String {
+    sha256(&json!([tool, definition, arguments]))
+}
+
+/// SHA-256, in hex, of what a tool is: what the model is told of it, and its `source`
+/// ([`super::tools::ToolExecutor::source`]).
+pub fn definition_digest(def: Option<&ToolDef>, source: &str) -> String {
+    let told = def.map(|ToolDef { name, description, input_schema }| json!([name, description, input_schema]));
+    sha256(&json!([told, source]))
+}
+
+fn sha256(value: &Value) -> String {
+    digest(&SHA256, value.to_string().as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,25 +1,32 @@
 //! The chats' port: conversations under whole numbers, for protocols whose clients know them by such.
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
 
 use super::store::StoreError;
 use crate::chat::answer::Answer;
 use crate::chat::caller::Owner;
 use crate::chat::event::Failure;
-use crate::chat::ids::ConversationId;
+use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::Message;
 use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
+use crate::chat::screen::ScreenState;
 
 /// Numbers conversations and reads them by number.
 #[async_trait]
 pub trait ChatStore: Send + Sync {
-    /// Gives the owner's conversation a number within `app`; the same one when it has one.
+    /// Gives the owner's conversation a number within `app`; the same one when it has one. What front ends call the
+    /// owner by is kept with it.
     ///
     /// # Errors
     /// When it could not be committed.
-    async fn number(&self, owner: &Owner, conversation: &ConversationId, app: &str) -> Result<i64, StoreError>;
+    async fn number(
+        &self,
+        owner: &Owner,
+        known_as: Option<&str>,
+        conversation: &ConversationId,
+        app: &str,
+    ) -> Result<i64, StoreError>;
 
     /// The owner's conversation of that number.
     ///
@@ -54,7 +61,7 @@ pub enum Chats<'a> {
     Tenant {
         /// The tenant.
         tenant: &'a str,
-        /// The user.
+        /// The user: what front ends call them by, or their name in tokens.
         user: Option<&'a str>,
     },
 }
@@ -66,11 +73,13 @@ pub struct ChatHead {
     pub number: i64,
     /// Whose it is.
     pub owner: Owner,
+    /// What front ends call them by, where that is not their name in tokens.
+    pub known_as: Option<String>,
     /// The title it was given, or its first message, whole.
     pub title: String,
     /// When it began, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
-    /// When its newest run began, or it was renamed.
+    /// When the last message of either side was kept, or it was renamed.
     pub updated_at_ms: i64,
     /// Messages that a user sees.
     pub message_count: u64,
@@ -88,6 +97,8 @@ pub struct ChatView {
 /// A run of a chat.
 #[derive(Debug, Clone)]
 pub struct ChatRun {
+    /// Its id.
+    pub id: RunId,
     /// Its place in the conversation.
     pub run_seq: i64,
     /// Where it stands.
@@ -105,7 +116,7 @@ pub struct ChatRun {
     /// Its payloads, in order.
     pub payloads: Vec<Payload>,
     /// The screen state that its request brought.
-    pub context: Option<Map<String, Value>>,
+    pub context: Option<ScreenState>,
     /// When it was asked, in milliseconds since the Unix epoch.
     pub started_at_ms: i64,
     /// When it ended.

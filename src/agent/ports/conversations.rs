@@ -5,10 +5,10 @@ use serde_json::value::RawValue;
 
 use super::approvals::ApprovalView;
 use super::store::StoreError;
+use crate::bounded::memory::{Exhausted, Reservation};
 use crate::chat::caller::Owner;
-use crate::chat::ids::{ConversationId, MessageId, RunId};
+use crate::chat::ids::{ConversationId, MessageId, PayloadId, RunId};
 use crate::chat::message::Message;
-use crate::chat::payload::Payload;
 use crate::chat::run::RunRecord;
 use crate::chat::trail::CallFate;
 
@@ -30,11 +30,19 @@ pub trait ConversationStore: Send + Sync {
     /// When they could not be read.
     async fn conversations(&self, owner: &Owner, page: Page) -> Result<Paged<ConversationHead>, PageError>;
 
-    /// The conversation with the messages of its newest branch, oldest first.
+    /// The conversation with a part of the messages of its newest branch: the newest ones before `page.cursor`, oldest
+    /// first. A run is there whole or not at all, and one always is, so there may be more of them than asked for. `held`
+    /// grows to what they take before they are read.
     ///
     /// # Errors
-    /// When it could not be read.
-    async fn conversation(&self, owner: &Owner, id: &ConversationId) -> Result<Option<ConversationView>, StoreError>;
+    /// When it could not be read, or there is no memory for it.
+    async fn conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        page: Page,
+        held: &mut Reservation,
+    ) -> Result<Option<ConversationView>, PageError>;
 
     /// Gives the conversation a title; what it is then, `None` when there is none.
     ///
@@ -56,11 +64,19 @@ pub trait ConversationStore: Send + Sync {
     /// When it could not be committed.
     async fn delete(&self, owner: &Owner, id: &ConversationId) -> Result<Option<Vec<RunId>>, StoreError>;
 
-    /// Everything of the conversation: all branches, runs and the trail.
+    /// A part of everything of the conversation (all branches, runs and the trail), from `at` on; `None` when there is no
+    /// such conversation, or no longer. Each part is read by itself, so that a slow reader keeps nobody from writing; what
+    /// began after the export did is in no part. `held` grows to what the part takes before it is read.
     ///
     /// # Errors
-    /// When it could not be read.
-    async fn export(&self, owner: &Owner, id: &ConversationId) -> Result<Option<ConversationExport>, StoreError>;
+    /// When it could not be read, or there is no memory for it.
+    async fn export(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        at: ExportAt,
+        held: &mut Reservation,
+    ) -> Result<Option<ExportPart>, PageError>;
 
     /// The conversation's trail, oldest first, from `cursor` on; `None` when there is no such conversation.
     ///
@@ -108,6 +124,9 @@ pub enum PageError {
     /// The cursor is none of this list's.
     #[error("the cursor is not one that this list gave")]
     BadCursor,
+    /// There is no memory for it now.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -144,8 +163,10 @@ pub struct ConversationHead {
 pub struct ConversationView {
     /// Its head.
     pub head: ConversationHead,
-    /// The newest branch.
+    /// Of the newest branch, oldest first.
     pub messages: Vec<MessageView>,
+    /// Where the part with the messages before these begins; `None` when there are none.
+    pub earlier: Option<String>,
 }
 
 /// A message as a user sees it.
@@ -183,22 +204,82 @@ pub struct CallView {
     pub fate: CallFate,
 }
 
-/// All of a conversation.
-#[derive(Debug, Clone)]
-pub struct ConversationExport {
-    /// Its head.
-    pub head: ConversationHead,
-    /// All its runs, in the order of their start.
-    pub runs: Vec<RunExport>,
-    /// All its payloads with the runs that made them, in order.
-    pub payloads: Vec<(RunId, Payload)>,
-    /// All its calls that waited for somebody's approval, oldest first.
-    pub approvals: Vec<ApprovalView>,
-    /// All of its trail.
-    pub trail: Vec<TrailItem>,
+/// Where an export goes on: its sections one after the other, each behind what was read of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExportAt {
+    /// The beginning.
+    Start,
+    /// Behind this message of this run, and all runs up to that one.
+    Messages {
+        /// The run's place among those of the conversation.
+        run: i64,
+        /// The message's number in it.
+        seq: i64,
+        /// Where the export ends.
+        until: ExportEnd,
+    },
+    /// Behind the payload with this number.
+    Payloads {
+        /// The number.
+        seq: i64,
+        /// Where the export ends.
+        until: ExportEnd,
+    },
+    /// Behind the approval that was asked for then and has this id.
+    Approvals {
+        /// When.
+        at_ms: i64,
+        /// The id.
+        id: String,
+        /// Where the export ends.
+        until: ExportEnd,
+    },
+    /// Behind the trail's entry with this number.
+    Trail {
+        /// The number.
+        id: i64,
+        /// Where the export ends.
+        until: ExportEnd,
+    },
 }
 
-/// A run with what was said in it.
+/// What was the newest when an export began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExportEnd {
+    /// The newest run's place.
+    pub run: i64,
+    /// The newest entry of the trail.
+    pub trail: i64,
+}
+
+/// A part of an export.
+#[derive(Debug, Clone)]
+pub struct ExportPart {
+    /// What is in it, in order.
+    pub items: Vec<ExportItem>,
+    /// Where the next one begins; `None` when there is none.
+    pub next: Option<ExportAt>,
+}
+
+/// Something of a conversation, in the order of an export: its head, then its runs, each before its messages, then the
+/// payloads, the approvals and the trail.
+#[derive(Debug, Clone)]
+pub enum ExportItem {
+    /// The conversation as lists show it.
+    Head(ConversationHead),
+    /// A run. Its messages follow.
+    Run(Box<RunExport>),
+    /// A message of the run before it.
+    Message(MessageExport),
+    /// What a tool or a model made for the client.
+    Payload(PayloadExport),
+    /// A call that waited for somebody's approval.
+    Approval(Box<ApprovalView>),
+    /// An entry of the trail.
+    Trail(TrailItem),
+}
+
+/// A run without what was said in it.
 #[derive(Debug, Clone)]
 pub struct RunExport {
     /// The run.
@@ -207,8 +288,21 @@ pub struct RunExport {
     pub parent: Option<MessageId>,
     /// The screen state that its request brought, or that it took over.
     pub context: Option<Box<RawValue>>,
-    /// Its messages as the model sees them.
-    pub messages: Vec<MessageExport>,
+}
+
+/// A payload as it was kept.
+#[derive(Debug, Clone)]
+pub struct PayloadExport {
+    /// The run that made it.
+    pub run: RunId,
+    /// Its id.
+    pub id: PayloadId,
+    /// Its type.
+    pub kind: String,
+    /// What it is in a line.
+    pub summary: String,
+    /// As its type says.
+    pub data: Box<RawValue>,
 }
 
 /// A message as it is kept for the model.

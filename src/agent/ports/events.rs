@@ -7,6 +7,16 @@ pub trait EventSink: Send + Sync {
     /// Takes the next event.
     fn emit(&self, event: AgentEvent);
 
+    /// Notes that the run holds so many bytes more besides its events: what a model says is kept until it is committed, seen
+    /// or not.
+    fn holds(&self, _bytes: usize) {}
+
     /// The id that the next event gets.
     fn next_id(&self) -> u64;
+
+    /// Whether the run is certainly still its process's: nobody else can have ended it yet for want of a sign of life. By
+    /// a clock that goes on while a process is paused and never jumps.
+    fn has_lease(&self) -> bool {
+        true
+    }
 }

@@ -1,6 +1,7 @@
 //! The seams of the product: what the loop, and the floors beside each other, ask of the outside. One small trait each.
 
 pub mod approvals;
+pub mod audit;
 pub mod chats;
 pub mod clock;
 pub mod conversations;
@@ -12,7 +13,9 @@ pub mod identity;
 pub mod leases;
 pub mod llm;
 pub mod payloads;
+pub mod pins;
 pub mod previews;
+pub mod quotas;
 pub mod store;
 pub mod tools;
 pub mod usage;

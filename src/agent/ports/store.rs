@@ -5,8 +5,8 @@
 //! messages on the way from the root to a run are its history.
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
 
+use super::quotas::{OverQuota, Quotas};
 use crate::chat::answer::Answer;
 use crate::chat::approval::{Approval, Decision};
 use crate::chat::caller::Owner;
@@ -17,6 +17,7 @@ use crate::chat::input::{Ask, Parent, Told};
 use crate::chat::message::{AssistantMessage, Message, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::{RunRecord, RunState};
+use crate::chat::screen::ScreenState;
 use crate::chat::stream::{Spent, Usage};
 use crate::chat::tool::{ToolCall, ToolResult};
 use crate::chat::trail::TrailEntry;
@@ -25,9 +26,6 @@ use crate::chat::unfinished::Unfinished;
 /// What the server writes in the user's place when an interrupted answer is continued.
 pub const CONTINUE_REQUEST: &str = "[Your previous answer was interrupted. Go on from where it stopped, without repeating what was \
                                     said. A call whose state is unknown must not be repeated before you have checked.]";
-
-/// What the server says to the user in the model's place when it asks again in the wanted language.
-pub const RETRY_NOTICE: &str = "[Retrying in English...]";
 
 /// What the server's message begins with that tells the model of a decision on a call that waited.
 pub const DECISION_ON_CALL: &str = "[Decision on a waiting call: ";
@@ -54,7 +52,7 @@ pub trait RunStore: Send + Sync {
     /// with the decisions that the model has not been told yet, which are thereby told, and the trail of both.
     ///
     /// # Errors
-    /// See [`BeginError`]; then nothing was committed.
+    /// See [`BeginError`]; but for [`BeginError::Unconfirmed`] nothing was committed then, or the same key finds it.
     async fn begin_run(&self, run: NewRun<'_>) -> Result<Begun, BeginError>;
 
     /// Makes a queued run the running one, if its turn has come: none of its conversation is running, and none that was
@@ -116,12 +114,19 @@ pub trait RunStore: Send + Sync {
     /// When the key was used for another request, or the store failed.
     async fn find_request(&self, owner: &Owner, key: RequestKey<'_>) -> Result<Option<RunRecord>, BeginError>;
 
-    /// Whether the owner may have one more run in that conversation, whose own runs do not count: they may make way. It is
-    /// read alone, so that whoever asks in vain, again and again, holds up nobody who writes; `begin_run` counts again.
+    /// Whether the owner may have one more run in that conversation, whose own runs do not count: they may make way; and whether
+    /// there is room for what it will say. It is read alone, so that whoever asks in vain, again and again, holds up nobody who
+    /// writes; `begin_run` counts the runs again.
     ///
     /// # Errors
     /// When there are too many, or the store failed.
-    async fn has_room(&self, owner: &Owner, conversation: &ConversationId, most: MostRuns) -> Result<(), BeginError>;
+    async fn has_room(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        most: MostRuns,
+        quotas: &Quotas,
+    ) -> Result<(), BeginError>;
 }
 
 /// A run about to begin.
@@ -136,7 +141,7 @@ pub struct NewRun<'a> {
     /// The `context_type` that selected the profile.
     pub context_type: &'a str,
     /// The screen state that the request brought; kept for whoever goes on with the run.
-    pub context: Option<&'a Map<String, Value>>,
+    pub context: Option<&'a ScreenState>,
     /// What it answers.
     pub question: Question<'a>,
     /// What was said before, where the conversation begins with it: kept with it, as far as it fits, and part of the
@@ -255,7 +260,19 @@ pub struct RunStart {
     /// A call that its user has turned down: readers are told, the message tells the model.
     pub turned_down: Option<TurnedDown>,
     /// The screen state: the request's own, else that of the run which it goes on with.
-    pub context: Option<Map<String, Value>>,
+    pub context: Option<ScreenState>,
+    /// What the runs before it have used that its message began too.
+    pub used: Used,
+}
+
+/// What the runs of a chain have used together: all that one message began, each of which goes on with what a client or a
+/// person said to an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Used {
+    /// How often a model was asked.
+    pub asked: u32,
+    /// How many calls of tools models have made.
+    pub called: u32,
 }
 
 /// A call that was let through.
@@ -265,10 +282,10 @@ pub struct ApprovedCall {
     pub call: ToolCall,
     /// Its id in the run that asked; `None` where that was not noted.
     pub asked_as: Option<String>,
-    /// What was shown: the digest of its tool and its completed arguments.
+    /// What was shown: the digest of its tool, as that was, and its completed arguments.
     pub digest: String,
     /// The screen state of the run that asked for it: what is filled in from it is what was shown.
-    pub context: Option<Map<String, Value>>,
+    pub context: Option<ScreenState>,
 }
 
 /// A call that was turned down.
@@ -295,6 +312,9 @@ pub enum BeginError {
     /// As many runs live as may.
     #[error("this {} has too many runs at once", _0.name())]
     TooMany(Whose),
+    /// As much is kept as may be.
+    #[error(transparent)]
+    OverQuota(#[from] OverQuota),
     /// The key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyMismatch,
@@ -322,6 +342,13 @@ pub enum BeginError {
     /// Its time is over.
     #[error("the approval has expired")]
     ApprovalExpired,
+    /// The store failed when all was said, and does not tell whether the run has begun. The same request again would begin
+    /// another one, since it has no key.
+    #[error("the server cannot tell whether this has begun: look at the conversation before you send it again")]
+    Unconfirmed(#[source] StoreError),
+    /// Its own user may not let it through, whatever their roles: somebody else with this role has to do it first.
+    #[error("somebody else with the role {0} has to approve this call first")]
+    OwnRequest(String),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -340,8 +367,10 @@ pub struct Commit<'a> {
     pub trail: &'a [TrailEntry],
     /// Payloads; one that is there already is kept as it is.
     pub payloads: &'a [Payload],
-    /// Model calls that have ended, in all.
+    /// Model calls that have ended, in all; the call that was approved is one of them.
     pub turns: u32,
+    /// What the run itself has used, in all.
+    pub used: Used,
     /// Their tokens, in all.
     pub usage: Usage,
     /// What they cost, where every one of them has a price.

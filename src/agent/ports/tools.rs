@@ -8,13 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
+use crate::chat::screen::ScreenState;
 use crate::chat::tool::{Effect, Policy, Progress, ToolCall, ToolDef, ToolOutput};
 
 /// Runs tool calls.
 #[async_trait]
 pub trait ToolExecutor: Send + Sync {
-    /// The output of `call`: bad arguments, an unknown tool and a failing backend are outputs with `is_error`, and so
-    /// is a panic inside a tool.
+    /// The output of `call`: bad arguments, an unknown tool and a failing backend are outputs too, whose
+    /// fate says so, and so is a panic inside a tool.
     /// Dropping the future stops the tool at once.
     async fn execute(&self, call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput;
 
@@ -30,6 +31,10 @@ pub trait ToolExecutor: Send + Sync {
     /// # Errors
     /// What the model has to read when they cannot be made.
     async fn complete(&self, call: &ToolCall, cx: &ToolContext<'_>) -> Result<Map<String, Value>, Box<ToolOutput>>;
+
+    /// What stands behind the tool of this name: whose it is, and what a call of it sends. The same text as long as that is
+    /// the same, also after a restart and in another process; empty where nobody has such a tool.
+    fn source(&self, name: &str) -> String;
 
     /// The tools that the source of this name has at the moment; none while it cannot be reached.
     fn sourced(&self, source: &str) -> Vec<OfferedTool>;
@@ -53,23 +58,34 @@ pub struct ToolContext<'a> {
     pub caller: &'a Caller,
     /// The conversation, which owns drafts, previews and payloads.
     pub conversation: &'a ConversationId,
+    /// The number that a page knows the conversation by; tools and data of pages get it in the place of the id.
+    pub number: Option<i64>,
     /// The run, for logs and for the key of a write.
     pub run: RunId,
     /// The call; a tool always has it. A run has none to give, and the executor takes it from the call that it
     /// executes.
     pub call: Option<&'a ToolCallId>,
     /// The screen state the request brought; untrusted. Tools take ids from it that the model left out.
-    pub context: Option<&'a Map<String, Value>>,
-    /// The completed arguments that a person has let through: a tool that completes arguments sends these as they are.
-    pub approved: Option<&'a Map<String, Value>>,
+    pub context: Option<&'a ScreenState>,
+    /// The arguments as they were completed before: a tool that completes arguments sends these as they are. A person may
+    /// have let them through.
+    pub completed: Option<&'a Map<String, Value>>,
+    /// The call of the same run that was the first to try the same write, where nobody knows what came of it: the backend
+    /// gets the key of that one, so that it can tell that this is the same write.
+    pub first_try: Option<&'a ToolCallId>,
     /// Who is told how far the call has come.
     pub progress: Reporter<'a>,
 }
 
 impl ToolContext<'_> {
+    /// The conversation as templates name it.
+    pub fn conversation_id(&self) -> Value {
+        self.number.map_or_else(|| Value::from(self.conversation.as_str()), Value::from)
+    }
+
     /// The non-empty string at `key` of the screen state.
-    pub fn context_str(&self, key: &str) -> Option<&str> {
-        self.context?.get(key)?.as_str().filter(|text| !text.is_empty())
+    pub fn context_str(&self, key: &str) -> Option<String> {
+        self.context?.text(key)
     }
 }
 

@@ -15,10 +15,11 @@ use std::sync::{Arc, OnceLock};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value as Templated};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use self::filters::{cut, fenced, flat, one_line, unmarked};
 use super::nesting::tags;
+use super::screen::ScreenState;
 
 /// 200,000 steps of a template: a loop over some ten thousand rows.
 const FUEL: u64 = 200_000;
@@ -72,7 +73,7 @@ struct Given<'a> {
 enum Source<'a> {
     Owned(Value),
     Lent(&'a Value),
-    Fields(&'a Map<String, Value>),
+    Screen(ScreenState),
 }
 
 impl<'a> Values<'a> {
@@ -86,9 +87,9 @@ impl<'a> Values<'a> {
         self.put(name.into(), Source::Lent(value));
     }
 
-    /// Adds an object of somebody else's.
-    pub fn lend_fields(&mut self, name: impl Into<Cow<'a, str>>, fields: &'a Map<String, Value>) {
-        self.put(name.into(), Source::Fields(fields));
+    /// Adds a screen state, which is read when a template first speaks of it.
+    pub fn screen(&mut self, name: impl Into<Cow<'a, str>>, state: ScreenState) {
+        self.put(name.into(), Source::Screen(state));
     }
 
     fn put(&mut self, name: Cow<'a, str>, source: Source<'a>) {
@@ -116,7 +117,7 @@ impl Given<'_> {
         let value = self.ready.get_or_init(|| match &self.source {
             Source::Owned(value) => Templated::from(Serde(value)),
             Source::Lent(value) => Templated::from(Serde(value)),
-            Source::Fields(fields) => Templated::from(Serde(fields)),
+            Source::Screen(state) => Templated::from(Serde(state.fields())),
         });
         value.clone()
     }
@@ -173,6 +174,11 @@ impl Template {
         Ok(Self { environment: Arc::new(environment), names, paths })
     }
 
+    /// Its text.
+    pub fn written(&self) -> String {
+        self.environment.get_template(NAME).map(|template| template.source().to_owned()).unwrap_or_default()
+    }
+
     /// The fields of `name` that it takes, as far as its text tells.
     pub fn fields<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let field = move |path: &'a String| path.strip_prefix(name)?.strip_prefix('.')?.split('.').next();
@@ -224,6 +230,16 @@ impl ValueTemplate {
                 let field = |(name, value): (&String, &Value)| Self::parse(value).map(|value| (name.clone(), value));
                 Ok(Self::Object(fields.iter().map(field).collect::<Result<_, _>>()?))
             }
+        }
+    }
+
+    /// What it was made of, its templates apart from fixed text.
+    pub fn written(&self) -> Value {
+        match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Text(template) | Self::Expression(template) => json!({"template": template.written()}),
+            Self::List(items) => items.iter().map(Self::written).collect(),
+            Self::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value.written())).collect(),
         }
     }
 
@@ -281,8 +297,6 @@ fn whole_expression(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn rendered(template: &str, values: &Value) -> Result<String, String> {
@@ -367,9 +381,9 @@ mod tests {
 
     #[test]
     fn a_value_is_put_into_form_once_and_only_where_a_template_speaks_of_it() {
-        let (context, other) = (json!({"a": 1}), json!([1]));
+        let (context, other) = (ScreenState::parse(r#"{"a":1}"#).unwrap(), json!([1]));
         let mut values = Values::default();
-        values.lend_fields("context", context.as_object().unwrap());
+        values.screen("context", context);
         values.lend("other", &other);
         let copy = values.clone();
         let template = Template::parse("{{ context.a }}").unwrap();

@@ -58,6 +58,7 @@ impl<'a> Extras<'a> {
     /// The keys of `table` that tools and overlays share; what is wrong is noted.
     pub(super) fn read(table: &mut Table<'a>, known: Known<'_>) -> Self {
         let approval = table.take("approval").and_then(|entry| Some((entry.place(), consent(entry)?)));
+        let approval = not_requester(table, approval);
         let invalidates = table.take("invalidates").map(|entry| (entry.place(), entry.texts()));
         let inject = table.take("inject").and_then(|entry| request::value_templates(entry, &values::NAMES[1..]));
         let lookups = table.table("resolve").map(lookups).unwrap_or_default();
@@ -199,10 +200,24 @@ fn consent(entry: Entry<'_>) -> Option<Consent> {
     match (text.as_str(), text.strip_prefix("role:").map(str::trim)) {
         ("auto", _) => Some(Consent::Auto),
         ("user", _) => Some(Consent::User),
-        (_, Some(role)) if !role.is_empty() => Some(Consent::Role(role.to_owned())),
+        (_, Some(role)) if !role.is_empty() => Some(Consent::Role { role: role.to_owned(), not_requester: false }),
         _ => {
             place.wrong("must be auto, user or role:NAME");
             None
+        }
+    }
+}
+
+/// The same where the call's own user may not let it through.
+fn not_requester<'a>(table: &mut Table<'a>, approval: Option<(Place<'a>, Consent)>) -> Option<(Place<'a>, Consent)> {
+    let Some(entry) = table.take("not_requester") else { return approval };
+    let place = entry.place();
+    let not_requester = entry.flag()?;
+    match approval {
+        Some((at, Consent::Role { role, .. })) => Some((at, Consent::Role { role, not_requester })),
+        approval => {
+            place.wrong("is of use only with approval = \"role:NAME\"");
+            approval
         }
     }
 }

@@ -39,7 +39,7 @@ impl<'a> Models<'a> {
         let mut found = Vec::new();
         let models = default_models(llm, &mut found);
         problems.extend(found);
-        Self { llm, default: ModelChoice { models, max_tokens: llm.max_tokens, temperature: None, effort: None } }
+        Self { llm, default: ModelChoice { models, max_tokens: llm.answer_tokens(), temperature: None, effort: None } }
     }
 
     /// The menu of a profile that says nothing.
@@ -93,7 +93,7 @@ impl<'a> Models<'a> {
         });
         let effort = table.one_of("effort", &Effort::ALL.map(|effort| (effort.name(), effort)));
         let models = self.order(first, fallbacks);
-        ModelChoice { models, max_tokens: max_tokens.unwrap_or(self.default.max_tokens), temperature, effort }
+        ModelChoice { models, max_tokens: max_tokens.or(self.default.max_tokens), temperature, effort }
     }
 
     /// Who is asked first, and who then: each once.

@@ -75,7 +75,7 @@ impl Parts<'_> {
         }
         layer.client_actions = client_actions(table);
         layer.suggestions = table.flag("suggestions");
-        layer.reply_language = table.one_of("reply_language", &[("en", ReplyLanguage::English)]);
+        layer.reply_language = table.one_of("reply_language", &ReplyLanguage::ALL);
         layer.background = table.flag("background");
         layer.shows_thinking = table.flag("show_thinking");
         layer.face = face(table);

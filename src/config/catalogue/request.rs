@@ -81,13 +81,20 @@ pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
         Verb::Get => Effect::Read,
         Verb::Post | Verb::Put | Verb::Patch | Verb::Delete => Effect::Write,
     });
+    let failed_statuses = match maker {
+        Maker::Tool => failed_statuses(&mut table, Some(effect)),
+        Maker::Loader => Vec::new(),
+    };
     if maker == Maker::Loader && effect == Effect::Write {
         let name = verb.name();
         table.wrong(format_args!("must read: {name} writes, unless effect = \"read\" says that it does not"));
     }
     table.finish();
     let (path, place) = path?;
-    Some(Call { request: RestRequest { verb, path, query, body, headers, effect, timeout, progress }, path: place })
+    Some(Call {
+        request: RestRequest { verb, path, query, body, headers, effect, timeout, progress, failed_statuses },
+        path: place,
+    })
 }
 
 /// The path at `key`, which has to be there, and where it stands.
@@ -118,6 +125,24 @@ pub(super) fn timeout(table: &mut Table<'_>) -> Option<Duration> {
         return None;
     }
     Some(Duration::from_secs(seconds))
+}
+
+/// The statuses that say that nothing was done, where the file names any; they are of use to a write alone.
+pub(super) fn failed_statuses(table: &mut Table<'_>, effect: Option<Effect>) -> Vec<u16> {
+    let Some(entry) = table.take("failed_statuses") else { return Vec::new() };
+    let place = entry.place();
+    if effect == Some(Effect::Read) {
+        place.wrong("must not be given for a call that only reads");
+    }
+    let statuses = entry.items().into_iter().filter_map(|entry| {
+        let status = entry.count()?;
+        let status = u16::try_from(status).ok().filter(|status| (300..600).contains(status));
+        if status.is_none() {
+            place.wrong("must be statuses from 300 to 599");
+        }
+        status
+    });
+    statuses.collect()
 }
 
 /// Notes each of `names` that is not among `known`.

@@ -23,6 +23,8 @@ pub enum Code {
     Aborted,
     /// The record's state does not allow it.
     FailedPrecondition,
+    /// The record is not at the version that the request has read.
+    PreconditionFailed,
     /// The body is larger than the limit.
     ResourceExhausted,
     /// The route does not have this method.
@@ -39,6 +41,7 @@ impl Code {
             Self::PermissionDenied => StatusCode::FORBIDDEN,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
+            Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::ResourceExhausted => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unimplemented => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

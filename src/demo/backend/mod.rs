@@ -13,6 +13,7 @@ mod action_types;
 mod alerts;
 mod caller;
 mod error;
+mod etag;
 mod extract;
 mod introspection;
 mod page;

@@ -83,7 +83,7 @@ pub(super) fn draft(messages: &[Message]) -> Option<Draft> {
 
 fn follow(open: &mut Option<Draft>, tool: &str, input: &Map<String, Value>, result: &ToolResult) {
     let given = |key: &str| input.get(key).and_then(Value::as_str).map(str::to_owned);
-    if result.is_error {
+    if result.fate.is_error() {
         let gone = result.content.contains("not found or expired");
         open.take_if(|draft| gone && given("draft_id").is_some_and(|id| id == draft.id));
         return;
@@ -119,8 +119,8 @@ fn follow(open: &mut Option<Draft>, tool: &str, input: &Map<String, Value>, resu
 
 /// The id of the stored table configuration that the user was shown last.
 pub(super) fn shown_config(messages: &[Message]) -> Option<String> {
-    let shown =
-        calls_with_results(messages).filter(|(call, result)| call.name == "get_table_config" && !result.is_error);
+    let shown = calls_with_results(messages)
+        .filter(|(call, result)| call.name == "get_table_config" && !result.fate.is_error());
     let (_, result) = shown.last()?;
     words::str_at(&as_json(&result.content), &["id"]).map(str::to_owned)
 }
@@ -149,7 +149,7 @@ pub(super) fn pending_config(messages: &[Message], last_user: usize) -> Option<P
 
 fn sent_config(call: &ToolCall, result: &ToolResult) -> Option<PendingConfig> {
     let ToolInput::Object(input) = &call.input else { return None };
-    let sent = !result.is_error && words::str_at(&as_json(&result.content), &["status"]) == Some("preview_sent");
+    let sent = !result.fate.is_error() && words::str_at(&as_json(&result.content), &["status"]) == Some("preview_sent");
     let text = |key: &str| input.get(key).and_then(Value::as_str).map(str::to_owned);
     let config = input.get("config").filter(|_| sent)?.clone();
     Some(PendingConfig { id: text("id"), name: text("name"), config })

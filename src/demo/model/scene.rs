@@ -83,7 +83,7 @@ impl<'a> Scene<'a> {
         let [Message::User(UserMessage { text, decisions, note: _ }), run @ ..] = run else { return None };
         let exchanges = history::exchanges(before);
         let done = history::calls_with_results(run)
-            .map(|(call, result)| Done { call, result: as_json(&result.content), is_error: result.is_error })
+            .map(|(call, result)| Done { call, result: as_json(&result.content), is_error: result.fate.is_error() })
             .collect();
         Some(Self {
             text,

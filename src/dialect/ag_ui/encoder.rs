@@ -319,7 +319,7 @@ impl Encoder for AgUiEncoder {
                 }
                 None => self.result(asked_as, TURNED_DOWN, out),
             },
-            AgentEvent::ToolCallFinished { id, name: _, is_error: _, result } => {
+            AgentEvent::ToolCallFinished { id, name: _, fate: _, result } => {
                 let known_as = self.calls.known_as(id);
                 // What a call that waits reads says only that, and clients would take it for its result.
                 if !self.calls.is_held(&known_as) {

@@ -221,9 +221,12 @@ impl Interrupt {
         let tool = text("tool");
         let message = match text("role") {
             "" => format!("{tool} waits for your approval"),
+            role if payload["not_requester"] == true => {
+                format!("{tool} waits for the approval of somebody else with the role {role}")
+            }
             role => format!("{tool} waits for the approval of somebody with the role {role}"),
         };
-        let shown = ["tool", "arguments", "digest", "needs", "role"].into_iter();
+        let shown = ["tool", "arguments", "digest", "needs", "role", "not_requester"].into_iter();
         let metadata = shown.filter_map(|key| Some((key.to_owned(), payload.get(key)?.clone()))).collect();
         let expires_at = payload.get("expires_at_ms").and_then(Value::as_i64);
         let expires_at = expires_at.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());

@@ -3,15 +3,16 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::super::client_tools::{self, Told};
 use super::super::{DecodeError, FieldError, json};
 use super::resume::{Answered, resume};
 use super::{AgUi, Asker, Version};
+use crate::bounded::json::{Tree, fits, form};
 use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::chat::input::{Ask, ClientResult, Manner};
+use crate::chat::screen::ScreenState;
 
 /// The longest name that a client gives its run, in bytes.
 const RUN_BYTES: usize = 256;
@@ -97,7 +98,7 @@ struct Part {
 struct Tool {
     name: String,
     description: Option<String>,
-    parameters: Option<Value>,
+    parameters: Option<Tree>,
 }
 
 pub(super) type Errors = Vec<FieldError>;
@@ -107,7 +108,7 @@ pub(super) fn refuse(errors: &mut Errors, field: &'static str, reason: impl Into
 }
 
 fn body(bytes: &[u8]) -> Result<Body<'_>, DecodeError> {
-    serde_json::from_str(json::object(bytes)?).map_err(|error| DecodeError::NotJson(error.to_string()))
+    form(json::object(bytes)?).map_err(|error| DecodeError::NotJson(error.to_string()))
 }
 
 /// See [`AgUi::decode_asker`].
@@ -132,10 +133,10 @@ pub(super) fn decode(limits: &AgUi, bytes: &[u8]) -> Result<Asked, DecodeError> 
 }
 
 fn tool(raw: &RawValue) -> Result<Told, &'static str> {
-    let tool: Result<Tool, _> = serde_json::from_str(raw.get());
+    let tool: Result<Tool, _> = form(raw.get());
     let Tool { name, description, parameters } =
         tool.map_err(|_| "must have a name and may have a description, both texts, and parameters, an object")?;
-    Ok(Told { name, description, schema: parameters })
+    Ok(Told { name, description, schema: parameters.map(|Tree(schema)| schema) })
 }
 
 fn asker(body: &Body<'_>, errors: &mut Errors) -> Option<Asker> {
@@ -152,7 +153,7 @@ fn asker(body: &Body<'_>, errors: &mut Errors) -> Option<Asker> {
 }
 
 /// What the client shows besides the thread: data, never instructions.
-fn context(limits: &AgUi, body: &Body<'_>, errors: &mut Errors) -> Result<Option<Map<String, Value>>, DecodeError> {
+fn context(limits: &AgUi, body: &Body<'_>, errors: &mut Errors) -> Result<Option<ScreenState>, DecodeError> {
     let given = |raw: Option<&'_ RawValue>| raw.is_some_and(|raw| !matches!(raw.get(), "null" | "{}" | "[]" | r#""""#));
     let fields = [("state", body.state), ("context", body.context), ("forwardedProps", body.forwarded_props)];
     let fields: Vec<(&str, &RawValue)> =
@@ -162,18 +163,14 @@ fn context(limits: &AgUi, body: &Body<'_>, errors: &mut Errors) -> Result<Option
         let field = "state, context and forwardedProps together";
         return Err(DecodeError::TooLarge { field, max_bytes: limits.max_context_bytes });
     }
-    let mut context = Map::new();
-    for (name, raw) in fields {
-        match serde_json::from_str::<Value>(raw.get()) {
-            Ok(value) if name == "context" && !value.is_array() => {
-                refuse(errors, "context", "must be a list of objects with description and value");
-            }
-            Ok(value) => drop(context.insert(name.to_owned(), value)),
-            // A number, for example, that is larger than any of ours.
-            Err(error) => return Err(DecodeError::NotJson(error.to_string())),
-        }
+    if fields.iter().any(|(name, raw)| *name == "context" && !raw.get().starts_with('[')) {
+        refuse(errors, "context", "must be a list of objects with description and value");
     }
-    Ok(Some(context).filter(|context| !context.is_empty()))
+    let state = ScreenState::of_fields(fields);
+    if let Some(Err(error)) = state.as_ref().map(|state| fits(state.as_str(), 1)) {
+        refuse(errors, "state", format!("must be smaller, with context and forwardedProps: {error}"));
+    }
+    Ok(state)
 }
 
 /// What the newest messages ask, and the message of ours whose id they have. With `decides`, they need not ask anything: then results are those that some clients
@@ -185,7 +182,7 @@ fn newest(
     errors: &mut Errors,
 ) -> Result<Option<(Ask, Option<MessageId>)>, DecodeError> {
     let messages: Option<Vec<&RawValue>> = match raw {
-        Some(raw) => serde_json::from_str(raw.get()).ok(),
+        Some(raw) => form(raw.get()).ok(),
         None => None,
     };
     let Some(messages) = messages else {
@@ -195,7 +192,7 @@ fn newest(
     let mut results = Vec::new();
     let mut ours = false;
     for (at, raw) in messages.iter().enumerate().rev() {
-        let Ok(message) = serde_json::from_str::<Message<'_>>(raw.get()) else {
+        let Ok(message) = form::<Message<'_>>(raw.get()) else {
             refuse(errors, "messages", format!("[{at}] must be an object with a role"));
             return Ok(None);
         };
@@ -287,11 +284,10 @@ fn result(message: Message<'_>) -> Result<ClientResult, String> {
 /// A message's content as text: itself, or its parts, a line break between them.
 fn text(raw: Option<&RawValue>) -> Result<String, String> {
     let Some(raw) = json::given(raw) else { return Ok(String::new()) };
-    if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
+    if let Ok(text) = form::<String>(raw.get()) {
         return Ok(text);
     }
-    let parts: Vec<Part> =
-        serde_json::from_str(raw.get()).map_err(|_| "must have a content that is a text or a list of parts")?;
+    let parts: Vec<Part> = form(raw.get()).map_err(|_| "must have a content that is a text or a list of parts")?;
     let mut text = String::new();
     for Part { r#type, text: words } in parts {
         let ("text", Some(words)) = (r#type.as_str(), words) else {

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::super::json;
 use super::request::{Errors, refuse};
+use crate::bounded::json::{Tree, form};
 use crate::chat::approval::Decision;
 use crate::chat::ids::ApprovalId;
 
@@ -49,7 +50,7 @@ impl Entry {
 struct ResumeEntry {
     interrupt_id: String,
     status: Status,
-    payload: Option<Value>,
+    payload: Option<Tree>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -62,7 +63,7 @@ enum Status {
 /// What `resume` says, entry by entry; what is wrong with it is noted.
 pub(super) fn resume(raw: Option<&RawValue>, errors: &mut Errors) -> Vec<Answered> {
     let Some(raw) = json::given(raw) else { return Vec::new() };
-    let Ok(entries) = serde_json::from_str::<Vec<ResumeEntry>>(raw.get()) else {
+    let Ok(entries) = form::<Vec<ResumeEntry>>(raw.get()) else {
         refuse(
             errors,
             "resume",
@@ -92,7 +93,7 @@ fn read(ResumeEntry { interrupt_id, status, payload }: ResumeEntry) -> Result<An
     if status == Status::Cancelled {
         return Ok(Answered { approval, entry: Entry::Cancelled });
     }
-    let Some(Value::Object(payload)) = payload else {
+    let Some(Tree(Value::Object(payload))) = payload else {
         return Err("must have a payload with approved: true or false".to_owned());
     };
     if payload.contains_key("editedArgs") {

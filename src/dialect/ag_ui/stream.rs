@@ -207,7 +207,7 @@ fn words(fate: CallFate) -> &'static str {
     match fate {
         CallFate::Done => r#"{"status":"done"}"#,
         CallFate::Failed => r#"{"status":"failed"}"#,
-        CallFate::NotRun => r#"{"status":"not_run"}"#,
+        CallFate::NotRun | CallFate::AwaitsApproval | CallFate::AwaitsClient => r#"{"status":"not_run"}"#,
         CallFate::Unknown => r#"{"status":"unknown"}"#,
     }
 }

@@ -13,6 +13,7 @@ use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
+use crate::chat::trail::CallFate;
 use crate::dialect::RunIds;
 
 fn stream(version: Version) -> Stream {
@@ -62,7 +63,7 @@ fn finished(id: &str, result: &str) -> AgentEvent {
     AgentEvent::ToolCallFinished {
         id: id.to_owned(),
         name: "look".to_owned(),
-        is_error: false,
+        fate: CallFate::Done,
         result: Arc::from(result),
     }
 }
@@ -93,8 +94,9 @@ fn held(id: ApprovalId) -> Approval {
         tool: "look".to_owned(),
         input: arguments.clone(),
         arguments,
+        definition: None,
         digest: "d".to_owned(),
-        consent: Consent::Role("chief".to_owned()),
+        consent: Consent::Role { role: "chief".to_owned(), not_requester: false },
         created_at_ms: 0,
         expires_at_ms: 1_000,
     }

@@ -60,6 +60,10 @@ pub(super) struct ToolCallResult<'a> {
     pub(super) name: &'a str,
     /// Whether the model reads an error.
     pub(super) is_error: bool,
+    /// `unknown` where nobody knows whether the call took effect; left out otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(super) state: Option<&'a str>,
 }
 
 /// The run ended early.
@@ -129,7 +133,7 @@ struct ApprovalRequest {
     /// What it is called with when somebody approves.
     #[schema(value_type = Object)]
     arguments: Value,
-    /// Of tool and arguments: a decision may name it, and is refused when another call waits.
+    /// Of the tool as it is now, and of the arguments: a decision may name it, and is refused when another call waits.
     digest: String,
     /// `user` for the run's own user, `role` for somebody with `role`.
     #[schema(pattern = "^(user|role)$")]
@@ -137,6 +141,9 @@ struct ApprovalRequest {
     /// The role.
     #[schema(nullable = false)]
     role: Option<String>,
+    /// Only true: it has to be somebody else than the run's own user, whatever their roles.
+    #[schema(nullable = false)]
+    not_requester: Option<bool>,
     /// Milliseconds since 1970.
     expires_at_ms: i64,
     /// The call, in the run that asked.

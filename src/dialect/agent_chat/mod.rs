@@ -14,11 +14,13 @@ use utoipa::ToSchema;
 use self::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart};
 use super::shown::{PayloadBody, SuggestionsBody};
 use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
+use crate::bounded::json::form;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, MessageId};
 use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput, Screen};
 use crate::chat::model::{Effort, ModelWish};
 use crate::chat::tool::Progress;
+use crate::chat::trail::CallFate;
 
 /// The native protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +115,7 @@ impl Dialect for AgentChat {
     fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError> {
         let text = json::object(body)?;
         let parse_error = |error: serde_json::Error| DecodeError::NotJson(error.to_string());
-        let body: Body<'_> = serde_json::from_str(text).map_err(parse_error)?;
+        let body: Body<'_> = form(text).map_err(parse_error)?;
         let mut errors = Vec::new();
         let again = json::optional(body.regenerate, "regenerate", "true or false", &mut errors).unwrap_or(false);
         let message = match again {
@@ -169,10 +171,9 @@ impl Dialect for AgentChat {
 
 impl AgentChat {
     fn manner(&self, text: &str, errors: &mut Vec<FieldError>) -> Result<Manner, DecodeError> {
-        let body: MannerBody<'_> =
-            serde_json::from_str(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+        let body: MannerBody<'_> = form(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
         check_size("context", body.context, self.max_context_bytes)?;
-        let context = json::optional(body.context, "context", "an object", errors);
+        let context = json::screen(body.context, "context", errors);
         let model = wish(body.model, errors);
         let background = json::optional(body.background, "background", "true or false", errors);
         let on_busy: Option<String> = json::optional(body.on_busy, "on_busy", "a string", errors);
@@ -204,7 +205,7 @@ fn parent(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Parent
 fn wish(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> ModelWish {
     let Some(raw) = json::given(raw) else { return ModelWish::default() };
     // A list would pass for the fields in their order.
-    let wish = Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| serde_json::from_str(text).ok());
+    let wish = Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| form(text).ok());
     let Some(Wish { name, temperature, max_tokens, effort }) = wish else {
         let reason = "must be an object of name, temperature, max_tokens and effort, each at most once".to_owned();
         errors.push(FieldError { field: "model", reason });
@@ -285,8 +286,16 @@ impl Encoder for AgentChatEncoder {
             AgentEvent::ToolCallStarted { id: call, name } => {
                 frame::write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call, name });
             }
-            AgentEvent::ToolCallFinished { id: call, name, is_error, result: _ } => {
-                let data = ToolCallResult { tool_use_id: call, name, is_error: *is_error };
+            AgentEvent::ToolCallFinished { id: call, name, fate, result: _ } => {
+                let state = match fate {
+                    CallFate::Unknown => Some(fate.name()),
+                    CallFate::Done
+                    | CallFate::Failed
+                    | CallFate::NotRun
+                    | CallFate::AwaitsApproval
+                    | CallFate::AwaitsClient => None,
+                };
+                let data = ToolCallResult { tool_use_id: call, name, is_error: fate.is_error(), state };
                 frame::write(out, id, "tool_call_result", &data);
             }
             AgentEvent::Artifact(artifact) => match artifact_event(&artifact.kind) {

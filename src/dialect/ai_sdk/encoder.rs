@@ -277,8 +277,8 @@ impl Encoder for AiSdkEncoder {
             }
             AgentEvent::ToolProgress { id, name, progress } => self.progress(id, name, progress, out),
             AgentEvent::ToolCallHeld { id, name, approval } => self.calls.held_back(id, name, *approval, out),
-            AgentEvent::ToolCallFinished { id, name: _, is_error, result } => {
-                self.calls.finished(id, *is_error, result, out);
+            AgentEvent::ToolCallFinished { id, name: _, fate, result } => {
+                self.calls.finished(id, *fate, result, out);
             }
             AgentEvent::Artifact(artifact) => self.artifact(artifact, out),
             AgentEvent::Payload(payload) => {

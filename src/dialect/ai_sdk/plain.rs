@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::bounded::json::{form, value};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 /// The keys that clients refuse.
@@ -36,12 +36,12 @@ impl Plain {
         let has_hidden = text.contains(['\n', '\r']) || text.contains("\\u");
         if has_hidden {
             // Written anew it has no line breaks, and its keys are spelled out.
-            return match serde_json::from_str::<Value>(text) {
+            return match value(text) {
                 Ok(value) => Self::of(&value),
                 Err(_) => Self::Text(text.to_owned()),
             };
         }
-        match serde_json::from_str::<Box<RawValue>>(text) {
+        match form::<Box<RawValue>>(text) {
             Ok(json) if !has_refused_key(text) => Self::Json(json),
             Ok(_) | Err(_) => Self::Text(text.to_owned()),
         }
@@ -61,7 +61,7 @@ pub(super) fn error_words(result: &str) -> Cow<'_, str> {
         #[serde(borrow)]
         error: Cow<'a, str>,
     }
-    match serde_json::from_str::<Told<'_>>(result) {
+    match form::<Told<'_>>(result) {
         Ok(told) => told.error,
         Err(_) => Cow::Borrowed(result),
     }

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::ui_message::{Answered, Head, News, news, object, text};
 use super::{AiSdk, Query, Version};
+use crate::bounded::json::form;
 use crate::chat::approval::Decision;
 use crate::chat::ids::{ApprovalId, ConversationId, MessageId};
 use crate::chat::input::{Ask, Manner};
@@ -127,7 +128,7 @@ pub struct Body<'a> {
 
 pub(super) fn decode(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Asked, DecodeError> {
     let text = json::object(body)?;
-    let parsed: Body<'_> = serde_json::from_str(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    let parsed: Body<'_> = form(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     // `context`, `model`, `background` and `on_busy` are those of the native protocol.
     let native = AgentChat { max_message_bytes: 0, max_context_bytes: limits.max_context_bytes };
     let (mut manner, mut errors) = match native.decode_manner(body) {
@@ -286,7 +287,7 @@ fn again(body: &Body<'_>, message_id: Option<&str>) -> Option<Place> {
         // Whatever the run has said by then, its question is there.
         return Some(Place::Question(MessageId { run, seq: 0 }));
     }
-    let mut before: Vec<&RawValue> = serde_json::from_str(json::given(body.messages)?.get()).ok()?;
+    let mut before: Vec<&RawValue> = form(json::given(body.messages)?.get()).ok()?;
     let question = Head::read(before.pop()?).filter(|head| head.role == "user")?;
     edited(question.id.as_deref().unwrap_or_default(), Some(before)).map(Place::Again)
 }

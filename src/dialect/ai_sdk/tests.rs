@@ -14,6 +14,7 @@ use crate::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId}
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
+use crate::chat::trail::CallFate;
 use crate::dialect::RunIds;
 
 const RUN: &str = "01999999-9999-7999-8999-000000000001";
@@ -55,7 +56,7 @@ fn ready(id: &str, name: &str) -> AgentEvent {
 }
 
 fn finished(id: &str, name: &str, result: &str) -> AgentEvent {
-    AgentEvent::ToolCallFinished { id: id.into(), name: name.into(), is_error: false, result: Arc::from(result) }
+    AgentEvent::ToolCallFinished { id: id.into(), name: name.into(), fate: CallFate::Done, result: Arc::from(result) }
 }
 
 fn text(text: &str) -> AgentEvent {

@@ -11,6 +11,7 @@ use super::plain::{Plain, error_words};
 use super::{Answer, Own, Version};
 use crate::chat::ids::ApprovalId;
 use crate::chat::tool::{ToolCall, ToolInput};
+use crate::chat::trail::CallFate;
 
 /// What is said of a call whose arguments are no JSON object.
 const UNREADABLE: &str = "The arguments of this call cannot be read";
@@ -18,8 +19,16 @@ const UNREADABLE: &str = "The arguments of this call cannot be read";
 /// What is said of a call that the run's end prevented, or whose answer it did not wait for.
 const CUT_OFF: &str = "The run ended before there was an answer to this call";
 
-/// What is said of a call of which nothing is told.
-const NOT_MADE: &str = "This call was not made";
+/// What is said of an error of which nothing is told.
+fn untold(fate: CallFate) -> &'static str {
+    match fate {
+        CallFate::Unknown => "It is not known whether this call took effect",
+        CallFate::Failed => "This call failed",
+        CallFate::Done | CallFate::NotRun | CallFate::AwaitsApproval | CallFate::AwaitsClient => {
+            "This call was not made"
+        }
+    }
+}
 
 /// What is said of a call that its user turned down, to clients that have no word for it.
 const TURNED_DOWN: &str = "This call was turned down";
@@ -179,7 +188,9 @@ impl Calls {
     /// A call waits for a person.
     pub(super) fn held_back(&mut self, id: &str, name: &str, approval: ApprovalId, out: &mut BytesMut) {
         self.reveal(id, out);
-        self.held.push(Held { approval, id: id.to_owned(), name: name.to_owned() });
+        // One that was let through and is another one by now waits again where its client knows it.
+        let shown_as = self.shown_as(id).to_owned();
+        self.held.push(Held { approval, id: shown_as, name: name.to_owned() });
         // To version 5 the result that follows says it.
         if self.version >= Version::V6
             && let Some(call) = self.open.iter_mut().find(|call| call.id == id)
@@ -189,7 +200,7 @@ impl Calls {
     }
 
     /// What came of a call.
-    pub(super) fn finished(&mut self, id: &str, is_error: bool, result: &str, out: &mut BytesMut) {
+    pub(super) fn finished(&mut self, id: &str, fate: CallFate, result: &str, out: &mut BytesMut) {
         self.reveal(id, out);
         let Some(at) = self.position(id) else { return };
         let tool_call_id = match self.open.get(at).map(|call| &call.stage) {
@@ -198,10 +209,10 @@ impl Calls {
             Some(Stage::Unknown(_) | Stage::Named | Stage::Held) | None => return,
         };
         let tool_call_id = tool_call_id.as_str();
-        match is_error {
+        match fate.is_error() {
             true => {
                 let words = error_words(result);
-                let error_text = if words.is_empty() { NOT_MADE } else { &*words };
+                let error_text = if words.is_empty() { untold(fate) } else { &*words };
                 write(out, &Chunk::ToolOutputError { tool_call_id, error_text, dynamic: true });
             }
             false => {

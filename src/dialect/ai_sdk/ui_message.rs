@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::request::Deciding;
+use crate::bounded::json::form;
 use crate::chat::approval::Decision;
 use crate::chat::ids::ApprovalId;
 use crate::chat::input::ClientResult;
@@ -165,7 +166,7 @@ fn call(id: Option<String>) -> Result<String, String> {
 
 /// A result for the model: a text as it is, everything else as JSON.
 fn said(output: &RawValue) -> String {
-    serde_json::from_str::<String>(output.get()).unwrap_or_else(|_| output.get().to_owned())
+    form::<String>(output.get()).unwrap_or_else(|_| output.get().to_owned())
 }
 
 fn parts(raw: &RawValue) -> Result<Vec<Part<'_>>, String> {
@@ -176,5 +177,5 @@ fn parts(raw: &RawValue) -> Result<Vec<Part<'_>>, String> {
 
 /// The object that `raw` is; a list would pass for the fields in their order.
 pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| serde_json::from_str(text).ok())
+    Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| form(text).ok())
 }

@@ -4,6 +4,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::words;
+
+/// A mebibyte of messages at most is shown over and over, with each call that they were sent with.
+const MESSAGES_BYTES: usize = 1024 * 1024;
+
 /// What the loop tells of a run, as far as these forms show it.
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -22,6 +27,7 @@ struct Diagnosed {
     notes: Vec<Value>,
     turns: Vec<Turn>,
     outcome: String,
+    ended: String,
     error: Option<Value>,
 }
 
@@ -36,8 +42,9 @@ struct Tool {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Turn {
+    sent: usize,
     text: String,
-    finish: Value,
+    finish: Option<String>,
     usage: Option<Usage>,
     duration_ms: u64,
     tool_calls: Vec<Call>,
@@ -59,6 +66,7 @@ struct Call {
     output: Value,
     is_error: bool,
     duration_ms: u64,
+    payload: Option<Value>,
 }
 
 /// `diagnosed` as a page shows it; `None` where it makes no sense. `run` names a trace, and `final_response` is what
@@ -93,7 +101,7 @@ fn basic(of: Diagnosed) -> Value {
     shown
 }
 
-fn trace(of: Diagnosed, run: &str, final_response: Value) -> Value {
+fn trace(mut of: Diagnosed, run: &str, final_response: Value) -> Value {
     let usage = || of.turns.iter().filter_map(|turn| turn.usage);
     let input: u64 = usage().map(|usage| usage.input_tokens).sum();
     let output: u64 = usage().map(|usage| usage.output_tokens).sum();
@@ -101,21 +109,34 @@ fn trace(of: Diagnosed, run: &str, final_response: Value) -> Value {
     let in_tools = |turn: &Turn| turn.tool_calls.iter().map(|call| call.duration_ms).sum::<u64>();
     let duration: u64 = of.turns.iter().map(|turn| turn.duration_ms + in_tools(turn)).sum();
     let final_text = of.turns.last().map(|turn| turn.text.clone()).unwrap_or_default();
-    // Of each call the page shows what was new for the model: all of it again would grow with the square of the calls.
-    let mut first = of.messages;
-    first.push(json!({"role": "user", "content": of.question}));
-    let mut new_for_model = first.clone();
+    let sent = |turn: &Turn| of.messages.get(..turn.sent).unwrap_or(&of.messages);
+    let first = of.turns.iter().find(|turn| turn.sent > 0).map_or(&*of.messages, sent).to_vec();
+    let (mut room, mut before) = (MESSAGES_BYTES, 0);
+    let mut to_model = Vec::new();
+    for (at, turn) in of.turns.iter().enumerate() {
+        let all = sent(turn);
+        let bytes: usize = all.iter().map(|message| message.to_string().len()).sum();
+        to_model.push(match room.checked_sub(bytes) {
+            Some(left) => {
+                room = left;
+                all.to_vec()
+            }
+            None => {
+                of.notes.push(json!(format!("iteration {} has the messages that were new in it alone", at + 1)));
+                all.get(before..).unwrap_or_default().to_vec()
+            }
+        });
+        before = turn.sent;
+    }
     let mut iterations = Vec::new();
-    for (at, turn) in of.turns.into_iter().enumerate() {
+    for (at, (turn, to_model)) in of.turns.into_iter().zip(to_model).enumerate() {
         let usage =
             turn.usage.map(|usage| json!({"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}));
-        let after = turn.tool_calls.iter().map(|call| json!({"role": "user", "content": call.output}));
-        let after = std::iter::once(json!({"role": "assistant", "content": turn.text})).chain(after).collect();
         iterations.push(json!({
             "iteration": at + 1,
-            "messages_to_model": std::mem::replace(&mut new_for_model, after),
+            "messages_to_model": to_model,
             "response_content": content(&turn),
-            "stop_reason": if turn.tool_calls.is_empty() { turn.finish } else { json!("tool_use") },
+            "stop_reason": stop_reason(&turn),
             "usage": usage,
             "api_call_ms": turn.duration_ms,
             "tool_calls": turn.tool_calls.into_iter().map(call).collect::<Vec<_>>(),
@@ -139,13 +160,13 @@ fn trace(of: Diagnosed, run: &str, final_response: Value) -> Value {
         "iterations": iterations,
         "final_text": final_text,
         "final_response": final_response,
-        "outcome": outcome(&of.outcome),
+        "outcome": outcome(&of.outcome, &of.ended),
         "total_input_tokens": input,
         "total_output_tokens": output,
         "peak_input_tokens": peak,
         "total_duration_ms": duration,
     });
-    if let Some(error) = of.error {
+    if let Some(error) = of.error.filter(|_| shown["outcome"] == "error") {
         shown["error_message"] = error;
     }
     if !of.notes.is_empty() {
@@ -172,13 +193,29 @@ fn call(call: Call) -> Value {
         "output_from_executor": call.output,
         "output_type": if call.is_error { "error" } else { "text" },
         "output_to_model": call.output,
+        "payload": call.payload,
         "execution_ms": call.duration_ms,
     })
 }
 
-/// The loop's word for how a run ended as these pages know it.
-fn outcome(word: &str) -> &str {
+/// Why the model stopped, in the words of the service that these pages were made for.
+fn stop_reason(turn: &Turn) -> Option<&str> {
+    if !turn.tool_calls.is_empty() {
+        return Some("tool_use");
+    }
+    Some(match turn.finish.as_deref()? {
+        "stop" => "end_turn",
+        "length" => "max_tokens",
+        "content_filter" => "refusal",
+        finish => finish,
+    })
+}
+
+/// The loop's word for how a run ended as these pages know it; `code` is its code.
+fn outcome<'a>(word: &'a str, code: &str) -> &'a str {
     match word {
+        // What was said stands.
+        "error" if words::stands(code) => "complete",
         "max_turns" => "max_iterations",
         "awaiting_approval" => "complete",
         word => word,
@@ -191,17 +228,29 @@ mod tests {
 
     use super::shown;
 
+    fn messages() -> Vec<serde_json::Value> {
+        let call = json!({"type": "tool_use", "id": "c", "name": "t", "input": {}});
+        let result = json!({"type": "tool_result", "tool_use_id": "c", "content": "x", "is_error": true});
+        vec![
+            json!({"role": "user", "content": "earlier"}),
+            json!({"role": "user", "content": "now"}),
+            json!({"role": "assistant", "content": [call]}),
+            json!({"role": "user", "content": [result]}),
+        ]
+    }
+
     fn diagnosed(shape: &str) -> serde_json::Value {
         json!({
-            "shape": shape, "model": "openai:m", "max_tokens": 100, "max_turns": 5, "temperature": 0.0,
+            "shape": shape, "provider": "openai", "model": "m", "max_tokens": 100, "max_turns": 5, "temperature": 0.0,
             "tools": [{"name": "t", "description": "T.", "input_schema": {"type": "object"}}],
-            "system_prompt": "S", "messages": [{"role": "user", "content": "earlier"}], "context": {"a": 1},
+            "system_prompt": "S", "messages": messages(), "context": {"a": 1},
             "question": "now", "raw_text": "R", "notes": [],
             "turns": [
-                {"turn": 0, "text": "", "finish": "stop", "usage": {"input_tokens": 10, "output_tokens": 5},
+                {"turn": 0, "sent": 2, "text": "", "finish": "stop", "usage": {"input_tokens": 10, "output_tokens": 5},
                  "duration_ms": 7, "tool_calls": [
-                    {"id": "c", "name": "t", "input": {}, "output": "x", "is_error": true, "duration_ms": 3}]},
-                {"turn": 1, "text": "R", "finish": "stop", "usage": {"input_tokens": 20, "output_tokens": 5},
+                    {"id": "c", "name": "t", "input": {}, "output": "x", "is_error": true, "duration_ms": 3,
+                     "payload": {"type": "p"}}]},
+                {"turn": 1, "sent": 4, "text": "R", "finish": "stop", "usage": {"input_tokens": 20, "output_tokens": 5},
                  "duration_ms": 1, "tool_calls": []},
             ],
             "outcome": "max_turns",
@@ -212,8 +261,8 @@ mod tests {
     #[test]
     fn the_basic_form_has_the_names_of_tools_and_the_text_before_it_was_read() {
         let expected = json!({
-            "model": "openai:m", "max_tokens": 100, "max_iterations": 5, "temperature": 0.0, "tools": ["t"],
-            "system_prompt": "S", "messages": [{"role": "user", "content": "earlier"}], "context": {"a": 1},
+            "model": "m", "max_tokens": 100, "max_iterations": 5, "temperature": 0.0, "tools": ["t"],
+            "system_prompt": "S", "messages": messages(), "context": {"a": 1},
             "raw_llm_response": "R",
         });
         assert_eq!(shown(&diagnosed("basic"), "r", || json!({})), Some(expected));
@@ -224,22 +273,22 @@ mod tests {
     fn the_trace_has_every_call_of_the_model_and_of_tools() {
         let call = json!({
             "tool_use_id": "c", "tool_name": "t", "tool_input": {}, "output_from_executor": "x", "output_type": "error",
-            "output_to_model": "x", "execution_ms": 3,
+            "output_to_model": "x", "payload": {"type": "p"}, "execution_ms": 3,
         });
         let expected = json!({
-            "trace_id": "r", "model": "openai:m", "max_tokens": 100, "max_iterations": 5, "temperature": 0.0,
+            "trace_id": "r", "model": "m", "max_tokens": 100, "max_iterations": 5, "temperature": 0.0,
             "system_prompt": "S", "tools": [{"name": "t", "description": "T.", "input_schema": {"type": "object"}}],
             "context": {"a": 1}, "total_iterations": 2,
-            "initial_messages": [{"role": "user", "content": "earlier"}, {"role": "user", "content": "now"}],
+            "initial_messages": messages()[..2],
             "iterations": [
                 {"iteration": 1,
-                 "messages_to_model": [{"role": "user", "content": "earlier"}, {"role": "user", "content": "now"}],
+                 "messages_to_model": messages()[..2],
                  "response_content": [{"type": "tool_use", "id": "c", "name": "t", "input": {}}],
                  "stop_reason": "tool_use", "usage": {"input_tokens": 10, "output_tokens": 5}, "api_call_ms": 7,
                  "tool_calls": [call]},
                 {"iteration": 2,
-                 "messages_to_model": [{"role": "assistant", "content": ""}, {"role": "user", "content": "x"}],
-                 "response_content": [{"type": "text", "text": "R"}], "stop_reason": "stop",
+                 "messages_to_model": messages(),
+                 "response_content": [{"type": "text", "text": "R"}], "stop_reason": "end_turn",
                  "usage": {"input_tokens": 20, "output_tokens": 5}, "api_call_ms": 1, "tool_calls": []},
             ],
             "final_text": "R", "final_response": {"message": "R"}, "outcome": "max_iterations",

@@ -9,6 +9,12 @@ use super::words;
 use crate::chat::event::AgentEvent;
 use crate::dialect::{Encoder, frame};
 
+/// Four bytes of text are about a token.
+const TOKEN_BYTES: u64 = 4;
+
+/// From 70 per cent on a context is nearly full.
+const NEARLY_FULL_PERCENT: u64 = 70;
+
 /// The one event name. What a frame is says its `type`.
 const EVENT: &str = "message";
 
@@ -28,6 +34,8 @@ enum Frame<'a> {
 pub(super) struct ChatStreamEncoder {
     run: String,
     number: Option<i64>,
+    /// From how many tokens of a model call on its context is nearly full.
+    nearly_full: Option<u64>,
     has_started: bool,
     /// The call that runs, with its arguments and how far it has come: calls run one after the other.
     running: Option<(String, Value, f64)>,
@@ -35,8 +43,10 @@ pub(super) struct ChatStreamEncoder {
 }
 
 impl ChatStreamEncoder {
-    pub(super) fn new(run: String, number: Option<i64>) -> Self {
-        Self { run, number, has_started: false, running: None, told: Told::default() }
+    pub(super) fn new(run: String, number: Option<i64>, history_bytes: usize) -> Self {
+        let nearly_full = u64::try_from(history_bytes).ok().filter(|bytes| *bytes != 0);
+        let nearly_full = nearly_full.map(|bytes| bytes / TOKEN_BYTES * NEARLY_FULL_PERCENT / 100);
+        Self { run, number, nearly_full, has_started: false, running: None, told: Told::default() }
     }
 
     fn running(&self, call: &str) -> Option<&(String, Value, f64)> {
@@ -80,8 +90,12 @@ impl Encoder for ChatStreamEncoder {
                 self.told.text(text);
                 write(out, id, &Frame::TextDelta { text });
             }
-            AgentEvent::TurnEnded { .. }
-            | AgentEvent::ThinkingDelta { .. }
+            AgentEvent::TurnEnded { usage, .. } => {
+                if self.nearly_full.is_some_and(|from| usage.input_tokens >= from) {
+                    self.told.warn(words::NEARLY_FULL);
+                }
+            }
+            AgentEvent::ThinkingDelta { .. }
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallHeld { .. }
             | AgentEvent::CallDecided { .. } => {}
@@ -109,7 +123,7 @@ impl Encoder for ChatStreamEncoder {
                 };
                 write(out, id, &frame);
             }
-            AgentEvent::ToolCallFinished { id: call, name, is_error: _, result } => {
+            AgentEvent::ToolCallFinished { id: call, name, fate: _, result } => {
                 let running = self.running.take().filter(|(running, ..)| running == call);
                 let input = running.map_or_else(|| Value::Object(serde_json::Map::new()), |(_, input, _)| input);
                 let used = ToolUse { tool_name: name.clone(), input, output: result.to_string() };
@@ -128,7 +142,14 @@ impl Encoder for ChatStreamEncoder {
             AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } | AgentEvent::AwaitingClient { .. } => {
                 write(out, id, &Frame::Complete { payload: self.told.complete(&self.run, self.number) });
             }
-            AgentEvent::Failed(failure) => write(out, id, &Frame::Error { message: &words::friendly(failure) }),
+            AgentEvent::Failed(failure) => match self.told.cut_short(failure) {
+                // An error has these clients take back what their user has read.
+                Some(sentence) => {
+                    write(out, None, &Frame::TextDelta { text: &sentence });
+                    write(out, id, &Frame::Complete { payload: self.told.complete(&self.run, self.number) });
+                }
+                None => write(out, id, &Frame::Error { message: &words::friendly(failure) }),
+            },
             AgentEvent::Cancelled | AgentEvent::Interrupted => write(out, id, &Frame::Cancelled),
         }
     }

@@ -24,6 +24,8 @@ pub struct ChatStream {
     pub max_message_bytes: usize,
     /// The largest `context`, and the largest `action_metadata`, in bytes of JSON; 0 means no limit.
     pub max_context_bytes: usize,
+    /// How much of a conversation a model is sent, in bytes; 0 means no limit.
+    pub history_bytes: usize,
 }
 
 impl ChatStream {
@@ -37,7 +39,7 @@ impl ChatStream {
 
     /// A fresh encoder for a run of the conversation with that number; `None` where it could not be given one.
     pub fn encoder(&self, of: &RunIds, number: Option<i64>) -> Box<dyn Encoder> {
-        Box::new(encoder::ChatStreamEncoder::new(of.run.to_string(), number))
+        Box::new(encoder::ChatStreamEncoder::new(of.run.to_string(), number, self.history_bytes))
     }
 }
 

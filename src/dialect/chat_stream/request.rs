@@ -1,21 +1,27 @@
 //! The request body of `POST /api/chat/stream`. What is wrong with it is told field by field, as clients of this
 //! protocol know it: where, what, and which kind of mistake.
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{ChatStream, note};
+use crate::bounded::json::{Tree, form};
 use crate::chat::approval::{APPROVE_CALL, Decision, REJECT_CALL};
 use crate::chat::ids::ApprovalId;
 use crate::chat::input::{Ask, Manner, Screen};
+use crate::chat::screen::ScreenState;
 use crate::dialect::json;
 
 /// The longest comment on a decision, in bytes.
 const COMMENT_BYTES: usize = 4096;
 
-/// What a message without words or action is for the model: some refuse an empty one.
+/// 2^53: beyond, a number with a point is not exact.
+const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// What the model is told of a message without words or action: some refuse an empty one.
 const EMPTY: &str = "(empty message)";
 
 /// What a request asks for.
@@ -99,7 +105,7 @@ pub struct Body<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<Action>)]
     action_metadata: Option<&'a RawValue>,
-    /// The chat's number; a new chat without it.
+    /// The chat's number; a new chat without it. Its decimal text is the same.
     #[serde(borrow)]
     #[schema(value_type = Option<i64>)]
     conversation_id: Option<&'a RawValue>,
@@ -120,13 +126,35 @@ enum Interaction {
 #[schema(as = ChatStreamAction)]
 struct Action {
     action_identifier: String,
-    action_data: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    action_data: Option<Tree>,
+}
+
+/// A whole number, as pages of different ages write one: `12`, `12.0` or `"12"`.
+struct Whole(i64);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Whole(i64),
+            Fraction(f64),
+            Text(String),
+        }
+        let whole = match Written::deserialize(deserializer)? {
+            Written::Whole(number) => Some(number),
+            Written::Fraction(number) => (number.fract() == 0.0 && number.abs() <= MOST_EXACT).then_some(number as i64),
+            Written::Text(text) => text.parse().ok(),
+        };
+        whole.map(Self).ok_or_else(|| D::Error::custom("must be a whole number"))
+    }
 }
 
 pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Asked, Refused> {
     let not_json = |reason: String| Refused::Mistakes(vec![Wrong::new(["body"], "json_invalid", reason)]);
     let text = json::object(body).map_err(|error| not_json(error.to_string()))?;
-    let body: Body<'_> = serde_json::from_str(text).map_err(|error| not_json(error.to_string()))?;
+    let body: Body<'_> = form(text).map_err(|error| not_json(error.to_string()))?;
     for (field, raw, max_bytes) in [
         ("context", body.context, limits.max_context_bytes),
         ("action_metadata", body.action_metadata, limits.max_context_bytes),
@@ -137,7 +165,7 @@ pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Asked, Refused>
     }
     let mut wrong = Vec::new();
     let message: Option<String> = required(body.message, "message", ("string_type", "a string"), &mut wrong);
-    let context: Option<Map<String, Value>> = required(body.context, "context", ("dict_type", "an object"), &mut wrong);
+    let state = state(body.context, &mut wrong);
     let kinds = ("enum", "one of: text_input, value_selected, action_executed");
     let interaction: Option<Interaction> = required(body.interaction_type, "interaction_type", kinds, &mut wrong);
     let action: Option<Action> = optional(
@@ -146,25 +174,27 @@ pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Asked, Refused>
         ("model_type", "an object with action_identifier, a string, and action_data"),
         &mut wrong,
     );
-    let number = optional(body.conversation_id, "conversation_id", ("int_type", "a whole number"), &mut wrong);
-    let (Some(message), Some(context), Some(interaction), true) = (message, context, interaction, wrong.is_empty())
-    else {
+    let number: Option<Whole> =
+        optional(body.conversation_id, "conversation_id", ("int_type", "a whole number"), &mut wrong);
+    let number = number.map(|Whole(number)| number);
+    let (Some(message), Some(state), Some(interaction), true) = (message, state, interaction, wrong.is_empty()) else {
         return Err(Refused::Mistakes(wrong));
     };
     if limits.max_message_bytes != 0 && message.len() > limits.max_message_bytes {
         return Err(Refused::TooLarge { field: "message", max_bytes: limits.max_message_bytes });
     }
     let what = what(message, interaction, action)?;
-    let screen = screen(&context);
-    let manner = Manner { context: Some(context), details: true, ..Manner::default() };
+    let screen = screen(&state);
+    let manner = Manner { context: Some(state), details: true, ..Manner::default() };
     Ok(Asked { what, screen, number, manner })
 }
 
 fn what(message: String, interaction: Interaction, action: Option<Action>) -> Result<What, Refused> {
     let Some(Action { action_identifier, action_data }) = action else {
-        let text = if message.trim().is_empty() { EMPTY.to_owned() } else { message };
-        return Ok(What::Answer(Ask::message(text)));
+        let note = message.trim().is_empty().then(|| EMPTY.to_owned());
+        return Ok(What::Answer(Ask::Message { text: message, note }));
     };
+    let action_data = action_data.map(|Tree(data)| data);
     let approve = action_identifier == APPROVE_CALL;
     if interaction == Interaction::ActionExecuted && (approve || action_identifier == REJECT_CALL) {
         return decided(action_data.as_ref(), approve);
@@ -189,9 +219,20 @@ fn decided(data: Option<&Value>, approve: bool) -> Result<What, Refused> {
     Ok(What::Decide { approval, digest: text("digest").map(str::to_owned), decision })
 }
 
-fn screen(context: &Map<String, Value>) -> Screen {
-    let name = |key: &str| context.get(key).and_then(Value::as_str).filter(|name| !name.is_empty()).map(str::to_owned);
-    Screen::Page { page: name("current_page"), tab: name("active_tab"), subtab: name("active_subtab") }
+fn screen(state: &ScreenState) -> Screen {
+    let [page, tab, subtab] = ["current_page", "active_tab", "active_subtab"].map(|name| state.text(name));
+    Screen::Page { page, tab, subtab }
+}
+
+/// The screen state, which has to be there.
+fn state(raw: Option<&RawValue>, wrong: &mut Vec<Wrong>) -> Option<ScreenState> {
+    let Some(raw) = raw else {
+        wrong.push(Wrong::new(["body", "context"], "missing", "Field required"));
+        return None;
+    };
+    let state = json::state(raw);
+    let refuse = |reason| wrong.push(Wrong::new(["body", "context"], "dict_type", format!("Input should be {reason}")));
+    state.map_err(refuse).ok()
 }
 
 /// The value of a field that has to be there; `expected` is a kind of mistake and what must be there instead.
@@ -224,7 +265,7 @@ fn read<'a, T: Deserialize<'a>>(
     wrong: &mut Vec<Wrong>,
 ) -> Option<T> {
     // A list would pass for an object's fields in their order, and none of the fields is a list.
-    let value = Some(raw.get()).filter(|text| !text.starts_with('[')).and_then(|text| serde_json::from_str(text).ok());
+    let value = Some(raw.get()).filter(|text| !text.starts_with('[')).and_then(|text| form(text).ok());
     if value.is_none() {
         wrong.push(Wrong::new(["body", field], kind, format!("Input should be {expected}")));
     }

@@ -9,6 +9,7 @@ use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, Suggested
 use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::PayloadId;
+use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{Progress, ToolInput};
@@ -17,7 +18,7 @@ use crate::dialect::chat_stream::encoder::ChatStreamEncoder;
 
 /// The events of the frames that `events` make.
 fn frames(events: &[AgentEvent]) -> Vec<Value> {
-    let mut encoder = ChatStreamEncoder::new("r".to_owned(), Some(7));
+    let mut encoder = ChatStreamEncoder::new("r".to_owned(), Some(7), 4000);
     let mut out = BytesMut::new();
     for event in events {
         encoder.encode(None, event, &mut out);
@@ -65,7 +66,7 @@ fn progress(fraction: Option<f64>) -> AgentEvent {
 
 #[test]
 fn a_stream_opens_with_a_status_and_frames_are_lines() {
-    let mut encoder = ChatStreamEncoder::new("r".to_owned(), None);
+    let mut encoder = ChatStreamEncoder::new("r".to_owned(), None, 0);
     let mut out = BytesMut::new();
     encoder.opened(&mut out);
     encoder.encode(Some(3), &AgentEvent::TextDelta { text: "a\r\nb\u{2028}".to_owned() }, &mut out);
@@ -149,7 +150,7 @@ fn whatever_ends_a_run_is_one_last_frame() {
     let rows = [
         (AgentEvent::Cancelled, json!({"type": "cancelled"})),
         (AgentEvent::Interrupted, json!({"type": "cancelled"})),
-        (failed("empty_answer", words), json!({"type": "error", "message": words})),
+        (failed("content_filtered", words), json!({"type": "error", "message": words})),
         (
             failed("model_not_found", &format!("LLM provider error: {words}")),
             json!({"type": "error", "message": words}),
@@ -160,6 +161,45 @@ fn whatever_ends_a_run_is_one_last_frame() {
     }
     let waits = complete(&[AgentEvent::AwaitingApproval { usage: Usage::default() }]);
     assert_eq!(waits["conversation_id"], 7, "a run that waits has ended like any other");
+}
+
+#[test]
+fn an_answer_that_reaches_a_limit_stands() {
+    let failed = |code: &'static str| {
+        AgentEvent::Failed(Failure { code: code.into(), message: "…".to_owned(), retryable: true })
+    };
+    let said = |text: &str| AgentEvent::TextDelta { text: text.to_owned() };
+    let cut = "[The answer was cut off here: it had reached its length limit.]";
+    let rows = [
+        (vec![said("Half")], "max_tokens", format!("Half\n\n{cut}")),
+        (vec![said("Half")], "run_too_long", format!("Half\n\n{cut}")),
+        (vec![], "max_tokens", cut.to_owned()),
+        (
+            vec![said("Look"), AgentEvent::RoundEnded],
+            "empty_answer",
+            "Look\n\n[The model had nothing more to say.]".into(),
+        ),
+        (vec![], "empty_answer", "[The model gave no answer. Please try again.]".to_owned()),
+    ];
+    for (mut events, code, expected) in rows {
+        events.push(failed(code));
+        assert_eq!(complete(&events)["message"], expected, "{code}");
+        let frames = frames(&events);
+        let deltas: String = frames.iter().filter_map(|frame| frame["text"].as_str()).collect();
+        assert_eq!(deltas, expected, "what was read piece by piece is the same: {code}");
+    }
+}
+
+#[test]
+fn a_context_that_is_nearly_full_is_warned_of() {
+    let turn = |input_tokens: u64| {
+        let model = Arc::new(ModelOrigin { provider: "p".to_owned(), model: "m".to_owned() });
+        AgentEvent::TurnEnded { model, usage: Usage { input_tokens, ..Usage::default() }, cost: None }
+    };
+    for (tokens, warned) in [(699, false), (700, true)] {
+        let payload = complete(&[turn(tokens), finished()]);
+        assert_eq!(payload["warning"].is_string(), warned, "{tokens} of about 1000");
+    }
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub struct Told {
     values: Option<Vec<ValueBody>>,
     actions: Option<Vec<ActionBody>>,
     diagnosed: Option<Value>,
+    warning: Option<&'static str>,
 }
 
 /// A call in the answer's history; its place is the number of its marker in the text.
@@ -80,7 +81,7 @@ pub(super) struct CompletePayload<'a> {
     custom_payload: Option<&'a PayloadBody>,
     tool_history: Option<&'a [ToolUse]>,
     conversation_id: Option<i64>,
-    /// For clients that warn of a full context window; nothing fills it.
+    /// That the context comes near its bound.
     warning: Option<&'static str>,
     diagnostics: Option<Value>,
 }
@@ -131,6 +132,19 @@ impl Told {
     /// The calls of a turn end here.
     pub fn round_end(&mut self) {
         self.message.push_str(SEPARATOR);
+    }
+
+    /// The answer ended so: what there is of it stands, where this gives the text that is added to it.
+    pub fn cut_short(&mut self, failure: &Failure) -> Option<String> {
+        let said = self.message.trim_end();
+        let sentence = words::ending(failure, !said.is_empty())?;
+        let gap = match (said.is_empty(), self.message.ends_with(SEPARATOR)) {
+            (true, _) | (false, true) => "",
+            (false, false) => SEPARATOR,
+        };
+        let added = format!("{gap}{sentence}");
+        self.message.push_str(&added);
+        Some(added)
     }
 
     /// A payload was kept.
@@ -188,6 +202,11 @@ impl Told {
         self.diagnosed = Some(diagnosed);
     }
 
+    /// The user is warned of something; the last frame says it.
+    pub(super) fn warn(&mut self, words: &'static str) {
+        self.warning = Some(words);
+    }
+
     /// The text so far.
     pub fn message(&self) -> &str {
         self.message.trim()
@@ -204,13 +223,15 @@ impl Told {
         Some(self.history.as_slice()).filter(|history| !history.is_empty())
     }
 
-    fn diagnostics(&self, run: &str) -> Option<Value> {
+    fn diagnostics(&self, run: &str, number: Option<i64>) -> Option<Value> {
         let final_response = || {
             json!({
                 "message": self.message(),
                 "suggested_values": self.values,
                 "suggested_actions": self.actions,
                 "custom_payload": self.custom(),
+                "tool_history": self.history(),
+                "conversation_id": number,
             })
         };
         diagnostics::shown(self.diagnosed.as_ref()?, run, final_response)
@@ -225,20 +246,26 @@ impl Told {
             custom_payload: self.custom(),
             tool_history: self.history(),
             conversation_id: number,
-            warning: None,
-            diagnostics: self.diagnostics(run),
+            warning: self.warning,
+            diagnostics: self.diagnostics(run, number),
         }
     }
 
-    /// What is kept beside the text. `outcome` tells how a run ended that did not end well.
-    pub fn extras(&self, run: &str, error: Option<&Failure>, outcome: Option<&'static str>) -> Extras<'_> {
+    /// What is kept beside the text of a run of the chat of that number. `outcome` tells how a run ended that did not end
+    /// well.
+    pub fn extras(
+        &self,
+        (run, number): (&str, i64),
+        error: Option<&Failure>,
+        outcome: Option<&'static str>,
+    ) -> Extras<'_> {
         Extras {
             tool_history: self.history(),
             custom_payload: self.custom(),
             payloads: Some(self.payloads.as_slice()).filter(|payloads| !payloads.is_empty()),
             suggested_values: self.values.as_deref(),
             suggested_actions: self.actions.as_deref(),
-            diagnostics: self.diagnostics(run),
+            diagnostics: self.diagnostics(run, Some(number)),
             error: error.map(|error| words::friendly(error).into_owned()),
             outcome,
         }

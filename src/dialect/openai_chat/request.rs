@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{Key, OpenAiChat, call_ids, tools};
+use crate::bounded::json::form;
 use crate::chat::ids::ConversationId;
 use crate::chat::input::{Ask, ClientResult, Manner, RunInput, Screen, Told};
 use crate::chat::model::{Effort, ModelWish};
@@ -142,7 +143,7 @@ struct Metadata<'a> {
 
 pub(super) fn decode(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Asked, DecodeError> {
     let text = json::object(body)?;
-    let body: Body<'_> = serde_json::from_str(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    let body: Body<'_> = form(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     let mut errors = Vec::new();
     let model = json::required_text(body.model, "model", &mut errors);
     let stream = json::optional(body.stream, "stream", "true or false", &mut errors).unwrap_or(false);
@@ -234,14 +235,14 @@ fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Said
         errors.push(FieldError { field: "messages", reason });
         None
     };
-    let list = raw.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+    let list = raw.and_then(|raw| form::<Vec<&RawValue>>(raw.get()).ok());
     let Some(list) = list else { return refuse("must be a list of messages".to_owned()) };
     let mut said = Vec::with_capacity(list.len());
     for (at, raw) in list.into_iter().enumerate() {
         let Some(message) = json::fields::<Message<'_>>(raw) else {
             return refuse(format!("must have an object with a role as message {at}"));
         };
-        match message.role.and_then(|role| serde_json::from_str::<Role>(role.get()).ok()) {
+        match message.role.and_then(|role| form::<Role>(role.get()).ok()) {
             // The profile says who the assistant is, and what it is told.
             Some(Role::System | Role::Developer) => {}
             Some(role) => said.push((at, role, message)),
@@ -287,7 +288,7 @@ fn told(role: Role, message: &Message<'_>) -> Option<Told> {
 }
 
 fn result(at: usize, message: &Message<'_>) -> Result<(String, String), String> {
-    let id = message.tool_call_id.and_then(|id| serde_json::from_str::<String>(id.get()).ok());
+    let id = message.tool_call_id.and_then(|id| form::<String>(id.get()).ok());
     let id = id.filter(|id| !id.is_empty()).ok_or_else(|| format!("must have a tool_call_id in message {at}"))?;
     let content = words(message.content).ok_or_else(|| format!("must have text as the content of message {at}"))?;
     Ok((id, content))
@@ -296,16 +297,16 @@ fn result(at: usize, message: &Message<'_>) -> Result<(String, String), String> 
 /// A content that is text: a string, or parts that are all text. `null` is an empty one.
 fn words(raw: Option<&RawValue>) -> Option<String> {
     let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Some(String::new()) };
-    if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
+    if let Ok(text) = form::<String>(raw.get()) {
         return Some(text);
     }
-    let all: Vec<Part> = serde_json::from_str(raw.get()).ok()?;
+    let all: Vec<Part> = form(raw.get()).ok()?;
     all.iter().all(|part| part.r#type == "text" && part.text.is_some()).then(|| joined(all))
 }
 
 /// What of a content's parts is text.
 fn parts(raw: &RawValue) -> Option<String> {
-    serde_json::from_str(raw.get()).ok().map(joined)
+    form(raw.get()).ok().map(joined)
 }
 
 fn joined(parts: Vec<Part>) -> String {

@@ -136,7 +136,8 @@ fn waits(artifact: &Artifact) -> Option<String> {
     }
     let approval = text("approval_id").filter(|_| *artifact.kind == *APPROVAL_REQUEST)?;
     let tool = text("tool").unwrap_or("a tool");
-    let by = text("role").map(|role| format!(" of somebody with the role {role}")).unwrap_or_default();
+    let who = if artifact.payload["not_requester"] == true { " else" } else { "" };
+    let by = text("role").map(|role| format!(" of somebody{who} with the role {role}")).unwrap_or_default();
     Some(format!(
         "The call of {tool} waits for the approval{by}: decide it on this server's page, or at \
          /v1/agent/approvals/{approval}."

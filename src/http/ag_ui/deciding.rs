@@ -11,7 +11,6 @@ use futures::{StreamExt, stream};
 
 use super::{Turn, whole};
 use crate::agent::ports::approvals::ApprovalView;
-use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::store::BeginError;
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::causes::Causes;
@@ -98,7 +97,7 @@ async fn decisions(
 fn link(turn: &Turn, view: &ApprovalView, entry: &Entry, is_again: bool) -> Result<Option<Link>, Refusal> {
     let (id, decision) = (view.approval.id, entry.decision());
     let was_approved = match view.state {
-        ApprovalState::Pending | ApprovalState::Granted if view.approval.expires_at_ms <= SystemClock.now_ms() => {
+        ApprovalState::Pending | ApprovalState::Granted if view.has_expired() => {
             return match entry {
                 Entry::Cancelled => Ok(None),
                 Entry::Resolved(_) => {
@@ -108,10 +107,13 @@ fn link(turn: &Turn, view: &ApprovalView, entry: &Entry, is_again: bool) -> Resu
         }
         ApprovalState::Pending => {
             return match &view.approval.consent {
-                Consent::Role(role) if decision.approve && !turn.caller.has_role(role) => {
+                Consent::Role { role, not_requester: true } if decision.approve => {
+                    Err(("own_request", BeginError::OwnRequest(role.clone()).to_string()))
+                }
+                Consent::Role { role, .. } if decision.approve && !turn.caller.has_role(role) => {
                     Err(("role_required", StartError::RoleRequired(role.clone()).to_string()))
                 }
-                Consent::Role(_) | Consent::Auto | Consent::User => Ok(Some(Link::Decide(id, decision))),
+                Consent::Role { .. } | Consent::Auto | Consent::User => Ok(Some(Link::Decide(id, decision))),
             };
         }
         ApprovalState::Granted => return Ok(Some(Link::Decide(id, decision))),
@@ -200,6 +202,7 @@ impl Chain {
 fn about_interrupts(error: &StartError) -> Option<&'static str> {
     match error {
         StartError::RoleRequired(_) => Some("role_required"),
+        StartError::Begin(BeginError::OwnRequest(_)) => Some("own_request"),
         StartError::Begin(BeginError::NoSuchApproval) => Some("unknown_interrupt"),
         StartError::Begin(BeginError::AlreadyDecided) => Some("already_decided"),
         StartError::Begin(BeginError::ApprovalExpired) => Some("approval_expired"),
@@ -221,6 +224,8 @@ fn about_interrupts(error: &StartError) -> Option<&'static str> {
             | BeginError::NothingToRepeat
             | BeginError::NotContinuable(_)
             | BeginError::TooMany(_)
+            | BeginError::Unconfirmed(_)
+            | BeginError::OverQuota(_)
             | BeginError::Store(_),
         )
         | StartError::Log(_)

@@ -6,14 +6,14 @@ mod place;
 
 use axum::Extension;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 
 use super::Services;
 use super::auth::Authenticated;
-use super::body::readable;
+use super::body::Taken;
 use super::chat::{of, request, shown};
 use super::problem::Problem;
 use super::request_id::RequestId;
@@ -51,10 +51,9 @@ pub(super) async fn post(
     Authenticated(caller): Authenticated,
     agent: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Taken,
 ) -> Result<Response, Problem> {
     let agent = agent.map(|Path(agent)| agent).map_err(|_| no_such_agent())?;
-    let body = readable(&headers, body)?;
     is_for(&services, &caller, &agent)?;
     let Asked { asker, resume, ask, place, manner } = services.ag_ui.decode(&body)?;
     let request = request(request_id, &headers, &format!("ag-ui {agent}"), &body)?;

@@ -6,6 +6,7 @@ use crate::agent::ports::conversations::Role;
 use crate::chat::ids::MessageId;
 use crate::chat::input::{Ask, Parent};
 use crate::dialect::{DecodeError, FieldError};
+use crate::http::earlier::outline;
 use crate::http::problem::Problem;
 
 /// What `ask` asks where it has the id of `place`, and the message to go on from, where that is not the newest one.
@@ -14,9 +15,9 @@ use crate::http::problem::Problem;
 /// When the thread's newest branch has no such message, or it could not be read.
 pub(super) async fn of(turn: &Turn, ask: Ask, place: Option<MessageId>) -> Result<(Ask, Option<Parent>), Problem> {
     let (Some(place), Ask::Message { text, note: _ }) = (place, &ask) else { return Ok((ask, None)) };
-    let view = turn.services.conversations.conversation(&turn.caller.owner, &turn.thread).await?;
+    let messages = outline(&turn.services, &turn.caller.owner, &turn.thread, Some(place)).await?;
     // A thread that begins with messages of another one.
-    let Some(messages) = view.map(|view| view.messages) else { return Ok((ask, None)) };
+    let Some(messages) = messages else { return Ok((ask, None)) };
     let at = messages.iter().position(|message| message.id == place && message.role == Role::User);
     let Some((at, known)) = at.and_then(|at| Some((at, messages.get(at)?))) else {
         let reason = format!("has the id {place}, which is no message of the user on the newest branch of this thread");

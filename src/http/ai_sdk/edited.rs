@@ -7,6 +7,7 @@ use crate::chat::input::Parent;
 use crate::dialect::ai_sdk::{Edited, Place};
 use crate::dialect::{DecodeError, FieldError};
 use crate::http::Services;
+use crate::http::earlier::outline;
 use crate::http::problem::Problem;
 
 /// The message to go on from, where that is not the newest one.
@@ -26,8 +27,7 @@ pub(super) async fn parent(
         Place::Again(edited) => (edited, true),
         Place::Edited(edited) => (edited, false),
     };
-    let view = services.conversations.conversation(owner, conversation).await?;
-    let messages = view.map(|view| view.messages).unwrap_or_default();
+    let messages = outline(services, owner, conversation, None).await?.unwrap_or_default();
     let parent = match is_again {
         true => itself(&messages, &edited).map(|question| Some(Parent::Message(question))),
         false => before(&messages, &edited),

@@ -4,8 +4,8 @@
 mod chain;
 mod edited;
 
-use axum::body::{Body, Bytes};
-use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
-use super::body::readable;
+use super::body::Taken;
 use super::chat::{of, request};
 use super::problem::Problem;
 use super::request_id::RequestId;
@@ -74,13 +74,14 @@ pub(super) async fn post(
     Authenticated(caller): Authenticated,
     query: QueryPart,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Taken,
 ) -> Result<Response, Problem> {
-    let body = readable(&headers, body)?;
     let query = read(query)?;
     let Asked { what, conversation, context_type, version, continues, manner } =
         services.ai_sdk.decode(&query, &body)?;
-    let request = request(request_id, &headers, "ai-sdk", &body)?;
+    // The profile may be named outside of the body.
+    let asked = context_type.as_deref().map_or_else(|| "ai-sdk".to_owned(), |profile| format!("ai-sdk {profile}"));
+    let request = request(request_id, &headers, &asked, &body)?;
     let client_tools = manner.client_tools.iter().map(|tool| tool.name.clone()).collect();
     let shown = Shown { version, continues, client_tools: Own::These(client_tools) };
     match what {

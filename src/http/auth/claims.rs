@@ -2,6 +2,7 @@
 //!
 //! The signature is somebody else's business; nothing here is believed before it has been verified.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jsonwebtoken::Header;
@@ -37,8 +38,12 @@ pub(super) struct Rules {
     pub(super) tenant_claim: String,
     /// The claim with the roles.
     pub(super) roles_claim: String,
+    /// The claim with what front ends call the user by; empty is none.
+    pub(super) known_as_claim: String,
     /// The roles that are believed; none is all.
     pub(super) roles: Vec<String>,
+    /// Whether they must name a tenant.
+    pub(super) requires_tenant: bool,
 }
 
 /// How a tenant becomes an owner's. **Invariant:** no two issuers have a tenant in common.
@@ -91,11 +96,18 @@ impl Rules {
     pub(super) fn caller(&self, claims: &Map<String, Value>, now_ms: i64, token: &str) -> Result<Caller, AuthError> {
         self.check_origin(claims)?;
         self.check_times(claims, now_ms)?;
-        let user = match claims.get("sub").and_then(Value::as_str) {
-            Some(user) if !user.trim().is_empty() && user.len() <= MAX_NAME_BYTES => user.to_owned(),
+        let expires_at_ms = claims.get("exp").and_then(millis).and_then(|ends| i64::try_from(ends).ok());
+        let user = match claims.get("sub").and_then(name) {
+            Some(user) if !user.trim().is_empty() && user.len() <= MAX_NAME_BYTES => user.into_owned(),
             Some(_) | None => return Err(AuthError::Invalid("sub is empty or too long")),
         };
+        let known_as = at(claims, &self.known_as_claim).filter(|_| !self.known_as_claim.is_empty()).and_then(name);
+        let known_as = known_as.filter(|known_as| known_as.len() <= MAX_NAME_BYTES).map(Cow::into_owned);
         let tenant = self.tenant(claims)?;
+        // That of a named issuer stands behind its name.
+        if self.requires_tenant && (tenant.is_empty() || tenant.ends_with(SEPARATOR)) {
+            return Err(AuthError::Invalid("it names no tenant"));
+        }
         let mut roles: Vec<String> = match at(claims, &self.roles_claim) {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::String(roles)) => roles.split_whitespace().map(str::to_owned).collect(),
@@ -105,7 +117,7 @@ impl Rules {
         if !self.roles.is_empty() {
             roles.retain(|role| self.roles.contains(role));
         }
-        Ok(Caller { owner: Owner { tenant, user }, roles, bearer: Bearer::new(token) })
+        Ok(Caller { owner: Owner { tenant, user }, known_as, expires_at_ms, roles, bearer: Bearer::new(token) })
     }
 
     fn check_origin(&self, claims: &Map<String, Value>) -> Result<(), AuthError> {
@@ -152,16 +164,26 @@ impl Rules {
         let claimed = || match at(claims, &self.tenant_claim) {
             None | Some(Value::Null) => Ok(String::new()),
             // With the separator in it, it could be read as another issuer's.
-            Some(Value::String(tenant)) if tenant.len() <= MAX_NAME_BYTES && !tenant.contains(SEPARATOR) => {
-                Ok(tenant.clone())
-            }
-            Some(_) => Err(AuthError::Invalid("the tenant claim is not a short string")),
+            Some(claim) => name(claim)
+                .filter(|tenant| tenant.len() <= MAX_NAME_BYTES && !tenant.contains(SEPARATOR))
+                .map(Cow::into_owned)
+                .ok_or(AuthError::Invalid("the tenant claim is neither a short string nor a whole number")),
         };
         match &self.tenants {
             Tenants::Claimed => claimed(),
             Tenants::Of { name, fixed: Some(tenant) } => Ok(format!("{name}{SEPARATOR}{tenant}")),
             Tenants::Of { name, fixed: None } => Ok(format!("{name}{SEPARATOR}{}", claimed()?)),
         }
+    }
+}
+
+/// The name in a claim: a text, or a whole number as its decimal text. A number with a fraction or an exponent is none, nor
+/// is one beyond 64 bits: two of them could be read as the same.
+fn name(claim: &Value) -> Option<Cow<'_, str>> {
+    match claim {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Number(number) if number.is_u64() || number.is_i64() => Some(Cow::Owned(number.to_string())),
+        _ => None,
     }
 }
 
@@ -272,7 +294,9 @@ mod tests {
             tenants: Tenants::Claimed,
             tenant_claim: "tenant".to_owned(),
             roles_claim: "roles".to_owned(),
+            known_as_claim: String::new(),
             roles: Vec::new(),
+            requires_tenant: false,
         }
     }
 

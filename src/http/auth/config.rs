@@ -51,6 +51,15 @@ pub struct Config {
     pub tenant_claim: String,
     /// The claim with the roles: a list of strings, or one string with blanks between.
     pub roles_claim: String,
+    /// Where tokens near their end are renewed; empty is nowhere. The only address besides the backend that a caller's
+    /// token is sent to.
+    pub renew_url: String,
+    /// Seconds before a token's end from which on it is renewed.
+    pub renew_before_s: u64,
+    /// Whether tokens without a tenant are refused.
+    pub require_tenant: bool,
+    /// Whether the settings have to name an audience.
+    pub require_audience: bool,
     /// More issuers, by a name of the operator's own.
     pub issuers: BTreeMap<String, Issuer>,
 }
@@ -72,6 +81,10 @@ impl Default for Config {
             leeway_s: 30,
             tenant_claim: "tenant".to_owned(),
             roles_claim: "roles".to_owned(),
+            renew_url: String::new(),
+            renew_before_s: 300,
+            require_tenant: false,
+            require_audience: false,
             issuers: BTreeMap::new(),
         }
     }
@@ -155,10 +168,16 @@ impl Config {
             ("jwks_refresh_s", self.jwks_refresh_s, 86_400),
             ("jwks_cooldown_s", self.jwks_cooldown_s, 3600),
             ("jwks_stale_s", self.jwks_stale_s, 604_800),
+            ("renew_before_s", self.renew_before_s, 86_400),
         ] {
             if !(1..=most).contains(&seconds) {
                 wrong(key, &format!("must be 1 to {most}"));
             }
+        }
+        if !self.renew_url.is_empty()
+            && let Err(reason) = source(&self.renew_url)
+        {
+            wrong("renew_url", reason);
         }
         match self.mode {
             Mode::Dev => {}
@@ -185,11 +204,37 @@ impl Config {
                 }
             }
         }
+        if self.require_tenant && self.mode == Mode::Dev {
+            wrong("require_tenant", "must be false with auth.mode \"dev\": its tokens name no tenant by themselves");
+        }
+        if self.require_audience && matches!(self.mode, Mode::Hs256 | Mode::Rs256) && self.audience.is_empty() {
+            wrong("audience", "is required with auth.require_audience");
+        }
         if !self.issuers.is_empty() && self.speaks_for_itself() && self.issuer.is_empty() {
             wrong("issuer", "is required beside auth.issuers: who speaks for a token is chosen by its issuer");
         }
         self.issuer_mistakes(&mut mistakes);
         mistakes
+    }
+
+    /// What is allowed, and weaker than it could be; for whoever starts it to read.
+    pub fn weaknesses(&self) -> Vec<String> {
+        let mode = match self.mode {
+            Mode::Dev => return Vec::new(),
+            Mode::Hs256 => "hs256",
+            Mode::Rs256 => "rs256",
+            Mode::Jwks if !self.speaks_for_itself() => return Vec::new(),
+            Mode::Jwks => "jwks",
+        };
+        let open = [
+            ("auth.audience", &self.audience, "made for somebody else"),
+            ("auth.issuer", &self.issuer, "of another issuer"),
+        ];
+        let open = open.into_iter().filter(|(_, value, _)| value.is_empty());
+        open.map(|(key, _, whose)| {
+            format!("{key} is empty with auth.mode \"{mode}\": a token {whose} is accepted if it is signed with the same key")
+        })
+        .collect()
     }
 
     fn issuer_mistakes(&self, mistakes: &mut Vec<(String, String)>) {

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,8 @@ pub(super) fn secret(path: &str) -> Result<SecretString, AuthSetupError> {
     let path = Path::new(path);
     let failed = |error| AuthSetupError::File { path: path.display().to_string(), error };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).map_err(failed)?;
+        // The store's folder too, by default; one that is there stays as it is.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
     let fresh = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     // Written aside and linked into place: of two starts at the same time one wins, and nobody reads half a secret.

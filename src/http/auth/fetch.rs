@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use reqwest::header::ACCEPT;
-use reqwest::{Client, redirect};
+use reqwest::{Client, RequestBuilder, redirect};
 use serde::Deserialize;
 use url::Url;
 
 use super::config::{is_loopback, source};
 use super::keys::KeySet;
+use crate::bounded::json;
 
 /// 10 s for a whole answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,8 +40,8 @@ pub(super) enum FetchError {
     Unreachable(#[source] reqwest::Error),
     #[error("the issuer answered with http {0}")]
     Status(u16),
-    #[error("the answer has more than {MAX_BYTES} bytes")]
-    TooLarge,
+    #[error("the answer has more than {0} bytes")]
+    TooLarge(usize),
     #[error("the discovery document cannot be read")]
     Discovery,
     #[error("the discovery document is of another issuer")]
@@ -87,7 +88,7 @@ impl Source {
         }
         let url = format!("{}{DISCOVERY}", self.issuer.trim_end_matches('/'));
         let url = source(&url).map_err(FetchError::Address)?;
-        let document: Document = serde_json::from_slice(&get(&url).await?).map_err(|_| FetchError::Discovery)?;
+        let document: Document = json::form_of(&get(&url).await?).map_err(|_| FetchError::Discovery)?;
         // Section 4.3: it must be the very same text.
         if document.issuer != self.issuer {
             return Err(FetchError::OtherIssuer);
@@ -101,9 +102,9 @@ impl Source {
     }
 }
 
-/// The body of a good answer. Each time with a client of its own: one fetch in five minutes is no reason to keep a
+/// A client for `url` alone, which is never redirected. Each time with a client of its own: one fetch in five minutes is no reason to keep a
 /// connection.
-async fn get(url: &Url) -> Result<Vec<u8>, FetchError> {
+pub(super) fn client(url: &Url) -> Result<Client, FetchError> {
     let mut builder = Client::builder()
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -113,17 +114,31 @@ async fn get(url: &Url) -> Result<Vec<u8>, FetchError> {
         // A proxy of the environment cannot reach this machine's own ports.
         builder = builder.no_proxy();
     }
-    let broken = |error: reqwest::Error| FetchError::Unreachable(error.without_url());
-    let client = builder.build().map_err(broken)?;
-    let response = client.get(url.clone()).header(ACCEPT, "application/json").send().await.map_err(broken)?;
+    builder.build().map_err(unreachable)
+}
+
+fn unreachable(error: reqwest::Error) -> FetchError {
+    FetchError::Unreachable(error.without_url())
+}
+
+async fn get(url: &Url) -> Result<Vec<u8>, FetchError> {
+    answer(client(url)?.get(url.clone()).header(ACCEPT, "application/json"), MAX_BYTES).await
+}
+
+/// The body of a good answer, of at most `max_bytes`.
+///
+/// # Errors
+/// See [`FetchError`].
+pub(super) async fn answer(request: RequestBuilder, max_bytes: usize) -> Result<Vec<u8>, FetchError> {
+    let response = request.send().await.map_err(unreachable)?;
     if response.status().as_u16() != 200 {
         return Err(FetchError::Status(response.status().as_u16()));
     }
     let (mut body, mut chunks) = (Vec::new(), response.bytes_stream());
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(broken)?;
-        if body.len() + chunk.len() > MAX_BYTES {
-            return Err(FetchError::TooLarge);
+        let chunk = chunk.map_err(unreachable)?;
+        if body.len() + chunk.len() > max_bytes {
+            return Err(FetchError::TooLarge(max_bytes));
         }
         body.extend_from_slice(&chunk);
     }

@@ -8,9 +8,9 @@ use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, Validation};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
 
 use super::AuthSetupError;
+use crate::bounded::json;
 
 /// 100 keys of an issuer: large ones publish fewer than ten.
 const MAX_KEYS: usize = 100;
@@ -124,14 +124,14 @@ impl KeySet {
     pub(super) fn read(text: &[u8]) -> Option<(Self, Vec<String>)> {
         #[derive(Deserialize)]
         struct Set {
-            keys: Vec<Value>,
+            keys: Vec<json::Tree>,
         }
-        let Set { keys } = serde_json::from_slice(text).ok()?;
+        let Set { keys } = json::form_of(text).ok()?;
         let (mut usable_keys, mut left_out) = (Vec::new(), Vec::new());
         if keys.len() > MAX_KEYS {
             left_out.push(format!("{} keys beyond {MAX_KEYS}", keys.len() - MAX_KEYS));
         }
-        for (nth, key) in keys.into_iter().take(MAX_KEYS).enumerate() {
+        for (nth, json::Tree(key)) in keys.into_iter().take(MAX_KEYS).enumerate() {
             let key = serde_json::from_value::<Published>(key).map_err(|_| "it cannot be read");
             match key.and_then(usable) {
                 Ok(key) => usable_keys.push(key),

@@ -1,6 +1,6 @@
 //! Who calls: a bearer token in `Authorization`, verified with keys whose algorithms are pinned.
 //!
-//! `verify` chooses issuer and key, `claims` judges what a token says, `keys` knows which keys are good enough,
+//! `renew` has tokens near their end renewed. `verify` chooses issuer and key, `claims` judges what a token says, `keys` knows which keys are good enough,
 //! `published` keeps those of issuers that publish them and `fetch` gets them.
 
 mod claims;
@@ -9,6 +9,7 @@ mod dev;
 mod fetch;
 mod keys;
 mod published;
+mod renew;
 mod sign;
 mod verify;
 
@@ -20,11 +21,15 @@ use axum::http::request::Parts;
 
 use super::Services;
 use super::problem::Problem;
+use super::share::Slot;
 use crate::agent::ports::clock::Clock;
+use crate::agent::ports::identity::AuthError;
 use crate::chat::caller::Caller;
 
 pub use config::{Config, Issuer, Mode};
 pub use dev::{DevToken, DevTokens};
+pub use renew::Renewal;
+pub(super) use renew::{NEW_TOKEN, layer as renewing};
 pub use sign::Claims;
 pub use verify::Tokens;
 
@@ -74,12 +79,13 @@ pub enum AuthSetupError {
     Sign(#[source] jsonwebtoken::errors::Error),
 }
 
-/// The verifier that `config` asks for. Nothing is fetched before [`Tokens::start`].
+/// The verifier that `config` asks for; `known_as_claim` has what front ends call users by, and is empty where that is
+/// `sub`. Nothing is fetched before [`Tokens::start`].
 ///
 /// # Errors
 /// When a key is missing, unreadable or too weak.
-pub fn build(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<Tokens>, AuthSetupError> {
-    Ok(Arc::new(Tokens::new(config, clock)?))
+pub fn build(config: &Config, known_as_claim: &str, clock: Arc<dyn Clock>) -> Result<Arc<Tokens>, AuthSetupError> {
+    Ok(Arc::new(Tokens::new(config, known_as_claim, clock)?))
 }
 
 /// The verified caller of a request; a request without a good token is answered with 401 before anything else of it is read.
@@ -91,18 +97,35 @@ impl FromRequestParts<Services> for Authenticated {
     async fn from_request_parts(parts: &mut Parts, services: &Services) -> Result<Self, Problem> {
         let mut values = parts.headers.get_all(AUTHORIZATION).iter();
         let value = values.next().ok_or_else(|| Problem::no_token("a bearer token is required"))?;
+        let unreadable = |reason| {
+            services.recorder.token_refused(reason);
+            Problem::no_token(reason)
+        };
         if values.next().is_some() {
-            return Err(Problem::no_token("more than one Authorization header"));
+            return Err(unreadable("more than one Authorization header"));
         }
         let token = value
             .to_str()
             .ok()
             .and_then(bearer)
-            .ok_or_else(|| Problem::no_token("Authorization must be \"Bearer\" and a token"))?;
+            .ok_or_else(|| unreadable("Authorization must be \"Bearer\" and a token"))?;
         if token.len() > MAX_TOKEN_BYTES {
-            return Err(Problem::no_token("the token is too long"));
+            return Err(unreadable("the token is too long"));
         }
-        Ok(Self(services.authenticator.authenticate(token).await?))
+        let caller = services.authenticator.authenticate(token).await.inspect_err(|error| match error {
+            AuthError::Invalid(reason) => services.recorder.token_refused(reason),
+            AuthError::Expired => services.recorder.token_refused("the token has expired"),
+            // It may be good.
+            AuthError::KeysUnavailable => {}
+        })?;
+        // The slot is the connection's, so that a place is held until the whole answer is sent.
+        if let Some(slot) = parts.extensions.get::<Slot>() {
+            slot.take(&caller)?;
+        }
+        if let (Some(renewal), Some(slot)) = (&services.renewal, parts.extensions.get::<renew::Slot>()) {
+            slot.begin(renewal, &caller);
+        }
+        Ok(Self(caller))
     }
 }
 

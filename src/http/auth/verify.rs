@@ -62,7 +62,7 @@ impl Tokens {
     ///
     /// # Errors
     /// When a key of the settings is missing, unreadable or too weak.
-    pub(super) fn new(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, AuthSetupError> {
+    pub(super) fn new(config: &Config, known_as_claim: &str, clock: Arc<dyn Clock>) -> Result<Self, AuthSetupError> {
         let timing = Timing {
             refresh: Duration::from_secs(config.jwks_refresh_s),
             cooldown: Duration::from_secs(config.jwks_cooldown_s),
@@ -85,7 +85,7 @@ impl Tokens {
             (None, Mode::Rs256) => Keys::Fixed(Box::new(rs256_file(&config.rs256_public_key_file)?)),
             (None, Mode::Dev | Mode::Hs256 | Mode::Jwks) => published("auth", &config.issuer, &config.jwks_url),
         };
-        let own = Issuer { rules: own_rules(config), keys };
+        let own = Issuer { rules: own_rules(config, known_as_claim), keys };
         let issuers = if config.issuers.is_empty() {
             Issuers::One(Box::new(own))
         } else {
@@ -95,7 +95,10 @@ impl Tokens {
                     "" => published(name, &settings.issuer, &settings.jwks_url),
                     path => Keys::Fixed(Box::new(Key::from_file(path)?)),
                 };
-                by_issuer.insert(settings.issuer.clone(), Issuer { rules: named_rules(name, settings), keys });
+                by_issuer.insert(
+                    settings.issuer.clone(),
+                    Issuer { rules: named_rules(name, settings, known_as_claim, config.require_tenant), keys },
+                );
             }
             if config.speaks_for_itself() {
                 by_issuer.insert(config.issuer.clone(), own);
@@ -201,7 +204,7 @@ fn signed_by<'a>(keys: impl IntoIterator<Item = &'a Key>, token: &str) -> Result
     Err(last)
 }
 
-fn own_rules(config: &Config) -> Rules {
+fn own_rules(config: &Config, known_as_claim: &str) -> Rules {
     Rules {
         issuer: config.issuer.clone(),
         audiences: Some(config.audience.clone()).filter(|audience| !audience.is_empty()).into_iter().collect(),
@@ -210,11 +213,13 @@ fn own_rules(config: &Config) -> Rules {
         tenants: Tenants::Claimed,
         tenant_claim: config.tenant_claim.clone(),
         roles_claim: config.roles_claim.clone(),
+        known_as_claim: known_as_claim.to_owned(),
         roles: Vec::new(),
+        requires_tenant: config.require_tenant,
     }
 }
 
-fn named_rules(name: &str, settings: &IssuerConfig) -> Rules {
+fn named_rules(name: &str, settings: &IssuerConfig, known_as_claim: &str, requires_tenant: bool) -> Rules {
     let fixed = Some(settings.tenant.clone()).filter(|tenant| !tenant.is_empty());
     Rules {
         issuer: settings.issuer.clone(),
@@ -224,7 +229,9 @@ fn named_rules(name: &str, settings: &IssuerConfig) -> Rules {
         tenants: Tenants::Of { name: name.to_owned(), fixed },
         tenant_claim: settings.tenant_claim.clone(),
         roles_claim: settings.roles_claim.clone(),
+        known_as_claim: known_as_claim.to_owned(),
         roles: settings.roles.clone(),
+        requires_tenant,
     }
 }
 

@@ -15,11 +15,9 @@ use crate::chat::input::Screen;
 use crate::chat::run::RunState;
 use crate::dialect::chat_stream::Wrong;
 use crate::http::Services;
+use crate::http::audit::note_read;
 use crate::http::auth::Authenticated;
 use crate::http::problem::Problem;
-
-/// The role that sees all chats of its tenant.
-const ADMIN: &str = "platform_admin";
 
 /// Chats of a list where the request does not say.
 const DEFAULT_LIMIT: u32 = 50;
@@ -133,13 +131,13 @@ async fn waiting(services: &Services, caller: &Caller, number: i64) -> Result<Ve
     summary = "List the chats of a tenant",
     description = "For administrators.",
     params(
-        ("user_id" = Option<String>, Query, description = "Of this user alone."),
+        ("user_id" = Option<String>, Query, description = "Of this user alone: the number or name that the list shows, or their name in tokens."),
         ("limit" = Option<String>, Query, description = "How many: 1 to 100, for administrators 200; else 50."),
         ("offset" = Option<String>, Query, description = "How many to skip."),
     ),
     responses(
         (status = 200, description = "The chats.", body = super::views::AdminListBody),
-        (status = 403, description = "`forbidden`: this needs the role platform_admin."),
+        (status = 403, description = "`forbidden`: this needs the role of `server.admin_role`."),
         (status = 422, description = "`invalid_request`: what is wrong, parameter by parameter."),
     ),
 )]
@@ -148,12 +146,13 @@ pub(in crate::http) async fn all(
     Authenticated(caller): Authenticated,
     part: Result<Query<Part>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    administrator(&caller)?;
+    administrator(&services, &caller)?;
     let (part, limit, offset) = match read(part, MAX_ADMIN_LIMIT) {
         Ok(read) => read,
         Err(wrong) => return Ok(refusal::invalid(wrong)),
     };
     let user = part.user_id.filter(|user| !user.is_empty());
+    note_read(&services, &caller, user.as_deref().unwrap_or_default(), "/api/chats/admin/all".to_owned()).await?;
     let of = Chats::Tenant { tenant: &caller.owner.tenant, user: user.as_deref() };
     let (chats, total) = services.chats.chats(of, limit, offset).await?;
     Ok(Json(AdminListBody::of(chats, total, limit, offset)).into_response())
@@ -172,7 +171,7 @@ pub(in crate::http) async fn all(
     ),
     responses(
         (status = 200, description = "The chat.", body = super::views::AdminChatBody),
-        (status = 403, description = "`forbidden`: this needs the role platform_admin."),
+        (status = 403, description = "`forbidden`: this needs the role of `server.admin_role`."),
         (status = 404, description = "`not_found`: there is no such chat, or it is another's."),
         (status = 422, description = "`invalid_request`: what is wrong, parameter by parameter."),
     ),
@@ -182,20 +181,22 @@ pub(in crate::http) async fn of_any(
     Authenticated(caller): Authenticated,
     number: ChatPath,
 ) -> Result<Response, Problem> {
-    administrator(&caller)?;
+    administrator(&services, &caller)?;
     let number = match chat_number(number) {
         Ok(number) => number,
         Err(wrong) => return Ok(refusal::invalid(wrong)),
     };
+    note_read(&services, &caller, "", format!("/api/chats/admin/{number}")).await?;
     let of = Chats::Tenant { tenant: &caller.owner.tenant, user: None };
     let found = services.chats.chat(of, number).await?;
     Ok(Json(AdminChatBody::of(found.ok_or_else(no_such_chat)?)).into_response())
 }
 
-fn administrator(caller: &Caller) -> Result<(), Problem> {
-    match caller.has_role(ADMIN) {
+fn administrator(services: &Services, caller: &Caller) -> Result<(), Problem> {
+    let role = &services.admin_role;
+    match !role.is_empty() && caller.has_role(role) {
         true => Ok(()),
-        false => Err(Problem::forbidden(format!("this needs the role {ADMIN}"))),
+        false => Err(Problem::forbidden("this needs the role of an administrator")),
     }
 }
 

@@ -10,25 +10,33 @@ use std::time::Duration;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 
 pub(super) use chats::{all, get, list, of_any};
 
 use super::Services;
 use super::auth::Authenticated;
-use super::body::readable;
+use super::body::Taken;
 use super::chat::{of, request, shown};
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::sse::{self, View};
 use crate::agent::ports::store::BeginError;
-use crate::chat::caller::Owner;
+use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::input::{RunInput, Screen};
 use crate::dialect::chat_stream::{self, Asked, What, Wrong};
 use crate::runs::{Attached, Decided, StartError};
+
+/// `[chat_stream]`: pages of this protocol.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The claim with the number that pages know a user by; empty where that is `sub`.
+    pub user_claim: String,
+}
 
 /// What somebody is told whose token lists none of the roles of the page's profile.
 const NOT_FOR_YOU: &str = "You are not allowed to use the assistant on this page.";
@@ -62,15 +70,14 @@ pub(super) async fn post(
     Extension(request_id): Extension<RequestId>,
     Authenticated(caller): Authenticated,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Taken,
 ) -> Result<Response, Problem> {
-    let body = readable(&headers, body)?;
     let Asked { what, screen, number, manner } = match services.chat_stream.decode(&body) {
         Ok(asked) => asked,
         Err(refused) => return Ok(refusal::refused(refused)),
     };
     let request = request(request_id, &headers, "chat-stream", &body)?;
-    let owner = caller.owner.clone();
+    let (owner, asker) = (caller.owner.clone(), caller.clone());
     let started = match what {
         What::Answer(ask) => {
             let conversation = match number {
@@ -104,7 +111,7 @@ pub(super) async fn post(
         }
     };
     match started {
-        Ok(attached) => Ok(stream(&services, &owner, &screen, attached).await),
+        Ok(attached) => Ok(stream(&services, &asker, &screen, attached).await),
         // 403 would sign these clients' users out.
         Err(StartError::Forbidden) => Ok(whole(chat_stream::refusal(NOT_FOR_YOU))),
         Err(StartError::UnknownContextType(_)) => {
@@ -117,15 +124,16 @@ pub(super) async fn post(
 
 /// The run's events. One whose conversation could not be given its number is shown all the same: its client then begins
 /// another one with its next message.
-async fn stream(services: &Services, owner: &Owner, screen: &Screen, attached: Attached) -> Response {
+async fn stream(services: &Services, caller: &Caller, screen: &Screen, attached: Attached) -> Response {
     let app = services.runs.app_at(screen).unwrap_or_default();
-    let number = match services.chats.number(owner, &attached.conversation, &app).await {
-        Ok(number) => Some(number),
-        Err(error) => {
-            tracing::error!(error = %Causes(&error), conversation.id = %attached.conversation, "chat not numbered");
-            None
-        }
-    };
+    let number =
+        match services.chats.number(&caller.owner, caller.known_as.as_deref(), &attached.conversation, &app).await {
+            Ok(number) => Some(number),
+            Err(error) => {
+                tracing::error!(error = %Causes(&error), conversation.id = %attached.conversation, "chat not numbered");
+                None
+            }
+        };
     let view = View {
         encoder: services.chat_stream.encoder(&of(&attached), number),
         // These clients never come back to a stream.
@@ -141,6 +149,7 @@ async fn stream(services: &Services, owner: &Owner, screen: &Screen, attached: A
 fn undecided(error: &StartError) -> Option<&'static str> {
     match error {
         StartError::RoleRequired(_) => Some("Somebody with another role has to approve this first."),
+        StartError::Begin(BeginError::OwnRequest(_)) => Some("Somebody else has to approve this first."),
         StartError::Forbidden => Some("You are not allowed to decide this any more."),
         StartError::Begin(BeginError::NoSuchApproval) => Some("There is nothing here that you could decide."),
         StartError::Begin(BeginError::AlreadyDecided) => Some("This has been decided already."),
@@ -162,6 +171,8 @@ fn undecided(error: &StartError) -> Option<&'static str> {
             | BeginError::NothingToRepeat
             | BeginError::NotContinuable(_)
             | BeginError::TooMany(_)
+            | BeginError::Unconfirmed(_)
+            | BeginError::OverQuota(_)
             | BeginError::Store(_),
         )
         | StartError::Log(_)

@@ -1,7 +1,7 @@
 //! What chats look like in JSON bodies. A chat that is read again shows what its streams have shown.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::agent::ports::chats::{ChatHead, ChatRun, ChatView};
@@ -9,6 +9,7 @@ use crate::chat::answer::Said;
 use crate::chat::approval::Approval;
 use crate::chat::message::Message;
 use crate::chat::run::RunState;
+use crate::chat::screen::ScreenState;
 use crate::chat::tool::ToolResult;
 use crate::dialect::chat_stream::{Told, ToolUse, input};
 use crate::http::views::time;
@@ -81,11 +82,13 @@ impl AdminHeadBody {
     }
 }
 
-/// Whose chat. Of users only the name in their token is kept.
+/// Whose chat. Of users only the name in their token is kept, and what their pages call them by.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ChatUser)]
 struct UserBody {
-    user_id: String,
+    /// A number where it is one.
+    #[schema(value_type = String)]
+    user_id: Value,
     user_email: Option<String>,
     user_name: String,
 }
@@ -94,7 +97,11 @@ impl UserBody {
     fn of(chat: &ChatHead) -> Self {
         let user = &chat.owner.user;
         let email = Some(user.clone()).filter(|user| user.contains('@'));
-        Self { user_id: user.clone(), user_email: email, user_name: user.clone() }
+        let known_as = chat.known_as.as_ref().unwrap_or(user);
+        // What a page knows as a number it compares as one.
+        let number = known_as.parse::<i64>().ok().filter(|number| number.to_string() == *known_as);
+        let user_id = number.map_or_else(|| Value::from(known_as.as_str()), Value::from);
+        Self { user_id, user_email: email, user_name: user.clone() }
     }
 }
 
@@ -135,9 +142,15 @@ struct MessageBody {
     id: i64,
     role: &'static str,
     content: String,
-    context: Option<Map<String, Value>>,
+    #[serde(serialize_with = "as_it_is")]
+    #[schema(value_type = Option<serde_json::Map<String, Value>>)]
+    context: Option<ScreenState>,
     extras: Option<Value>,
     created_at: String,
+}
+
+fn as_it_is<S: serde::Serializer>(state: &Option<ScreenState>, serializer: S) -> Result<S::Ok, S::Error> {
+    state.as_ref().map(ScreenState::raw).serialize(serializer)
 }
 
 /// A run has two messages at most: the user's, and what was said to it. One that began with a decision has the latter
@@ -177,13 +190,16 @@ fn answered(run: &ChatRun, number: i64, waiting: &[Approval]) -> Option<MessageB
     for approval in waiting {
         told.artifact(&approval.artifact());
     }
-    let trace = format!("{number}.{}", run.run_seq);
+    // What there is of an answer that reached a limit stands.
+    let stands = run.error.as_ref().is_some_and(|failure| told.cut_short(failure).is_some());
+    let (error, outcome) = if stands { (None, None) } else { (run.error.as_ref(), outcome) };
+    let trace = run.id.to_string();
     Some(MessageBody {
         id: run.run_seq.saturating_mul(2).saturating_add(1),
         role: "assistant",
         content: told.message().to_owned(),
-        context: None,
-        extras: told.extras(&trace, run.error.as_ref(), outcome).into_json(),
+        context: run.context.clone(),
+        extras: told.extras((&trace, number), error, outcome).into_json(),
         created_at: time(run.finished_at_ms.unwrap_or(run.started_at_ms)),
     })
 }
@@ -195,7 +211,7 @@ fn told(run: &ChatRun) -> Told {
             let mut uses = rounds(&run.messages).into_iter().flat_map(|(_, uses)| uses);
             for said in &answer.said {
                 match said {
-                    Said::Text(text) => told.text(text),
+                    Said::Text(text) | Said::Notice(text) => told.text(text),
                     Said::Call(_) => {
                         if let Some(used) = uses.next() {
                             told.call(used);

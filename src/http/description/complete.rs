@@ -12,23 +12,25 @@ use crate::http::code::Code;
 use crate::http::{chat_stream, openai_chat};
 
 /// What any request with a token may meet.
-const SIGNED: [(u16, &[Code]); 4] = [
+const SIGNED: [(u16, &[Code]); 5] = [
     (401, &[Code::Unauthenticated, Code::InvalidToken, Code::TokenExpired]),
+    (429, &[Code::TooManyRequests]),
     (431, &[Code::HeadTooLarge]),
     (500, &[Code::Internal]),
     (503, &[Code::StoreUnavailable, Code::KeysUnavailable]),
 ];
 
 /// What any request with a body may meet besides.
-const WITH_BODY: [(u16, &[Code]); 4] = [
+const WITH_BODY: [(u16, &[Code]); 5] = [
     (400, &[Code::BodyUnreadable, Code::JsonTooDeep]),
     (408, &[Code::BodyTimeout]),
     (413, &[Code::BodyTooLarge]),
     (415, &[Code::EncodedBody]),
+    (503, &[Code::MemoryExhausted]),
 ];
 
 /// What any request that starts a run may meet besides.
-const STARTING: [(u16, &[Code]); 9] = [
+const STARTING: [(u16, &[Code]); 11] = [
     (400, &[Code::MalformedJson, Code::InvalidRequest]),
     (403, &[Code::Forbidden]),
     (404, &[Code::NotFound]),
@@ -37,7 +39,9 @@ const STARTING: [(u16, &[Code]); 9] = [
     (413, &[Code::FieldTooLarge]),
     (422, &[Code::IdempotencyMismatch]),
     (429, &[Code::RateLimited, Code::TooManyRuns, Code::TooManyReaders, Code::QuotaExceeded]),
+    (500, &[Code::BeginUnconfirmed]),
     (503, &[Code::Draining, Code::EventsUnavailable, Code::AtCapacity]),
+    (507, &[Code::ConversationQuotaExceeded, Code::StorageQuotaExceeded]),
 ];
 
 /// The routes that need no token.

@@ -22,8 +22,8 @@ use super::files::{self, File, Files};
 use super::openai_chat::models;
 use super::problem::{Problem, ProblemBody};
 use super::{
-    Services, ag_ui, ai_sdk, approvals, chat, chat_stream, conversations, copilotkit, health, openai_chat, previews,
-    profiles, runs, usage,
+    Services, ag_ui, ai_sdk, approvals, audit, chat, chat_stream, conversations, copilotkit, health, openai_chat,
+    previews, profiles, runs, usage,
 };
 use crate::dialect::openai_chat::ErrorBody;
 
@@ -68,6 +68,7 @@ impl Version {
         conversations::trail,
         profiles::list,
         usage::get,
+        audit::get,
         approvals::list,
         approvals::get,
         approvals::decide,
@@ -103,6 +104,7 @@ impl Version {
         (name = "Conversations", description = "What users see of their conversations."),
         (name = "Profiles", description = "Whom the caller may ask."),
         (name = "Usage", description = "What was used, and what it cost."),
+        (name = "Audit", description = "Who has written, decided and looked."),
         (name = "Approvals", description = "What waits for a person."),
         (name = "Previews", description = "Changes that wait for their user."),
         (name = "AI SDK", description = "The routes of `useChat`.",

@@ -6,15 +6,13 @@ pub(super) mod models;
 pub(super) mod refusal;
 
 use axum::Extension;
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::Services;
 use super::auth::Authenticated;
-use super::body::readable;
+use super::body::Taken;
 use super::chat::{of, request, shown};
 use super::problem::Problem;
 use super::request_id::RequestId;
@@ -51,9 +49,8 @@ pub(super) async fn post(
     Extension(request_id): Extension<RequestId>,
     Authenticated(caller): Authenticated,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Taken,
 ) -> Result<Response, Problem> {
-    let body = readable(&headers, body)?;
     let Asked { mut input, model, is_keyed, stream, include_usage } =
         services.openai_chat.decode(&body, key(&headers)?)?;
     let profiles = services.runs.profiles_for(&caller);
@@ -63,7 +60,8 @@ pub(super) async fn post(
     let (menu, wish) = (&profile.models, &mut input.manner.model);
     wish.temperature = wish.temperature.filter(|_| menu.temperature);
     wish.effort = wish.effort.filter(|_| menu.effort);
-    wish.max_tokens = wish.max_tokens.filter(|_| menu.max_tokens).map(|wished| wished.min(menu.choice.max_tokens));
+    let most = menu.choice.max_tokens.unwrap_or(u32::MAX);
+    wish.max_tokens = wish.max_tokens.filter(|_| menu.max_tokens).map(|wished| wished.min(most));
     input.manner.background = match headers.contains_key("idempotency-key") {
         // Its client will ask for it again when the connection is lost.
         true => Some(true),

@@ -3,8 +3,11 @@
 use axum::http::StatusCode;
 
 use super::{Problem, SOON_S};
+use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::identity::AuthError;
+use crate::agent::ports::quotas::OverQuota;
 use crate::agent::ports::store::{BeginError, StoreError};
+use crate::bounded::memory::Exhausted;
 use crate::chat::causes::Causes;
 use crate::dialect::{DecodeError, FieldError};
 use crate::http::code::Code;
@@ -21,6 +24,12 @@ impl From<AuthError> for Problem {
             AuthError::KeysUnavailable => return Self::unavailable(Code::KeysUnavailable, error.to_string()),
         };
         Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, code, error.to_string()) }
+    }
+}
+
+impl From<Exhausted> for Problem {
+    fn from(error: Exhausted) -> Self {
+        Self::unavailable(Code::MemoryExhausted, error.to_string())
     }
 }
 
@@ -85,6 +94,7 @@ impl From<BeginError> for Problem {
         match error {
             BeginError::Busy { .. } | BeginError::QueueFull => Self::conflict(Code::ConversationBusy, detail),
             BeginError::TooMany(_) => Self::too_many(Code::TooManyRuns, detail, SOON_S),
+            BeginError::OverQuota(over) => over.into(),
             BeginError::KeyMismatch => Self::new(StatusCode::UNPROCESSABLE_ENTITY, Code::IdempotencyMismatch, detail),
             BeginError::NoSuchMessage => {
                 let reason = "is no message of this conversation".to_owned();
@@ -98,7 +108,12 @@ impl From<BeginError> for Problem {
             BeginError::NotContinuable(_) => Self::conflict(Code::NotContinuable, detail),
             BeginError::NoSuchApproval => Self::not_found("there is no such approval"),
             BeginError::AlreadyDecided => Self::conflict(Code::AlreadyDecided, detail),
+            BeginError::OwnRequest(_) => Self::new(StatusCode::FORBIDDEN, Code::OwnRequest, detail),
             BeginError::ApprovalExpired => Self::new(StatusCode::GONE, Code::ApprovalExpired, detail),
+            BeginError::Unconfirmed(cause) => {
+                tracing::error!(error = %Causes(&cause), "it is not known whether a run has begun");
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::BeginUnconfirmed, detail)
+            }
             BeginError::Store(cause) => {
                 tracing::error!(error = %Causes(&cause), "run not started");
                 cause.into()
@@ -106,6 +121,26 @@ impl From<BeginError> for Problem {
         }
     }
 }
+
+impl From<OverQuota> for Problem {
+    fn from(over: OverQuota) -> Self {
+        let detail = over.to_string();
+        // Nothing but deleting makes room, so no time is told for it.
+        let full = |code| Self::new(StatusCode::INSUFFICIENT_STORAGE, code, detail.clone());
+        match over {
+            OverQuota::Conversations(_) => full(Code::ConversationQuotaExceeded),
+            OverQuota::Bytes(_) => full(Code::StorageQuotaExceeded),
+            OverQuota::Exports(_) => {
+                let into_day_s = SystemClock.now_ms().rem_euclid(DAY_S * 1000) / 1000;
+                let left_s = u32::try_from(DAY_S - into_day_s).unwrap_or(u32::MAX);
+                Self::too_many(Code::ExportQuotaExceeded, detail, left_s)
+            }
+        }
+    }
+}
+
+/// A day in seconds.
+const DAY_S: i64 = 24 * 60 * 60;
 
 impl From<LogError> for Problem {
     fn from(_: LogError) -> Self {

@@ -4,10 +4,13 @@
 
 mod errors;
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::chat_stream::refusal;
@@ -33,6 +36,8 @@ pub struct Problem {
     retry_after_s: Option<u32>,
     rate: Option<Rate>,
     about: Option<Box<About>>,
+    /// What is there now, where a request was made against something else.
+    current: Option<Arc<Value>>,
 }
 
 /// The run that a problem is about, and its conversation where that is known. Boxed there: few problems are about one.
@@ -53,12 +58,24 @@ impl Problem {
             retry_after_s: None,
             rate: None,
             about: None,
+            current: None,
         }
     }
 
     /// The same about this run, of this conversation.
     pub(super) fn about(self, run: RunId, conversation: Option<ConversationId>) -> Self {
         Self { about: Some(Box::new(About { run, conversation })), ..self }
+    }
+
+    /// 409: what a preview would change has changed since. `current` is what is there now, null where nothing is, and is left out
+    /// where it could not be read.
+    pub(super) fn preview_stale(detail: impl Into<String>, current: Option<Value>) -> Self {
+        Self { current: current.map(Arc::new), ..Self::conflict(Code::PreviewStale, detail) }
+    }
+
+    /// 410: nobody decided the preview in time.
+    pub(super) fn preview_expired(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, Code::PreviewExpired, detail)
     }
 
     /// 404: no such thing, or not the caller's.
@@ -155,6 +172,11 @@ impl Problem {
         Self::too_many(Code::TooManyReaders, detail, SOON_S)
     }
 
+    /// 429: as much of this user is in work as may be.
+    pub(super) fn too_many_requests(detail: impl Into<String>) -> Self {
+        Self::too_many(Code::TooManyRequests, detail, SOON_S)
+    }
+
     /// 415: only plain bodies are read, so that a small body cannot become a large one.
     pub fn encoded_body() -> Self {
         Self::new(
@@ -204,6 +226,7 @@ impl Problem {
             request_id,
             retryable: self.code.is_retryable(),
             errors: self.errors.iter().map(|e| FieldBody { field: e.field, reason: &e.reason }).collect(),
+            current: self.current.as_deref(),
         };
         let mut response = (self.status, Json(body)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -212,6 +235,10 @@ impl Problem {
 
     fn with_headers(&self, mut response: Response) -> Response {
         let headers = response.headers_mut();
+        if self.code == Code::BeginUnconfirmed {
+            // The libraries of OpenAI and its like send anything from 500 on again, unless they are told not to.
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
         if let Some(challenge) = self.challenge {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
@@ -264,6 +291,10 @@ pub(super) struct ProblemBody<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<FieldBody<'a>>,
+    /// Of `preview_stale`: what is there now, in the shape of the preview's `body`; null where it is not there any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    current: Option<&'a Value>,
 }
 
 /// What is wrong with one field.

@@ -1,19 +1,22 @@
 //! The clock of request heads. hyper has one timer for the silence between two requests and for a head that does not end;
 //! the first has to be long, since proxies keep connections open, and the second short, since nobody sends a head slowly
 //! who means well. So the connection's own end notes when a head's first byte comes, and the service when its last one has.
+//! And it passes heads on when they are whole ([`super::whole`]).
 
 use std::future::Future;
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::whole::{Found, Inbound, Scan, Told};
 use crate::observe::metrics::{self, Rejection};
 
 /// What a client is told whose head takes too long; then the connection is closed.
@@ -24,11 +27,14 @@ const TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nc
 /// anything holds a place for nothing.
 pub(super) const FIRST: Duration = Duration::from_secs(15);
 
-/// Where the connection is: how many heads have come, and whether a request is being answered, since what comes in meanwhile
-/// is no head.
+/// How much of a head is read at once: most heads are shorter, and what a connection keeps of a half one grows by this.
+const PIECE: usize = 2048;
+
+/// Where the connection is: which heads have come, and whether a request is being answered, since a head that comes meanwhile
+/// has to wait.
 #[derive(Default)]
 pub(super) struct Phase {
-    heads: AtomicUsize,
+    told: Told,
     answering: AtomicBool,
 }
 
@@ -36,16 +42,16 @@ pub(super) struct Phase {
 pub(super) struct Answering(Arc<Phase>);
 
 impl Answering {
-    /// Its head has come.
-    pub(super) fn begin(phase: Arc<Phase>) -> Self {
-        phase.heads.fetch_add(1, Ordering::Relaxed);
+    /// Its head has come, and a body of this length follows it; `None` where only the body itself can say.
+    pub(super) fn begin(phase: Arc<Phase>, body: Option<u64>) -> Self {
+        phase.told.head(body);
         phase.answering.store(true, Ordering::Relaxed);
         Self(phase)
     }
 
-    /// Goes on until `body` is sent, or given up.
-    pub(super) fn with<B>(self, body: B) -> Answer<B> {
-        Answer { body, _answering: self }
+    /// Goes on until `body` is sent, or given up, and so does what is `held` for it.
+    pub(super) fn with<B, T>(self, body: B, held: T) -> Answer<B, T> {
+        Answer { body, _answering: self, _held: held }
     }
 }
 
@@ -56,12 +62,13 @@ impl Drop for Answering {
 }
 
 /// An answer's body.
-pub(super) struct Answer<B> {
+pub(super) struct Answer<B, T> {
     body: B,
     _answering: Answering,
+    _held: T,
 }
 
-impl<B: Body + Unpin> Body for Answer<B> {
+impl<B: Body + Unpin, T: Unpin> Body for Answer<B, T> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -81,7 +88,7 @@ impl<B: Body + Unpin> Body for Answer<B> {
     }
 }
 
-/// A connection whose heads have to come in time.
+/// A connection whose heads have to come in time, and are passed on when they are whole.
 pub(super) struct Headed<S> {
     stream: S,
     phase: Arc<Phase>,
@@ -94,20 +101,49 @@ pub(super) struct Headed<S> {
     until: Option<Instant>,
     /// Wakes the connection then; made only where there is something to wait for.
     alarm: Option<Pin<Box<Sleep>>>,
+    inbound: Inbound,
+    scan: Scan,
+    /// A head of so many bytes is passed on as far as it is there: whoever reads it refuses it.
+    most: usize,
+    /// How many heads were passed on.
+    passed_on: usize,
+    /// What has come and is not passed on.
+    kept: Vec<u8>,
+    /// How much of it was looked at.
+    looked: usize,
+    /// How much of it may be passed on.
+    ready: usize,
+    /// How much of that is.
+    gone: usize,
 }
 
 impl<S> Headed<S> {
-    /// `stream`, which was just taken, and whose heads may take `limit` each; the first one has to begin within `first`, or
-    /// that limit if it is more.
-    pub(super) fn new(stream: S, phase: Arc<Phase>, limit: Option<Duration>, first: Duration) -> Self {
-        let until = limit.map(|limit| Instant::now() + limit.max(first));
-        Self { stream, phase, limit, heads: 0, has_begun: false, until, alarm: None }
+    /// `stream`, which was just taken, and whose heads may take `limit` and `most` bytes each; the first one has to begin
+    /// within `first`, or that limit if it is more.
+    pub(super) fn new(stream: S, phase: Arc<Phase>, limit: Option<Duration>, first: Duration, most: usize) -> Self {
+        Self {
+            stream,
+            phase,
+            limit,
+            heads: 0,
+            has_begun: false,
+            until: limit.map(|limit| Instant::now() + limit.max(first)),
+            alarm: None,
+            inbound: Inbound::Head,
+            scan: Scan::default(),
+            most,
+            passed_on: 0,
+            kept: Vec::new(),
+            looked: 0,
+            ready: 0,
+            gone: 0,
+        }
     }
 
     /// Whether the head at hand is too late; if it is not, the task is woken when it is.
     fn is_late(&mut self, cx: &mut Context<'_>, got_something: bool) -> bool {
         let Some(limit) = self.limit else { return false };
-        let heads = self.phase.heads.load(Ordering::Relaxed);
+        let heads = self.phase.told.heads();
         if self.heads != heads {
             // The head that was waited for has come.
             (self.heads, self.has_begun, self.until, self.alarm) = (heads, false, None, None);
@@ -115,7 +151,8 @@ impl<S> Headed<S> {
         if self.phase.answering.load(Ordering::Relaxed) {
             return false;
         }
-        if got_something && !self.has_begun {
+        // A part of it may have come while the request before it was answered.
+        if (got_something || !self.kept.is_empty()) && !self.has_begun {
             (self.has_begun, self.until, self.alarm) = (true, Some(Instant::now() + limit), None);
         }
         let Some(until) = self.until else { return false };
@@ -125,10 +162,65 @@ impl<S> Headed<S> {
         }
         self.alarm.get_or_insert_with(|| Box::pin(sleep_until(until))).as_mut().poll(cx).is_ready()
     }
+
+    /// Passes on what may be, as much as `buffer` takes; whether there was anything.
+    fn pass_on(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        let Some(ready) = self.kept.get(self.gone..self.ready).filter(|ready| !ready.is_empty()) else { return false };
+        let bytes = ready.len().min(buffer.remaining());
+        buffer.put_slice(&ready[..bytes]);
+        self.gone += bytes;
+        if self.gone == self.ready {
+            // Given back, and not kept for the next head: most connections are silent most of the time.
+            self.kept = self.kept.split_off(self.ready);
+            (self.ready, self.gone, self.looked) = (0, 0, 0);
+        }
+        true
+    }
+
+    /// Sees what of the kept bytes may be passed on.
+    fn look(&mut self) {
+        match self.inbound {
+            Inbound::Told => {}
+            Inbound::Rest => self.ready = self.kept.len(),
+            Inbound::Body(left) => {
+                self.ready = usize::try_from(left).unwrap_or(usize::MAX).min(self.kept.len());
+                self.inbound = behind(left, self.ready);
+            }
+            Inbound::Head => {
+                let unseen = self.kept.get(self.looked..).unwrap_or_default();
+                match self.scan.look(unseen) {
+                    Found::End(at) => {
+                        (self.ready, self.inbound) = (self.looked + at, Inbound::Told);
+                        self.passed_on += 1;
+                    }
+                    Found::Improper(at) => {
+                        // hyper would take a line that ends so. This byte it takes nowhere, and says so in its turn.
+                        if let Some(byte) = self.kept.get_mut(self.looked + at) {
+                            *byte = 0;
+                        }
+                        (self.ready, self.inbound) = (self.kept.len(), Inbound::Rest);
+                    }
+                    Found::Nothing if self.kept.len() >= self.most => {
+                        (self.ready, self.inbound) = (self.kept.len(), Inbound::Rest);
+                    }
+                    Found::Nothing => self.looked = self.kept.len(),
+                }
+            }
+        }
+    }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Headed<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+/// What is read after `bytes` of a body of which so much was left.
+fn behind(left: u64, bytes: usize) -> Inbound {
+    match left.saturating_sub(u64::try_from(bytes).unwrap_or(u64::MAX)) {
+        0 => Inbound::Head,
+        left => Inbound::Body(left),
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Headed<S> {
+    /// What the stream gives, in time.
+    fn poll_timely(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let got_something = buffer.filled().len() > before;
@@ -143,6 +235,61 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Headed<S> {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request's head took too long")));
         }
         read
+    }
+
+    /// One more piece of a head, kept; whether the stream has more.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut piece = [MaybeUninit::uninit(); PIECE];
+        let mut piece = ReadBuf::uninit(&mut piece);
+        ready!(self.poll_timely(cx, &mut piece))?;
+        self.kept.reserve_exact(piece.filled().len());
+        self.kept.extend_from_slice(piece.filled());
+        Poll::Ready(Ok(!piece.filled().is_empty()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Headed<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if self.pass_on(buffer) {
+                return Poll::Ready(Ok(()));
+            }
+            if self.inbound == Inbound::Told {
+                // Whoever reads on before saying what follows has refused the head, or ends it elsewhere.
+                let unknown = || io::Error::new(io::ErrorKind::InvalidData, "nobody said what follows the head");
+                self.inbound = self.phase.told.behind(self.passed_on).ok_or_else(unknown)?;
+            }
+            if self.inbound == Inbound::Body(0) {
+                self.inbound = Inbound::Head;
+            }
+            if self.kept.len() > self.looked {
+                self.look();
+                continue;
+            }
+            match self.inbound {
+                Inbound::Told => {}
+                Inbound::Head => {
+                    if !ready!(self.poll_piece(cx))? {
+                        if self.kept.is_empty() {
+                            return Poll::Ready(Ok(()));
+                        }
+                        // Half a head, and no more: for hyper to refuse.
+                        (self.ready, self.inbound) = (self.kept.len(), Inbound::Rest);
+                    }
+                }
+                Inbound::Rest => return self.poll_timely(cx, buffer),
+                Inbound::Body(left) => {
+                    let before = buffer.filled().len();
+                    ready!(self.poll_timely(cx, buffer))?;
+                    let came = buffer.filled().get(before..).unwrap_or_default();
+                    let own = usize::try_from(left).unwrap_or(usize::MAX).min(came.len());
+                    let next = came.get(own..).unwrap_or_default().to_vec();
+                    buffer.set_filled(before + own);
+                    (self.kept, self.inbound) = (next, behind(left, own));
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
     }
 }
 
@@ -184,7 +331,7 @@ mod tests {
     async fn heard(sent: &[(u32, &str)]) -> String {
         let a_while = Duration::from_millis(20);
         let (server, client) = duplex(1024);
-        let mut headed = Headed::new(server, Arc::default(), Some(a_while * 5), a_while * 15);
+        let mut headed = Headed::new(server, Arc::default(), Some(a_while * 5), a_while * 15, 1024);
         let (mut reads, mut writes) = split(client);
         let serving = async {
             while headed.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {}

@@ -2,18 +2,22 @@
 //! read hold its connection for ever, and waits for open streams without end. HTTP/1.1 only: nothing here ends TLS, and the
 //! proxies that do speak HTTP/1.1 to us.
 
+mod addresses;
 mod head;
 mod refusal;
+mod whole;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -23,9 +27,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Config;
+use super::share::Slot;
 use crate::chat::causes::Causes;
 use crate::observe::metrics::{self, Connection, Rejection};
+use addresses::Addresses;
 use head::{Answering, FIRST, Headed, Phase};
+
+pub use addresses::Network;
 
 /// How long a connection may be idle: longer than the 60 seconds for which common proxies reuse theirs, so that the proxy
 /// closes first and no request meets a closing connection.
@@ -40,11 +48,22 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// hyper's own least size of a buffer, in bytes.
 const LEAST_BUFFER: usize = 8192;
 
+/// What hyper's buffer takes at most where heads have no limit, in bytes: its own choice.
+const MOST_BUFFER: usize = 417_792;
+
+/// Who is at the other end of the connection, in a request's extensions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) SocketAddr);
+
 /// What connections may take of this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
     /// Connections at once.
     pub connections: usize,
+    /// Those of one address; 0 means no limit.
+    pub per_address: usize,
+    /// Addresses whose connections are not counted.
+    pub proxies: Arc<[Network]>,
     /// Bytes of a request's head.
     pub head_bytes: Option<usize>,
     /// From a head's first byte to its last.
@@ -65,6 +84,8 @@ impl Bounds {
     pub fn of(config: &Config) -> Self {
         Self {
             connections: Some(config.max_connections).filter(|most| *most != 0).unwrap_or(Semaphore::MAX_PERMITS),
+            per_address: config.connections_per_address,
+            proxies: config.trusted_proxies.iter().filter_map(|text| Network::parse(text)).collect(),
             head_bytes: Some(config.head_bytes).filter(|bytes| *bytes != 0),
             head_time: Some(config.head_timeout_s).filter(|time| *time != 0).map(Duration::from_secs),
         }
@@ -84,6 +105,7 @@ pub async fn serve(
     let connections = TaskTracker::new();
     let finishing = CancellationToken::new();
     let places = Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS)));
+    let addresses = Addresses::new(bounds.per_address, bounds.proxies.clone());
     let refusals = Arc::new(Semaphore::new(refusal::AT_ONCE));
     tokio::pin!(stop);
     loop {
@@ -92,8 +114,8 @@ pub async fn serve(
             () = &mut stop => break,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -104,7 +126,8 @@ pub async fn serve(
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "nodelay not set");
         }
-        let Ok(place) = places.clone().try_acquire_owned() else {
+        let place = places.clone().try_acquire_owned().ok().zip(addresses.hold(peer.ip()));
+        let Some(place) = place else {
             if port == Port::Product {
                 metrics::rejected(Rejection::Connections);
             }
@@ -121,11 +144,11 @@ pub async fn serve(
             }
             continue;
         };
-        let (router, finishing, abort) = (router.clone(), finishing.clone(), abort.clone());
+        let (router, finishing, abort, bounds) = (router.clone(), finishing.clone(), abort.clone(), bounds.clone());
         connections.spawn(async move {
             let (_place, _open) = (place, (port == Port::Product).then(Connection::open));
             tokio::select! {
-                () = drive(stream, router, bounds, finishing) => {}
+                () = drive(stream, peer, router, &bounds, finishing) => {}
                 () = abort.cancelled() => {}
             }
         });
@@ -136,23 +159,33 @@ pub async fn serve(
 }
 
 /// Answers the requests of one connection until it is closed, or `finishing` is cancelled and the request at hand answered.
-async fn drive(stream: TcpStream, router: Router, bounds: Bounds, finishing: CancellationToken) {
+async fn drive(stream: TcpStream, peer: SocketAddr, router: Router, bounds: &Bounds, finishing: CancellationToken) {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(STALL_TIMEOUT));
     let phase = Arc::new(Phase::default());
-    let stream = Headed::new(Box::pin(stream), phase.clone(), bounds.head_time, FIRST);
+    // Somewhat more than that, so that a head which is somewhat too large is told so in our words.
+    let most = bounds.head_bytes.map_or(MOST_BUFFER, |bytes| bytes.saturating_add(LEAST_BUFFER));
+    let stream = Headed::new(Box::pin(stream), phase.clone(), bounds.head_time, FIRST, most);
     let mut builder = http1::Builder::new();
     // hyper counts this from the end of the answer before, so it bounds idle connections; heads have a clock of their own.
-    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
-    if let Some(bytes) = bounds.head_bytes {
-        // Twice that, so that a head which is somewhat too large is told so in our words.
-        builder.max_buf_size(bytes.saturating_mul(2).max(LEAST_BUFFER));
-    }
+    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(most);
     let routes = TowerToHyperService::new(router);
-    let answering = service_fn(move |request: Request<Incoming>| {
-        let answering = Answering::begin(phase.clone());
+    let answering = service_fn(move |mut request: Request<Incoming>| {
+        let body = request.body().size_hint().exact();
+        let answering = Answering::begin(phase.clone(), body);
+        request.extensions_mut().insert(Peer(peer));
         let answered = routes.call(request);
-        async move { Ok::<_, std::convert::Infallible>(answered.await?.map(|body| answering.with(body))) }
+        async move {
+            let mut response: Response<_> = answered.await?;
+            if body.is_none() {
+                // hyper goes by the chunks and drops a length that contradicts them, so a proxy that went by the length
+                // would take what follows for a request of its own.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            // Whose request it is holds a place of theirs until the answer is sent.
+            let place = response.extensions_mut().remove::<Slot>();
+            Ok::<_, std::convert::Infallible>(response.map(|body| answering.with(body, place)))
+        }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), answering);
     tokio::pin!(connection);

@@ -19,6 +19,7 @@ const REQUEST: Duration = Duration::from_millis(500);
 
 const FULL: &str = concat!(
     "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 2\r\n",
+    "cache-control: no-store\r\nx-content-type-options: nosniff\r\n",
     "content-type: application/problem+json\r\ncontent-length: 160\r\n\r\n",
     r#"{"type":"urn:switchboard:problem:too_many_connections","title":"Service Unavailable","#,
     r#""status":503,"detail":"too many connections","code":"too_many_connections"}"#,

@@ -95,6 +95,20 @@ impl Generation {
     }
 }
 
+/// What the model called `model` can write in one answer, thoughts included, as its maker documents it: sent where nobody
+/// says how long answers may be. The newest write more than this, and it is counted against the context window.
+pub(super) fn most_tokens(model: &str) -> u32 {
+    match Generation::of(model) {
+        // As 3.5 does; those before it are told by their names.
+        Generation::Unthinking if model.contains("3-5") || model.contains("3.5") => 8192,
+        Generation::Unthinking => 4096,
+        Generation::Budgeted { most_tokens } => most_tokens,
+        Generation::Adaptive | Generation::Newest => 64_000,
+        // Nobody knows, and more than a model can write is refused.
+        Generation::Foreign => 8192,
+    }
+}
+
 fn is_version(word: &str) -> bool {
     (1..=2).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_digit())
 }
@@ -127,6 +141,22 @@ mod tests {
             ("glm-4.6", Generation::Foreign, "another model behind the same wire"),
         ] {
             assert_eq!(Generation::of(model), generation, "{model}: {reason}");
+        }
+    }
+
+    #[test]
+    fn an_answer_may_be_as_long_as_the_model_can_write() {
+        for (model, most) in [
+            ("claude-3-opus-20240229", 4096),
+            ("claude-3-5-haiku-latest", 8192),
+            ("claude-3-7-sonnet-20250219", 64_000),
+            ("claude-opus-4-1", 32_000),
+            ("claude-sonnet-4-5", 64_000),
+            ("claude-opus-4-6", 64_000),
+            ("claude-sonnet-5-5", 64_000),
+            ("glm-4.6", 8192),
+        ] {
+            assert_eq!(most_tokens(model), most, "{model}");
         }
     }
 

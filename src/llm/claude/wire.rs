@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::thinking::{Generation, Thinking};
+use super::thinking::{Generation, Thinking, most_tokens};
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, ModelOrigin};
@@ -142,12 +142,13 @@ impl<'a> Request<'a> {
             }
         }
         let (generation, effort) = (Generation::of(&origin.model), chat.model.effort);
-        let thinking = generation.thinking(effort, chat.model.max_tokens).filter(|thinking| match thinking {
-            Thinking::Adaptive { .. } => true,
-            // Refused when the turn it would go on with began without a thought: another model may have begun it, or a
-            // run that stopped before its answer.
-            Thinking::Enabled { .. } => goes_on.unwrap_or(true),
-        });
+        let thinking =
+            generation.thinking(effort, chat.model.max_tokens.unwrap_or_default()).filter(|thinking| match thinking {
+                Thinking::Adaptive { .. } => true,
+                // Refused when the turn it would go on with began without a thought: another model may have begun it, or a
+                // run that stopped before its answer.
+                Thinking::Enabled { .. } => goes_on.unwrap_or(true),
+            });
         // The next turn of the loop sends all of this again; and the turn before ended with the other mark, which is found
         // again however many results have come since.
         for message in messages.iter_mut().rev().filter(|message| message.role == "user").take(2) {
@@ -159,7 +160,11 @@ impl<'a> Request<'a> {
         };
         Self {
             model: &origin.model,
-            max_tokens: chat.model.max_tokens.saturating_add(budget),
+            // It has to be told; where nobody says, as much as the model can write.
+            max_tokens: match chat.model.max_tokens {
+                Some(of_answer) => of_answer.saturating_add(budget),
+                None => most_tokens(&origin.model),
+            },
             stream: true,
             temperature: temperature(chat, generation, version, thinking),
             thinking,

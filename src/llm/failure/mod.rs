@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use self::words::Words;
 use crate::agent::ports::llm::ProviderError;
+use crate::bounded::json;
 use crate::chat::causes::Causes;
 
 /// 500 characters of a vendor's words are enough to understand them.
@@ -44,7 +45,7 @@ impl<'de> Deserialize<'de> for ErrorField {
         let text = json.get();
         // What is longer than any error is not taken apart, only its beginning is kept.
         let value = match text.len() {
-            0..=MAX_ERROR_BYTES => serde_json::from_str(text).map_err(D::Error::custom)?,
+            0..=MAX_ERROR_BYTES => json::form(text).map_err(D::Error::custom)?,
             _ => Value::String(text[..text.floor_char_boundary(MAX_ERROR_BYTES)].to_owned()),
         };
         Ok(Self(Box::new(value)))
@@ -60,14 +61,14 @@ impl ErrorField {
 
 /// The error in a piece of JSON that is no frame, `{"error": …}` or a list with one in it; `None` when it is something else.
 pub(crate) fn error_in(json: &str) -> Option<ProviderError> {
-    let body = body_object(serde_json::from_str(json).ok()?);
+    let body = body_object(json::value(json).ok()?);
     body.get("error").is_some_and(|error| !error.is_null()).then(|| in_stream(&body))
 }
 
 /// The error in a body that has not one frame: [`error_in`] it, or a bare `{"message": …}` as gateways write it.
 pub(crate) fn error_instead(json: &str) -> Option<ProviderError> {
     error_in(json).or_else(|| {
-        let body = body_object(serde_json::from_str(json).ok()?);
+        let body = body_object(json::value(json).ok()?);
         ["message", "detail"].iter().any(|key| body.get(key).is_some_and(Value::is_string)).then(|| in_stream(&body))
     })
 }
@@ -81,7 +82,7 @@ pub(crate) fn of_status(
     now: Timestamp,
 ) -> ProviderError {
     let text = String::from_utf8_lossy(body);
-    let mut words = match serde_json::from_str::<Value>(&text) {
+    let mut words = match json::value(&text) {
         Ok(json) => Words::of(&body_object(json)),
         Err(_) => Words::plain(&text),
     };

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::thinking::{Generation, ThinkingConfig};
 use crate::agent::ports::llm::ChatRequest;
+use crate::bounded::json::form;
 use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
@@ -154,7 +155,8 @@ enum CallingMode {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GenerationConfig {
-    max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -203,7 +205,7 @@ impl<'a> Request<'a> {
 fn generation_config(chat: &ChatRequest<'_>, generation: Generation) -> GenerationConfig {
     let (max_tokens, thinking_config) = (chat.model.max_tokens, generation.thinking(chat.model.effort));
     GenerationConfig {
-        max_output_tokens: thinking_config.map_or(max_tokens, |thinking| thinking.limit(max_tokens)),
+        max_output_tokens: max_tokens.map(|most| thinking_config.map_or(most, |thinking| thinking.limit(most))),
         temperature: chat.model.temperature.filter(|_| generation.takes_temperature()),
         thinking_config,
     }
@@ -244,7 +246,7 @@ fn function_call(call: &ToolCall, is_ours: bool) -> PartKind<'_> {
 }
 
 fn response_part<'a>(answer: &CallResult<'a>, is_ours: bool) -> Part<'a> {
-    let result = serde_json::from_str(answer.content).map_or(Told::Text(answer.content), Told::Json);
+    let result = form(answer.content).map_or(Told::Text(answer.content), Told::Json);
     let response = if answer.is_error { Response::Error(result) } else { Response::Output(result) };
     let kind = PartKind::FunctionResponse(FunctionResponse {
         name: &answer.call.name,

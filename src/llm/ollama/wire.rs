@@ -45,7 +45,8 @@ enum Think {
 struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     num_ctx: Option<u32>,
-    num_predict: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_predict: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::agent::ports::llm::ProviderError;
+use crate::bounded::json::form;
 use crate::chat::message::{AssistantPart, Replay};
 use crate::llm::answer::{malformed, read};
 use crate::llm::few::Few;
@@ -44,7 +45,7 @@ impl<'a> Mark<'a> {
         let mut found = None;
         for part in said.parts {
             let AssistantPart::Thinking { replay: Some(replay), .. } = part else { continue };
-            match serde_json::from_str(replay.raw().get()) {
+            match form(replay.raw().get()) {
                 // The blocks have it all.
                 Ok(details @ Self::ReasoningDetails(_)) => return Some(details),
                 Ok(field @ (Self::ReasoningContent | Self::Reasoning)) => found = found.or(Some(field)),
@@ -115,7 +116,7 @@ impl Details {
     /// is no list of objects says nothing.
     pub(super) fn push(&mut self, list: &RawValue) -> Result<String, ProviderError> {
         let mut shown = String::new();
-        let fragments = serde_json::from_str::<Few<Fragment<'_>>>(list.get()).unwrap_or_default();
+        let fragments = form::<Few<Fragment<'_>>>(list.get()).unwrap_or_default();
         for fragment in fragments.into_iter().filter(|fragment| !fragment.is_empty()) {
             let known = self.blocks.len();
             let at = self.find(&fragment);

@@ -150,7 +150,7 @@ impl<'a> Request<'a> {
                 }
             }
         }
-        let limit = Some(chat.model.max_tokens);
+        let limit = chat.model.max_tokens;
         Self {
             model: &origin.model,
             messages,

@@ -154,6 +154,10 @@ pub enum Rejection {
     Head,
     /// A request's body: its size, its time or its depth.
     Body,
+    /// Requests of a user at once, and their bytes.
+    Requests,
+    /// Memory of this server.
+    Memory,
     /// Starts of runs in a minute.
     Rate,
     /// Live runs of a user or a tenant.
@@ -175,6 +179,8 @@ impl Rejection {
             Self::Connections => "connections",
             Self::Head => "head",
             Self::Body => "body",
+            Self::Requests => "requests",
+            Self::Memory => "memory",
             Self::Rate => "rate",
             Self::Runs => "runs",
             Self::ReplicaRuns => "replica_runs",

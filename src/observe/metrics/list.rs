@@ -88,6 +88,8 @@ metrics! {
     TOOL_CALLS = "switchboard_tool_calls_total", Kind::Counter, Count, "Calls of tools by outcome";
     TOOL_CALL_SECONDS = "switchboard_tool_call_seconds", Kind::Histogram(SHORT), Seconds, "How long tools took";
 
+    MEMORY_RESERVED = "switchboard_memory_reserved_bytes", Kind::Gauge, Bytes,
+        "Memory reserved for what others send, by what it is for";
     EVENT_LOG_BYTES = "switchboard_event_log_bytes", Kind::Gauge, Bytes, "Events of runs held in memory";
     EVENT_LOG_EVICTED = "switchboard_event_log_evicted_total", Kind::Counter, Count,
         "Events dropped since their run's log was full";

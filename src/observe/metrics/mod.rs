@@ -113,6 +113,11 @@ pub fn reader_lost() {
     }
 }
 
+/// Memory that is reserved for one kind of thing.
+pub fn memory_reserved(kind: &'static str, bytes: usize) {
+    gauge!(list::MEMORY_RESERVED, "kind" => kind).set(bytes as f64);
+}
+
 /// What all logs of runs hold.
 pub fn event_log_bytes(bytes: usize) {
     gauge!(list::EVENT_LOG_BYTES).set(bytes as f64);

@@ -31,7 +31,11 @@ pub(super) enum Line<'a> {
         id: Cow<'a, str>,
         #[serde(borrow)]
         name: Cow<'a, str>,
+        /// What versions before the fate read of it.
         is_error: bool,
+        /// Lines of earlier versions have none.
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        fate: Option<Cow<'a, str>>,
         /// Lines of earlier versions have none.
         #[serde(borrow, default)]
         result: Cow<'a, str>,

@@ -13,6 +13,7 @@ use crate::chat::ids::{ApprovalId, PayloadId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::tool::Progress;
+use crate::chat::trail::CallFate;
 
 /// One event per line, without a last line break.
 pub fn write<'a>(events: impl IntoIterator<Item = &'a AgentEvent>) -> Result<String, serde_json::Error> {
@@ -69,9 +70,13 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                     data: data.as_ref().map(Cow::Borrowed),
                 }
             }
-            AgentEvent::ToolCallFinished { id, name, is_error, result } => {
-                Self::Result { id: id.into(), name: name.into(), is_error: *is_error, result: Cow::Borrowed(result) }
-            }
+            AgentEvent::ToolCallFinished { id, name, fate, result } => Self::Result {
+                id: id.into(),
+                name: name.into(),
+                is_error: fate.is_error(),
+                fate: fate.kept().map(Cow::Borrowed),
+                result: Cow::Borrowed(result),
+            },
             AgentEvent::Artifact(artifact) => {
                 Self::Artifact { kind: Cow::Borrowed(&artifact.kind), payload: Cow::Borrowed(&artifact.payload) }
             }
@@ -140,10 +145,10 @@ impl From<Line<'_>> for AgentEvent {
                     data: data.map(Cow::into_owned),
                 }),
             },
-            Line::Result { id, name, is_error, result } => Self::ToolCallFinished {
+            Line::Result { id, name, is_error, fate, result } => Self::ToolCallFinished {
                 id: id.into_owned(),
                 name: name.into_owned(),
-                is_error,
+                fate: CallFate::of_kept(fate.as_deref(), is_error),
                 result: Arc::from(&*result),
             },
             Line::Artifact { kind, payload } => {
@@ -203,6 +208,17 @@ mod tests {
         })
     }
 
+    fn fate() -> impl Strategy<Value = CallFate> {
+        prop_oneof![
+            Just(CallFate::Done),
+            Just(CallFate::Failed),
+            Just(CallFate::NotRun),
+            Just(CallFate::AwaitsApproval),
+            Just(CallFate::AwaitsClient),
+            Just(CallFate::Unknown),
+        ]
+    }
+
     fn event() -> impl Strategy<Value = AgentEvent> {
         let text = any::<String>;
         prop_oneof![
@@ -210,8 +226,8 @@ mod tests {
             text().prop_map(|text| AgentEvent::TextDelta { text }),
             text().prop_map(|text| AgentEvent::ThinkingDelta { text }),
             (text(), text()).prop_map(|(id, name)| AgentEvent::ToolCallStarted { id, name }),
-            (text(), text(), any::<bool>(), text()).prop_map(|(id, name, is_error, result)| {
-                AgentEvent::ToolCallFinished { id, name, is_error, result: result.into() }
+            (text(), text(), fate(), text()).prop_map(|(id, name, fate, result)| {
+                AgentEvent::ToolCallFinished { id, name, fate, result: result.into() }
             }),
             (text(), text(), any::<u64>(), any::<Option<u64>>()).prop_map(
                 |(provider, model, output_tokens, nano_usd)| {

@@ -42,6 +42,15 @@ macro_rules! giving {
     };
 }
 
+/// What gives the `ChargedSeatRow` of the run `$1`, whose row a statement has just changed; from here on the transaction touches
+/// what is its owner's.
+macro_rules! giving_seat {
+    () => {
+        " RETURNING tenant, user_id, conversation, run_seq, charged,
+             set_config('app.tenant', '=' || tenant, true), set_config('app.user', '=' || user_id, true)"
+    };
+}
+
 /// Whether the column before it is one of the texts in a parameter that holds a JSON list of them. As an array, so that
 /// each is looked up whatever the planner believes of the table.
 macro_rules! is_one_of {
@@ -63,14 +72,20 @@ macro_rules! progress_in {
 
 #[path = "../sql/approvals.rs"]
 mod approvals;
+#[path = "../sql/audit.rs"]
+mod audit;
 mod batch;
 #[path = "../sql/drafts.rs"]
 mod drafts;
 mod open;
 #[path = "../sql/payloads.rs"]
 mod payloads;
+#[path = "../sql/pins.rs"]
+mod pins;
 #[path = "../sql/previews.rs"]
 mod previews;
+#[path = "../sql/quotas.rs"]
+mod quotas;
 #[path = "../sql/ready.rs"]
 mod ready;
 #[path = "../sql/runs/mod.rs"]
@@ -82,15 +97,18 @@ mod usage;
 #[path = "../sql/views/mod.rs"]
 mod views;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
-use sqlx::{Postgres, Transaction};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Postgres, Transaction};
 
 use batch::Batch;
 
-use super::scope::Scope;
+use super::scope::{Reach, Scope};
 use super::stuck::Stuck;
 use crate::agent::ports::clock::Clock;
 use crate::observe::metrics::{Access, store_waited};
@@ -107,8 +125,38 @@ pub(super) struct PostgresStore {
     /// Connections of the leases' own: whoever is still alive has to be able to say so, however many others wait for
     /// their turn.
     leases: PgPool,
+    /// Whether each transaction says whose rows it may touch.
+    says_whose: bool,
     stuck: Stuck,
     clock: Arc<dyn Clock>,
+}
+
+/// A connection for one statement that reads.
+enum Reading {
+    /// As it comes.
+    Alone(PoolConnection<Postgres>),
+    /// In a transaction that has said whose rows it may touch.
+    Within(Transaction<'static, Postgres>),
+}
+
+impl Deref for Reading {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        match self {
+            Self::Alone(connection) => connection,
+            Self::Within(transaction) => transaction,
+        }
+    }
+}
+
+impl DerefMut for Reading {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        match self {
+            Self::Alone(connection) => connection,
+            Self::Within(transaction) => transaction,
+        }
+    }
 }
 
 /// What the shared statements call the store.
@@ -119,37 +167,75 @@ type Connection = PgConnection;
 
 impl PostgresStore {
     /// A transaction that may write. Dropped without commit it is rolled back.
-    async fn write(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        store_waited(Access::Write, self.pool.begin_with(WRITE)).await
+    async fn write(&self, reach: Reach<'_>) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        store_waited(Access::Write, self.pool.begin_with(self.begins(WRITE, reach))).await
     }
 
     /// The same, with `first` run in it, and a row of its last statement, if that has any.
-    async fn write_first(&self, first: Batch) -> Result<(Transaction<'static, Postgres>, Option<PgRow>), sqlx::Error> {
-        let mut transaction = self.write().await?;
+    async fn write_first(
+        &self,
+        reach: Reach<'_>,
+        first: Batch,
+    ) -> Result<(Transaction<'static, Postgres>, Option<PgRow>), sqlx::Error> {
+        let mut transaction = self.write(reach).await?;
         let row = first.fetch(&mut transaction).await?;
         Ok((transaction, row))
     }
 
     /// A transaction whose statements all read the same state.
-    async fn read(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        let begins = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    async fn read(&self, reach: Reach<'_>) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        let begins = self.pool.begin_with(self.begins("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", reach));
         store_waited(Access::Read, begins).await
     }
 
-    /// Where a single statement reads.
-    fn readers(&self) -> &PgPool {
-        &self.pool
+    /// A connection on which a single statement reads.
+    async fn reading(&self, reach: Reach<'_>) -> Result<Reading, sqlx::Error> {
+        self.reading_in(&self.pool, reach).await
+    }
+
+    async fn reading_in(&self, pool: &PgPool, reach: Reach<'_>) -> Result<Reading, sqlx::Error> {
+        match self.says_whose {
+            // What is read needs no end: the connection goes back, and the transaction with it, behind the answer.
+            true => Ok(Reading::Within(pool.begin_with(self.begins("BEGIN READ ONLY", reach)).await?)),
+            false => Ok(Reading::Alone(pool.acquire().await?)),
+        }
+    }
+
+    /// From here on the transaction touches what is in reach.
+    async fn narrow(&self, connection: &mut Connection, reach: Reach<'_>) -> Result<(), sqlx::Error> {
+        if !self.says_whose {
+            return Ok(());
+        }
+        let sets = sqlx::query("SELECT set_config('app.tenant', $1, true), set_config('app.user', $2, true)");
+        reach.settings().into_iter().fold(sets, Query::bind).execute(connection).await.map(drop)
+    }
+
+    /// The text that begins a transaction and, in the same trip, says whose rows it may touch. The names are in it as
+    /// hexadecimal digits: no letter of theirs is read as SQL, however the server reads texts.
+    fn begins(&self, begin: &'static str, reach: Reach<'_>) -> AssertSqlSafe<String> {
+        if !self.says_whose {
+            return AssertSqlSafe(begin.to_owned());
+        }
+        let hex = |text: &String| text.bytes().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+        let [tenant, user] = reach.settings().each_ref().map(hex);
+        AssertSqlSafe(format!(
+            "{begin}; SELECT set_config('app.tenant', convert_from(decode('{tenant}', 'hex'), 'UTF8'), true),
+                 set_config('app.user', convert_from(decode('{user}', 'hex'), 'UTF8'), true)"
+        ))
     }
 
     /// A transaction that may write, of the leases.
     async fn write_leases(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        store_waited(Access::Lease, self.leases.begin_with(WRITE)).await
+        store_waited(Access::Lease, self.leases.begin_with(self.begins(WRITE, Reach::All))).await
     }
 
-    /// Where a single statement of the leases reads.
-    fn lease_readers(&self) -> &PgPool {
-        &self.leases
+    /// A connection on which a single statement of the leases reads.
+    async fn lease_reading(&self) -> Result<Reading, sqlx::Error> {
+        self.reading_in(&self.leases, Reach::All).await
     }
+
+    /// Vacuum and the server's own log forget what was deleted, in their time.
+    async fn forget_deleted(&self) {}
 
     fn pools(&self) -> [(&'static str, (usize, usize)); 2] {
         let counted = |pool: &PgPool| {

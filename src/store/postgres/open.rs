@@ -14,7 +14,7 @@ use super::PostgresStore;
 use crate::agent::ports::clock::Clock;
 use crate::store::schema::{Step, step};
 use crate::store::stuck::Stuck;
-use crate::store::{Config, OpenError};
+use crate::store::{Config, OpenError, RowSecurity};
 
 /// The schema's versions; a released file is never edited, since its checksum is in every database.
 static MIGRATOR: Migrator = sqlx::migrate!("src/store/postgres/migrations");
@@ -33,8 +33,10 @@ const RETURN_WAIT: Duration = Duration::from_secs(5);
 /// process has stopped does not hold its rows for ever.
 const SESSION: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s'";
 
-/// A migration takes as long as it takes. It waits for other processes that migrate, and for locks on tables, a minute.
-const MIGRATION_SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = '60s'";
+/// A migration takes as long as it takes. It waits for other processes that migrate, and for locks on tables, a minute. What it
+/// changes is everybody's.
+const MIGRATION_SESSION: &str =
+    "SET statement_timeout = 0; SET lock_timeout = '60s'; SET app.tenant = '*'; SET app.\"user\" = '*'";
 
 /// What may stand in a URL behind `?`, besides `options[…]`. sqlx would log what it does not know with its value.
 const PARAMETERS: [&str; 18] = [
@@ -66,11 +68,20 @@ impl PostgresStore {
         // took long.
         let first = timeout(CONNECT_WAIT, PgConnection::connect_with(&options)).await;
         let first = first.unwrap_or_else(|_| Err(no_answer())).map_err(OpenError::Database)?;
-        prepare(first).await?;
+        let standing = prepare(first).await?;
+        let says_whose = standing.holds || config.row_security == RowSecurity::On;
+        tell(standing, config.row_security);
 
         let leases = pool(LEASE_CONNECTIONS).connect_lazy_with(options.clone());
         let pool = pool(config.max_connections).connect_lazy_with(options);
-        Ok(Self { pool, leases, stuck: Stuck::default(), clock })
+        Ok(Self { pool, leases, says_whose, stuck: Stuck::default(), clock })
+    }
+
+    /// The store in a database that is there, only to be read.
+    pub(in crate::store) fn open_to_read(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let options = options(&config.url)?.options([("default_transaction_read_only", "on")]);
+        let pool = pool(1).connect_lazy_with(options);
+        Ok(Self { leases: pool.clone(), pool, says_whose: true, stuck: Stuck::default(), clock })
     }
 }
 
@@ -114,7 +125,7 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
 
 /// Brings the schema up to date; processes that start at once wait for each other. A schema that is up to date is not
 /// written to, so a server that only reads for now does not keep this one from starting.
-async fn prepare(mut connection: PgConnection) -> Result<(), OpenError> {
+async fn prepare(mut connection: PgConnection) -> Result<Standing, OpenError> {
     sqlx::raw_sql(MIGRATION_SESSION).execute(&mut connection).await.map_err(OpenError::Database)?;
     let known = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
     let found = schema_version(&mut connection).await.map_err(OpenError::Database)?;
@@ -123,12 +134,47 @@ async fn prepare(mut connection: PgConnection) -> Result<(), OpenError> {
         Step::Keep => compare(&mut connection).await,
         Step::Leave => Ok(()),
     };
+    let standing = sqlx::query_as(STANDING).fetch_one(&mut connection).await;
     // Whatever is still held, such as the migrations' lock after a failure, goes with the connection.
     drop(connection);
     match done {
-        Ok(()) => Ok(()),
+        Ok(()) => standing.map_err(OpenError::Database),
         Err(MigrateError::VersionMissing(found)) => Err(OpenError::NewerSchema { found, known }),
         Err(error) => Err(OpenError::Migration(error)),
+    }
+}
+
+/// How the database stands to row-level security.
+#[derive(Clone, Copy, sqlx::FromRow)]
+struct Standing {
+    /// It holds transactions to what they have said.
+    holds: bool,
+    /// We are a role that it does not hold to anything.
+    is_above: bool,
+}
+
+/// A [`Standing`].
+const STANDING: &str = "SELECT COALESCE((SELECT relrowsecurity AND relforcerowsecurity FROM pg_class
+         WHERE oid = to_regclass('runs')), FALSE) AS holds,
+     (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS is_above";
+
+/// What an operator should know who wants a second wall.
+fn tell(standing: Standing, wanted: RowSecurity) {
+    let is_wanted = standing.holds || wanted == RowSecurity::On;
+    if is_wanted && standing.is_above {
+        tracing::warn!(
+            "row-level security does not hold for this role of PostgreSQL, which is a superuser or has BYPASSRLS"
+        );
+    }
+    match (standing.holds, wanted) {
+        (false, RowSecurity::On) => tracing::warn!(
+            "store.row_security is on, and the database does not hold transactions to it yet: when all replicas have it on, \
+             SELECT switchboard_row_security(TRUE)"
+        ),
+        (true, RowSecurity::Off) => tracing::warn!(
+            "the database holds transactions to row-level security, so it is used; store.row_security should be on"
+        ),
+        (true, RowSecurity::On) | (false, RowSecurity::Off) => {}
     }
 }
 

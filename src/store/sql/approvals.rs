@@ -1,18 +1,21 @@
 //! Approvals in SQL: read by whoever may decide them, and what somebody with the role says to another one's. They are
 //! written with the end of their run, and taken with the beginning of the one that goes on (`runs/decided.rs`).
+//!
+//! **Invariant:** whether a call's time is over is for the database's clock to say. The process's only dates what is noted.
 
 use async_trait::async_trait;
 
-use super::{Connection, SqlStore};
+use super::{Batch, Connection, SqlStore, audit};
 use crate::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
 use crate::agent::ports::store::StoreError;
-use crate::chat::approval::{ApprovalState, Decision};
+use crate::chat::approval::{Approval, ApprovalState, Decision};
+use crate::chat::audit::{Act, Fact};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId};
 use crate::chat::trail::{ApprovalVerdict, Happened};
 use crate::store::approval::{ApprovalRow, approval_columns};
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::{BindScope, Scope, original, storable};
+use crate::store::scope::{BindScope, Reach, Scope, original, storable};
 use crate::store::trail::encode_entry;
 use crate::store::transcript::RecordError;
 
@@ -24,6 +27,10 @@ const NOTED_AT_ONCE: i64 = 500;
 
 #[async_trait]
 impl ApprovalStore for SqlStore {
+    async fn time(&self) -> Result<i64, StoreError> {
+        attempt("ask for the time", self.try_time()).await
+    }
+
     async fn waiting(&self, caller: &Caller) -> Result<Vec<ApprovalView>, StoreError> {
         attempt("list approvals", self.try_waiting(caller)).await
     }
@@ -55,26 +62,33 @@ enum Grant {
 }
 
 impl SqlStore {
+    async fn try_time(&self) -> Result<i64, Fault> {
+        Ok(sqlx::query_scalar(concat!("SELECT ", database_now!()))
+            .fetch_one(&mut *self.reading(Reach::All).await?)
+            .await?)
+    }
+
     async fn try_waiting(&self, caller: &Caller) -> Result<Vec<ApprovalView>, Fault> {
         let scope = Scope::from(&caller.owner);
         let rows: Vec<ApprovalRow> = sqlx::query_as(concat!(
             "SELECT ",
             approval_columns!(),
             " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.decided_in IS NULL
-                 AND a.state IN ('pending', 'granted') AND a.expires_at > $4
-             UNION ALL
+                 AND a.state IN ('pending', 'granted') AND a.expires_at > ",
+            database_now!(),
+            " UNION ALL
              SELECT ",
             approval_columns!(),
             " FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.role",
             is_one_of!("$3"),
-            " AND a.state = 'pending' AND a.expires_at > $4
-             ORDER BY created_at DESC, id DESC LIMIT $5",
+            " AND a.state = 'pending' AND a.expires_at > ",
+            database_now!(),
+            " ORDER BY created_at DESC, id DESC LIMIT $4",
         ))
         .bind_scope(&scope)
         .bind(roles(caller)?)
-        .bind(self.clock.now_ms())
         .bind(WAITING_LISTED)
-        .fetch_all(self.readers())
+        .fetch_all(&mut *self.reading(Reach::Tenant(&scope)).await?)
         .await?;
         rows.into_iter().map(|row| Ok(row.into_view()?)).collect()
     }
@@ -84,14 +98,14 @@ impl SqlStore {
             "SELECT ",
             approval_columns!(),
             " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND a.decided_in IS NULL
-                 AND a.state IN ('pending', 'granted') AND a.expires_at > $4
-             ORDER BY a.created_at, a.id LIMIT $5",
+                 AND a.state IN ('pending', 'granted') AND a.expires_at > ",
+            database_now!(),
+            " ORDER BY a.created_at, a.id LIMIT $4",
         ))
         .bind_scope(scope)
         .bind(conversation.as_str())
-        .bind(self.clock.now_ms())
         .bind(WAITING_LISTED)
-        .fetch_all(self.readers())
+        .fetch_all(&mut *self.reading(Reach::User(scope)).await?)
         .await?;
         rows.into_iter().map(|row| Ok(row.into_view()?)).collect()
     }
@@ -109,7 +123,7 @@ impl SqlStore {
         .bind(id.to_string())
         .bind(scope.user().to_owned())
         .bind(roles(caller)?)
-        .fetch_optional(self.readers())
+        .fetch_optional(&mut *self.reading(Reach::Tenant(&scope)).await?)
         .await?;
         Ok(row.map(ApprovalRow::into_view).transpose()?)
     }
@@ -118,7 +132,7 @@ impl SqlStore {
         let scope = Scope::from(&caller.owner);
         let now = self.clock.now_ms();
         let comment = comment(decision)?;
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::Tenant(&scope)).await?;
         let row: Option<ApprovalRow> = sqlx::query_as(concat!(
             "SELECT ",
             approval_columns!(),
@@ -133,7 +147,7 @@ impl SqlStore {
         .await?;
         let Some(mut view) = row.map(ApprovalRow::into_view).transpose()? else { return Ok(Grant::NotFound) };
         match view.state {
-            ApprovalState::Pending if view.approval.expires_at_ms <= now => return Ok(Grant::Expired),
+            ApprovalState::Pending if view.has_expired() => return Ok(Grant::Expired),
             ApprovalState::Pending => {}
             ApprovalState::Granted | ApprovalState::Approved | ApprovalState::Rejected => {
                 return Ok(Grant::AlreadyDecided);
@@ -164,7 +178,13 @@ impl SqlStore {
         };
         let of = Scope::from(&view.owner);
         tell(&mut transaction, (&of, view.approval.conversation.as_str()), now, &what).await?;
-        transaction.commit().await?;
+        let act = match decision.approve {
+            true => Act::ApprovalGranted,
+            false => Act::ApprovalRejected,
+        };
+        let mut batch = Batch::default();
+        audit::tell(&mut batch, &of, decided(Fact::of(act, scope.user(), of.user()), &view.approval));
+        batch.commit(transaction).await?;
         view.state = state;
         Ok(Grant::Kept(Box::new(view)))
     }
@@ -173,20 +193,21 @@ impl SqlStore {
     /// at nothing but the time.
     pub(super) async fn try_note_expired(&self) -> Result<bool, Fault> {
         let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::All).await?;
         let rows: Vec<(String, String, String, String, String)> = sqlx::query_as(concat!(
             "UPDATE approvals SET expired = 1 WHERE id IN (
                  SELECT id FROM approvals
-                 WHERE expired = 0 AND state IN ('pending', 'granted') AND expires_at <= $1
-                 ORDER BY expires_at LIMIT $2",
+                 WHERE expired = 0 AND state IN ('pending', 'granted') AND expires_at <= ",
+            database_now!(),
+            " ORDER BY expires_at LIMIT $1",
             skip_locked!(),
             ") RETURNING tenant, user_id, conversation, id, tool",
         ))
-        .bind(now)
         .bind(NOTED_AT_ONCE)
         .fetch_all(&mut *transaction)
         .await?;
         let is_more_left = rows.len() >= NOTED_AT_ONCE as usize;
+        let mut batch = Batch::default();
         for (tenant, user, conversation, id, tool) in rows {
             let what = Happened::ApprovalDecided {
                 approval: ApprovalId::parse(&id).map_err(RecordError::from)?,
@@ -195,26 +216,40 @@ impl SqlStore {
                 by: None,
                 comment: None,
             };
-            tell(&mut transaction, (&Scope::of_row(tenant, user), &conversation), now, &what).await?;
+            let scope = Scope::of_row(tenant, user);
+            tell(&mut transaction, (&scope, &conversation), now, &what).await?;
+            let fact = Fact {
+                conversation: Some(&conversation),
+                tool: Some(&tool),
+                subject: Some(id),
+                ..Fact::of(Act::ApprovalExpired, "", scope.user())
+            };
+            audit::tell(&mut batch, &scope, fact);
         }
-        transaction.commit().await?;
+        batch.commit(transaction).await?;
         Ok(is_more_left)
     }
 }
 
-/// All approvals of a conversation, oldest first.
-pub(super) async fn all_approvals(
+/// At most `limit` approvals of a conversation behind the one that was asked for at a time and has an id, oldest first.
+pub(super) async fn approvals_behind(
     connection: &mut Connection,
     scope: &Scope,
     conversation: &str,
+    (at_ms, id): (i64, &str),
+    limit: i64,
 ) -> Result<Vec<ApprovalView>, Fault> {
     let rows: Vec<ApprovalRow> = sqlx::query_as(concat!(
         "SELECT ",
         approval_columns!(),
-        " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 ORDER BY a.created_at, a.id",
+        " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3
+             AND (a.created_at, a.id) > ($4, $5) ORDER BY a.created_at, a.id LIMIT $6",
     ))
     .bind_scope(scope)
     .bind(conversation)
+    .bind(at_ms)
+    .bind(id)
+    .bind(limit)
     .fetch_all(connection)
     .await?;
     rows.into_iter().map(|row| Ok(row.into_view()?)).collect()
@@ -229,6 +264,18 @@ fn roles(caller: &Caller) -> Result<String, RecordError> {
 /// A decision's comment as JSON text, which every database takes whatever is in it.
 pub(super) fn comment(decision: &Decision) -> Result<Option<String>, RecordError> {
     decision.comment.as_ref().map(serde_json::to_string).transpose().map_err(RecordError::json("comment"))
+}
+
+/// What the audit record tells of a decision on `approval`.
+pub(super) fn decided<'a>(fact: Fact<'a>, approval: &'a Approval) -> Fact<'a> {
+    Fact {
+        run: Some(approval.run),
+        call: approval.call.as_deref(),
+        tool: Some(&approval.tool),
+        subject: Some(approval.id.to_string()),
+        arguments: Some(approval.digest.clone()),
+        ..fact.within(&approval.conversation)
+    }
 }
 
 /// Writes an entry that belongs to no run into the trail of a conversation that is there.

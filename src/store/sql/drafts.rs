@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{SqlStore, take_turns};
+use super::{Connection, SqlStore, take_turns};
 use crate::agent::ports::drafts::{Draft, DraftError, DraftStore};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, DraftId};
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::{BindScope, Scope};
+use crate::store::scope::{BindScope, Reach, Scope};
 
 /// A draft's life after its last use, in milliseconds: ten minutes, the port's promise.
 const LIFE_MS: i64 = 10 * 60 * 1000;
@@ -69,18 +69,9 @@ impl SqlStore {
     ) -> Result<Option<DraftId>, Fault> {
         let body = encode(body)?;
         let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::User(scope)).await?;
         take_turns(&mut transaction, "drafts", scope).await?;
-        // No owner is named: it looks at nothing but the time, and nobody sees what it removes.
-        sqlx::query(concat!(
-            "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= $1 LIMIT $2",
-            skip_locked!(),
-            ")",
-        ))
-        .bind(now)
-        .bind(SWEPT_AT_ONCE)
-        .execute(&mut *transaction)
-        .await?;
+        sweep_drafts(&mut transaction, now, SWEPT_AT_ONCE).await?;
         let live: i64 =
             sqlx::query_scalar("SELECT COUNT(*) FROM drafts WHERE tenant = $1 AND user_id = $2 AND expires_at > $3")
                 .bind_scope(scope)
@@ -113,7 +104,7 @@ impl SqlStore {
         id: DraftId,
     ) -> Result<Option<Draft>, Fault> {
         let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::User(scope)).await?;
         let row: Option<(String, i64)> = sqlx::query_as(
             "UPDATE drafts SET expires_at = $1
              WHERE tenant = $2 AND user_id = $3 AND conversation = $4 AND id = $5 AND expires_at > $6
@@ -140,7 +131,7 @@ impl SqlStore {
     ) -> Result<Saved, Fault> {
         let body = encode(&draft.body)?;
         let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::User(scope)).await?;
         let revision: Option<i64> = sqlx::query_scalar(concat!(
             "SELECT revision FROM drafts
              WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id = $4 AND expires_at > $5",
@@ -170,6 +161,17 @@ impl SqlStore {
         transaction.commit().await?;
         Ok(Saved::Done)
     }
+}
+
+/// Removes what is over, as far as it is in reach; how many. No owner is named: it looks at nothing but the time, and nobody
+/// sees what it removes.
+pub(super) async fn sweep_drafts(connection: &mut Connection, now: i64, most: i64) -> Result<u64, sqlx::Error> {
+    let swept = sqlx::query(concat!(
+        "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= $1 LIMIT $2",
+        skip_locked!(),
+        ")",
+    ));
+    Ok(swept.bind(now).bind(most).execute(connection).await?.rows_affected())
 }
 
 /// The body as text. It is read once here: a body that steps have nested too deeply is refused while the old one

@@ -3,14 +3,15 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Batch, Connection, SqlStore};
+use super::{Batch, SqlStore};
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::store::StoreError;
+use crate::bounded::json;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PayloadId, RunId};
 use crate::chat::payload::{Payload, PayloadHead, PayloadSource};
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::{BindScope, Scope, original, storable};
+use crate::store::scope::{BindScope, Reach, Scope, original, storable};
 use crate::store::transcript::RecordError;
 
 #[async_trait]
@@ -48,7 +49,7 @@ impl SqlStore {
         .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(i64::from(most))
-        .fetch_all(self.readers())
+        .fetch_all(&mut *self.reading(Reach::User(scope)).await?)
         .await?;
         let head = |(id, kind, summary): (String, String, String)| {
             let id = PayloadId::parse(&id).map_err(RecordError::from)?;
@@ -71,7 +72,7 @@ impl SqlStore {
         .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(id.as_str())
-        .fetch_optional(self.readers())
+        .fetch_optional(&mut *self.reading(Reach::User(scope)).await?)
         .await?;
         Ok(row.map(kept).transpose()?.map(|(_, payload)| payload))
     }
@@ -88,28 +89,12 @@ pub(super) fn kept((run, id, kind, summary, data, source): KeptRow) -> Result<(R
     let payload = Payload {
         id: PayloadId::parse(&id)?,
         kind: original(&kind).into_owned(),
-        data: serde_json::from_str(&data).map_err(RecordError::json("payload"))?,
+        // What takes more memory than may be is not kept any more.
+        data: json::value(&data).unwrap_or_default(),
         summary: serde_json::from_str(&summary).map_err(RecordError::json("summary"))?,
         source: PayloadSource::parse(&source).ok_or(RecordError::Kind)?,
     };
     Ok((RunId::parse(&run)?, payload))
-}
-
-/// All payloads of a conversation with their runs, in the order in which they were kept.
-pub(super) async fn all_payloads(
-    connection: &mut Connection,
-    scope: &Scope,
-    conversation: &str,
-) -> Result<Vec<(RunId, Payload)>, Fault> {
-    let rows: Vec<KeptRow> = sqlx::query_as(
-        "SELECT run_id, id, kind, summary, data, source FROM payloads
-         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 ORDER BY seq",
-    )
-    .bind_scope(scope)
-    .bind(conversation)
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(|row| Ok(kept(row)?)).collect()
 }
 
 /// A payload to be kept: id, type, summary, data, source.
@@ -124,7 +109,7 @@ impl PayloadRow {
     pub(super) fn of(payload: &Payload) -> Result<Self, RecordError> {
         let Payload { id, kind, data, summary, source } = payload;
         let data = serde_json::to_string(data).map_err(RecordError::json("payload"))?;
-        let data = if serde_json::from_str::<Value>(&data).is_ok() { data } else { Value::Null.to_string() };
+        let data = if json::fits(&data, 1).is_ok() { data } else { Value::Null.to_string() };
         let summary = serde_json::to_string(summary).map_err(RecordError::json("summary"))?;
         Ok(Self([id.to_string(), storable(kind).into_owned(), summary, data], source.name()))
     }

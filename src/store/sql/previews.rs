@@ -1,24 +1,41 @@
-//! Previews in SQL: pending, claimed while somebody decides, then accepted or rejected for good.
+//! Previews in SQL: pending, claimed while somebody decides, sending while a save is under way, then accepted, rejected, or
+//! superseded by a newer one, for good.
+//!
+//! **Invariant:** what decides is the database's time, and the token of a claim, which grows with each: only its holder goes on.
+//! Rows of the version before this one have neither an end nor a subject, and their claims are known by their time alone.
 
 use async_trait::async_trait;
 
-use super::SqlStore;
-use crate::agent::ports::previews::{ClaimError, PreviewStore, WaitingPreview};
+use super::{Batch, Connection, SqlStore, audit, take_turns};
+use crate::agent::ports::audit::sha256;
+use crate::agent::ports::previews::{
+    ClaimError, ClaimToken, Claimed, NewPreview, PreviewStore, RecordError as NotRecorded, WaitingPreview,
+};
 use crate::agent::ports::store::StoreError;
+use crate::chat::audit::{Act, Fact};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PreviewId};
-use crate::chat::preview::{Change, Decided, Preview, Verdict};
-use crate::chat::trail::Happened;
+use crate::chat::preview::{Base, Change, Decided, Origin, Preview, Verdict};
+use crate::chat::trail::{CallFate, Happened};
 use crate::store::change::{
-    decode_change, decode_current, decode_decided, encode_change, encode_current, encode_decided,
+    decode_change, decode_current, decode_decided, encode_change, encode_current, encode_decided, subject,
 };
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::{BindScope, Scope};
+use crate::store::scope::{BindScope, Reach, Scope, original, storable};
 use crate::store::trail::encode_entry;
 use crate::store::transcript::RecordError;
 
 /// A claim's life in milliseconds: a minute, the port's promise.
 const CLAIM_MS: i64 = 60 * 1000;
+
+/// A preview's life in milliseconds where its row does not say: a day.
+const LIFE_MS: i64 = 24 * 3600 * 1000;
+
+/// How long whoever comes too late is told so, in milliseconds: a day. Then the row goes.
+const KEPT_MS: i64 = 24 * 3600 * 1000;
+
+/// Rows that one tidying removes.
+const REMOVED_AT_ONCE: i64 = 500;
 
 /// How many accepted changes are read: more than a conversation's tools look back on.
 const ACCEPTED_AT_ONCE: i64 = 50;
@@ -28,29 +45,42 @@ const WAITING_LISTED: i64 = 100;
 
 #[async_trait]
 impl PreviewStore for SqlStore {
-    async fn record_preview(
-        &self,
-        owner: &Owner,
-        conversation: &ConversationId,
-        change: &Change,
-    ) -> Result<PreviewId, StoreError> {
-        attempt("record a preview", self.try_record_preview(&owner.into(), conversation, change)).await
+    async fn record_preview(&self, new: NewPreview<'_>) -> Result<PreviewId, NotRecorded> {
+        attempt("record a preview", self.try_record_preview(new)).await?.ok_or(NotRecorded::Full)
     }
 
-    async fn claim_preview(&self, owner: &Owner, id: PreviewId) -> Result<Preview, ClaimError> {
+    async fn claim_preview(&self, owner: &Owner, id: PreviewId) -> Result<Claimed, ClaimError> {
         match attempt("claim a preview", self.try_claim_preview(&owner.into(), id)).await? {
-            Claim::Won(preview) => Ok(*preview),
+            Claim::Won(claimed) => Ok(*claimed),
             Claim::NotFound => Err(ClaimError::NotFound),
             Claim::AlreadyDecided => Err(ClaimError::AlreadyDecided),
+            Claim::Superseded => Err(ClaimError::Superseded),
+            Claim::Expired => Err(ClaimError::Expired),
         }
     }
 
-    async fn end_claim(&self, owner: &Owner, id: PreviewId, decided: Option<&Decided>) -> Result<(), StoreError> {
-        let scope = owner.into();
-        match decided {
-            Some(decided) => attempt("end a claim", self.try_settle_preview(&scope, id, decided)).await,
-            None => attempt("end a claim", self.try_release_preview(&scope, id)).await,
+    async fn begin_save(&self, owner: &Owner, id: PreviewId, token: ClaimToken) -> Result<(), ClaimError> {
+        match attempt("begin a save", self.try_begin_save(&owner.into(), id, token)).await? {
+            true => Ok(()),
+            false => Err(ClaimError::Lost),
         }
+    }
+
+    async fn settle_preview(
+        &self,
+        owner: &Owner,
+        id: PreviewId,
+        token: ClaimToken,
+        decided: &Decided,
+    ) -> Result<(), ClaimError> {
+        match attempt("settle a preview", self.try_settle_preview(&owner.into(), id, token, decided)).await? {
+            true => Ok(()),
+            false => Err(ClaimError::Lost),
+        }
+    }
+
+    async fn release_preview(&self, owner: &Owner, id: PreviewId, token: ClaimToken) -> Result<(), StoreError> {
+        attempt("release a preview", self.try_release_preview(&owner.into(), id, token)).await
     }
 
     async fn waiting_previews(&self, owner: &Owner, id: Option<PreviewId>) -> Result<Vec<WaitingPreview>, StoreError> {
@@ -66,88 +96,208 @@ impl PreviewStore for SqlStore {
     }
 }
 
-/// Id, conversation, change, what is changed, and when it was made.
-type WaitingRow = (String, String, String, Option<String>, i64);
-
 /// What became of a claim.
 enum Claim {
-    Won(Box<Preview>),
+    Won(Box<Claimed>),
     NotFound,
     AlreadyDecided,
+    Superseded,
+    Expired,
+}
+
+/// What a claim finds.
+#[derive(sqlx::FromRow)]
+struct ClaimedRow {
+    conversation: String,
+    change: String,
+    claim_token: i64,
+    sends: i64,
+    #[sqlx(flatten)]
+    origin: OriginRow,
+    reader: Option<String>,
+    base_digest: Option<String>,
+}
+
+/// Who made it.
+#[derive(sqlx::FromRow)]
+struct OriginRow {
+    context_type: Option<String>,
+    tool: Option<String>,
+}
+
+/// A preview that waits.
+#[derive(sqlx::FromRow)]
+struct WaitingRow {
+    id: String,
+    conversation: String,
+    change: String,
+    current: Option<String>,
+    sends: i64,
+    #[sqlx(flatten)]
+    origin: OriginRow,
+    created_at: i64,
+    expires_at: i64,
+}
+
+impl From<OriginRow> for Origin {
+    fn from(row: OriginRow) -> Self {
+        let own = |text: Option<String>| text.map(|text| original(&text).into_owned());
+        Self { context_type: own(row.context_type), tool: own(row.tool) }
+    }
+}
+
+/// The database's time, in milliseconds. Read first in a transaction: what is waited for afterwards makes it only older, so that
+/// nothing is taken too early.
+async fn database_now(connection: &mut Connection) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(concat!("SELECT ", database_now!())).fetch_one(connection).await
 }
 
 impl SqlStore {
-    async fn try_record_preview(
-        &self,
-        scope: &Scope,
-        conversation: &ConversationId,
-        change: &Change,
-    ) -> Result<PreviewId, Fault> {
+    /// `None` where as many wait as may.
+    async fn try_record_preview(&self, new: NewPreview<'_>) -> Result<Option<PreviewId>, Fault> {
         let id = PreviewId::fresh();
-        let current = encode_current(change);
-        let change = encode_change(change)?;
-        let mut transaction = self.write().await?;
+        let scope = Scope::from(new.owner);
+        let (current, change, subject) = (encode_current(new.change), encode_change(new.change)?, subject(new.change));
+        let made = Fact {
+            subject: Some(id.to_string()),
+            arguments: Some(sent(new.change)),
+            ..by_user(Act::PreviewMade, &scope)
+        };
+        let mut transaction = self.write(Reach::User(&scope)).await?;
+        take_turns(&mut transaction, "previews", &scope).await?;
+        let now = database_now(&mut transaction).await?;
         sqlx::query(
-            "INSERT INTO previews (id, tenant, user_id, conversation, change, state, created_at, current)
-             VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7)",
+            "UPDATE previews SET state = 'superseded', claimed_at = NULL, decided_at = $5
+             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND subject = $4
+                 AND (state = 'pending' OR (state IN ('claimed', 'sending') AND claimed_at < $6))",
+        )
+        .bind_scope(&scope)
+        .bind(new.conversation.as_str())
+        .bind(&subject)
+        .bind(now)
+        .bind(now.saturating_sub(CLAIM_MS))
+        .execute(&mut *transaction)
+        .await?;
+        let waiting: i64 = sqlx::query_scalar(
+            "SELECT COUNT(*) FROM previews
+             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state IN ('pending', 'claimed', 'sending')
+                 AND COALESCE(expires_at, created_at + $4) > $5",
+        )
+        .bind_scope(&scope)
+        .bind(new.conversation.as_str())
+        .bind(LIFE_MS)
+        .bind(now)
+        .fetch_one(&mut *transaction)
+        .await?;
+        if new.most != 0 && usize::try_from(waiting).is_ok_and(|waiting| waiting >= new.most) {
+            return Ok(None);
+        }
+        sqlx::query(
+            "INSERT INTO previews (id, tenant, user_id, conversation, change, state, created_at, current,
+                 context_type, tool, subject, reader, base_digest, expires_at)
+             VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7,
+                 (SELECT NULLIF(context_type, '') FROM runs WHERE tenant = $2 AND user_id = $3 AND id = $8),
+                 $9, $10, $11, $12, $13)",
         )
         .bind(id.to_string())
-        .bind_scope(scope)
-        .bind(conversation.as_str())
+        .bind_scope(&scope)
+        .bind(new.conversation.as_str())
         .bind(change)
         .bind(self.clock.now_ms())
         .bind(current)
+        .bind(new.run.to_string())
+        .bind(storable(new.tool).into_owned())
+        .bind(subject)
+        .bind(storable(&new.base.reader).into_owned())
+        .bind(&new.base.digest)
+        .bind(now.saturating_add(new.life_ms))
         .execute(&mut *transaction)
         .await?;
-        transaction.commit().await?;
-        Ok(id)
+        let mut batch = Batch::default();
+        audit::tell(&mut batch, &scope, made.within(new.conversation));
+        batch.commit(transaction).await?;
+        Ok(Some(id))
     }
 
     async fn try_claim_preview(&self, scope: &Scope, id: PreviewId) -> Result<Claim, Fault> {
-        let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
-        let claimed: Option<(String, String)> = sqlx::query_as(
-            "UPDATE previews SET state = 'claimed', claimed_at = $1
-             WHERE tenant = $2 AND user_id = $3 AND id = $4
-                 AND (state = 'pending' OR (state = 'claimed' AND claimed_at < $5))
-             RETURNING conversation, change",
+        let mut transaction = self.write(Reach::User(scope)).await?;
+        let now = database_now(&mut transaction).await?;
+        let claimed: Option<ClaimedRow> = sqlx::query_as(
+            "UPDATE previews SET state = 'claimed', claimed_at = $1, claim_token = claim_token + 1
+             WHERE tenant = $2 AND user_id = $3 AND id = $4 AND COALESCE(expires_at, created_at + $5) > $1
+                 AND (state = 'pending' OR (state IN ('claimed', 'sending') AND claimed_at < $6))
+             RETURNING conversation, change, claim_token, sends, context_type, tool, reader, base_digest",
         )
         .bind(now)
         .bind_scope(scope)
         .bind(id.to_string())
+        .bind(LIFE_MS)
         .bind(now.saturating_sub(CLAIM_MS))
         .fetch_optional(&mut *transaction)
         .await?;
-        let Some((conversation, change)) = claimed else {
-            let known: i64 =
-                sqlx::query_scalar("SELECT COUNT(*) FROM previews WHERE tenant = $1 AND user_id = $2 AND id = $3")
-                    .bind_scope(scope)
-                    .bind(id.to_string())
-                    .fetch_one(&mut *transaction)
-                    .await?;
-            return Ok(if known == 0 { Claim::NotFound } else { Claim::AlreadyDecided });
+        let Some(row) = claimed else { return why_not(&mut transaction, scope, id, now).await };
+        let conversation = ConversationId::parse(&row.conversation).map_err(RecordError::from)?;
+        let change = decode_change(&row.change)?;
+        let base = row.reader.map(|reader| Base { reader: original(&reader).into_owned(), digest: row.base_digest });
+        let claimed = Claimed {
+            preview: Preview { id, conversation, change },
+            token: ClaimToken(row.claim_token),
+            base,
+            origin: row.origin.into(),
+            may_be_saved: row.sends > 0,
         };
-        let conversation = ConversationId::parse(&conversation).map_err(RecordError::from)?;
-        let change = decode_change(&change)?;
         transaction.commit().await?;
-        Ok(Claim::Won(Box::new(Preview { id, conversation, change })))
+        Ok(Claim::Won(Box::new(claimed)))
     }
 
-    /// Ends a claim with a decision. A decision that is there already may be written again, so that whoever did not
-    /// hear of its commit can repeat it.
-    async fn try_settle_preview(&self, scope: &Scope, id: PreviewId, decided: &Decided) -> Result<(), Fault> {
+    /// Whether the claim is still that of `token`: the save goes out under it then, and it lasts another minute.
+    async fn try_begin_save(&self, scope: &Scope, id: PreviewId, token: ClaimToken) -> Result<bool, Fault> {
+        let mut transaction = self.write(Reach::User(scope)).await?;
+        let now = database_now(&mut transaction).await?;
+        let begun: Option<String> = sqlx::query_scalar(
+            "UPDATE previews SET state = 'sending', claimed_at = $1, sends = sends + 1
+             WHERE tenant = $2 AND user_id = $3 AND id = $4 AND state = 'claimed' AND claim_token = $5 AND claimed_at >= $6
+             RETURNING conversation",
+        )
+        .bind(now)
+        .bind_scope(scope)
+        .bind(id.to_string())
+        .bind(token.0)
+        .bind(now.saturating_sub(CLAIM_MS))
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(conversation) = begun else { return Ok(false) };
+        let mut batch = Batch::default();
+        let accepted = Fact { subject: Some(id.to_string()), ..by_user(Act::PreviewAccepted, scope) };
+        audit::tell(&mut batch, scope, Fact { conversation: Some(&conversation), ..accepted });
+        batch.commit(transaction).await?;
+        Ok(true)
+    }
+
+    /// Ends a claim with a decision, if it is still that of `token`. A decision that is there already may be written again, so
+    /// that whoever did not hear of its commit can repeat it.
+    async fn try_settle_preview(
+        &self,
+        scope: &Scope,
+        id: PreviewId,
+        token: ClaimToken,
+        decided: &Decided,
+    ) -> Result<bool, Fault> {
         let decision = encode_decided(decided)?;
         let state = match decided.verdict {
             Verdict::Accept => "accepted",
             Verdict::Reject => "rejected",
         };
-        let now = self.clock.now_ms();
         let what = Happened::PreviewDecided(decided.clone());
         let entry = encode_entry(&what)?;
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::User(scope)).await?;
+        let now = database_now(&mut transaction).await?;
+        // Of a conversation's decisions each is later than the one before it, whatever the clock does: the newest one counts.
         let settled: Option<String> = sqlx::query_scalar(
-            "UPDATE previews SET state = $1, decision = $2, decided_at = $3, claimed_at = NULL
-             WHERE tenant = $4 AND user_id = $5 AND id = $6 AND state = 'claimed'
+            "UPDATE previews SET state = $1, decision = $2, claimed_at = NULL, decided_at = (
+                 SELECT CASE WHEN MAX(p.decided_at) >= $3 THEN MAX(p.decided_at) + 1 ELSE $3 END FROM previews p
+                 WHERE p.tenant = $4 AND p.user_id = $5 AND p.conversation = previews.conversation)
+             WHERE tenant = $4 AND user_id = $5 AND id = $6 AND state IN ('claimed', 'sending') AND claim_token = $7
              RETURNING conversation",
         )
         .bind(state)
@@ -155,18 +305,21 @@ impl SqlStore {
         .bind(now)
         .bind_scope(scope)
         .bind(id.to_string())
+        .bind(token.0)
         .fetch_optional(&mut *transaction)
         .await?;
         let Some(conversation) = settled else {
             let same: i64 = sqlx::query_scalar(
-                "SELECT COUNT(*) FROM previews WHERE tenant = $1 AND user_id = $2 AND id = $3 AND decision = $4",
+                "SELECT COUNT(*) FROM previews
+                 WHERE tenant = $1 AND user_id = $2 AND id = $3 AND decision = $4 AND claim_token = $5",
             )
             .bind_scope(scope)
             .bind(id.to_string())
             .bind(&decision)
+            .bind(token.0)
             .fetch_one(&mut *transaction)
             .await?;
-            return if same == 0 { Err(Fault::NotClaimed(id)) } else { Ok(()) };
+            return Ok(same != 0);
         };
         // A tool may keep a preview before anything was said, and then there is no conversation to tell of.
         sqlx::query(
@@ -174,54 +327,113 @@ impl SqlStore {
              SELECT tenant, user_id, id, $4, $5, $6 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
         )
         .bind_scope(scope)
-        .bind(conversation)
-        .bind(now)
+        .bind(&conversation)
+        .bind(self.clock.now_ms())
         .bind(what.kind())
         .bind(entry)
         .execute(&mut *transaction)
         .await?;
-        transaction.commit().await?;
-        Ok(())
+        let (act, outcome) = match decided.verdict {
+            Verdict::Accept => (Act::PreviewEnded, Some(CallFate::Done.name())),
+            Verdict::Reject => (Act::PreviewRejected, None),
+        };
+        let fact = by_user(act, scope);
+        let fact = Fact { conversation: Some(&conversation), subject: Some(id.to_string()), outcome, ..fact };
+        let mut batch = Batch::default();
+        audit::tell(&mut batch, scope, fact);
+        batch.commit(transaction).await?;
+        Ok(true)
     }
 
-    /// Ends a claim without a decision; a claim that has ended already stays ended.
-    async fn try_release_preview(&self, scope: &Scope, id: PreviewId) -> Result<(), Fault> {
-        let mut transaction = self.write().await?;
-        sqlx::query(
-            "UPDATE previews SET state = 'pending', claimed_at = NULL
-             WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'claimed'",
+    /// Ends a claim without a decision, and takes back what it noted as sent; a claim that has ended already stays ended.
+    async fn try_release_preview(&self, scope: &Scope, id: PreviewId, token: ClaimToken) -> Result<(), Fault> {
+        let mut transaction = self.write(Reach::User(scope)).await?;
+        let sent: Option<String> = sqlx::query_scalar(
+            "UPDATE previews SET state = 'pending', claimed_at = NULL, sends = sends - 1
+             WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'sending' AND claim_token = $4
+             RETURNING conversation",
         )
         .bind_scope(scope)
         .bind(id.to_string())
-        .execute(&mut *transaction)
+        .bind(token.0)
+        .fetch_optional(&mut *transaction)
         .await?;
-        transaction.commit().await?;
+        let Some(conversation) = sent else {
+            sqlx::query(
+                "UPDATE previews SET state = 'pending', claimed_at = NULL
+                 WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'claimed' AND claim_token = $4",
+            )
+            .bind_scope(scope)
+            .bind(id.to_string())
+            .bind(token.0)
+            .execute(&mut *transaction)
+            .await?;
+            transaction.commit().await?;
+            return Ok(());
+        };
+        let mut batch = Batch::default();
+        let outcome = Some(CallFate::Failed.name());
+        let ended = Fact { subject: Some(id.to_string()), outcome, ..by_user(Act::PreviewEnded, scope) };
+        audit::tell(&mut batch, scope, Fact { conversation: Some(&conversation), ..ended });
+        batch.commit(transaction).await?;
         Ok(())
     }
 
     /// One that is just being decided waits until it is decided. What is changed is read for one alone: of a hundred it could
     /// be more than memory should hold.
     async fn try_waiting_previews(&self, scope: &Scope, id: Option<PreviewId>) -> Result<Vec<WaitingPreview>, Fault> {
-        let rows: Vec<WaitingRow> = sqlx::query_as(
-            "SELECT id, conversation, change, CASE WHEN CAST($3 AS TEXT) IS NULL THEN NULL ELSE current END, created_at
+        let rows: Vec<WaitingRow> = sqlx::query_as(concat!(
+            "SELECT id, conversation, change, sends, context_type, tool, created_at,
+                 COALESCE(expires_at, created_at + $5) AS expires_at,
+                 CASE WHEN CAST($3 AS TEXT) IS NULL THEN NULL ELSE current END AS current
              FROM previews
-             WHERE tenant = $1 AND user_id = $2 AND state IN ('pending', 'claimed')
-                 AND (CAST($3 AS TEXT) IS NULL OR id = $3)
-             ORDER BY created_at DESC, id DESC LIMIT $4",
-        )
+             WHERE tenant = $1 AND user_id = $2 AND state IN ('pending', 'claimed', 'sending')
+                 AND (CAST($3 AS TEXT) IS NULL OR id = $3) AND COALESCE(expires_at, created_at + $5) > ",
+            database_now!(),
+            " ORDER BY created_at DESC, id DESC LIMIT $4",
+        ))
         .bind_scope(scope)
         .bind(id.map(|id| id.to_string()))
         .bind(WAITING_LISTED)
-        .fetch_all(self.readers())
+        .bind(LIFE_MS)
+        .fetch_all(&mut *self.reading(Reach::User(scope)).await?)
         .await?;
-        let waiting = |(id, conversation, change, current, created_at_ms): WaitingRow| {
-            let id = PreviewId::parse(&id).map_err(RecordError::from)?;
-            let conversation = ConversationId::parse(&conversation).map_err(RecordError::from)?;
-            let current = current.as_deref().map(decode_current).transpose()?;
-            let change = Change { current, ..decode_change(&change)? };
-            Ok(WaitingPreview { preview: Preview { id, conversation, change }, created_at_ms })
+        let waiting = |row: WaitingRow| {
+            let id = PreviewId::parse(&row.id).map_err(RecordError::from)?;
+            let conversation = ConversationId::parse(&row.conversation).map_err(RecordError::from)?;
+            let current = row.current.as_deref().map(decode_current).transpose()?;
+            let change = Change { current, ..decode_change(&row.change)? };
+            Ok(WaitingPreview {
+                preview: Preview { id, conversation, change },
+                origin: row.origin.into(),
+                may_be_saved: row.sends > 0,
+                created_at_ms: row.created_at,
+                expires_at_ms: row.expires_at,
+            })
         };
         rows.into_iter().map(waiting).collect()
+    }
+
+    /// Removes previews that nobody can decide any more, when whoever came too late has had a day to be told so; whether there
+    /// may be more. Names no owner: it looks at nothing but the time.
+    pub(super) async fn try_remove_previews(&self) -> Result<bool, Fault> {
+        let mut transaction = self.write(Reach::All).await?;
+        let now = database_now(&mut transaction).await?;
+        let removed = sqlx::query(concat!(
+            "DELETE FROM previews WHERE id IN (
+                 SELECT id FROM previews
+                 WHERE state IN ('pending', 'claimed', 'sending', 'superseded') AND COALESCE(expires_at, created_at + $2) < $1
+                 LIMIT $3",
+            skip_locked!(),
+            ")",
+        ))
+        .bind(now.saturating_sub(KEPT_MS))
+        .bind(LIFE_MS)
+        .bind(REMOVED_AT_ONCE)
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(removed.rows_affected() >= REMOVED_AT_ONCE.unsigned_abs())
     }
 
     async fn try_accepted_changes(
@@ -237,8 +449,37 @@ impl SqlStore {
         .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(ACCEPTED_AT_ONCE)
-        .fetch_all(self.readers())
+        .fetch_all(&mut *self.reading(Reach::User(scope)).await?)
         .await?;
         rows.iter().map(|(change, decision)| Ok((decode_change(change)?, decode_decided(decision)?))).collect()
     }
+}
+
+/// Why a preview could not be claimed.
+async fn why_not(connection: &mut Connection, scope: &Scope, id: PreviewId, now: i64) -> Result<Claim, Fault> {
+    let row: Option<(String, i64)> = sqlx::query_as(
+        "SELECT state, COALESCE(expires_at, created_at + $4) FROM previews WHERE tenant = $1 AND user_id = $2 AND id = $3",
+    )
+    .bind_scope(scope)
+    .bind(id.to_string())
+    .bind(LIFE_MS)
+    .fetch_optional(connection)
+    .await?;
+    Ok(match row {
+        None => Claim::NotFound,
+        Some((state, _)) if state == "superseded" => Claim::Superseded,
+        Some((state, _)) if state == "accepted" || state == "rejected" => Claim::AlreadyDecided,
+        Some((_, expires_at)) if expires_at <= now => Claim::Expired,
+        Some(_) => Claim::AlreadyDecided,
+    })
+}
+
+/// What the owner did themselves.
+fn by_user(act: Act, scope: &Scope) -> Fact<'_> {
+    Fact::of(act, scope.user(), scope.user())
+}
+
+/// A digest of what saving the change sends.
+fn sent(change: &Change) -> String {
+    sha256(&change.body.to_string())
 }

@@ -8,6 +8,7 @@ use super::SqlStore;
 use crate::agent::ports::store::StoreError;
 use crate::store::Store;
 use crate::store::fault::Fault;
+use crate::store::scope::Reach;
 
 /// How long a readiness probe waits; probes are repeated every few seconds.
 const PROBE_WAIT: Duration = Duration::from_secs(3);
@@ -35,7 +36,7 @@ impl SqlStore {
     /// Takes the right to write and gives it back. Nothing goes to the disk, so that whoever may ask cannot wear it
     /// out; a full disk shows at the next commit.
     async fn probe(&self) -> Result<(), sqlx::Error> {
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::All).await?;
         // A transaction may begin on a database that may only be read; a change that touches no row finds out.
         sqlx::query("DELETE FROM drafts WHERE id IS NULL").execute(&mut *transaction).await?;
         transaction.rollback().await

@@ -14,7 +14,7 @@ use crate::chat::ids::RunId;
 use crate::chat::stream::Spent;
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::column;
-use crate::store::scope::{BindScope, Scope, original, storable};
+use crate::store::scope::{BindScope, Reach, Scope, original, storable};
 
 /// How long what was used is kept, in days: thirteen months, so that a month can be compared with that of a year before.
 pub(super) const KEPT_DAYS: i64 = 400;
@@ -111,19 +111,20 @@ impl SqlStore {
                 .bind_scope(&scope)
                 .bind(days.from.0)
                 .bind(days.to.0)
-                .fetch_one(self.readers())
+                .fetch_one(&mut *self.reading(Reach::User(&scope)).await?)
                 .await?
             }
             Of::Tenant(tenant) => {
+                let scope = Scope::of_row(storable(tenant).into_owned(), String::new());
                 sqlx::query_as(concat!(
                     "SELECT ",
                     sums!(),
                     " FROM usage_daily WHERE tenant = $1 AND day BETWEEN $2 AND $3",
                 ))
-                .bind(storable(tenant))
+                .bind(scope.tenant().to_owned())
                 .bind(days.from.0)
                 .bind(days.to.0)
-                .fetch_one(self.readers())
+                .fetch_one(&mut *self.reading(Reach::Tenant(&scope)).await?)
                 .await?
             }
         };
@@ -133,7 +134,7 @@ impl SqlStore {
     async fn try_charge(&self, scope: &Scope, spent: &[Spent]) -> Result<(), Fault> {
         let mut batch = Batch::default();
         add(&mut batch, scope, spent, false);
-        batch.commit(self.write().await?).await?;
+        batch.commit(self.write(Reach::User(scope)).await?).await?;
         Ok(())
     }
 
@@ -151,21 +152,22 @@ impl SqlStore {
                 .bind(days.from.0)
                 .bind(days.to.0)
                 .bind(i64::from(most))
-                .fetch_all(self.readers())
+                .fetch_all(&mut *self.reading(Reach::User(&scope)).await?)
                 .await?
             }
             Of::Tenant(tenant) => {
+                let scope = Scope::of_row(storable(tenant).into_owned(), String::new());
                 sqlx::query_as(concat!(
                     "SELECT day, model, ",
                     sums!(),
                     " FROM usage_daily WHERE tenant = $1 AND day BETWEEN $2 AND $3
                      GROUP BY day, model ORDER BY day DESC, model LIMIT $4",
                 ))
-                .bind(storable(tenant))
+                .bind(scope.tenant().to_owned())
                 .bind(days.from.0)
                 .bind(days.to.0)
                 .bind(i64::from(most))
-                .fetch_all(self.readers())
+                .fetch_all(&mut *self.reading(Reach::Tenant(&scope)).await?)
                 .await?
             }
         };

@@ -1,6 +1,6 @@
 //! Opening a SQLite database: its file, its connections, its schema.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sqlx::migrate::{MigrateError, Migrator};
@@ -8,8 +8,10 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{ConnectOptions, Connection};
 
 use super::SqliteStore;
+use super::files::{self, Lock};
 use super::writer::Writer;
 use crate::agent::ports::clock::Clock;
+use crate::chat::causes::Causes;
 use crate::store::OpenError;
 use crate::store::schema::{Step, step};
 use crate::store::stuck::Stuck;
@@ -40,16 +42,19 @@ impl SqliteStore {
         let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
         let has = |parameter| parameters.split('&').any(|given| given == parameter);
         let in_memory = matches!(place, "sqlite::memory:" | "sqlite://:memory:") || has("mode=memory");
-        if let Some(folder) = options.get_filename().parent().filter(|_| !in_memory) {
-            let made = tokio::fs::create_dir_all(folder).await;
-            made.map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        let is_read_only = has("mode=ro");
+        let file = options.get_filename().to_owned();
+        if !in_memory && !is_read_only {
+            files::make(&file).await?;
         }
 
         // What a statement or a turn may have to undo is kept in memory: otherwise SQLite makes a file for it each time.
-        let options = options.create_if_missing(!has("mode=ro")).foreign_keys(true).busy_timeout(WRITE_WAIT);
+        let options = options.create_if_missing(!is_read_only).foreign_keys(true).busy_timeout(WRITE_WAIT);
         let options = options
             .pragma("mmap_size", "0")
             .pragma("temp_store", "MEMORY")
+            // What is deleted is overwritten, here and, by `forget_deleted`, in the log.
+            .pragma("secure_delete", "ON")
             .statement_cache_capacity(PREPARED)
             .disable_statement_logging();
         let writing = options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
@@ -59,12 +64,40 @@ impl SqliteStore {
             let only = pool(1).idle_timeout(None).max_lifetime(None);
             let only = only.connect_with(writing).await.map_err(OpenError::Database)?;
             prepare(&mut *only.acquire().await.map_err(OpenError::Database)?).await?;
-            return Ok(Self { writer: Writer::Memory(only.clone()), readers: only, stuck: Stuck::default(), clock });
+            let writer = Writer::Memory(only.clone());
+            return Ok(Self { writer, readers: only, stuck: Stuck::default(), clock, lock: Mutex::new(None) });
         }
+        let lock = if is_read_only { None } else { Lock::take(&file).await };
         let mut writer = connect(&writing).await.map_err(OpenError::Database)?;
         prepare(&mut writer).await?;
         let readers = pool(READERS).connect_lazy_with(options.create_if_missing(false).pragma("query_only", "ON"));
-        Ok(Self { writer: Writer::to_file(writer, writing, WRITE_WAIT), readers, stuck: Stuck::default(), clock })
+        let writer = Writer::to_file(writer, writing, WRITE_WAIT);
+        let is_alone = lock.as_ref().is_some_and(Lock::is_alone);
+        let store = Self { writer, readers, stuck: Stuck::default(), clock, lock: Mutex::new(None) };
+        if is_alone && let Err(error) = store.end_runs_of_the_dead().await {
+            tracing::warn!(error = %Causes(&error), "runs of a process that is gone are ended when their leases are over");
+        }
+        if let Some(mut lock) = lock
+            && (!is_alone || lock.share().await)
+        {
+            *store.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+        }
+        Ok(store)
+    }
+
+    /// The store in a database that is there, only to be read.
+    pub(in crate::store) async fn open_to_read(url: &str, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let options: SqliteConnectOptions = url.parse().map_err(OpenError::Url)?;
+        let options = options.create_if_missing(false).busy_timeout(WRITE_WAIT).disable_statement_logging();
+        let readers = pool(1).connect_with(options.pragma("mmap_size", "0").pragma("query_only", "ON"));
+        let readers = readers.await.map_err(OpenError::Database)?;
+        Ok(Self {
+            writer: Writer::Memory(readers.clone()),
+            readers,
+            stuck: Stuck::default(),
+            clock,
+            lock: Mutex::new(None),
+        })
     }
 }
 

@@ -24,6 +24,16 @@ const MOST_TOGETHER: usize = 64;
 /// What every transaction begins with, see this store's invariant.
 const BEGIN: &str = "BEGIN IMMEDIATE";
 
+/// How often it is tried to empty the log, and the pause between: a minute together.
+const EMPTYINGS: u32 = 60;
+const EMPTYING_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long emptying the log waits for those who read an older state, in milliseconds: all who write wait too.
+const BRIEFLY: &str = "PRAGMA busy_timeout = 200";
+
+/// How long a writer waits for another process, as the connection was opened.
+const PATIENTLY: &str = "PRAGMA busy_timeout = 5000";
+
 /// `SQLITE_ERROR`, with which SQLite says that there is no transaction, or none of that name.
 const NOTHING_THERE: &str = "1";
 
@@ -123,6 +133,18 @@ impl Writer {
         }
     }
 
+    /// Copies the log into the database and empties it. Where a reader keeps it from that, it is tried again behind the
+    /// caller's back.
+    pub(super) async fn empty_log(&self) {
+        if let Self::File(turns) = self {
+            let (first, told) = oneshot::channel();
+            let turns = Arc::clone(turns);
+            turns.tasks.clone().spawn(async move { turns.empty_log(first).await });
+            // Dropped unheard where the store is closed, which empties the log too.
+            let _ = told.await;
+        }
+    }
+
     /// Closes the database when everything begun has ended.
     pub(super) async fn close(&self) {
         match self {
@@ -146,6 +168,41 @@ impl Turns {
     /// The connection when nobody writes, without a transaction of one's own.
     async fn between(self: &Arc<Self>) -> Held {
         Held { turn: Arc::clone(&self.turn).lock_owned().await, turns: Arc::clone(self), is_over: true }
+    }
+
+    /// Tells when it has been tried once.
+    async fn empty_log(self: &Arc<Self>, first: oneshot::Sender<()>) {
+        let mut first = Some(first);
+        for _ in 0..EMPTYINGS {
+            let emptied = self.try_empty_log().await;
+            if let Some(first) = first.take() {
+                // One that has left does not listen.
+                let _ = first.send(());
+            }
+            match emptied {
+                Ok(true) => return,
+                Ok(false) => tokio::time::sleep(EMPTYING_PAUSE).await,
+                Err(error) => {
+                    tracing::warn!(%error, "the log of the store's database was not emptied");
+                    return;
+                }
+            }
+        }
+        tracing::debug!("the log of the store's database is read without end, and keeps what was deleted for now");
+    }
+
+    /// Whether the log is empty. Nobody writes meanwhile, and whoever reads the newest state does not matter.
+    async fn try_empty_log(self: &Arc<Self>) -> Result<bool, sqlx::Error> {
+        let mut held = self.between().await;
+        held.end_together().await;
+        if held.turn.is_closed {
+            return Ok(true);
+        }
+        let connection = &mut held.turn.connection;
+        sqlx::query(BRIEFLY).execute(&mut *connection).await?;
+        let emptied = sqlx::query_scalar::<_, i64>("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;
+        sqlx::query(PATIENTLY).execute(connection).await?;
+        Ok(emptied? == 0)
     }
 
     async fn close(self: &Arc<Self>) {

@@ -15,6 +15,7 @@ use super::change::DecidedRow;
 use super::fates::encode_fates;
 use crate::chat::ids::InvalidId;
 use crate::chat::message::{AssistantMessage, Message, ModelOrigin, UserMessage};
+use crate::chat::screen::ScreenState;
 use rows::{AssistantRow, PartRow, ResultRow, UserRow};
 
 pub(super) use rows::IdRow;
@@ -57,6 +58,9 @@ pub(super) enum RecordError {
     /// What was let through is not what is stored.
     #[error("a stored call is not the one that was shown to whoever approved it")]
     Digest,
+    /// A screen state is an object.
+    #[error("a stored screen state is none")]
+    Context,
     /// An id inside is none.
     #[error("a stored id is none")]
     Id(#[from] InvalidId),
@@ -67,6 +71,14 @@ impl RecordError {
     pub(super) fn json(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
         move |source| Self::Json { what, source }
     }
+}
+
+/// A screen state as it was kept.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn screen(text: &str) -> Result<ScreenState, RecordError> {
+    ScreenState::parse(text).ok_or(RecordError::Context)
 }
 
 /// The record of a message.
@@ -147,10 +159,12 @@ mod tests {
     use serde_json::{Map, Value};
 
     use super::{Record, decode, encode};
+    use crate::bounded::json::MAX_DEPTH;
     use crate::chat::ids::{PreviewId, ToolCallId};
     use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
     use crate::chat::preview::{Decided, Verdict};
     use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
+    use crate::chat::trail::CallFate;
 
     fn replay(json: &str) -> Replay {
         Replay::new(RawValue::from_string(json.to_owned()).unwrap())
@@ -181,6 +195,7 @@ mod tests {
             verdict: Verdict::Reject,
             comment: Some("no\u{0}pe".into()),
             saved_id: None,
+            may_be_saved: true,
         };
         let accepted =
             Decided { verdict: Verdict::Accept, comment: None, saved_id: Some("9".into()), ..decided.clone() };
@@ -215,12 +230,12 @@ mod tests {
             ),
             (
                 Message::ToolResults(vec![
-                    ToolResult { id: ToolCallId::mint(), name: "a".into(), content: text, is_error: true },
+                    ToolResult { id: ToolCallId::mint(), name: "a".into(), content: text, fate: CallFate::Unknown },
                     ToolResult {
                         id: ToolCallId::from_model("x"),
                         name: String::new(),
                         content: String::new(),
-                        is_error: false,
+                        fate: CallFate::AwaitsClient,
                     },
                 ]),
                 "results in their order",
@@ -233,7 +248,7 @@ mod tests {
 
     #[test]
     fn whatever_depth_could_be_read_from_a_model_can_be_read_again() {
-        let deepest = format!("{}1{}", "{\"a\":".repeat(127), "}".repeat(127));
+        let deepest = format!("{}1{}", "{\"a\":".repeat(MAX_DEPTH), "}".repeat(MAX_DEPTH));
         let input = ToolInput::parse(&deepest);
         assert!(matches!(input, ToolInput::Object(_)), "the deepest object that the reader takes");
         let opaque = replay(&format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)));

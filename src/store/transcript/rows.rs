@@ -8,6 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, Replay};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
+use crate::chat::trail::CallFate;
 use crate::store::change::DecidedRow;
 
 #[derive(Serialize, Deserialize)]
@@ -79,6 +80,9 @@ pub(super) struct ResultRow<'a> {
     content: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
+    /// Where `is_error` does not say it all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fate: Option<Cow<'a, str>>,
 }
 
 impl<'a> PartRow<'a> {
@@ -147,7 +151,8 @@ impl<'a> ResultRow<'a> {
             id: IdRow::of(&result.id),
             name: Cow::Borrowed(&result.name),
             content: Cow::Borrowed(&result.content),
-            is_error: result.is_error,
+            is_error: result.fate.is_error(),
+            fate: result.fate.kept().map(Cow::Borrowed),
         }
     }
 
@@ -156,7 +161,7 @@ impl<'a> ResultRow<'a> {
             id: self.id.into_id(),
             name: self.name.into_owned(),
             content: self.content.into_owned(),
-            is_error: self.is_error,
+            fate: CallFate::of_kept(self.fate.as_deref(), self.is_error),
         }
     }
 }

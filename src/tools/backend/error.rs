@@ -2,6 +2,7 @@
 
 use reqwest::StatusCode;
 
+use crate::bounded::json::JsonError;
 use crate::chat::causes::Causes;
 
 /// A backend call that failed.
@@ -26,6 +27,8 @@ pub enum BackendError {
         status: StatusCode,
         /// The backend's words, cut.
         text: String,
+        /// Whether the answer says that nothing was done.
+        is_refusal: bool,
     },
     /// The answer is larger than the cap.
     #[error("the backend's answer is larger than {max_bytes} bytes")]
@@ -35,7 +38,10 @@ pub enum BackendError {
     },
     /// A good status with something else than JSON.
     #[error("the backend's answer is not JSON")]
-    NotJson(#[source] serde_json::Error),
+    NotJson(#[source] JsonError),
+    /// JSON that would take too much memory, or deeper than may be.
+    #[error("the backend's answer cannot be read: {0}; ask for less, for fewer rows or fewer fields")]
+    Unreadable(#[source] JsonError),
     /// JSON of another shape than documented.
     #[error("the backend's answer has an unexpected shape: {0}")]
     Shape(String),
@@ -45,6 +51,17 @@ pub enum BackendError {
     /// An answer in frames that cannot be read to its result.
     #[error("the backend's answer {0}")]
     Frames(&'static str),
+}
+
+impl From<JsonError> for BackendError {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::Syntax(_) => Self::NotJson(error),
+            JsonError::TooDeep | JsonError::Twice | JsonError::TooMany(_) | JsonError::Exhausted(_) => {
+                Self::Unreadable(error)
+            }
+        }
+    }
 }
 
 impl BackendError {
@@ -60,6 +77,7 @@ impl BackendError {
             | Self::BrokeOff(_)
             | Self::TooLarge { .. }
             | Self::NotJson(_)
+            | Self::Unreadable(_)
             | Self::Frames(_)) => Causes(error).to_string(),
         }
     }
@@ -79,21 +97,38 @@ impl BackendError {
     pub fn proves_nothing_was_done(&self) -> bool {
         match self {
             Self::BadSegment(_) => true,
-            // What gateways say that lost sight of their backend (408, 502, 504, 52x) tells nothing about what it did.
-            Self::Status { status, .. } => match status.as_u16() {
-                408 => false,
-                status => matches!(status, 300..500 | 500 | 501 | 503),
-            },
+            Self::Status { is_refusal, .. } => *is_refusal,
             Self::Unreachable(error) => error.is_connect() || error.is_builder(),
-            // As with the status 500: the backend has spoken.
+            // No proxy says it: this is the work's own account of itself.
             Self::Failed(_) => true,
             Self::TimedOut(_)
             | Self::BrokeOff(_)
             | Self::TooLarge { .. }
             | Self::NotJson(_)
+            | Self::Unreadable(_)
             | Self::Shape(_)
             | Self::Frames(_) => false,
         }
+    }
+
+    /// Whether an answer with this status says that nothing was done. `said` are the statuses of which its backend has
+    /// promised so.
+    ///
+    /// Refusals do, and what no server says that has begun. What is said by gateways that lost sight of their backend (408,
+    /// 499, 502, 504, 52x), or of work that broke off (500), tells nothing about what was done; and a proxy also says 503 when
+    /// a connection ends behind the request. Whoever says when to come again has not begun. A form that was taken may lead
+    /// elsewhere (302, 303).
+    pub(super) fn says_not_done(status: StatusCode, has_retry_after: bool, said: &[u16]) -> bool {
+        let status = status.as_u16();
+        let is_refusal = match status {
+            304..=399 => true,
+            408 | 499 => false,
+            400..=498 => true,
+            503 => has_retry_after,
+            501 | 505 | 511 => true,
+            _ => false,
+        };
+        is_refusal || said.contains(&status)
     }
 
     fn has_status(&self, wanted: StatusCode) -> bool {

@@ -5,11 +5,12 @@ mod error;
 mod frames;
 mod request;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use futures::StreamExt;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, Url};
 use serde_json::Value;
 
@@ -18,6 +19,9 @@ pub use self::frames::Framing;
 use self::frames::{Frame, Splitter};
 pub use self::request::{Request, Verb};
 use crate::agent::ports::tools::Reporter;
+use crate::bounded::intake::Intake;
+use crate::bounded::json::{self, JsonError, Room, Wanted};
+use crate::bounded::memory::{Kind, Reservation};
 use crate::chat::caller::Caller;
 use crate::observe::trace_context::TRACEPARENT;
 use crate::observe::{ambient, spans};
@@ -40,14 +44,20 @@ pub struct Backend {
     http: reqwest::Client,
     base: Url,
     max_answer_bytes: usize,
+    intake: Intake,
 }
 
 impl Backend {
-    /// A client for the API root `base`. `timeout` bounds a whole call; `max_answer_bytes` its answer.
+    /// A client for the API root `base`. `timeout` bounds a whole call; `max_answer_bytes` its answer, which `intake` reads.
     ///
     /// # Errors
     /// When the TLS setup fails.
-    pub fn new(base: Url, timeout: Option<Duration>, max_answer_bytes: usize) -> Result<Self, reqwest::Error> {
+    pub fn new(
+        base: Url,
+        timeout: Option<Duration>,
+        max_answer_bytes: usize,
+        intake: Intake,
+    ) -> Result<Self, reqwest::Error> {
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
@@ -57,34 +67,76 @@ impl Backend {
         if let Some(timeout) = timeout {
             builder = builder.timeout(timeout);
         }
-        Ok(Self { http: builder.build()?, base, max_answer_bytes })
+        Ok(Self { http: builder.build()?, base, max_answer_bytes, intake })
     }
 
-    /// The backend's JSON answer; `Value::Null` for one without a body.
+    /// The backend's JSON answer; `Value::Null` for one without a body. Its memory is reserved while it is read.
     ///
     /// # Errors
     /// See [`BackendError`].
     pub async fn call(&self, caller: &Caller, request: Request<'_>) -> Result<Value, BackendError> {
-        let response = self.send(caller, &request, "application/json").await?;
-        self.whole(caller, response).await
+        self.read(caller, request, Wanted::All, |answer, _| Ok(answer)).await
     }
 
-    /// The same of an answer that comes in frames: `progress` is told of each as it comes. An answer that says that it is
-    /// plain JSON is read as one.
+    /// The same with the answer's `ETag`, where it is one that a later request can be compared with (RFC 9110, 8.8.1).
     ///
     /// # Errors
     /// See [`BackendError`].
-    pub async fn follow(
+    pub async fn call_tagged(
         &self,
         caller: &Caller,
         request: Request<'_>,
-        framing: Framing,
-        progress: Reporter<'_>,
-    ) -> Result<Value, BackendError> {
+    ) -> Result<(Value, Option<String>), BackendError> {
+        let response = self.send(caller, &request, "application/json").await?;
+        let etag =
+            response.headers().get(ETAG).and_then(|etag| etag.to_str().ok()).filter(|etag| etag.starts_with('"'));
+        let etag = etag.map(str::to_owned);
+        Ok((self.whole(caller, response, Wanted::All, |answer, _| Ok(answer)).await?, etag))
+    }
+
+    /// What `made` makes of the backend's answer, of which only what is `wanted` becomes values. Both are done off the
+    /// runtime's workers where the answer is large, and `room` is what is left for whatever is made.
+    ///
+    /// # Errors
+    /// See [`BackendError`]; those of `made`.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        request: Request<'_>,
+        wanted: Wanted,
+        made: impl FnOnce(Value, &mut Room) -> Result<T, BackendError> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        let response = self.send(caller, &request, "application/json").await?;
+        self.whole(caller, response, wanted, made).await
+    }
+
+    /// The backend's answer as JSON text without blanks; `null` for one without a body. No value is made of it.
+    ///
+    /// # Errors
+    /// See [`BackendError`].
+    pub async fn text(&self, caller: &Caller, request: Request<'_>) -> Result<String, BackendError> {
+        let response = self.send(caller, &request, "application/json").await?;
+        self.taken(caller, response, |text, room| Ok(json::compact(text, room)?)).await
+    }
+
+    /// As [`Self::read`], of an answer that comes in frames: `progress` is told of each as it comes. An answer that says that
+    /// it is plain JSON is read as one.
+    ///
+    /// # Errors
+    /// See [`BackendError`]; those of `made`.
+    pub async fn follow<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        request: Request<'_>,
+        (framing, progress): (Framing, Reporter<'_>),
+        wanted: Wanted,
+        made: impl FnOnce(Value, &mut Room) -> Result<T, BackendError> + Send + 'static,
+    ) -> Result<T, BackendError> {
         let response = self.send(caller, &request, framing.accept()).await?;
         if has_type(&response, "application/json") {
-            return self.whole(caller, response).await;
+            return self.whole(caller, response, wanted, made).await;
         }
+        let made = |(answer, bytes)| made(answer, &mut Room::of(bytes, None));
         let mut splitter = Splitter::new(framing);
         let (mut read, mut frames) = (0, Vec::new());
         let mut chunks = response.bytes_stream();
@@ -96,11 +148,11 @@ impl Backend {
             }
             splitter.push(&chunk, &mut frames)?;
             if let Some(result) = tell(caller, frames.drain(..), progress)? {
-                return Ok(result);
+                return made(result);
             }
         }
         let result = tell(caller, splitter.finish()?.into_iter(), progress)?;
-        result.ok_or(BackendError::Frames("ended without a result"))
+        made(result.ok_or(BackendError::Frames("ended without a result"))?)
     }
 
     /// The head of a good answer.
@@ -136,33 +188,59 @@ impl Backend {
         })?;
 
         let status = response.status();
+        let has_retry_after = response.headers().contains_key(RETRY_AFTER);
+        let is_refusal = BackendError::says_not_done(status, has_retry_after, request.failed_statuses);
         if status.is_redirection() {
-            return Err(BackendError::Status { status, text: "the backend answered with a redirect".to_owned() });
+            let text = "the backend answered with a redirect".to_owned();
+            return Err(BackendError::Status { status, text, is_refusal });
         }
         if !status.is_success() {
             let text = match has_type(&response, "text/html") {
                 true => "(an HTML page)".to_owned(),
                 // The status is what counts, even where its words do not arrive.
-                false => match read_at_most(response, ERROR_TEXT_BYTES + MAX_ECHO_BYTES).await {
+                false => match read_at_most(response, ERROR_TEXT_BYTES + MAX_ECHO_BYTES, None).await {
                     Ok((bytes, _)) => error_text(&bytes, caller.bearer.expose()),
                     Err(error) => format!("({error})"),
                 },
             };
-            return Err(BackendError::Status { status, text });
+            return Err(BackendError::Status { status, text, is_refusal });
         }
         Ok(response)
     }
 
-    /// The JSON of a good answer.
-    async fn whole(&self, caller: &Caller, response: Response) -> Result<Value, BackendError> {
-        let (bytes, whole) = read_at_most(response, self.max_answer_bytes).await?;
+    /// What `made` makes of the values of a good answer.
+    async fn whole<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        response: Response,
+        wanted: Wanted,
+        made: impl FnOnce(Value, &mut Room) -> Result<T, BackendError> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        self.taken(caller, response, move |text, room| made(json::read(text, &wanted, room)?, room)).await
+    }
+
+    /// What `made` makes of the text of a good answer; `null` is that of one without a body. A backend that repeats the
+    /// request's token must not get it to the model and into the transcript.
+    async fn taken<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        response: Response,
+        made: impl FnOnce(&str, &mut Room) -> Result<T, BackendError> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        let mut held = self.intake.memory().reserve(Kind::Json, 0).map_err(JsonError::from)?;
+        let (bytes, whole) = read_at_most(response, self.max_answer_bytes, Some(&mut held)).await?;
         if !whole {
             return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
         }
-        if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Value::Null);
-        }
-        json(caller, &bytes)
+        let (bearer, size) = (caller.bearer.clone(), bytes.len());
+        let work = move || {
+            let text = match json::utf8(&bytes)? {
+                text if text.bytes().all(|byte| byte.is_ascii_whitespace()) => Cow::Borrowed("null"),
+                text => without(text, bearer.expose()),
+            };
+            made(&text, &mut Room::of(size, Some(held)))
+        };
+        self.intake.work(size, work).await
     }
 
     fn url(&self, request: &Request<'_>) -> Result<Url, BackendError> {
@@ -190,30 +268,26 @@ impl Backend {
     }
 }
 
-/// Tells `progress` of `frames`; the result, where one of them has it.
+/// Tells `progress` of `frames`; the result, where one of them has it, and how many bytes it was.
 fn tell(
     caller: &Caller,
     frames: impl Iterator<Item = Vec<u8>>,
     progress: Reporter<'_>,
-) -> Result<Option<Value>, BackendError> {
+) -> Result<Option<(Value, usize)>, BackendError> {
     for frame in frames {
-        match frames::read(json(caller, &frame)?)? {
+        let said = json::value(&without(json::utf8(&frame)?, caller.bearer.expose()))?;
+        match frames::read(said)? {
             Frame::Progress(told) => progress.report(told),
-            Frame::Result(result) => return Ok(Some(result)),
+            Frame::Result(result) => return Ok(Some((result, frame.len()))),
             Frame::Failed(words) => return Err(BackendError::Failed(words)),
         }
     }
     Ok(None)
 }
 
-/// The JSON in `bytes`. A backend that repeats the request's token must not get it to the model and into the transcript.
-fn json(caller: &Caller, bytes: &[u8]) -> Result<Value, BackendError> {
-    let token = caller.bearer.expose();
-    match std::str::from_utf8(bytes) {
-        Ok(text) if text.contains(token) => serde_json::from_str(&text.replace(token, REDACTED)),
-        Ok(_) | Err(_) => serde_json::from_slice(bytes),
-    }
-    .map_err(BackendError::NotJson)
+/// `text` without a token that it repeats.
+fn without<'a>(text: &'a str, token: &str) -> Cow<'a, str> {
+    if text.contains(token) { Cow::Owned(text.replace(token, REDACTED)) } else { Cow::Borrowed(text) }
 }
 
 /// Whether the answer says that it is of this type, whatever its parameters.
@@ -230,15 +304,26 @@ fn broken(error: reqwest::Error) -> BackendError {
     }
 }
 
-/// The body's first `max` bytes, and whether that is all of it.
-async fn read_at_most(response: Response, max: usize) -> Result<(BytesMut, bool), BackendError> {
-    let mut body = BytesMut::new();
+/// The body's first `max` bytes, and whether that is all of it. They are reserved as they come.
+async fn read_at_most(
+    response: Response,
+    max: usize,
+    mut held: Option<&mut Reservation>,
+) -> Result<(BytesMut, bool), BackendError> {
+    let mut reserve = |bytes| held.as_mut().map_or(Ok(()), |held| held.grow(bytes));
+    let told = response.content_length().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(max);
+    reserve(told).map_err(JsonError::from)?;
+    let mut body = BytesMut::with_capacity(told);
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(broken)?;
         if body.len() + chunk.len() > max {
             body.extend_from_slice(&chunk[..max - body.len()]);
             return Ok((body, false));
+        }
+        // Room that is made doubles what there is.
+        if body.len() + chunk.len() > body.capacity() {
+            reserve(body.capacity().max(chunk.len())).map_err(JsonError::from)?;
         }
         body.extend_from_slice(&chunk);
     }

@@ -65,6 +65,7 @@ pub struct Request<'a> {
     pub(super) body: Option<&'a Value>,
     pub(super) idempotency_key: Option<&'a str>,
     pub(super) timeout: Option<Duration>,
+    pub(super) failed_statuses: &'a [u16],
 }
 
 impl<'a> Request<'a> {
@@ -78,6 +79,7 @@ impl<'a> Request<'a> {
             body: None,
             idempotency_key: None,
             timeout: None,
+            failed_statuses: &[],
         }
     }
 
@@ -117,6 +119,12 @@ impl<'a> Request<'a> {
     /// Adds a header; one that cannot be sent is an error of the call.
     pub fn header(mut self, name: &'a str, value: &'a str) -> Self {
         self.headers.push((name, value));
+        self
+    }
+
+    /// Names statuses with which the backend says that nothing was done, beside those of which that is plain.
+    pub fn failed_statuses(mut self, statuses: &'a [u16]) -> Self {
+        self.failed_statuses = statuses;
         self
     }
 

@@ -1,5 +1,6 @@
 //! One tool of a server: its arguments are checked here, its call is sent, and what comes on the way is passed on.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -88,6 +89,10 @@ impl Tool for McpTool {
 
     fn effect(&self) -> Effect {
         self.listed.effect
+    }
+
+    fn source(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.listed.source)
     }
 }
 

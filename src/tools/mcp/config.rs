@@ -28,8 +28,8 @@ const RESERVED: [&str; 10] = [
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where it speaks streamable HTTP; empty for a program.
-    pub url: String,
+    /// Where it speaks streamable HTTP; empty for a program. Many servers have their key in the path: it is never printed.
+    pub url: Secret,
     /// The program that speaks it on standard input and output; empty for an address.
     pub command: String,
     /// Its arguments.
@@ -48,6 +48,8 @@ pub struct Config {
     pub roles: Vec<String>,
     /// Who has to let a call through that does not only read: `auto`, `user` or `role:NAME`.
     pub approval: String,
+    /// Whether it has to be somebody else than the run's user; only with a role.
+    pub not_requester: bool,
     /// The tools that only read, by the server's names; empty believes the server.
     pub read_only: Vec<String>,
     /// The definitions that the operator has seen, by the server's names; empty keeps the first that is seen.
@@ -61,6 +63,13 @@ pub struct Config {
 #[derive(Debug, Clone)]
 pub struct Secret(pub SecretString);
 
+impl Secret {
+    /// The text, for whoever is meant to get it.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)
@@ -72,7 +81,7 @@ impl<'de> Deserialize<'de> for Secret {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            url: String::new(),
+            url: Secret(SecretString::default()),
             command: String::new(),
             args: Vec::new(),
             env: BTreeMap::new(),
@@ -82,6 +91,7 @@ impl Default for Config {
             tools: Vec::new(),
             roles: Vec::new(),
             approval: "user".to_owned(),
+            not_requester: false,
             read_only: Vec::new(),
             pins: BTreeMap::new(),
             inherited: BTreeMap::new(),
@@ -94,7 +104,7 @@ impl Config {
     pub fn mistakes(&self) -> Vec<(String, String)> {
         let mut mistakes = Vec::new();
         let mut wrong = |key: &str, reason: &str| mistakes.push((key.to_owned(), reason.to_owned()));
-        match (self.url.is_empty(), self.command.is_empty()) {
+        match (self.url.expose().is_empty(), self.command.is_empty()) {
             (true, true) => wrong("url", "is required, or else command"),
             (false, false) => wrong("command", "must not be given beside url"),
             (true, false) if !self.headers.is_empty() => wrong("headers", "are of use only with url"),
@@ -109,6 +119,9 @@ impl Config {
         }
         if self.consent().is_none() {
             wrong("approval", "must be auto, user or role:NAME");
+        }
+        if self.not_requester && !self.approval.starts_with("role:") {
+            wrong("not_requester", "is of use only with approval = \"role:NAME\"");
         }
         for (name, value) in &self.headers {
             let key = format!("headers.{name}");
@@ -139,9 +152,10 @@ impl Config {
         match self.approval.as_str() {
             "auto" => Some(Consent::Auto),
             "user" => Some(Consent::User),
-            other => {
-                other.strip_prefix("role:").filter(|role| !role.is_empty()).map(|role| Consent::Role(role.to_owned()))
-            }
+            other => other
+                .strip_prefix("role:")
+                .filter(|role| !role.is_empty())
+                .map(|role| Consent::Role { role: role.to_owned(), not_requester: self.not_requester }),
         }
     }
 

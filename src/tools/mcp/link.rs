@@ -25,9 +25,10 @@ use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use super::config::{self, Config};
+use super::guard::Guarded;
 
 /// 4 MiB for one event of a server; results are cut far below that.
-const EVENT_BYTES: usize = 4 << 20;
+pub(super) const EVENT_BYTES: usize = 4 << 20;
 
 /// 100 pages of tools, and 1,000 tools: whoever has more has an error.
 const PAGES: usize = 100;
@@ -39,6 +40,12 @@ const LOG_LINES: usize = 1000;
 
 /// 64 notices of progress wait for their call; more are dropped, since only the newest are of interest.
 const PROGRESS_WAITING: usize = 64;
+
+/// What is said in the place of a path.
+const PATH: &str = "[path]";
+
+/// 8 characters: a part of a path that is as long may be a key wherever it stands.
+const KEY_CHARS: usize = 8;
 
 /// A running connection.
 pub(super) type Running = RunningService<RoleClient, Listener>;
@@ -61,6 +68,33 @@ pub enum LinkError {
     /// It took too long.
     #[error("it did not answer within {0} s")]
     TimedOut(u64),
+}
+
+impl LinkError {
+    /// The same without the path of `url`, which may hold a key: clients repeat the address in their errors, and servers the
+    /// path.
+    pub(super) fn without(self, url: &str) -> Self {
+        match self {
+            Self::Handshake(text) => Self::Handshake(short(&hidden(&text, url))),
+            Self::List(text) => Self::List(short(&hidden(&text, url))),
+            other @ (Self::Start(_) | Self::Client(_) | Self::TimedOut(_)) => other,
+        }
+    }
+}
+
+/// `text` without the path of `url`, whole or in parts.
+fn hidden(text: &str, url: &str) -> String {
+    let mut hidden = text.to_owned();
+    let Ok(parsed) = Url::parse(url) else { return hidden.replace(url, PATH) };
+    let root = parsed.origin().ascii_serialization();
+    let as_written = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
+    let parts = parsed.path().split('/').chain(as_written.into_iter().flat_map(|path| path.split('/')));
+    let long = parts.filter(|part| part.len() >= KEY_CHARS);
+    let whole = [url, parsed.as_str(), parsed.path()].into_iter().filter(|whole| whole.len() > 1);
+    for secret in whole.chain(long) {
+        hidden = hidden.replace(secret, if secret.contains("://") { root.as_str() } else { PATH });
+    }
+    hidden
 }
 
 /// Takes what a server says unasked.
@@ -144,10 +178,10 @@ pub(super) async fn connect(
     let served = match config.command.is_empty() {
         true => {
             let headers = config.headers.iter().filter_map(|(name, value)| config::header(name, value)).collect();
-            let endpoint = StreamableHttpClientTransportConfig::with_uri(config.url.as_str())
+            let endpoint = StreamableHttpClientTransportConfig::with_uri(config.url.expose())
                 .custom_headers(headers)
                 .max_sse_event_size(EVENT_BYTES);
-            listener.serve(StreamableHttpClientTransport::with_client(http.clone(), endpoint)).await
+            listener.serve(StreamableHttpClientTransport::with_client(Guarded(http.clone()), endpoint)).await
         }
         false => {
             let mut command = Command::new(&config.command);
@@ -164,7 +198,7 @@ pub(super) async fn connect(
             listener.serve(program).await
         }
     };
-    served.map_err(|error| LinkError::Handshake(short(&error)))
+    served.map_err(|error| LinkError::Handshake(error.to_string()).without(config.url.expose()))
 }
 
 /// All tools of a server, as it tells them.
@@ -173,7 +207,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, LinkError
     let mut cursor = None;
     for _ in 0..PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_tools(Some(page)).await.map_err(|error| LinkError::List(short(&error)))?;
+        let page = peer.list_tools(Some(page)).await.map_err(|error| LinkError::List(error.to_string()))?;
         tools.extend(page.tools);
         cursor = page.next_cursor;
         if cursor.is_none() || tools.len() > TOOLS {

@@ -5,6 +5,7 @@
 
 mod call;
 pub mod config;
+mod guard;
 mod link;
 mod listing;
 mod result;
@@ -22,6 +23,7 @@ use self::link::Listener;
 use self::listing::BETWEEN;
 use self::server::Server;
 use super::{Source, Tool};
+use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::tools::OfferedTool;
 
 pub use self::call::McpError;
@@ -48,16 +50,16 @@ pub struct Told {
 
 impl Servers {
     /// Connects to `servers`, all at once, and waits until each has answered or has not: one that has not is tried again
-    /// until [`Self::close`].
+    /// until [`Self::close`]. What their tools are is compared with `pins`.
     ///
     /// # Errors
     /// When no HTTP client can be made; a server that cannot be reached is none.
-    pub async fn start(servers: &BTreeMap<String, Config>) -> Result<Arc<Self>, LinkError> {
+    pub async fn start(servers: &BTreeMap<String, Config>, pins: Arc<dyn PinStore>) -> Result<Arc<Self>, LinkError> {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let mut by_name = BTreeMap::new();
         for (name, config) in servers {
-            let http = link::client(&config.url)?;
-            by_name.insert(name.clone(), Server::new(name, config, http, tasks.clone(), stop.clone()));
+            let http = link::client(config.url.expose())?;
+            by_name.insert(name.clone(), Server::new(name, config, http, pins.clone(), (tasks.clone(), stop.clone())));
         }
         for server in by_name.values() {
             tasks.spawn(Arc::clone(server).keep());
@@ -98,11 +100,11 @@ impl Source for Servers {
 /// When it cannot be reached.
 pub async fn ask(name: &str, config: &Config) -> Result<Vec<Told>, LinkError> {
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-    let http = link::client(&config.url)?;
+    let http = link::client(config.url.expose())?;
     let asking = async {
         let listener = Listener::default();
         let running = link::connect(name, config, &http, listener, (&tasks, &stop)).await?;
-        let tools = link::list(running.peer()).await;
+        let tools = link::list(running.peer()).await.map_err(|error| error.without(config.url.expose()));
         // Whether it ends well is nothing to its tools.
         let _ = running.cancel().await;
         tools

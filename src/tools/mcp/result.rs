@@ -1,5 +1,6 @@
 //! A server's answer as text for the model. Pure.
 
+use crate::bounded::json;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ pub(super) fn text_of(result: &CallToolResult) -> String {
 /// Whether a text says the same as the structured content, as it does for clients that do not know the latter.
 fn repeats(block: &ContentBlock, value: &Value) -> bool {
     match block {
-        ContentBlock::Text(text) => serde_json::from_str::<Value>(&text.text).is_ok_and(|said| said == *value),
+        ContentBlock::Text(text) => json::value(&text.text).is_ok_and(|said| said == *value),
         _ => false,
     }
 }

@@ -1,11 +1,13 @@
 //! A server and the task that keeps it connected: it connects, lists, looks again when something has changed, and comes
 //! back with growing pauses when the server was gone.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use reqwest::Client;
 use rmcp::Peer;
+use rmcp::model::Tool;
 use rmcp::service::RoleClient;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -16,6 +18,7 @@ use super::call::McpTool;
 use super::config::Config;
 use super::link::{self, LinkError, Listener, Running};
 use super::listing::{self, Seen};
+use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::causes::Causes;
 
@@ -37,6 +40,7 @@ pub(super) struct Server {
     name: String,
     config: Config,
     http: Client,
+    pins: Arc<dyn PinStore>,
     tasks: TaskTracker,
     stop: CancellationToken,
     tools: RwLock<Tools>,
@@ -57,13 +61,14 @@ impl Server {
         name: &str,
         config: &Config,
         http: Client,
-        tasks: TaskTracker,
-        stop: CancellationToken,
+        pins: Arc<dyn PinStore>,
+        (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
             config: config.clone(),
             http,
+            pins,
             tasks,
             stop,
             tools: RwLock::default(),
@@ -142,9 +147,11 @@ impl Server {
 
     /// Takes the server's tools as they are now.
     async fn list(&self, peer: &Peer<RoleClient>, listener: &Listener) -> Result<usize, LinkError> {
-        let tools = link::list(peer).await?;
+        let tools = link::list(peer).await.map_err(|error| error.without(self.config.url.expose()))?;
+        let kept = self.kept(&tools).await;
         let listed = {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.keep(kept);
             listing::offered(&self.name, &self.config, tools, &mut seen)
         };
         let listed: Arc<[_]> = listed
@@ -162,6 +169,23 @@ impl Server {
         let count = listed.len();
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Tools { is_connected: true, listed };
         Ok(count)
+    }
+
+    /// The definitions that count, where the operator has not pinned them; `None` while the store does not tell: then what
+    /// this process knows of them counts, and what it does not know is not offered.
+    async fn kept(&self, tools: &[Tool]) -> Option<HashMap<String, String>> {
+        if !self.config.pins.is_empty() {
+            return Some(HashMap::new());
+        }
+        let wanted = tools.iter().filter(|tool| listing::is_wanted(&self.config, tool));
+        let seen: Vec<_> = wanted.map(|tool| (tool.name.to_string(), listing::digest_of(tool))).collect();
+        match self.pins.keep_first(&self.name, &seen, listing::NAMES_KEPT).await {
+            Ok(kept) => Some(kept),
+            Err(error) => {
+                tracing::warn!(mcp.server = self.name, error = %Causes(&error), "definitions of tools cannot be compared");
+                None
+            }
+        }
     }
 
     /// Stays with a connection until it ends.

@@ -1,8 +1,9 @@
 //! Names to ids for declared tools: an argument that may be a name is looked up in a list of the backend's own.
 //!
-//! **Invariant:** what one user sees never answers another: lists are fetched with the caller's own token, cached by tenant
-//! and user, one fetch at a time, and no lock is held while it runs.
+//! **Invariant:** what one user sees never answers another: lists are fetched with the caller's own token, cached by tenant,
+//! user and roles, one fetch at a time, and no lock is held while it runs.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,8 @@ use serde_json::{Map, Value};
 
 use super::path::PathTemplate;
 use super::projection::Projection;
-use crate::chat::caller::{Caller, Owner};
+use crate::bounded::json::{Room, Wanted};
+use crate::chat::caller::{Audience, Caller};
 use crate::tools::ToolError;
 use crate::tools::backend::{Backend, BackendError, Request};
 use crate::tools::names::{Found, Named, find, listed, near};
@@ -51,7 +53,7 @@ pub struct Lookup {
 /// All lists that were looked up lately.
 pub struct Lists {
     backend: Arc<Backend>,
-    cache: Cache<(Owner, String), Arc<Listing>>,
+    cache: Cache<(Audience, String), Arc<Listing>>,
 }
 
 #[derive(Debug)]
@@ -85,8 +87,8 @@ impl Listing {
 
 struct ByTtl;
 
-impl Expiry<(Owner, String), Arc<Listing>> for ByTtl {
-    fn expire_after_create(&self, _: &(Owner, String), listing: &Arc<Listing>, _: Instant) -> Option<Duration> {
+impl Expiry<(Audience, String), Arc<Listing>> for ByTtl {
+    fn expire_after_create(&self, _: &(Audience, String), listing: &Arc<Listing>, _: Instant) -> Option<Duration> {
         Some(listing.ttl)
     }
 }
@@ -152,7 +154,7 @@ impl Lists {
         // Whatever decides what is in the list and how long it is kept: two tools may read one answer in two ways.
         let place = (segments, lookup.items.text(), &lookup.id, &lookup.name, lookup.ttl.as_millis());
         let place = serde_json::json!(place).to_string();
-        let key = (caller.owner.clone(), place);
+        let key = (caller.audience(), place);
         let mut is_second = false;
         loop {
             let fetch = self.fetch(lookup, segments, caller);
@@ -177,20 +179,27 @@ impl Lists {
 
     async fn fetch(&self, lookup: &Lookup, segments: &[String], caller: &Caller) -> Result<Arc<Listing>, BackendError> {
         let request = Request::get(segments.iter().map(String::as_str));
-        let answer = self.backend.call(caller, request).await?;
-        let rows = match lookup.items.of(&answer).map_err(BackendError::Shape)? {
-            Value::Array(rows) => rows,
-            Value::Null => Vec::new(),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-                return Err(BackendError::Shape("not a list".to_owned()));
-            }
-        };
-        let named = |row: &Value| {
-            let id = row.get(&lookup.id).filter(|id| id.is_string() || id.is_number())?;
-            Some((row.get(&lookup.name)?.as_str()?.to_owned(), id.clone()))
-        };
-        Ok(Arc::new(Listing::new(rows.iter().filter_map(named).take(MAX_ROWS), lookup.ttl)))
+        let of_row = Wanted::field(&lookup.id, Wanted::All).and(Wanted::field(&lookup.name, Wanted::All));
+        let wanted = lookup.items.wanted(of_row);
+        let lookup = lookup.clone();
+        self.backend.read(caller, request, wanted, move |answer, room| listing(&lookup, answer, room)).await
     }
+}
+
+/// The list in a backend's answer.
+fn listing(lookup: &Lookup, answer: Value, room: &mut Room) -> Result<Arc<Listing>, BackendError> {
+    let rows = match lookup.items.of(Cow::Owned(answer), room)? {
+        Value::Array(rows) => rows,
+        Value::Null => Vec::new(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            return Err(BackendError::Shape("not a list".to_owned()));
+        }
+    };
+    let named = |row: &Value| {
+        let id = row.get(&lookup.id).filter(|id| id.is_string() || id.is_number())?;
+        Some((row.get(&lookup.name)?.as_str()?.to_owned(), id.clone()))
+    };
+    Ok(Arc::new(Listing::new(rows.iter().filter_map(named).take(MAX_ROWS), lookup.ttl)))
 }
 
 fn unknown(argument: &str, wanted: &str, listing: &Listing) -> ToolError {

@@ -47,6 +47,15 @@ impl PathTemplate {
         Ok(Self { segments: path.split('/').map(segment).collect::<Result<_, _>>()? })
     }
 
+    /// Its text.
+    pub fn written(&self) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Argument(name) => format!("{{{name}}}"),
+        };
+        self.segments.iter().map(|pieces| format!("/{}", pieces.iter().map(piece).collect::<String>())).collect()
+    }
+
     /// The names of the arguments in it, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().flatten().filter_map(|piece| match piece {

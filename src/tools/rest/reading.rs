@@ -1,11 +1,15 @@
 //! What becomes of an answer: what the model reads of it, and what the client gets.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::projection::Projection;
+use crate::bounded::json::{Room, Wanted};
 use crate::chat::payload::NewPayload;
 use crate::chat::template::{Template, Values};
 use crate::chat::tool::{Effect, ToolOutput};
+use crate::tools::backend::BackendError;
 
 /// What a file says about a tool's result.
 #[derive(Debug, Clone, Default)]
@@ -28,27 +32,47 @@ pub struct Keep {
 }
 
 impl Reading {
-    /// The output of a call with this effect whose answer is `answer`; `values` are those of its request's templates.
+    /// What of an answer it looks at.
+    pub fn wanted(&self) -> Wanted {
+        let takes_answer = self.text.as_ref().is_some_and(|text| text.names().any(|name| name == "result"));
+        let kept = self.payload.as_ref().map_or_else(Wanted::nothing, |kept| kept.projection.wanted(Wanted::All));
+        let whole = if takes_answer { Wanted::All } else { Wanted::nothing() };
+        self.projection.wanted(Wanted::All).and(kept).and(whole)
+    }
+
+    /// Whether the model reads the answer as it is, and nobody else gets anything of it.
+    pub fn is_plain(&self) -> bool {
+        self.text.is_none() && self.payload.is_none() && self.projection.is_all()
+    }
+
+    /// The output of a call with this effect whose answer is `answer`, made in `room`; `values` are those of its request's
+    /// templates.
     ///
     /// # Errors
-    /// When the answer is not of the form that the file expects.
-    pub fn of(&self, answer: Value, effect: Effect, mut values: Values<'_>) -> Result<ToolOutput, String> {
+    /// When the answer is not of the form that the file expects, or too large for it.
+    pub fn of(
+        &self,
+        answer: Value,
+        effect: Effect,
+        mut values: Values<'_>,
+        room: &mut Room,
+    ) -> Result<ToolOutput, BackendError> {
         let payload = match &self.payload {
             None => None,
             Some(Keep { kind, projection }) => {
-                let data = projection.of(&answer)?;
+                let data = projection.of(Cow::Borrowed(&answer), room)?;
                 (!data.is_null()).then(|| NewPayload { kind: kind.clone(), data })
             }
         };
-        let projected = self.projection.of(&answer)?;
         let content = match &self.text {
             Some(text) => {
+                let projected = self.projection.of(Cow::Borrowed(&answer), room)?;
                 values.insert("result", answer);
                 values.insert("projected", projected);
-                text.render(&values).map_err(|error| error.to_string())?
+                text.render(&values).map_err(|error| BackendError::Shape(error.to_string()))?
             }
             None if effect == Effect::Write && answer.is_null() => json!({"done": true}).to_string(),
-            None => projected.to_string(),
+            None => self.projection.of(Cow::Owned(answer), room)?.to_string(),
         };
         Ok(ToolOutput { payload, ..ToolOutput::ok(content) })
     }
@@ -85,10 +109,11 @@ mod tests {
         for (reading, content, payload, reason) in rows {
             let mut values = Values::default();
             values.insert("args", json!({"q": "x"}));
-            let output = reading.of(answer.clone(), Effect::Read, values).unwrap();
+            let output = reading.of(answer.clone(), Effect::Read, values, &mut Room::of(0, None)).unwrap();
             assert_eq!(output, ToolOutput { payload, ..ToolOutput::ok(content) }, "{reason}");
         }
-        let done = reading("@", None, None).of(Value::Null, Effect::Write, Values::default());
-        assert_eq!(done, Ok(ToolOutput::ok("{\"done\":true}")), "a write that says nothing is done");
+        let room = &mut Room::of(0, None);
+        let done = reading("@", None, None).of(Value::Null, Effect::Write, Values::default(), room).unwrap();
+        assert_eq!(done, ToolOutput::ok("{\"done\":true}"), "a write that says nothing is done");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::path::PathTemplate;
 use crate::chat::template::{Template, TemplateError, ValueTemplate, Values};
@@ -32,6 +32,8 @@ pub struct RestRequest {
     pub timeout: Option<Duration>,
     /// How the answer comes in frames, if it does.
     pub progress: Option<Framing>,
+    /// Statuses with which the backend promises that nothing was done, where that is not plain.
+    pub failed_statuses: Vec<u16>,
 }
 
 /// What a call sends.
@@ -64,6 +66,25 @@ impl RestRequest {
             Body::Made(template) => Some(template.fields("args")),
         };
         query.chain(headers).chain(body.into_iter().flatten()).collect()
+    }
+
+    /// The call as it was written: two that send different things are written differently.
+    pub fn written(&self) -> Value {
+        let Self { verb, path, query, body, headers, effect, timeout: _, progress: _, failed_statuses: _ } = self;
+        let query = query.iter().flatten().map(|(name, value)| json!([name, value.written()]));
+        let body = match body {
+            Body::Nothing => json!("nothing"),
+            Body::Arguments => json!("arguments"),
+            Body::Made(template) => json!({"made": template.written()}),
+        };
+        json!({
+            "method": verb.name(),
+            "path": path.written(),
+            "query": query.collect::<Value>(),
+            "body": body,
+            "headers": headers.iter().map(|(name, value)| json!([name, value.written()])).collect::<Value>(),
+            "writes": *effect == Effect::Write,
+        })
     }
 
     /// The call for these arguments; `values` are those of the templates, the arguments among them.
@@ -107,8 +128,9 @@ impl RestRequest {
 
 impl Filled {
     /// The request, with the key of a write.
-    pub fn request<'a>(&'a self, of: &RestRequest, key: Option<&'a str>) -> Request<'a> {
+    pub fn request<'a>(&'a self, of: &'a RestRequest, key: Option<&'a str>) -> Request<'a> {
         let mut request = Request::new(of.verb, self.segments.iter().map(String::as_str));
+        request = request.failed_statuses(&of.failed_statuses);
         for (name, value) in &self.query {
             request = request.query(name, value);
         }
@@ -130,7 +152,7 @@ impl Filled {
     /// A text that two fillings of one call share only when they ask the same.
     pub fn identity(&self) -> String {
         let Self { segments, query, headers, body } = self;
-        serde_json::json!([segments, query, headers, body]).to_string()
+        json!([segments, query, headers, body]).to_string()
     }
 }
 
@@ -158,8 +180,6 @@ fn unfit(what: &str, error: &TemplateError) -> ToolError {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -1,5 +1,6 @@
 //! A declared tool at work.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,7 +12,7 @@ use super::reading::Reading;
 use super::request::RestRequest;
 use super::values;
 use crate::agent::ports::tools::ToolContext;
-use crate::chat::template::Values;
+use crate::bounded::json::Room;
 use crate::chat::tool::{Effect, ToolOutput};
 use crate::tools::backend::{Backend, BackendError};
 use crate::tools::data::Loaders;
@@ -38,7 +39,7 @@ struct RestTool {
     backend: Arc<Backend>,
     lists: Arc<Lists>,
     loaders: Arc<Loaders>,
-    declared: Declared,
+    declared: Arc<Declared>,
 }
 
 /// The handlers of declared tools, by the tools' names. What a write makes stale is dropped from `loaders`.
@@ -50,7 +51,7 @@ pub fn tools(
     let lists = Arc::new(Lists::new(backend.clone()));
     let handler = |(name, declared): (String, Declared)| -> Handler {
         let (backend, lists, loaders) = (backend.clone(), lists.clone(), loaders.clone());
-        (name.into(), Arc::new(RestTool { backend, lists, loaders, declared }))
+        (name.into(), Arc::new(RestTool { backend, lists, loaders, declared: Arc::new(declared) }))
     };
     declared.into_iter().map(handler).collect()
 }
@@ -58,15 +59,15 @@ pub fn tools(
 #[async_trait]
 impl Tool for RestTool {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let Declared { request, .. } = &self.declared;
-        let args = match cx.approved {
+        let Declared { request, .. } = &*self.declared;
+        let args = match cx.completed {
             Some(args) => args.clone(),
             None => self.complete(args, cx).await?,
         };
         let mut values = values::of(cx);
         values.insert("args", Value::Object(args.clone()));
         let filled = request.fill(&args, &values)?;
-        let key = match (request.effect, cx.call) {
+        let key = match (request.effect, cx.first_try.or(cx.call)) {
             (Effect::Read, _) => None,
             (Effect::Write, Some(call)) => Some(idempotency::key(cx.run, call)),
             (Effect::Write, None) => return Err(ToolError::Refused("a write needs the id of its call".to_owned())),
@@ -75,13 +76,23 @@ impl Tool for RestTool {
         // have been done too.
         let _stale = Stale::now(&self.loaders, &self.declared.invalidates);
         let sent = filled.request(request, key.as_deref());
-        let answer = match request.progress {
-            Some(framing) => self.backend.follow(cx.caller, sent, framing, cx.progress).await,
-            None => self.backend.call(cx.caller, sent).await,
+        let (declared, effect) = (self.declared.clone(), request.effect);
+        let made = move |answer: Value, room: &mut Room| match declared.reading.of(answer, effect, values, room) {
+            // The status was good, so it is done; only the answer is not of use.
+            Err(error) if effect == Effect::Write => Ok(done(&error)),
+            output => output,
         };
-        match request.effect {
-            Effect::Read => self.read(answer?, values),
-            Effect::Write => self.written(answer, values),
+        let wanted = self.declared.reading.wanted();
+        let output = match request.progress {
+            Some(framing) => self.backend.follow(cx.caller, sent, (framing, cx.progress), wanted, made).await,
+            None if effect == Effect::Read && self.declared.reading.is_plain() => {
+                self.backend.text(cx.caller, sent).await.map(ToolOutput::ok)
+            }
+            None => self.backend.read(cx.caller, sent, wanted, made).await,
+        };
+        match effect {
+            Effect::Read => Ok(output?),
+            Effect::Write => self.written(output),
         }
     }
 
@@ -90,7 +101,7 @@ impl Tool for RestTool {
     }
 
     async fn complete(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<Map<String, Value>, ToolError> {
-        let Declared { arguments, lookups, .. } = &self.declared;
+        let Declared { arguments, lookups, .. } = &*self.declared;
         let mut args = arguments.complete(arguments.said(args)?, &values::of(cx))?;
         for lookup in lookups {
             self.lists.resolve(lookup, &mut args, cx.caller).await?;
@@ -100,6 +111,10 @@ impl Tool for RestTool {
 
     fn effect(&self) -> Effect {
         self.declared.request.effect
+    }
+
+    fn source(&self) -> Cow<'_, str> {
+        Cow::Owned(format!("rest {}", self.declared.request.written()))
     }
 }
 
@@ -123,25 +138,23 @@ impl Drop for Stale<'_> {
 }
 
 impl RestTool {
-    fn read(&self, answer: Value, values: Values<'_>) -> Result<ToolOutput, ToolError> {
-        let output = self.declared.reading.of(answer, Effect::Read, values);
-        output.map_err(|reason| BackendError::Shape(reason).into())
-    }
-
-    fn written(&self, answer: Result<Value, BackendError>, values: Values<'_>) -> Result<ToolOutput, ToolError> {
-        let Declared { request, reading, .. } = &self.declared;
-        let done = |note: String| ToolOutput::ok(json!({"done": true, "note": note}).to_string());
-        match answer {
-            Ok(answer) => Ok(reading
-                .of(answer, Effect::Write, values)
-                .unwrap_or_else(|reason| done(BackendError::Shape(reason).to_string()))),
+    fn written(&self, output: Result<ToolOutput, BackendError>) -> Result<ToolOutput, ToolError> {
+        match output {
+            Ok(output) => Ok(output),
             // The status was good, so it is done; only the answer cannot be read. Of an answer in frames the status says
             // only that the work has begun.
-            Err(error @ (BackendError::NotJson(_) | BackendError::TooLarge { .. })) if request.progress.is_none() => {
-                Ok(done(error.to_string()))
+            Err(error @ (BackendError::NotJson(_) | BackendError::Unreadable(_) | BackendError::TooLarge { .. }))
+                if self.declared.request.progress.is_none() =>
+            {
+                Ok(done(&error))
             }
             Err(error) if !error.proves_nothing_was_done() => Err(ToolError::Unconfirmed(error)),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The output of a write that was done, whose answer is not of use.
+fn done(error: &BackendError) -> ToolOutput {
+    ToolOutput::ok(json!({"done": true, "note": error.to_string()}).to_string())
 }

@@ -12,14 +12,14 @@ pub const NAMES: [&str; 5] = ["args", "context", "user", "roles", "conversation_
 pub const OF_ANSWERS: [&str; 2] = ["result", "projected"];
 
 /// The values of `cx`. The caller's token is not among them.
-pub fn of<'a>(cx: &ToolContext<'a>) -> Values<'a> {
+pub fn of(cx: &ToolContext<'_>) -> Values<'static> {
     let mut values = Values::default();
     match cx.context {
-        Some(context) => values.lend_fields("context", context),
+        Some(context) => values.screen("context", context.clone()),
         None => values.insert("context", Value::Null),
     }
     values.insert("user", json!(cx.caller.owner.user));
     values.insert("roles", json!(cx.caller.roles));
-    values.insert("conversation_id", json!(cx.conversation.as_str()));
+    values.insert("conversation_id", cx.conversation_id());
     values
 }

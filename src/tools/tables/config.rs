@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::problem::{Code, Problem};
+use crate::bounded::json;
 
 /// A JSON object that is meant to be a table configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +17,7 @@ impl TableConfig {
     pub fn parse(value: &Value) -> Result<Self, Problem> {
         let root = match value {
             Value::Object(root) => Some(root.clone()),
-            Value::String(text) => serde_json::from_str(text).ok(),
+            Value::String(text) => json::object(text),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
         };
         let Some(root) = root else {

@@ -10,7 +10,7 @@ use crate::tools::resolve::as_uuid;
 
 /// The id of the configuration on the screen, if there is one.
 pub fn on_screen(cx: &ToolContext<'_>) -> Option<String> {
-    as_uuid(cx.context?.get("config_id")?.as_str()?)
+    as_uuid(&cx.context_str("config_id")?)
 }
 
 /// The id that `given` stands for.

@@ -15,6 +15,7 @@ mod joins;
 mod pg_types;
 mod preview;
 mod problem;
+pub mod reader;
 mod reference;
 mod save;
 mod saved;
@@ -43,7 +44,10 @@ pub fn tools(deps: &Deps) -> Vec<Handler> {
         ("get_table_config".into(), Arc::new(saved::OneConfig { backend: backend() })),
         ("list_table_configs".into(), Arc::new(saved::AllConfigs { backend: backend() })),
         ("validate_table_config".into(), Arc::new(saved::ValidateConfig { backend: backend() })),
-        ("preview_table_config".into(), Arc::new(preview::PreviewConfig { backend: backend(), previews: previews() })),
+        (
+            "preview_table_config".into(),
+            Arc::new(preview::PreviewConfig { backend: backend(), recorder: deps.recorder() }),
+        ),
         ("create_table_config".into(), Arc::new(save::CreateConfig { previews: previews() })),
         ("update_table_config".into(), Arc::new(save::UpdateConfig { backend: backend(), previews: previews() })),
         ("apply_column_change".into(), Arc::new(columns::ColumnChange)),

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 use super::WHAT;
 use super::config::{TableConfig, text};
 use super::config_id;
+use super::reader::{self, ConfigReader};
 use super::saved::{by_id, invalid};
 use super::validate::{label_problems, problems};
-use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::artifact::Artifact;
 use crate::chat::ids::PreviewId;
@@ -19,7 +19,11 @@ use crate::chat::preview::{Change, Save};
 use crate::chat::tool::ToolOutput;
 use crate::tools::args::optional_text;
 use crate::tools::backend::{Backend, BackendError};
+use crate::tools::previews::{self, Recorder};
 use crate::tools::{Tool, ToolError, parse_args};
+
+/// The tool's name.
+const TOOL: &str = "preview_table_config";
 
 /// The artifact's kind.
 const KIND: &str = "table_config_preview";
@@ -29,7 +33,7 @@ pub struct PreviewConfig {
     /// Where the configuration that is updated is.
     pub backend: Arc<Backend>,
     /// Where the preview waits.
-    pub previews: Arc<dyn PreviewStore>,
+    pub recorder: Recorder,
 }
 
 #[derive(Deserialize)]
@@ -89,7 +93,8 @@ impl Tool for PreviewConfig {
             return Ok(invalid(&found));
         }
         let change = change(existing_id, label, config, stored.as_ref());
-        let id = self.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?;
+        let base = previews::base(reader::NAME, &ConfigReader(self.backend.clone()), change.current.as_ref());
+        let id = self.recorder.record(cx, TOOL, &change, &base).await?;
         Ok(sent(args.description_of_changes, change, id))
     }
 }
@@ -145,20 +150,15 @@ fn change(existing_id: Option<&str>, label: Label, config: TableConfig, stored: 
         Some(id) => Save::replace(["v1", "data", id]),
         None => Save::create(["v1", "data"]),
     };
+    let body = Value::Object(body);
     Change {
         what: WHAT.to_owned(),
         existing_id: existing_id.map(str::to_owned),
         name: label.name,
         save,
-        current: stored.map(|stored| as_body(stored, &body)),
-        body: Value::Object(body),
+        current: stored.map(|stored| reader::as_body(stored, &body)),
+        body,
     }
-}
-
-/// The stored object in the shape of `body`: what a body without a description leaves as it is cannot differ.
-fn as_body(stored: &Map<String, Value>, body: &Map<String, Value>) -> Value {
-    let kept = |key: &String| Some((key.clone(), stored.get(key)?.clone()));
-    Value::Object(body.keys().filter_map(kept).collect())
 }
 
 /// The model's answer and the client's artifact for a recorded preview.
@@ -180,7 +180,7 @@ fn sent(description_of_changes: String, change: Change, id: PreviewId) -> ToolOu
         "preview_id": id.to_string(),
     });
     let artifact = Artifact { kind: KIND.into(), payload: Value::Object(payload) };
-    ToolOutput { content: content.to_string(), artifacts: vec![artifact], payload: None, is_error: false }
+    ToolOutput { artifacts: vec![artifact], ..ToolOutput::ok(content.to_string()) }
 }
 
 #[cfg(test)]

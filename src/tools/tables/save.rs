@@ -164,6 +164,7 @@ mod tests {
             verdict: Verdict::Accept,
             comment: None,
             saved_id: Some(saved_id.to_owned()),
+            may_be_saved: false,
         };
         (change, decided)
     }

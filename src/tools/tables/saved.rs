@@ -91,7 +91,10 @@ pub async fn by_id(backend: &Backend, cx: &ToolContext<'_>, id: &str) -> Result<
 }
 
 /// The stored object in the backend's answer; anything else would look to a model like an empty configuration.
-fn stored(answer: Value) -> Result<Map<String, Value>, BackendError> {
+///
+/// # Errors
+/// [`BackendError::Shape`] when it is something else.
+pub fn stored(answer: Value) -> Result<Map<String, Value>, BackendError> {
     match answer {
         Value::Object(stored) => Ok(stored),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::bounded::json;
 use crate::tools::ToolError;
 pub use crate::tools::args::optional_text;
 
@@ -33,7 +34,7 @@ pub fn check_name(path: &str, name: &str) -> Result<(), ToolError> {
 /// [`ToolError::BadParams`] when it is no object.
 pub fn object(name: &str, value: Value) -> Result<Map<String, Value>, ToolError> {
     let value = match value {
-        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Value::String(text) => json::value(&text).unwrap_or(Value::String(text)),
         other => other,
     };
     match value {

@@ -18,6 +18,7 @@ mod node;
 mod prepare;
 mod preview;
 mod projection;
+pub mod reader;
 mod recipients;
 mod rules;
 mod write;
@@ -28,6 +29,7 @@ use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::tools::backend::Backend;
 use crate::tools::executor::Handler;
+use crate::tools::previews::Recorder;
 use crate::tools::resolve::Resolver;
 use crate::tools::{Deps, Tool};
 
@@ -37,6 +39,7 @@ struct Kit {
     resolver: Resolver,
     drafts: Arc<dyn DraftStore>,
     previews: Arc<dyn PreviewStore>,
+    recorder: Recorder,
 }
 
 /// What these tools change, as a preview calls it.
@@ -49,6 +52,7 @@ pub fn tools(deps: &Deps) -> Vec<Handler> {
         resolver: Resolver::new(deps.backend.clone()),
         drafts: deps.drafts.clone(),
         previews: deps.previews.clone(),
+        recorder: deps.recorder(),
     });
     let handler = |name: &'static str, tool: fn(Arc<Kit>) -> Arc<dyn Tool>| (name.into(), tool(kit.clone()));
     vec![

@@ -7,14 +7,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::prepare::prepare;
-use super::{Kit, WHAT, args, kept};
+use super::reader::RuleReader;
+use super::{Kit, WHAT, args, reader};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::artifact::Artifact;
 use crate::chat::caller::Caller;
 use crate::chat::preview::{Change, Save};
 use crate::chat::tool::ToolOutput;
 use crate::tools::backend::{BackendError, Request};
-use crate::tools::{Tool, ToolError, parse_args};
+use crate::tools::{Tool, ToolError, parse_args, previews};
 
 /// `preview_workflow`.
 pub struct PreviewWorkflow(pub Arc<Kit>);
@@ -41,10 +42,10 @@ impl Tool for PreviewWorkflow {
         let prepared = prepare(kit, cx.caller, args.workflow).await?;
         let (body, current) = match &rule {
             Some(rule) => {
-                let (saved, edges) = futures::join!(saved(kit, cx.caller, rule), edges(kit, cx.caller, rule));
-                let saved = saved?;
                 // Without its edges the rule cannot be compared with, but it can be saved over.
-                (prepared.body_over(&saved), edges.ok().map(|edges| kept::as_body(&saved, &edges)))
+                let read = reader::to_be_changed(&kit.backend, cx.caller, rule).await;
+                let (saved, current) = read.map_err(with_rights_hint)?;
+                (prepared.body_over(&saved), current)
             }
             None => (prepared.body(), None),
         };
@@ -52,7 +53,7 @@ impl Tool for PreviewWorkflow {
         if !is_valid(&verdict) {
             return Ok(ToolOutput::ok(verdict.to_string()));
         }
-        show(kit, cx, description, Proposed { rule, name: prepared.name, body, current }).await
+        show(kit, cx, ("preview_workflow", description), Proposed { rule, name: prepared.name, body, current }).await
     }
 }
 
@@ -72,26 +73,6 @@ pub async fn dry_run(kit: &Kit, caller: &Caller, rule: Option<&str>, body: &Valu
     }
 }
 
-/// The rule as it is, with its actions: a save replaces all of it, so what the update does not mention has to be in it.
-async fn saved(kit: &Kit, caller: &Caller, rule: &str) -> Result<Value, ToolError> {
-    let call = |request| kit.backend.call(caller, request);
-    let own = call(Request::get(["v1", "workflow", "rules", rule]));
-    let actions = call(Request::get(["v1", "workflow", "rules", rule, "actions"]));
-    let (mut saved, actions) = futures::try_join!(own, actions).map_err(with_rights_hint)?;
-    let Some(fields) = saved.as_object_mut() else {
-        return Err(BackendError::Shape("not a rule".to_owned()).into());
-    };
-    if !matches!(actions, Value::Array(_) | Value::Null) {
-        return Err(BackendError::Shape("actions are not a list".to_owned()).into());
-    }
-    fields.insert("actions".to_owned(), actions);
-    Ok(saved)
-}
-
-async fn edges(kit: &Kit, caller: &Caller, rule: &str) -> Result<Value, BackendError> {
-    kit.backend.call(caller, Request::get(["v1", "workflow", "rules", rule, "edges"])).await
-}
-
 /// Whether a dry run went well.
 pub fn is_valid(verdict: &Value) -> bool {
     verdict.get("valid").and_then(Value::as_bool) == Some(true)
@@ -109,14 +90,14 @@ pub struct Proposed {
     pub current: Option<Value>,
 }
 
-/// Records a validated change and shows it to the user; the model learns that it has been sent.
+/// Records a validated change of `tool` and shows it to the user; the model learns that it has been sent.
 ///
 /// # Errors
 /// When it could not be recorded; then nothing is shown.
 pub async fn show(
     kit: &Kit,
     cx: &ToolContext<'_>,
-    description: String,
+    (tool, description): (&str, String),
     proposed: Proposed,
 ) -> Result<ToolOutput, ToolError> {
     let Proposed { rule, name, body, current } = proposed;
@@ -125,7 +106,8 @@ pub async fn show(
         None => Save::create(["v1", "workflow", "rules", "full"]),
     };
     let change = Change { what: WHAT.to_owned(), existing_id: rule, name, save, body, current };
-    let id = kit.previews.record_preview(&cx.caller.owner, cx.conversation, &change).await?.to_string();
+    let base = previews::base(reader::NAME, &RuleReader(kit.backend.clone()), change.current.as_ref());
+    let id = kit.recorder.record(cx, tool, &change, &base).await?.to_string();
 
     let mut payload = json!({
         "description": description,
@@ -143,7 +125,7 @@ pub async fn show(
         "preview_id": id,
     });
     let artifact = Artifact { kind: "workflow_preview".into(), payload };
-    Ok(ToolOutput { content: content.to_string(), artifacts: vec![artifact], payload: None, is_error: false })
+    Ok(ToolOutput { artifacts: vec![artifact], ..ToolOutput::ok(content.to_string()) })
 }
 
 /// The error with a word on what a 403 means here, since the model cannot do anything about it.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::action_types::is_saveable;
+use crate::bounded::json;
 use crate::tools::keys::{field, first_field, text};
 use crate::tools::pages::{Page, Rows};
 
@@ -37,7 +38,7 @@ fn action_type(entry: &Value) -> Value {
     let parsed: Value;
     let schema = match field(entry, "config_schema") {
         Some(Value::String(text)) => {
-            parsed = serde_json::from_str(text).unwrap_or_default();
+            parsed = json::value(text).unwrap_or_default();
             &parsed
         }
         Some(schema) => schema,

@@ -117,8 +117,8 @@ mod tests {
             current: None,
         };
         let saved_id = Some("saved".into());
-        let decided =
-            Decided { preview: PreviewId::fresh(), what, name, verdict: Verdict::Accept, comment: None, saved_id };
+        let (preview, verdict) = (PreviewId::fresh(), Verdict::Accept);
+        let decided = Decided { preview, what, name, verdict, comment: None, saved_id, may_be_saved: false };
         (change, decided)
     }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::refs;
+use crate::bounded::json;
 use crate::tools::backend::Verb;
 
 /// 10 MiB: the largest public documents are about as large.
@@ -39,7 +40,7 @@ impl Document {
         }
         let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with('{');
         let value: Value = match is_json {
-            true => serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| error.to_string())?,
+            true => json::value(text.trim_start_matches('\u{feff}')).map_err(|error| error.to_string())?,
             false => {
                 let options = serde_saphyr::options! { with_snippet: false };
                 serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?

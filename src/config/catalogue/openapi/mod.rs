@@ -33,9 +33,16 @@ struct Overlay<'a> {
     place: Place<'a>,
     name: Option<String>,
     description: Option<String>,
+    call: OverlayCall,
+    extras: Extras<'a>,
+}
+
+/// What an overlay says of the call itself.
+#[derive(Default)]
+struct OverlayCall {
     effect: Option<Effect>,
     timeout: Option<Duration>,
-    extras: Extras<'a>,
+    failed_statuses: Vec<u16>,
 }
 
 /// The tools of the file at `path`; what is wrong is noted.
@@ -112,12 +119,16 @@ fn overlays<'a>(table: Option<Table<'a>>, known: Known<'_>) -> BTreeMap<String, 
     let mut overlays = BTreeMap::new();
     for operation in table.keys() {
         let Some(mut table) = table.table(&operation) else { continue };
+        let effect = request::effect(&mut table);
         let overlay = Overlay {
             place: table.place(),
             name: table.text("name"),
             description: table.text("description"),
-            effect: request::effect(&mut table),
-            timeout: request::timeout(&mut table),
+            call: OverlayCall {
+                effect,
+                timeout: request::timeout(&mut table),
+                failed_statuses: request::failed_statuses(&mut table, effect),
+            },
             extras: Extras::read(&mut table, known),
         };
         table.finish();
@@ -136,16 +147,16 @@ fn add(
     tools: &mut Tools,
 ) {
     let mut imported = imported;
-    let (mut place, mut extras, mut effect, mut timeout) = (place.clone(), Extras::none(), None, None);
+    let (mut place, mut extras, mut manner) = (place.clone(), Extras::none(), OverlayCall::default());
     if let Some(overlay) = overlay {
         imported.name = overlay.name.unwrap_or(imported.name);
         imported.description = overlay.description.unwrap_or(imported.description);
-        (place, extras, effect, timeout) = (overlay.place, overlay.extras, overlay.effect, overlay.timeout);
+        (place, extras, manner) = (overlay.place, overlay.extras, overlay.call);
     }
     if let Some(reason) = tools.claim_declared(path, &imported.name, known) {
         place.wrong(reason);
     }
-    let made = request_of(&imported, effect, timeout).and_then(|request| {
+    let made = request_of(&imported, manner).and_then(|request| {
         let Imported { name, description, input_schema, .. } = imported;
         extras.careful().make(ToolDef { name, description, input_schema }, request, None)
     });
@@ -156,7 +167,8 @@ fn add(
 }
 
 /// The call of an operation.
-fn request_of(imported: &Imported, effect: Option<Effect>, timeout: Option<Duration>) -> Result<RestRequest, String> {
+fn request_of(imported: &Imported, manner: OverlayCall) -> Result<RestRequest, String> {
+    let OverlayCall { effect, timeout, failed_statuses } = manner;
     let text = |error: TemplateError| error.to_string();
     let query = imported.query.iter().map(|(name, template)| {
         Ok((name.clone(), ValueTemplate::parse(&Value::String(template.clone())).map_err(text)?))
@@ -179,5 +191,6 @@ fn request_of(imported: &Imported, effect: Option<Effect>, timeout: Option<Durat
         }),
         timeout,
         progress: None,
+        failed_statuses,
     })
 }

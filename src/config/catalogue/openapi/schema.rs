@@ -7,7 +7,6 @@
 use serde_json::{Map, Value, json};
 
 use super::refs;
-use crate::chat::schema::Schema;
 
 /// 3,000 schemas in one tool's arguments: more than a model reads.
 const MAX_NODES: usize = 3000;
@@ -157,11 +156,6 @@ impl<'d> Writer<'d> {
         }
         exclusive(&mut written, "exclusiveMinimum", "minimum");
         exclusive(&mut written, "exclusiveMaximum", "maximum");
-        // Patterns are those of another language, and some cannot be read here.
-        let is_read = |pattern: &Value| Schema::parse(&json!({"pattern": pattern})).is_ok();
-        if written.get("pattern").is_some_and(|pattern| !is_read(pattern)) {
-            written.shift_remove("pattern");
-        }
         match fields.get("nullable") {
             Some(Value::Bool(true)) => Ok(nullable(written)),
             _ => Ok(Value::Object(written)),
@@ -244,11 +238,6 @@ mod tests {
                 json!({"allOf": [{"$ref": "#/components/schemas/Tag"}], "nullable": true}),
                 json!({"anyOf": [{"allOf": [{"type": "string"}]}, {"type": "null"}]}),
                 "null of 3.0 without a type",
-            ),
-            (
-                json!({"type": "string", "pattern": "[", "format": "date"}),
-                json!({"type": "string", "format": "date"}),
-                "a pattern that cannot be read",
             ),
             (
                 json!({"$ref": "#/components/schemas/Node"}),

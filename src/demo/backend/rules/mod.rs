@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::etag;
 use super::stamp::Stamp;
 
 /// A saved rule.
@@ -46,6 +47,13 @@ pub struct Rule {
     pub actions: Vec<Action>,
     /// Its edges.
     pub edges: Vec<Edge>,
+}
+
+impl Rule {
+    /// Its version: another one after each save that changes something.
+    pub fn version(&self) -> String {
+        etag::of(&view::SavedView::new(self))
+    }
 }
 
 /// A node of a rule's graph.

@@ -11,6 +11,7 @@ use super::Rule;
 use super::view::{ActionView, EdgeView, RuleView};
 use crate::demo::backend::caller::AnyUser;
 use crate::demo::backend::error::ApiError;
+use crate::demo::backend::etag::tagged;
 use crate::demo::backend::extract::{Params, PathOf};
 use crate::demo::backend::page::Paging;
 use crate::demo::backend::records::{Demo, Records};
@@ -62,10 +63,11 @@ pub async fn list(State(demo): State<Arc<Demo>>, _: AnyUser, params: Params) -> 
     Ok(Json(page).into_response())
 }
 
-/// `GET /v1/workflow/rules/{id}`: the rule with its actions.
+/// `GET /v1/workflow/rules/{id}`: the rule with its actions; its `ETag` is that of the whole rule, edges included.
 pub async fn one(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<Uuid>) -> Result<Response, ApiError> {
     let records = demo.records();
-    Ok(Json(RuleView::whole(records.rule(id)?, &demo.reference)).into_response())
+    let rule = records.rule(id)?;
+    Ok(tagged(rule.version(), &RuleView::whole(rule, &demo.reference)))
 }
 
 /// `GET /v1/workflow/rules/{id}/actions`: a bare array.

@@ -17,6 +17,7 @@ use super::view::{ActionView, EdgeView, SavedView};
 use super::{Action, Edge, Rule};
 use crate::demo::backend::caller::AnyUser;
 use crate::demo::backend::error::{ApiError, Code};
+use crate::demo::backend::etag::{IfMatch, tagged};
 use crate::demo::backend::extract::{Body, Params, PathOf};
 use crate::demo::backend::records::{Demo, MAX_RECORDS, Records};
 use crate::demo::backend::stamp::Stamp;
@@ -65,19 +66,21 @@ pub async fn create(
     add(&mut demo.records(), rule)
 }
 
-/// `PUT /v1/workflow/rules/{id}/full[?dry_run=true]`: replaces the rule. Actions are matched by id, those without one are
+/// `PUT /v1/workflow/rules/{id}/full[?dry_run=true]`: replaces the rule, of the version that `If-Match` names, if it is there. Actions are matched by id, those without one are
 /// new, those left out are deactivated; all edges are made anew.
 pub async fn update(
     State(demo): State<Arc<Demo>>,
     user: AnyUser,
     PathOf(id): PathOf<Uuid>,
     params: Params,
+    version: IfMatch,
     Body(body): Body<SaveBody>,
 ) -> Result<Response, ApiError> {
     let dry_run = permit(&user, &params)?;
     let input = body.check(&demo.action_types)?;
     let mut records = demo.records();
     let old = records.rule(id)?;
+    version.require(&old.version())?;
     if old.is_default {
         let way_out = format!("change a copy, made by POST /v1/workflow/rules/{id}/duplicate");
         let message = format!("this rule came with the product and cannot be changed; {way_out}");
@@ -96,7 +99,7 @@ pub async fn update(
     let rule = build(input, &links, Some(old), author);
     require_references(&demo, &rule)?;
     require_size(&rule)?;
-    let answer = Json(SavedView::new(&rule)).into_response();
+    let answer = tagged(rule.version(), &SavedView::new(&rule));
     if let Some(place) = records.rules.iter_mut().find(|rule| rule.id == id) {
         *place = rule;
     }
@@ -178,7 +181,7 @@ fn add(records: &mut Records, rule: Rule) -> Result<Response, ApiError> {
         return Err(ApiError::new(Code::Aborted, format!("there are already {MAX_RECORDS} rules")));
     }
     require_size(&rule)?;
-    let answer = Json(SavedView::new(&rule)).into_response();
+    let answer = tagged(rule.version(), &SavedView::new(&rule));
     records.rules.push(rule);
     Ok(answer)
 }

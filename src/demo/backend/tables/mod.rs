@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::caller::AnyUser;
 use super::error::{ApiError, Code, FieldErrors};
+use super::etag::{self, IfMatch, tagged};
 use super::extract::{Body, PathOf};
 use super::records::{Demo, MAX_RECORDS, Records};
 use super::stamp::Stamp;
@@ -87,7 +88,7 @@ pub async fn all(State(demo): State<Arc<Demo>>, _: AnyUser) -> Response {
 pub async fn by_id(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<Uuid>) -> Result<Response, ApiError> {
     let records = demo.records();
     let config = records.configs.iter().find(|config| config.id == id).ok_or_else(missing)?;
-    Ok(Json(config).into_response())
+    Ok(tagged(etag::of(config), config))
 }
 
 /// `GET /v1/data/name/{name}`.
@@ -98,7 +99,7 @@ pub async fn by_name(
 ) -> Result<Response, ApiError> {
     let records = demo.records();
     let config = records.configs.iter().find(|config| config.name == name).ok_or_else(missing)?;
-    Ok(Json(config).into_response())
+    Ok(tagged(etag::of(config), config))
 }
 
 /// `POST /v1/data/validate`: 204 when create would accept the body, a name that is taken aside.
@@ -131,17 +132,18 @@ pub async fn create(
     if records.configs.len() >= MAX_RECORDS {
         return Err(ApiError::new(Code::Aborted, format!("there are already {MAX_RECORDS} table configs")));
     }
-    let answer = Json(&config).into_response();
+    let answer = tagged(etag::of(&config), &config);
     records.configs.push(config);
     Ok(answer)
 }
 
-/// `PUT /v1/data/{id}`: changes the parts that the body has; answers the config. A body without any of them, such as a bare
+/// `PUT /v1/data/{id}`: changes the parts that the body has, of the version that `If-Match` names, if it is there; answers the config. A body without any of them, such as a bare
 /// config, is refused: upstream accepts it and changes nothing.
 pub async fn update(
     State(demo): State<Arc<Demo>>,
     user: AnyUser,
     PathOf(id): PathOf<Uuid>,
+    version: IfMatch,
     Body(body): Body<ConfigBody>,
 ) -> Result<Response, ApiError> {
     if body.name.is_none() && body.description.is_none() && body.config.is_none() {
@@ -153,6 +155,7 @@ pub async fn update(
         records.require_free_name(name, Some(id))?;
     }
     let config = records.configs.iter_mut().find(|config| config.id == id).ok_or_else(missing)?;
+    version.require(&etag::of(config))?;
     if config.is_system {
         return Err(ApiError::new(Code::PermissionDenied, "a table config of the system cannot be changed"));
     }
@@ -162,5 +165,5 @@ pub async fn update(
     config.config = content.unwrap_or_else(|| config.config.take());
     config.updated_by = user.id().to_owned();
     config.updated_date = demo.now();
-    Ok(Json(&*config).into_response())
+    Ok(tagged(etag::of(config), config))
 }

@@ -15,6 +15,7 @@ use crate::agent::ports::llm::{ChatRequest, LAST_REQUEST};
 use crate::agent::ports::store::DECISION_ON_CALL;
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::tool::ToolDef;
+use crate::chat::trail::CallFate;
 
 /// The marker of a query that the user can take over, where the screen knows it.
 const QUERY_MARKER: &str = "QUERY_SUGGESTION:";
@@ -30,12 +31,11 @@ pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
     let (before, run) = request.messages.split_at(at);
     let [Message::User(user), run @ ..] = run else { return say(help(request)) };
     let done: Vec<_> = history::calls_with_results(run).collect();
-    // A tool that was not loaded is there now.
+    // A call that was not made may be made again: a tool that was not loaded is there now.
     let retried =
         done.iter().filter(|(call, _)| done.iter().filter(|(other, _)| other.name == call.name).count() > 1).count();
     if let Some((call, result)) = done.last()
-        && result.is_error
-        && result.content.contains("was not loaded; it is now")
+        && result.fate == CallFate::NotRun
         && retried == 0
         && request.may_call
         && let crate::chat::tool::ToolInput::Object(input) = &call.input
@@ -45,7 +45,7 @@ pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
     if !done.is_empty() {
         let told: Vec<String> = done
             .iter()
-            .map(|(call, result)| telling::result(&call.name, &as_json(&result.content), result.is_error))
+            .map(|(call, result)| telling::result(&call.name, &as_json(&result.content), result.fate.is_error()))
             .collect();
         let last = done.last().map(|(call, _)| call.name.as_str());
         return say(with_values(request, told.join("\n\n"), last));

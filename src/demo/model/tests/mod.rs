@@ -17,6 +17,7 @@ use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::model::ModelChoice;
 use crate::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
+use crate::chat::trail::CallFate;
 use crate::demo::model::DemoModel;
 
 /// The tools of the workflow profile.
@@ -99,14 +100,14 @@ impl Dialogue {
             id: call.id,
             name: call.name,
             content: result.clone().unwrap_or_else(|error| json!({ "error": error })).to_string(),
-            is_error: result.is_err(),
+            fate: if result.is_err() { CallFate::Failed } else { CallFate::Done },
         });
         self.messages.push(Message::ToolResults(answered.collect()));
         self.turn()
     }
 
     fn turn(&mut self) -> Turn {
-        let model = ModelChoice::of(DemoModel::new().origin().clone(), 4096);
+        let model = ModelChoice::of(DemoModel::new().origin().clone(), None);
         let request = ChatRequest {
             system: &self.system,
             messages: &self.messages,

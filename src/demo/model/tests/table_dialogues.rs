@@ -127,6 +127,7 @@ fn an_undecided_preview_is_built_upon_until_it_is_decided() {
         verdict: Verdict::Reject,
         comment: None,
         saved_id: None,
+        may_be_saved: false,
     };
     let turn = dialogue.message(UserMessage { text: "unhide status".to_owned(), decisions: vec![decided], note: None });
     assert_eq!(turn.calls, ["get_table_config {\"id\":\"c1\"}"]);

@@ -302,6 +302,7 @@ fn decisions_are_acknowledged_before_anything_else() {
         verdict,
         comment: comment.map(str::to_owned),
         saved_id: saved_id.map(str::to_owned),
+        may_be_saved: false,
     };
     let mut dialogue = Dialogue::on(WORKFLOW, None);
     let accepted = decided(Verdict::Accept, None, Some("w9"));

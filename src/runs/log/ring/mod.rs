@@ -299,7 +299,7 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         AgentEvent::AwaitingClient { usage: _, calls } => {
             calls.iter().map(|call| call.id.as_str().len() + call.name.len() + input_size(&call.input)).sum()
         }
-        AgentEvent::ToolCallFinished { id, name, is_error: _, result } => id.len() + name.len() + result.len(),
+        AgentEvent::ToolCallFinished { id, name, fate: _, result } => id.len() + name.len() + result.len(),
         AgentEvent::Artifact(artifact) => artifact.kind.len() + json_size(&artifact.payload),
         AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
         AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),

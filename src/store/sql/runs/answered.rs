@@ -16,7 +16,6 @@ use crate::chat::message::{AssistantMessage, Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::tool::ToolResult;
 use crate::chat::trail::{Happened, TrailEntry};
-use crate::chat::unfinished::fate;
 use crate::store::client::{answered, is_repetition};
 use crate::store::fault::Fault;
 use crate::store::scope::BindScope;
@@ -45,6 +44,7 @@ pub(super) async fn take_results(
     Ok(Asked {
         parent: Some(Branch { run_seq: asking.run_seq, seq: None }),
         message: UserMessage::new(CLIENT_RESULTS),
+        chain: Some(asking.chain()),
         continues: Some(asking.id),
         answered: Some(answered),
         call: None,
@@ -110,9 +110,10 @@ pub(super) fn insert_answered(
             name: call.name.clone(),
             arguments: call.input.clone(),
             result: result.content.clone(),
-            fate: fate(result),
+            fate: result.fate,
             // The client knows how long it took.
             duration_ms: 0,
+            sent: false,
         };
         insert_happened(batch, &seat.place, run, seq, &TrailEntry { at_ms: now, run: Some(run), what })?;
     }

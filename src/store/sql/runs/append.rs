@@ -1,21 +1,22 @@
 //! What a running run says: messages and the trail, numbered, and the note of a write before it is sent.
 
-use std::fmt::Write;
-
-use aws_lc_rs::digest::{SHA256, digest};
 use sqlx::FromRow;
 
+use super::audit::{tell, tell_ended};
 use super::payloads::{PayloadRow, insert_payloads};
 use super::usage::charge;
 use super::{Batch, ChargedSeatRow, Seat, SqlStore, charged_seat};
+use crate::agent::ports::audit::sha256;
 use crate::agent::ports::store::Commit;
+use crate::chat::audit::{Act, Fact};
 use crate::chat::ids::{RunId, ToolCallId};
-use crate::chat::trail::TrailEntry;
+use crate::chat::tool::ToolInput;
+use crate::chat::trail::{Happened, TrailEntry};
 use crate::chat::unfinished::Unfinished;
 use crate::store::calling::encode_calling;
 use crate::store::fault::Fault;
 use crate::store::record::column;
-use crate::store::scope::BindScope;
+use crate::store::scope::{BindScope, Reach};
 use crate::store::trail::encode_entry;
 use crate::store::transcript::{self, Record, RecordError};
 
@@ -50,13 +51,14 @@ impl SqlStore {
         let mut first = Batch::default();
         let update = first.say(concat!(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
-                 reasoning_tokens = $6, nano_usd = $7, calling = NULL
+                 reasoning_tokens = $6, nano_usd = $7, asked = $8, called = $9, calling = NULL
              WHERE id = $1 AND state = 'running'",
             giving_seat!(),
         ));
         bind_used(update.bind(run.to_string()), commit);
-        update.bind(commit.cost.map(|cost| column(cost.nano_usd)));
-        let (transaction, row) = self.write_first(first).await?;
+        let update = update.bind(commit.cost.map(|cost| column(cost.nano_usd)));
+        update.bind(i64::from(commit.used.asked)).bind(i64::from(commit.used.called));
+        let (transaction, row) = self.write_first(Reach::All, first).await?;
         let seat = row.as_ref().map(ChargedSeatRow::from_row).transpose()?;
         let (seat, charged) = seat.map(charged_seat).ok_or(Fault::RunEnded)?;
         let mut batch = Batch::default();
@@ -68,19 +70,20 @@ impl SqlStore {
     }
 
     /// A call is noted once: whoever comes second must not send it, also when they are the same and did not hear of
-    /// their commit.
+    /// their commit. Nor is one noted whose run may be ended by anybody from now on, since its lease is over.
     pub(super) async fn try_dispatch(&self, run: RunId, call: &ToolCallId, turn: &Unfinished) -> Result<(), Fault> {
         let calling = encode_calling(turn)?;
         let key = call_key(call);
-        let mut transaction = self.write().await?;
-        let noted = sqlx::query("UPDATE runs SET calling = $2 WHERE id = $1 AND state = 'running'")
-            .bind(run.to_string())
-            .bind(calling)
-            .execute(&mut *transaction)
-            .await?;
-        if noted.rows_affected() == 0 {
-            return Err(Fault::RunEnded);
-        }
+        let mut first = Batch::default();
+        let note = first.say(concat!(
+            "UPDATE runs SET calling = $2 WHERE id = $1 AND state = 'running' AND lease_until > ",
+            database_now!(),
+            giving_seat!(),
+        ));
+        note.bind(run.to_string()).bind(calling);
+        let (mut transaction, row) = self.write_first(Reach::All, first).await?;
+        let seat = row.as_ref().map(ChargedSeatRow::from_row).transpose()?;
+        let (Seat { place, .. }, _) = seat.map(charged_seat).ok_or(Fault::RunEnded)?;
         let dispatched = sqlx::query(
             "INSERT INTO dispatches (run_id, call_key) VALUES ($1, $2) ON CONFLICT (run_id, call_key) DO NOTHING",
         )
@@ -91,19 +94,37 @@ impl SqlStore {
         if dispatched.rows_affected() == 0 {
             return Err(Fault::DispatchedBefore { run, call: key });
         }
-        transaction.commit().await?;
+        let mut batch = Batch::default();
+        let made = turn.message.calls().find(|made| made.id == *call);
+        let arguments = made.map(|made| match &made.input {
+            ToolInput::Object(arguments) => serde_json::to_string(arguments).map_err(RecordError::json("call")),
+            ToolInput::Invalid(text) => Ok(text.clone()),
+        });
+        let fact = Fact {
+            tool: made.map(|made| made.name.as_str()),
+            arguments: arguments.transpose()?.as_deref().map(sha256),
+            ..of_call(Act::WriteDispatched, &place, run, call)
+        };
+        tell(&mut batch, &place.scope, fact);
+        batch.commit(transaction).await?;
         Ok(())
     }
 }
 
 /// A call's id as a key of bounded length.
-fn call_key(call: &ToolCallId) -> String {
-    let mut key = String::with_capacity(64);
-    for byte in digest(&SHA256, call.as_str().as_bytes()).as_ref() {
-        // Writing to a text does not fail.
-        let _ = write!(key, "{byte:02x}");
+pub(super) fn call_key(call: &ToolCallId) -> String {
+    sha256(call.as_str())
+}
+
+/// What the audit record tells of any call of a run: its user's.
+pub(super) fn of_call<'a>(act: Act, place: &'a Place, run: RunId, call: &'a ToolCallId) -> Fact<'a> {
+    let user = place.scope.user();
+    Fact {
+        conversation: Some(&place.conversation),
+        run: Some(run),
+        call: Some(call.as_str()),
+        ..Fact::of(act, user, user)
     }
-    key
 }
 
 /// Binds what a run has used: its turns and tokens.
@@ -118,10 +139,25 @@ pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Co
     for (seq, record) in (i64::from(commit.first)..).zip(&rows.messages) {
         insert_message(batch, seat, seq, record, now);
     }
+    insert_ended_writes(batch, &seat.place, run, commit.trail.iter().map(|entry| &entry.what));
     for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(&rows.trail) {
         insert_entry(batch, &seat.place, Some((run, seq)), (*at, kind, body));
     }
     insert_payloads(batch, (&seat.place.scope, &seat.place.conversation), run, &rows.payloads, now);
+}
+
+/// Tells the audit record what became of the writes that were dispatched.
+pub(super) fn insert_ended_writes<'a>(
+    batch: &mut Batch,
+    place: &Place,
+    run: RunId,
+    trail: impl Iterator<Item = &'a Happened>,
+) {
+    for what in trail {
+        let Happened::ToolCall { id, name, fate, sent: true, .. } = what else { continue };
+        let fact = Fact { tool: Some(name), outcome: Some(fate.name()), ..of_call(Act::WriteEnded, place, run, id) };
+        tell_ended(batch, &place.scope, (run, &call_key(id)), fact);
+    }
 }
 
 /// Removes what was kept of the turn that streamed: it is in a message now, or nobody comes back to it.

@@ -1,10 +1,11 @@
 //! How a run begins: it joins one that the same request began before, or it gets its place in the conversation, to run
 //! or to wait.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::Row;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::answered::insert_answered;
 use super::append::{insert_happened, insert_message};
@@ -13,8 +14,7 @@ use super::details::{keep_context, keep_told};
 use super::history::{Earlier, earlier};
 use super::question::{Asked, resolve};
 use super::request::{Made, find_request, free_key};
-use super::room::has_room;
-use super::{Batch, Connection, Place, Seat, SqlStore, seen_before};
+use super::{Batch, Connection, Place, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::{BeginError, Begun, NewRun, Question, RunStart};
 use crate::chat::ids::RunId;
 use crate::chat::input::{Ask, Parent};
@@ -24,16 +24,19 @@ use crate::chat::run::RunState;
 use crate::chat::trail::{Happened, TrailEntry};
 use crate::store::change::decode_decided;
 use crate::store::fault::Fault;
-use crate::store::scope::{BindScope, Scope, storable};
+use crate::store::scope::{BindScope, Reach, Scope, storable};
 use crate::store::told::encode_told;
 use crate::store::transcript::{self, RecordError};
 
 /// How many decisions one run tells; whoever decided more tells the rest with the next message.
 const TOLD_AT_ONCE: i64 = 50;
 
-/// How long a look may take at what became of a commit whose answer did not come: two seconds, of which whoever asked
-/// still waits.
-const RESOLVE_WAIT: Duration = Duration::from_secs(2);
+/// How long it is tried to find out what became of a commit whose answer did not come: eight seconds, in which a database
+/// comes back that was started anew, and of which whoever asked still waits.
+const RESOLVE_WAIT: Duration = Duration::from_secs(8);
+
+/// The pause between two such tries.
+const RESOLVE_PAUSE: Duration = Duration::from_millis(200);
 
 /// Why a run did not begin: the port's reasons, or a fault.
 pub(super) enum NotBegun {
@@ -48,21 +51,26 @@ impl<E: Into<Fault>> From<E> for NotBegun {
 }
 
 impl SqlStore {
-    /// The outer error is a fault, the inner one the port's reason.
-    pub(super) async fn try_begin_run(&self, run: NewRun<'_>) -> Result<Result<Begun, BeginError>, Fault> {
-        let begun = match self.begin(run).await {
+    /// The outer error is a fault, the inner one the port's reason. `may_have_begun` is true where it failed, or was given
+    /// up, and nobody knows whether the run has begun all the same.
+    pub(super) async fn try_begin_run(
+        &self,
+        run: NewRun<'_>,
+        may_have_begun: &AtomicBool,
+    ) -> Result<Result<Begun, BeginError>, Fault> {
+        let begun = match self.begin(run, may_have_begun).await {
             // Somebody was quicker, with the same key or in the same conversation: now what they did is there to be
             // seen.
-            Err(NotBegun::Failed(Fault::Database(error))) if is_taken(&error) => self.begin(run).await,
+            Err(NotBegun::Failed(Fault::Database(error))) if is_taken(&error) => self.begin(run, may_have_begun).await,
             begun => begun,
         };
         told(begun)
     }
 
-    async fn begin(&self, run: NewRun<'_>) -> Result<Begun, NotBegun> {
+    async fn begin(&self, run: NewRun<'_>, may_have_begun: &AtomicBool) -> Result<Begun, NotBegun> {
         let now = self.clock.now_ms();
         let place = Place { scope: Scope::from(run.owner), conversation: run.conversation.to_string() };
-        let (mut transaction, made) = self.write_first(make(&place, run, now)).await?;
+        let (mut transaction, made) = self.write_first(Reach::User(&place.scope), make(&place, run, now)).await?;
         let found = match made {
             Some(made) => Found::Nothing { decisions: made.try_get(0)? },
             None => {
@@ -83,7 +91,7 @@ impl SqlStore {
         };
         // A new conversation has no messages to be looked for.
         let is_opening = asked.is_some();
-        let Asked { parent, mut message, continues, answered, call, turned_down, context } = match asked {
+        let Asked { parent, mut message, continues, chain, answered, call, turned_down, context } = match asked {
             Some(asked) => asked,
             None => resolve(&mut transaction, &place, run, now).await?,
         };
@@ -92,7 +100,7 @@ impl SqlStore {
             true => RunState::Running,
             false => admit(&mut transaction, &place, run.queue).await?,
         };
-        has_room(&mut transaction, &place, run.most).await?;
+        self.has_room_in(&mut transaction, &place, run.most).await?;
 
         let seen_before = match state {
             // What it goes on from may say more.
@@ -115,7 +123,7 @@ impl SqlStore {
             message.decisions.extend(tell_decisions(&mut transaction, &seat.place, run.id).await?);
         }
         if !is_opening {
-            let ends = tell_ends(&mut transaction, &seat.place, run.id, now).await?;
+            let ends = tell_ends(&mut transaction, &seat.place, run.id).await?;
             let notes = [message.note.take(), ends].into_iter().flatten();
             message.note = notes.reduce(|note, ends| format!("{note}\n{ends}"));
         }
@@ -124,10 +132,10 @@ impl SqlStore {
         let insert = batch.say(concat!(
             "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
                  request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
-                 seen_before)
+                 seen_before, chain_seq)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ",
             database_now!(),
-            " + $12, $13, $14, $15, $16, $17, $18)",
+            " + $12, $13, $14, $15, $16, $17, $18, $19)",
         ));
         let insert = insert.bind(run.id.to_string()).bind_scope(&seat.place.scope).bind(&seat.place.conversation);
         let insert = insert.bind(run_seq).bind(now).bind(state.name()).bind(storable(run.context_type));
@@ -135,8 +143,8 @@ impl SqlStore {
         let insert = insert.bind(storable(run.replica)).bind(run.lease_ms);
         let insert = insert.bind(parent.map(|parent| parent.run_seq)).bind(parent.and_then(|parent| parent.seq));
         let insert = insert.bind(continues).bind(run.key.map(|key| storable(key.key)));
-        insert.bind(run.key.map(|key| key.digest)).bind(seen_before);
-        keep_context(&mut batch, run.id, context.as_ref())?;
+        insert.bind(run.key.map(|key| key.digest)).bind(seen_before).bind(chain);
+        keep_context(&mut batch, run.id, context.as_ref());
         // The server's own history is never replaced.
         if run_seq == 0 {
             keep_told(&mut batch, run.id, encode_told(run.earlier, run.history_bytes)?);
@@ -165,30 +173,55 @@ impl SqlStore {
                         earlier(&mut transaction, &seat.place, parent, run.history_bytes).await?
                     }
                 };
-                Begun::Running(Box::new(RunStart { summary, history, message, answered, call, turned_down, context }))
+                let used = used_before(&mut transaction, &seat, chain).await?;
+                let start = RunStart { summary, history, message, answered, call, turned_down, context, used };
+                Begun::Running(Box::new(start))
             }
         };
+        may_have_begun.store(true, Ordering::Relaxed);
         let Err(error) = batch.commit(transaction).await else { return Ok(begun) };
         if is_taken(&error) {
+            may_have_begun.store(false, Ordering::Relaxed);
             return Err(error.into());
         }
         // The answer may be all that was lost.
-        match timeout(RESOLVE_WAIT, self.is_there(&seat.place.scope, run.id)).await {
-            Ok(Ok(true)) => {
+        match timeout(RESOLVE_WAIT, self.has_begun(&seat.place, run, now)).await {
+            Ok(true) => {
                 tracing::warn!(%error, run.id = %run.id, "a commit failed, and the run has begun all the same");
                 Ok(begun)
             }
-            Ok(Ok(false) | Err(_)) | Err(_) => Err(error.into()),
+            Ok(false) => {
+                may_have_begun.store(false, Ordering::Relaxed);
+                Err(error.into())
+            }
+            Err(_) => Err(error.into()),
         }
     }
 
-    /// Whether the run has a row, as others see it.
-    async fn is_there(&self, scope: &Scope, run: RunId) -> Result<bool, sqlx::Error> {
+    /// Whether the run has begun, as soon as the database tells.
+    async fn has_begun(&self, place: &Place, run: NewRun<'_>, now: i64) -> bool {
+        loop {
+            match self.look_for(place, run, now).await {
+                Ok(found) => return found,
+                Err(error) => {
+                    tracing::debug!(%error, run.id = %run.id, "what became of a commit is not known yet");
+                    sleep(RESOLVE_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Whether the run has a row. Whoever begins one holds its conversation to the end, so this waits for a transaction that the
+    /// database may still be about to commit: afterwards the answer is final.
+    async fn look_for(&self, place: &Place, run: NewRun<'_>, now: i64) -> Result<bool, sqlx::Error> {
+        let mut transaction = self.write(Reach::User(&place.scope)).await?;
+        touch(&mut transaction, place, run, now).await?;
         let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM runs WHERE tenant = $1 AND user_id = $2 AND id = $3")
-            .bind_scope(scope)
-            .bind(run.to_string())
-            .fetch_one(self.readers())
+            .bind_scope(&place.scope)
+            .bind(run.id.to_string())
+            .fetch_one(&mut *transaction)
             .await?;
+        transaction.rollback().await?;
         Ok(found != 0)
     }
 }
@@ -275,7 +308,16 @@ fn opening(question: Question<'_>) -> Option<Asked> {
         return None;
     };
     let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
-    Some(Asked { parent: None, message, continues: None, answered: None, call: None, turned_down: None, context: None })
+    Some(Asked {
+        parent: None,
+        message,
+        continues: None,
+        chain: None,
+        answered: None,
+        call: None,
+        turned_down: None,
+        context: None,
+    })
 }
 
 /// Whether the next run of the conversation may run or has to wait.

@@ -11,10 +11,11 @@ use serde_json::Value;
 use super::begin::NotBegun;
 use super::details::context_of;
 use super::question::{Asked, Earlier, find, newest};
-use super::{Batch, Branch, Connection, Place, approvals};
+use super::{Batch, Branch, Connection, Place, approvals, audit};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL, TurnedDown};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
+use crate::chat::audit::{Act, Fact};
 use crate::chat::ids::{ApprovalId, RunId};
 use crate::chat::message::UserMessage;
 use crate::chat::trail::{ApprovalVerdict, Happened};
@@ -49,15 +50,20 @@ pub(super) async fn take(
     let Some(row) = row else { return Err(NotBegun::Refused(BeginError::NoSuchApproval)) };
     let view = row.into_view()?;
     match view.state {
+        ApprovalState::Pending | ApprovalState::Granted if view.has_expired() => {
+            return Err(NotBegun::Refused(BeginError::ApprovalExpired));
+        }
+        ApprovalState::Pending if decision.approve => {
+            if let Consent::Role { role, not_requester: true } = view.approval.consent {
+                return Err(NotBegun::Refused(BeginError::OwnRequest(role)));
+            }
+        }
         ApprovalState::Pending | ApprovalState::Granted => {}
         ApprovalState::Approved | ApprovalState::Rejected => {
             return Err(NotBegun::Refused(BeginError::AlreadyDecided));
         }
     }
     let approval = view.approval;
-    if approval.expires_at_ms <= now {
-        return Err(NotBegun::Refused(BeginError::ApprovalExpired));
-    }
     let (state, verdict) = match decision.approve {
         true => (ApprovalState::Approved, ApprovalVerdict::Approved),
         false => (ApprovalState::Rejected, ApprovalVerdict::Rejected),
@@ -77,6 +83,13 @@ pub(super) async fn take(
     let comment = decision.comment.clone();
     let what = Happened::ApprovalDecided { approval: id, tool: approval.tool.clone(), verdict, by: None, comment };
     approvals::tell(connection, (&place.scope, &place.conversation), now, &what).await?;
+    let act = match decision.approve {
+        true => Act::ApprovalApproved,
+        false => Act::ApprovalRejected,
+    };
+    let (mut batch, user) = (Batch::default(), place.scope.user());
+    audit::tell(&mut batch, &place.scope, approvals::decided(Fact::of(act, user, user), &approval));
+    batch.run(connection).await?;
 
     let run = find(connection, place, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
     let parent = Some(Branch { run_seq: place_to_go_on(connection, place, &run).await?, seq: None });
@@ -86,7 +99,7 @@ pub(super) async fn take(
         true => (Some(approved_call(approval, context.clone())?), None),
         false => (None, Some(TurnedDown { asked_as: approval.call, tool: approval.tool })),
     };
-    Ok(Asked { parent, message, continues, answered: None, call, turned_down, context })
+    Ok(Asked { parent, message, continues, chain: Some(run.chain()), answered: None, call, turned_down, context })
 }
 
 /// The run after which the decision on a call of `run` is told: the newest one, where `run` is on its branch.
@@ -157,7 +170,7 @@ pub(super) async fn call_of(
     .bind(by.to_string())
     .fetch_optional(&mut *connection)
     .await?;
-    let Some(ApprovalView { approval, state, owner: _ }) = row.map(ApprovalRow::into_view).transpose()? else {
+    let Some(ApprovalView { approval, state, .. }) = row.map(ApprovalRow::into_view).transpose()? else {
         return Ok((None, None));
     };
     if state == ApprovalState::Rejected {
@@ -192,25 +205,21 @@ pub(super) fn give_back(batch: &mut Batch, by: RunId) {
 
 /// The ends of waiting calls that the model has not been told, marked as told: those that somebody with a role turned
 /// down, and those that nobody decided in time. One bracketed line each.
-pub(super) async fn tell_ends(
-    connection: &mut Connection,
-    place: &Place,
-    run: RunId,
-    now: i64,
-) -> Result<Option<String>, Fault> {
-    let mut rows: Vec<(i64, String, String, String, Option<String>)> = sqlx::query_as(
+pub(super) async fn tell_ends(connection: &mut Connection, place: &Place, run: RunId) -> Result<Option<String>, Fault> {
+    let mut rows: Vec<(i64, String, String, String, Option<String>)> = sqlx::query_as(concat!(
         "UPDATE approvals SET decided_in = $1
          WHERE tenant = $2 AND user_id = $3 AND id IN (
              SELECT id FROM approvals
              WHERE tenant = $2 AND user_id = $3 AND conversation = $4 AND decided_in IS NULL
-                 AND (state = 'rejected' OR state IN ('pending', 'granted') AND expires_at <= $5)
-             ORDER BY created_at, id LIMIT $6)
+                 AND (state = 'rejected' OR state IN ('pending', 'granted') AND expires_at <= ",
+        database_now!(),
+        ")
+             ORDER BY created_at, id LIMIT $5)
          RETURNING created_at, id, tool, state, comment",
-    )
+    ))
     .bind(run.to_string())
     .bind_scope(&place.scope)
     .bind(&place.conversation)
-    .bind(now)
     .bind(TOLD_AT_ONCE)
     .fetch_all(connection)
     .await?;
@@ -244,19 +253,17 @@ pub(super) fn insert_approvals(batch: &mut Batch, place: &Place, approvals: &[Ap
     for approval in approvals {
         let arguments = serde_json::to_string(&approval.arguments).map_err(RecordError::json("waiting call"))?;
         let input = serde_json::to_string(&approval.input).map_err(RecordError::json("waiting call"))?;
-        let role = match &approval.consent {
-            Consent::Auto | Consent::User => None,
-            Consent::Role(role) => Some(storable(role)),
-        };
+        let (_, role, not_requester) = approval.consent.told();
         let insert = batch.say(
             "INSERT INTO approvals (id, tenant, user_id, conversation, run_id, tool, arguments, digest, role, state,
-                 created_at, expires_at, input, call_id)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13)",
+                 created_at, expires_at, input, call_id, definition, not_requester)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13, $14, $15)",
         );
         let insert = insert.bind(approval.id.to_string()).bind_scope(&place.scope).bind(&place.conversation);
         let insert = insert.bind(approval.run.to_string()).bind(storable(&approval.tool)).bind(arguments);
-        let insert = insert.bind(&approval.digest).bind(role).bind(approval.created_at_ms);
-        insert.bind(approval.expires_at_ms).bind(input).bind(approval.call.as_deref().map(storable));
+        let insert = insert.bind(&approval.digest).bind(role.map(storable)).bind(approval.created_at_ms);
+        let insert = insert.bind(approval.expires_at_ms).bind(input).bind(approval.call.as_deref().map(storable));
+        insert.bind(approval.definition.as_deref()).bind(i64::from(not_requester));
     }
     Ok(())
 }

@@ -1,31 +1,22 @@
 //! What is long of a run and kept apart from its row, which is written anew with each lease: the screen state of its
 //! request, what its client told of before, the calls it left, and its answer.
 
-use serde_json::{Map, Value};
-
 use super::{Batch, Connection, Place};
 use crate::chat::answer::Answer;
 use crate::chat::ids::RunId;
+use crate::chat::screen::ScreenState;
 use crate::chat::tool::ToolCall;
 use crate::store::answer::{AnswerRecord, encode_answer};
 use crate::store::client::{decode_calls, encode_calls};
 use crate::store::fault::Fault;
 use crate::store::scope::BindScope;
-use crate::store::transcript::RecordError;
+use crate::store::transcript::{self, RecordError};
 
 /// Keeps the screen state of a run that begins.
-///
-/// # Errors
-/// When it cannot be written.
-pub(super) fn keep_context(
-    batch: &mut Batch,
-    run: RunId,
-    context: Option<&Map<String, Value>>,
-) -> Result<(), RecordError> {
-    let Some(context) = context else { return Ok(()) };
-    let context = serde_json::to_string(context).map_err(RecordError::json("context"))?;
-    batch.say("INSERT INTO run_details (run_id, context) VALUES ($1, $2)").bind(run.to_string()).bind(context);
-    Ok(())
+pub(super) fn keep_context(batch: &mut Batch, run: RunId, context: Option<&ScreenState>) {
+    let Some(context) = context else { return };
+    let keep = batch.say("INSERT INTO run_details (run_id, context) VALUES ($1, $2)");
+    keep.bind(run.to_string()).bind(context.as_str().to_owned());
 }
 
 /// Keeps what the client told of before the run with which the conversation begins.
@@ -110,7 +101,7 @@ pub(super) async fn context_of(
     connection: &mut Connection,
     place: &Place,
     run_seq: i64,
-) -> Result<Option<Map<String, Value>>, Fault> {
+) -> Result<Option<ScreenState>, Fault> {
     let text: Option<Option<String>> = sqlx::query_scalar(
         "SELECT d.context FROM runs r JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4",
@@ -120,6 +111,5 @@ pub(super) async fn context_of(
     .bind(run_seq)
     .fetch_optional(connection)
     .await?;
-    let context = text.flatten().map(|text| serde_json::from_str(&text)).transpose();
-    Ok(context.map_err(RecordError::json("context"))?)
+    Ok(text.flatten().map(|text| transcript::screen(&text)).transpose()?)
 }

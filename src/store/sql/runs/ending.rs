@@ -14,10 +14,9 @@ use crate::chat::message::Message;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 use crate::chat::trail::{CallFate, Happened, TrailEntry};
-use crate::chat::unfinished::fate;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, column, outcome, run_columns};
-use crate::store::scope::{BindScope, Scope, storable};
+use crate::store::scope::{BindScope, Reach, Scope, storable};
 use crate::store::transcript::RecordError;
 
 impl SqlStore {
@@ -33,6 +32,7 @@ impl SqlStore {
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
                  reasoning_tokens = $6, calling = NULL, state = $7, outcome = $8, finished_at = $9,
                  failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13, nano_usd = $14,
+                 asked = $15, called = $16,
                  lease_until = ",
             database_now!(),
             " WHERE id = $1 AND state IN ('queued', 'running')",
@@ -44,7 +44,8 @@ impl SqlStore {
         update.bind(end.error.map(|failure| storable(&failure.message)));
         update.bind(i64::from(end.error.is_some_and(|failure| failure.retryable)));
         update.bind(column(end.last_event_id)).bind(commit.cost.map(|cost| column(cost.nano_usd)));
-        let (mut transaction, row) = self.write_first(first).await?;
+        update.bind(i64::from(commit.used.asked)).bind(i64::from(commit.used.called));
+        let (mut transaction, row) = self.write_first(Reach::All, first).await?;
         let seat = row.as_ref().map(ChargedSeatRow::from_row).transpose()?;
         let Some((seat, charged)) = seat.map(charged_seat) else {
             let same: i64 =
@@ -79,7 +80,7 @@ impl SqlStore {
         ))
         .bind_scope(scope)
         .bind(run.to_string())
-        .fetch_optional(self.readers())
+        .fetch_optional(&mut *self.reading(Reach::User(scope)).await?)
         .await?;
         Ok(row.map(RunRow::into_record).transpose()?)
     }
@@ -101,14 +102,14 @@ impl SqlStore {
         )
         .bind_scope(scope)
         .bind(conversation.as_str())
-        .fetch_all(self.readers())
+        .fetch_all(&mut *self.reading(Reach::User(scope)).await?)
         .await?;
         Ok(ids.iter().map(|id| RunId::parse(id)).collect::<Result<_, _>>().map_err(RecordError::from)?)
     }
 
     pub(super) async fn try_request_cancel(&self, scope: &Scope, run: RunId) -> Result<Option<RunRecord>, Fault> {
         let now = self.clock.now_ms();
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::User(scope)).await?;
         // In this order, or one that is promoted in between would be missed. A run that waits has said nothing, so its
         // end is its event 0.
         let seat: Option<SeatRow> = sqlx::query_as(concat!(
@@ -173,7 +174,10 @@ fn has_no_answer(commit: Commit<'_>) -> bool {
         Message::ToolResults(results) => Some(results),
         Message::User(_) | Message::Assistant(_) => None,
     });
-    results.and_then(|results| results.first()).is_none_or(|result| fate(result) == CallFate::NotRun)
+    results.and_then(|results| results.first()).is_none_or(|result| match result.fate {
+        CallFate::NotRun | CallFate::AwaitsApproval | CallFate::AwaitsClient => true,
+        CallFate::Done | CallFate::Failed | CallFate::Unknown => false,
+    })
 }
 
 /// The number of a run's next trail entry.

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 use serde::Serialize;
 
+use super::drafts::sweep_drafts;
 use super::request::KEY_LIFE_MS;
 use super::usage::KEPT_DAYS;
 use super::{Connection, SqlStore};
@@ -15,7 +16,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::{RunRow, column, run_columns};
-use crate::store::scope::storable;
+use crate::store::scope::{Reach, storable};
 use crate::store::transcript::RecordError;
 
 /// What a beat keeps in one transaction: what so many runs have said. Runs that begin or end take their turn between two.
@@ -113,7 +114,7 @@ impl SqlStore {
         ))
         .bind(&list)
         .bind(LEFT_TO_OWNER_MS)
-        .fetch_all(self.lease_readers())
+        .fetch_all(&mut *self.lease_reading().await?)
         .await?;
         for row in found {
             rows.insert(row.row.id()?, row);
@@ -156,7 +157,7 @@ impl SqlStore {
 
     /// Names no owner: it looks at nothing but the time.
     async fn try_tidy(&self, old: Old) -> Result<bool, Fault> {
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::All).await?;
         let mut is_more_left = false;
         if let Some(before) = old.trail_before_ms {
             let removed = sqlx::query(concat!(
@@ -185,13 +186,19 @@ impl SqlStore {
             .bind(Day::of_ms(self.clock.now_ms()).plus(-KEPT_DAYS).0)
             .execute(&mut *transaction)
             .await?;
+        let swept = sweep_drafts(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
         transaction.commit().await?;
-        let is_more_left = is_more_left || freed.rows_affected() >= TIDIED_AT_ONCE.unsigned_abs();
+        let freed = freed.rows_affected().max(swept);
+        let is_more_left = is_more_left || freed >= TIDIED_AT_ONCE.unsigned_abs();
         let is_more_left = match old.unlisted_before_ms {
             Some(before) => self.try_delete_unlisted(before).await? || is_more_left,
             None => is_more_left,
         };
-        Ok(self.try_note_expired().await? || is_more_left)
+        let is_more_left = self.try_remove_previews().await? || is_more_left;
+        let is_more_left = self.try_note_expired().await? || is_more_left;
+        // Whatever was deleted or replaced since the last time.
+        self.forget_deleted().await;
+        Ok(is_more_left)
     }
 }
 

@@ -4,13 +4,6 @@
 //! what comes after the end finds that out, however late it comes. **Invariant:** a run that somebody else than its
 //! owner has ended names no process any more (`replica`): its `last_event_id` is not its owner's last word.
 
-/// What gives the [`ChargedSeatRow`] of the run `$1`, whose row a statement has just changed.
-macro_rules! giving_seat {
-    () => {
-        giving!("tenant, user_id, conversation, run_seq, charged", "FROM runs WHERE id = $1 AND")
-    };
-}
-
 mod answered;
 mod append;
 mod begin;
@@ -25,23 +18,34 @@ mod reap;
 mod request;
 mod room;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 
-use super::{Batch, Connection, SqlStore, approvals, payloads, seen, take_turns, usage};
+use super::{Batch, Connection, SqlStore, approvals, audit, drafts, payloads, quotas, seen, take_turns, usage};
+use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{
-    BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, StoreError,
+    BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, StoreError, Used,
 };
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
 use crate::chat::run::RunRecord;
 use crate::chat::unfinished::Unfinished;
 use crate::store::fault::{Fault, attempt};
-use crate::store::scope::Scope;
+use crate::store::scope::{BindScope, Scope};
 
 #[async_trait]
 impl RunStore for SqlStore {
     async fn begin_run(&self, run: NewRun<'_>) -> Result<Begun, BeginError> {
-        attempt("begin a run", self.try_begin_run(run)).await?
+        let may_have_begun = AtomicBool::new(false);
+        match attempt("begin a run", self.try_begin_run(run, &may_have_begun)).await {
+            Ok(begun) => begun,
+            // The same request again would find it by its key.
+            Err(error) if may_have_begun.load(Ordering::Relaxed) && run.key.is_none() => {
+                Err(BeginError::Unconfirmed(error))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, StoreError> {
@@ -80,8 +84,14 @@ impl RunStore for SqlStore {
         attempt("find a request", self.try_find_request(&owner.into(), key)).await?
     }
 
-    async fn has_room(&self, owner: &Owner, conversation: &ConversationId, most: MostRuns) -> Result<(), BeginError> {
-        attempt("count live runs", self.try_has_room(owner, conversation, most)).await?
+    async fn has_room(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        most: MostRuns,
+        quotas: &Quotas,
+    ) -> Result<(), BeginError> {
+        attempt("count live runs", self.try_has_room(owner, conversation, most, quotas)).await?
     }
 }
 
@@ -125,6 +135,24 @@ impl Branch {
     fn of(run_seq: Option<i64>, seq: Option<i64>) -> Option<Self> {
         run_seq.map(|run_seq| Self { run_seq, seq })
     }
+}
+
+/// What the earlier runs have used that answer the message of the run `chain`, as the run at `seat` does.
+async fn used_before(connection: &mut Connection, seat: &Seat, chain: Option<i64>) -> Result<Used, Fault> {
+    let Some(chain) = chain else { return Ok(Used::default()) };
+    let (asked, called): (i64, i64) = sqlx::query_as(
+        "SELECT CAST(COALESCE(SUM(asked), 0) AS BIGINT), CAST(COALESCE(SUM(called), 0) AS BIGINT) FROM runs
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq >= $4 AND run_seq < $5
+             AND (run_seq = $4 OR chain_seq = $4)",
+    )
+    .bind_scope(&seat.place.scope)
+    .bind(&seat.place.conversation)
+    .bind(chain)
+    .bind(seat.run_seq)
+    .fetch_one(connection)
+    .await?;
+    let number = |count: i64| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(Used { asked: number(asked), called: number(called) })
 }
 
 /// How many messages a user sees on the way to what a run goes on from.

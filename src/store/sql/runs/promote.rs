@@ -5,11 +5,12 @@ use super::begin::is_taken;
 use super::decided::call_of;
 use super::details::context_of;
 use super::history::{Earlier, earlier, question};
-use super::{Branch, Seat, SqlStore, seen_before};
+use super::{Branch, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::RunStart;
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::store::fault::Fault;
+use crate::store::scope::Reach;
 use crate::store::transcript::RecordError;
 
 /// Whether a run is before the run `r` in its conversation: it runs, or it was queued earlier.
@@ -22,8 +23,8 @@ macro_rules! has_to_wait {
     };
 }
 
-/// A run's row: its seat and its parent.
-type Row = (String, String, String, i64, Option<i64>, Option<i64>);
+/// A run's row: its seat, its parent and its chain.
+type Row = (String, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
 
 impl SqlStore {
     pub(super) async fn try_promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, Fault> {
@@ -31,7 +32,7 @@ impl SqlStore {
         let waits: Option<(Option<String>, bool)> =
             sqlx::query_as(concat!("SELECT r.state, ", has_to_wait!(), " FROM runs r WHERE r.id = $1"))
                 .bind(run.to_string())
-                .fetch_optional(self.readers())
+                .fetch_optional(&mut *self.reading(Reach::All).await?)
                 .await?;
         match waits {
             Some((Some(state), true)) if state == "queued" => return Ok(None),
@@ -47,7 +48,7 @@ impl SqlStore {
 
     /// Takes its turn. A run that has taken it already, and whose owner has not heard of it, gets it again.
     async fn take_turn(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, Fault> {
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::All).await?;
         sqlx::query(concat!(
             "UPDATE runs SET state = 'running' WHERE id = $1 AND state = 'queued'
                  AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = $1 AND ",
@@ -66,13 +67,16 @@ impl SqlStore {
             Some("queued") => return Ok(None),
             Some(_) | None => return Err(Fault::RunEnded),
         }
-        let (tenant, user, conversation, run_seq, parent_run_seq, parent_seq): Row = sqlx::query_as(
-            "SELECT tenant, user_id, conversation, run_seq, parent_run_seq, parent_seq FROM runs WHERE id = $1",
+        let (tenant, user, conversation, run_seq, parent_run_seq, parent_seq, chain): Row = sqlx::query_as(
+            "SELECT tenant, user_id, conversation, run_seq, parent_run_seq, parent_seq, chain_seq FROM runs WHERE id = $1",
         )
         .bind(run.to_string())
         .fetch_one(&mut *transaction)
         .await?;
-        let Seat { place, run_seq } = Seat::from((tenant, user, conversation, run_seq));
+        let seat = Seat::from((tenant, user, conversation, run_seq));
+        self.narrow(&mut transaction, Reach::User(&seat.place.scope)).await?;
+        let used = used_before(&mut transaction, &seat, chain).await?;
+        let Seat { place, run_seq } = seat;
         let parent = Branch::of(parent_run_seq, parent_seq);
         let before = seen_before(&mut transaction, &place, parent).await?;
         sqlx::query("UPDATE runs SET seen_before = $2 WHERE id = $1")
@@ -88,6 +92,6 @@ impl SqlStore {
         let (call, turned_down) = call_of(&mut transaction, &place, run).await?;
         let answered = answered_of(&mut transaction, &place, run_seq).await?;
         transaction.commit().await?;
-        Ok(Some(RunStart { summary, history, message, answered, call, turned_down, context }))
+        Ok(Some(RunStart { summary, history, message, answered, call, turned_down, context, used }))
     }
 }

@@ -1,7 +1,5 @@
 //! What a run answers and what it goes on from, found among what was said before.
 
-use serde_json::{Map, Value};
-
 use super::answered::{Answered, answered_of, take_results};
 use super::begin::NotBegun;
 use super::decided::{call_of, take};
@@ -15,6 +13,7 @@ use crate::chat::ids::{MessageId, RunId};
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Message, UserMessage};
 use crate::chat::run::RunState;
+use crate::chat::screen::ScreenState;
 use crate::store::record::{parse_state, run_parent, run_state};
 use crate::store::scope::BindScope;
 use crate::store::transcript::RecordError;
@@ -32,6 +31,8 @@ pub(super) struct Asked {
     pub(super) message: UserMessage,
     /// The run that it continues.
     pub(super) continues: Option<String>,
+    /// The number of the run whose message it still answers; `None` where it has one of its own.
+    pub(super) chain: Option<i64>,
     /// Calls that were left to the client, with what it says came of them.
     pub(super) answered: Option<Answered>,
     /// The call that was approved.
@@ -39,7 +40,7 @@ pub(super) struct Asked {
     /// The call that was turned down.
     pub(super) turned_down: Option<TurnedDown>,
     /// The screen state of the run that it goes on with.
-    pub(super) context: Option<Map<String, Value>>,
+    pub(super) context: Option<ScreenState>,
 }
 
 /// An earlier run of the conversation.
@@ -49,6 +50,7 @@ pub(super) struct Earlier {
     pub(super) state: RunState,
     parent: Option<Branch>,
     pub(super) continues: Option<String>,
+    chain_seq: Option<i64>,
 }
 
 /// What the question of `asked` means in this conversation.
@@ -72,7 +74,16 @@ pub(super) async fn resolve(
                 }
             };
             let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
-            Ok(Asked { parent, message, continues: None, answered: None, call: None, turned_down: None, context: None })
+            Ok(Asked {
+                parent,
+                message,
+                continues: None,
+                chain: None,
+                answered: None,
+                call: None,
+                turned_down: None,
+                context: None,
+            })
         }
         Question::Ask { ask: Ask::Again, parent } => {
             let run = match parent {
@@ -98,6 +109,7 @@ async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Resu
             parent: Some(Branch { run_seq: run.run_seq, seq: Some(APPROVED_RESULT) }),
             message: UserMessage::new(AFTER_APPROVED_CALL),
             continues: run.continues,
+            chain: None,
             answered: None,
             call: None,
             turned_down: None,
@@ -110,7 +122,7 @@ async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Resu
     let (parent, continues) = (run.parent, run.continues);
     // What the client said comes with its message.
     let answered = answered_of(connection, place, run.run_seq).await?;
-    Ok(Asked { parent, message, continues, answered, call: None, turned_down: None, context: None })
+    Ok(Asked { parent, message, continues, chain: None, answered, call: None, turned_down: None, context: None })
 }
 
 async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<Asked, NotBegun> {
@@ -128,7 +140,7 @@ async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<
     }
     let parent = Some(Branch { run_seq: run.run_seq, seq: None });
     let message = UserMessage::new(CONTINUE_REQUEST);
-    Ok(Asked { parent, message, continues, answered: None, call: None, turned_down: None, context })
+    Ok(Asked { parent, message, continues, chain: None, answered: None, call: None, turned_down: None, context })
 }
 
 /// The run of a message that is there, and the number of that run's newest message.
@@ -158,15 +170,22 @@ async fn newest_seq(connection: &mut Connection, place: &Place, run_seq: i64) ->
 /// The columns of an [`Earlier`].
 macro_rules! earlier_columns {
     () => {
-        concat!("r.id, r.run_seq, ", run_state!(), ", ", run_parent!(), ", r.parent_seq, r.continues")
+        concat!("r.id, r.run_seq, ", run_state!(), ", ", run_parent!(), ", r.parent_seq, r.continues, r.chain_seq")
     };
 }
 
-type EarlierRow = (String, i64, String, Option<i64>, Option<i64>, Option<String>);
+type EarlierRow = (String, i64, String, Option<i64>, Option<i64>, Option<String>, Option<i64>);
 
 impl Earlier {
-    fn of((id, run_seq, state, parent, parent_seq, continues): EarlierRow) -> Result<Self, RecordError> {
-        Ok(Self { id, run_seq, state: parse_state(&state)?, parent: Branch::of(parent, parent_seq), continues })
+    fn of(row: EarlierRow) -> Result<Self, RecordError> {
+        let (id, run_seq, state, parent, parent_seq, continues, chain_seq) = row;
+        let (state, parent) = (parse_state(&state)?, Branch::of(parent, parent_seq));
+        Ok(Self { id, run_seq, state, parent, continues, chain_seq })
+    }
+
+    /// The number of the run whose message this one answers.
+    pub(super) fn chain(&self) -> i64 {
+        self.chain_seq.unwrap_or(self.run_seq)
     }
 }
 

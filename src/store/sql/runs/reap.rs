@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::append::{forget_pieces, insert_happened, insert_message};
+use super::append::{call_key, forget_pieces, insert_ended_writes, insert_happened, insert_message};
 use super::decided::give_back;
 use super::ending::next_entry;
 use super::seen::note_seen;
@@ -45,7 +45,7 @@ struct OverdueRow {
 
 impl SqlStore {
     /// One that cannot be ended keeps none of the others alive; it is tried again the next time, and told of once.
-    pub(super) async fn try_reap(&self) -> Result<Vec<RunId>, Fault> {
+    pub(in crate::store) async fn try_reap(&self) -> Result<Vec<RunId>, Fault> {
         let begun = Instant::now();
         let (mut reaped, mut after) = (Vec::new(), String::new());
         loop {
@@ -87,7 +87,7 @@ impl SqlStore {
         ))
         .bind(after)
         .bind(REAPED_AT_ONCE as i64)
-        .fetch_all(self.lease_readers())
+        .fetch_all(&mut *self.lease_reading().await?)
         .await
     }
 
@@ -124,10 +124,11 @@ impl SqlStore {
             }
         };
         // A note that does not read back must not keep the run alive for ever.
-        let settled = settled.unwrap_or_else(|error| {
+        let mut settled = settled.unwrap_or_else(|error| {
             tracing::error!(error = %Causes(&error), run.id = %run, "the unfinished turn of a run is lost");
             Settled::default()
         });
+        mark_sent(&mut transaction, run, &mut settled.trail).await?;
         // What its last turn cost died with its process. What its owner said last stays the last that is known: only the log knows the number of an end that its owner
         // did not say.
         sqlx::query(concat!(
@@ -149,6 +150,7 @@ impl SqlStore {
             insert_message(&mut batch, &seat, seq, &transcript::encode(message)?, now);
         }
         note_seen(&mut batch, run)?;
+        insert_ended_writes(&mut batch, &seat.place, run, settled.trail.iter());
         let ended = Happened::RunEnded { state: RunState::Interrupted, error: None, usage };
         for (seq, what) in (first_entry..).zip(settled.trail.into_iter().chain([ended])) {
             let entry = TrailEntry { at_ms: now, run: Some(run), what };
@@ -157,6 +159,23 @@ impl SqlStore {
         batch.commit(transaction).await?;
         Ok(true)
     }
+}
+
+/// Marks the calls of a settled turn that were dispatched: the turn itself only tells the last one.
+async fn mark_sent(connection: &mut Connection, run: RunId, trail: &mut [Happened]) -> Result<(), sqlx::Error> {
+    if !trail.iter().any(|what| matches!(what, Happened::ToolCall { .. })) {
+        return Ok(());
+    }
+    let keys: Vec<String> = sqlx::query_scalar("SELECT call_key FROM dispatches WHERE run_id = $1")
+        .bind(run.to_string())
+        .fetch_all(connection)
+        .await?;
+    for what in trail {
+        if let Happened::ToolCall { id, sent, .. } = what {
+            *sent = keys.contains(&call_key(id));
+        }
+    }
+    Ok(())
 }
 
 /// What was kept of the turn that streamed: where each piece begins, and its words as JSON text.

@@ -6,7 +6,7 @@ use crate::agent::ports::store::{BeginError, RequestKey};
 use crate::chat::run::RunRecord;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns};
-use crate::store::scope::{BindScope, Scope, storable};
+use crate::store::scope::{BindScope, Reach, Scope, storable};
 use crate::store::transcript::RecordError;
 
 /// How long a request's key is kept, in milliseconds: a day, the port's promise.
@@ -23,7 +23,7 @@ impl SqlStore {
         .bind_scope(scope)
         .bind(keys)
         .bind(self.clock.now_ms().saturating_sub(KEY_LIFE_MS))
-        .fetch_one(self.readers())
+        .fetch_one(&mut *self.reading(Reach::User(scope)).await?)
         .await?;
         Ok(known > 0)
     }
@@ -33,7 +33,7 @@ impl SqlStore {
         scope: &Scope,
         key: RequestKey<'_>,
     ) -> Result<Result<Option<RunRecord>, BeginError>, Fault> {
-        let mut reading = self.readers().acquire().await?;
+        let mut reading = self.reading(Reach::User(scope)).await?;
         let made = find_request(&mut reading, scope, key, self.clock.now_ms()).await;
         told(made.map(|made| match made {
             Made::Lately(record) => Some(*record),

@@ -1,12 +1,14 @@
 //! Room for one more run: how many live already, of its user and of their tenant.
 
 use super::begin::{NotBegun, told};
+use super::quotas::over_quota;
 use super::{Connection, Place, SqlStore, take_turns};
+use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{BeginError, MostRuns, Whose};
 use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
 use crate::store::fault::Fault;
-use crate::store::scope::{BindScope, Scope};
+use crate::store::scope::{BindScope, Reach, Scope};
 
 impl SqlStore {
     pub(super) async fn try_has_room(
@@ -14,33 +16,48 @@ impl SqlStore {
         owner: &Owner,
         conversation: &ConversationId,
         most: MostRuns,
+        quotas: &Quotas,
     ) -> Result<Result<(), BeginError>, Fault> {
         let place = Place { scope: Scope::from(owner), conversation: conversation.to_string() };
         let most = of_whom(&place.scope, most);
+        if most == MostRuns::default() && *quotas == Quotas::default() {
+            return Ok(Ok(()));
+        }
+        let mut reading = self.reading(Reach::Tenant(&place.scope)).await?;
+        if let Some(over) = over_quota(&mut reading, &place.scope, &place.conversation, quotas).await? {
+            return Ok(Err(over.into()));
+        }
         if most == MostRuns::default() {
             return Ok(Ok(()));
         }
-        let mut reading = self.readers().acquire().await?;
         let live = live(&mut reading, &place, &place.conversation).await?;
         told(refuse_over(most, live))
     }
-}
 
-/// Whether its owner and their tenant may have one more run. Whoever counts comes after whoever counted before has
-/// committed.
-pub(super) async fn has_room(connection: &mut Connection, place: &Place, most: MostRuns) -> Result<(), NotBegun> {
-    let most = of_whom(&place.scope, most);
-    if most == MostRuns::default() {
-        return Ok(());
-    }
-    if most.per_tenant == 0 {
-        take_turns(connection, "runs of a user", &place.scope).await?;
-    } else {
+    /// Whether its owner and their tenant may have one more run. Whoever counts comes after whoever counted before has
+    /// committed. The transaction touches the user's rows, before and behind this.
+    pub(super) async fn has_room_in(
+        &self,
+        connection: &mut Connection,
+        place: &Place,
+        most: MostRuns,
+    ) -> Result<(), NotBegun> {
+        let most = of_whom(&place.scope, most);
+        if most == MostRuns::default() {
+            return Ok(());
+        }
+        if most.per_tenant == 0 {
+            take_turns(connection, "runs of a user", &place.scope).await?;
+            return refuse_over(most, live(connection, place, "").await?);
+        }
         // A tenant without users stands for all of its users.
         let tenant = Scope::of_row(place.scope.tenant().to_owned(), String::new());
         take_turns(connection, "runs of a tenant", &tenant).await?;
+        self.narrow(connection, Reach::Tenant(&place.scope)).await?;
+        let live = live(connection, place, "").await?;
+        self.narrow(connection, Reach::User(&place.scope)).await?;
+        refuse_over(most, live)
     }
-    refuse_over(most, live(connection, place, "").await?)
 }
 
 /// What of `most` counts for this owner. Those whose tokens name no tenant share one, which is the whole deployment: with a

@@ -1,13 +1,14 @@
-//! A conversation with the messages of its newest branch.
+//! A conversation with the messages of its newest branch, a part at a time.
 
 use super::heads::find_head;
 use super::{Connection, SqlStore, asked_by_server, is_seen};
 use crate::agent::ports::conversations::{ConversationView, MessageView};
+use crate::bounded::memory::{Exhausted, Reservation};
 use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::store::answer::decode_answer;
 use crate::store::fates::decode_fates;
 use crate::store::fault::Fault;
-use crate::store::scope::{BindScope, Scope};
+use crate::store::scope::{BindScope, Reach, Scope};
 use crate::store::transcript::{self, RecordError};
 use crate::store::view::{self, Kept, Shown};
 
@@ -15,40 +16,126 @@ use crate::store::view::{self, Kept, Shown};
 /// their results, which may be long and are not shown, and that it is this.
 type Row = (String, i64, i64, String, String, bool);
 
+/// Stored bytes of a part at most, but for those of its newest run: 1 MiB.
+const PART_BYTES: i64 = 1 << 20;
+
+/// What a part takes in memory, as a multiple of its stored bytes: its rows, what is read of them, and the answer's text.
+const TIMES: usize = 4;
+
+/// Runs of a part at most.
+const PART_RUNS: i64 = 1000;
+
+/// The newest branch of the conversation `$3` of the user `$2` of the tenant `$1`.
+macro_rules! newest_path {
+    () => {
+        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)")
+    };
+}
+
+/// How large a run is: its place, messages, bytes.
+type Size = (i64, i64, i64);
+
+/// Which runs are shown: from this place to before that one, and whether there are others before them.
+#[derive(Debug, PartialEq, Eq)]
+struct Window {
+    from: i64,
+    before: i64,
+    has_earlier: bool,
+    bytes: usize,
+}
+
+impl Window {
+    /// What fits of runs of these sizes, the newest first, which is there whatever its size.
+    fn of(newest_first: &[Size], before: i64, limit: u32) -> Self {
+        let mut window = Self { from: before, before, has_earlier: false, bytes: 0 };
+        let (mut messages, mut bytes) = (0_i64, 0_i64);
+        for &(run_seq, of_run, size) in newest_first {
+            let fits = messages.saturating_add(of_run) <= i64::from(limit) && bytes.saturating_add(size) <= PART_BYTES;
+            if !fits && window.from != before {
+                window.has_earlier = true;
+                break;
+            }
+            (messages, bytes, window.from) = (messages + of_run, bytes + size, run_seq);
+        }
+        window.has_earlier |= newest_first.len() > usize::try_from(PART_RUNS).unwrap_or(usize::MAX);
+        window.bytes = usize::try_from(bytes).unwrap_or_default();
+        window
+    }
+}
+
 impl SqlStore {
     pub(super) async fn try_conversation(
         &self,
         scope: &Scope,
         id: &ConversationId,
-    ) -> Result<Option<ConversationView>, Fault> {
-        let mut transaction = self.read().await?;
-        let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(None) };
-        let mut messages = newest_branch(&mut transaction, scope, id).await?;
-        for (run, body) in answers(&mut transaction, scope, id).await? {
+        (before, limit): (i64, u32),
+        held: &mut Reservation,
+    ) -> Result<Result<Option<ConversationView>, Exhausted>, Fault> {
+        let mut transaction = self.read(Reach::User(scope)).await?;
+        let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(Ok(None)) };
+        let window = Window::of(&sizes(&mut transaction, scope, id, before).await?, before, limit);
+        if let Err(exhausted) = held.grow(window.bytes.saturating_mul(TIMES).saturating_sub(held.bytes())) {
+            return Ok(Err(exhausted));
+        }
+        let mut messages = newest_branch(&mut transaction, scope, id, &window).await?;
+        for (run, body) in answers(&mut transaction, scope, id, &window).await? {
             let run = RunId::parse(&run).map_err(RecordError::from)?;
             view::tell_as_shown(&mut messages, run, &decode_answer(&body, None)?);
         }
-        Ok(Some(ConversationView { head, messages }))
+        let earlier = window.has_earlier.then(|| window.from.to_string());
+        Ok(Ok(Some(ConversationView { head, messages, earlier })))
     }
+}
+
+/// The sizes of the newest runs before a place, the newest first, and of one more than a part may have.
+async fn sizes(
+    connection: &mut Connection,
+    scope: &Scope,
+    id: &ConversationId,
+    before: i64,
+) -> Result<Vec<Size>, sqlx::Error> {
+    sqlx::query_as(concat!(
+        newest_path!(),
+        "SELECT p.run_seq,
+             (SELECT COUNT(*) FROM messages m WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
+                  AND m.run_seq = p.run_seq AND m.kind <> 'tool_results'),
+             CAST(COALESCE((SELECT SUM(octet_length(CASE WHEN m.fates IS NULL THEN m.body ELSE m.fates END))
+                  FROM messages m WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
+                      AND m.run_seq = p.run_seq), 0)
+             + COALESCE(octet_length(d.answer), 0) AS BIGINT)
+         FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         LEFT JOIN run_details d ON d.run_id = r.id
+         WHERE p.run_seq < $4 ORDER BY p.run_seq DESC LIMIT $5",
+    ))
+    .bind_scope(scope)
+    .bind(id.as_str())
+    .bind(before)
+    .bind(PART_RUNS + 1)
+    .fetch_all(connection)
+    .await
 }
 
 async fn newest_branch(
     connection: &mut Connection,
     scope: &Scope,
     id: &ConversationId,
+    window: &Window,
 ) -> Result<Vec<MessageView>, Fault> {
     let rows: Vec<Row> = sqlx::query_as(concat!(
-        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)"),
+        newest_path!(),
         "SELECT r.id, m.seq, CASE WHEN m.created_at = 0 THEN r.started_at ELSE m.created_at END, m.kind,
              CASE WHEN m.fates IS NULL THEN m.body ELSE m.fates END, m.fates IS NOT NULL ",
         from_path!(),
-        "AND (m.kind = 'tool_results' OR ",
+        "AND p.run_seq >= $5 AND p.run_seq < $6 AND (m.kind = 'tool_results' OR ",
         is_seen!("$4"),
         ") ORDER BY m.run_seq, m.seq",
     ))
     .bind_scope(scope)
     .bind(id.as_str())
     .bind(asked_by_server()?)
+    .bind(window.from)
+    .bind(window.before)
     .fetch_all(connection)
     .await?;
     let kept = rows.into_iter().map(|(run, seq, created_at_ms, kind, body, is_fates)| {
@@ -62,21 +149,24 @@ async fn newest_branch(
     Ok(view::messages(kept.collect::<Result<_, Fault>>()?))
 }
 
-/// The answers of the newest branch as they were shown, with their runs.
+/// The answers as they were shown, with their runs.
 async fn answers(
     connection: &mut Connection,
     scope: &Scope,
     id: &ConversationId,
+    window: &Window,
 ) -> Result<Vec<(String, String)>, sqlx::Error> {
     sqlx::query_as(concat!(
-        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)"),
+        newest_path!(),
         "SELECT r.id, d.answer FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN run_details d ON d.run_id = r.id
-         WHERE d.answer IS NOT NULL",
+         WHERE d.answer IS NOT NULL AND p.run_seq >= $4 AND p.run_seq < $5",
     ))
     .bind_scope(scope)
     .bind(id.as_str())
+    .bind(window.from)
+    .bind(window.before)
     .fetch_all(connection)
     .await
 }
@@ -84,4 +174,25 @@ async fn answers(
 /// The id of a stored message.
 pub(super) fn message_id(run: RunId, seq: i64) -> MessageId {
     MessageId { run, seq: u32::try_from(seq).unwrap_or(u32::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PART_BYTES, Size, Window};
+
+    #[test]
+    fn a_part_has_the_newest_runs_that_fit_and_always_one() {
+        let rows: [(&[Size], (i64, bool), &str); 6] = [
+            (&[], (9, false), "nothing"),
+            (&[(8, 2, 10), (5, 2, 10)], (5, false), "all fit"),
+            (&[(8, 2, 10), (5, 3, 10), (1, 1, 1)], (8, true), "too many messages with the second"),
+            (&[(8, 2, PART_BYTES), (5, 2, 1)], (8, true), "too many bytes"),
+            (&[(8, 100, PART_BYTES * 9)], (8, false), "the newest is there whatever its size"),
+            (&[(8, 100, PART_BYTES * 9), (7, 0, 0)], (8, true), "and what is before it comes later"),
+        ];
+        for (sizes, expected, reason) in rows {
+            let window = Window::of(sizes, 9, 4);
+            assert_eq!((window.from, window.has_earlier), expected, "{reason}");
+        }
+    }
 }

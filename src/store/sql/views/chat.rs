@@ -12,7 +12,7 @@ use crate::store::answer::decode_answer;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns};
 use crate::store::scope::{BindScope, Scope};
-use crate::store::transcript::{self, RecordError};
+use crate::store::transcript;
 
 /// Stored bytes of a chat that are read at most, but for those of its newest run: 4 MiB.
 const MAX_BYTES: i64 = 4 << 20;
@@ -107,6 +107,7 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
     let answer = answer.filter(|_| upto.is_none());
     let answer = answer.map(|body| decode_answer(&body, diagnostics.as_deref())).transpose()?;
     Ok(ChatRun {
+        id: run.id,
         run_seq,
         state: run.state,
         error: run.error,
@@ -114,7 +115,7 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
         by_server,
         answer,
         payloads,
-        context: context.map(|text| serde_json::from_str(&text)).transpose().map_err(RecordError::json("context"))?,
+        context: context.map(|text| transcript::screen(&text)).transpose()?,
         started_at_ms: run.created_at_ms,
         finished_at_ms: run.finished_at_ms,
     })

@@ -7,7 +7,7 @@ use crate::agent::ports::chats::{ChatHead, ChatView, Chats};
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
 use crate::store::fault::Fault;
-use crate::store::scope::{BindScope, Scope, original, storable};
+use crate::store::scope::{BindScope, Reach, Scope, original, storable};
 use crate::store::transcript::{self, RecordError};
 
 /// A row of a list.
@@ -16,6 +16,8 @@ struct HeadRow {
     number: i64,
     tenant: String,
     user_id: String,
+    /// What front ends call the user by.
+    user_claim: Option<String>,
     id: String,
     title: Option<String>,
     created_at: i64,
@@ -43,7 +45,7 @@ macro_rules! chosen {
 macro_rules! rows {
     ($whose:literal, $($which:literal),+) => {
         concat!(
-            "SELECT l.number, l.tenant, l.user_id, l.id, l.title, l.created_at, l.updated_at,
+            "SELECT l.number, l.tenant, l.user_id, l.user_claim, l.id, l.title, l.created_at, l.updated_at,
                  CASE WHEN l.title IS NULL THEN (
                      SELECT m.body FROM messages m WHERE m.tenant = l.tenant AND m.user_id = l.user_id
                          AND m.conversation = l.id AND m.run_seq = 0 AND m.seq = 0) END AS first,
@@ -51,7 +53,14 @@ macro_rules! rows {
                       AND r.conversation = l.id ORDER BY r.run_seq DESC LIMIT 1) AS newest,
                  (SELECT r.seen_before + r.seen_own FROM runs r WHERE r.tenant = l.tenant AND r.user_id = l.user_id
                       AND r.conversation = l.id ORDER BY r.run_seq DESC LIMIT 1) AS seen
-             FROM (SELECT h.number, h.tenant, h.user_id, c.id, c.title, c.created_at, c.updated_at ",
+             FROM (SELECT h.number, h.tenant, h.user_id, h.user_claim, c.id, c.title, c.created_at, ",
+            // The last message is the newest run's answer, or what it answers.
+            later!(
+                "c.updated_at",
+                "COALESCE((SELECT r.finished_at FROM runs r WHERE r.tenant = c.tenant AND r.user_id = c.user_id
+                     AND r.conversation = c.id ORDER BY r.run_seq DESC LIMIT 1), 0)"
+            ),
+            " AS updated_at ",
             chosen!($whose),
             $($which,)+
             ") AS l ORDER BY l.updated_at DESC, l.number DESC"
@@ -76,7 +85,7 @@ macro_rules! statements {
             count: concat!("SELECT COUNT(*) ", chosen!($whose), " AND c.unlisted = 0"),
             part: rows!(
                 $whose,
-                " AND c.unlisted = 0 ORDER BY c.updated_at DESC, h.number DESC LIMIT ",
+                " AND c.unlisted = 0 ORDER BY updated_at DESC, number DESC LIMIT ",
                 $next,
                 " OFFSET ",
                 $after
@@ -116,28 +125,41 @@ impl SqlStore {
     pub(super) async fn try_number(
         &self,
         scope: &Scope,
+        known_as: Option<&str>,
         conversation: &ConversationId,
         app: &str,
     ) -> Result<i64, Fault> {
         // Most have theirs, and to read it holds up nobody.
-        if let Some(number) = number_of(&mut *self.readers().acquire().await?, scope, conversation).await? {
+        let known = number_of(&mut *self.reading(Reach::User(scope)).await?, scope, conversation).await?;
+        if let Some((number, kept)) = known {
+            if known_as.is_some() && kept.as_deref() != known_as.map(storable).as_deref() {
+                let mut transaction = self.write(Reach::User(scope)).await?;
+                sqlx::query("UPDATE chats SET user_claim = $1 WHERE tenant = $2 AND user_id = $3 AND number = $4")
+                    .bind(known_as.map(storable))
+                    .bind_scope(scope)
+                    .bind(number)
+                    .execute(&mut *transaction)
+                    .await?;
+                transaction.commit().await?;
+            }
             return Ok(number);
         }
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::User(scope)).await?;
         let inserted = sqlx::query_scalar(
-            "INSERT INTO chats (tenant, user_id, conversation, app, created_at) VALUES ($1, $2, $3, $4, $5)
+            "INSERT INTO chats (tenant, user_id, conversation, app, created_at, user_claim) VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (tenant, user_id, conversation) DO NOTHING RETURNING number",
         )
         .bind_scope(scope)
         .bind(conversation.as_str())
         .bind(storable(app))
         .bind(self.clock.now_ms())
+        .bind(known_as.map(storable))
         .fetch_optional(&mut *transaction)
         .await?;
         // Somebody else may have given it one meanwhile.
         let number = match inserted {
             Some(number) => number,
-            None => number_of(&mut transaction, scope, conversation).await?.ok_or(sqlx::Error::RowNotFound)?,
+            None => number_of(&mut transaction, scope, conversation).await?.ok_or(sqlx::Error::RowNotFound)?.0,
         };
         transaction.commit().await?;
         Ok(number)
@@ -148,7 +170,7 @@ impl SqlStore {
             sqlx::query_scalar("SELECT conversation FROM chats WHERE tenant = $1 AND user_id = $2 AND number = $3")
                 .bind_scope(scope)
                 .bind(number)
-                .fetch_optional(self.readers())
+                .fetch_optional(&mut *self.reading(Reach::User(scope)).await?)
                 .await?;
         Ok(id.map(|id| ConversationId::parse(&id)).transpose().map_err(RecordError::from)?)
     }
@@ -159,8 +181,17 @@ impl SqlStore {
         limit: u32,
         offset: u32,
     ) -> Result<(Vec<ChatHead>, u64), Fault> {
+        let scope = scope_of(of);
+        let mut transaction = self.read(reach(of, &scope)).await?;
+        let called = match of {
+            Chats::Tenant { tenant, user: Some(user) } => user_called(&mut transaction, tenant, user).await?,
+            Chats::Tenant { user: None, .. } | Chats::Own { .. } => None,
+        };
+        let of = match (of, &called) {
+            (Chats::Tenant { tenant, .. }, Some(user)) => Chats::Tenant { tenant, user: Some(user) },
+            (of, _) => of,
+        };
         let Choice(statements, whose) = Choice::of(of);
-        let mut transaction = self.read().await?;
         let count = whose.iter().fold(sqlx::query_scalar(statements.count), |count, name| count.bind(name));
         let total: i64 = count.fetch_one(&mut *transaction).await?;
         let part = whose.iter().fold(sqlx::query_as(statements.part), |part, name| part.bind(name));
@@ -175,7 +206,8 @@ impl SqlStore {
 
     pub(super) async fn try_chat(&self, of: Chats<'_>, number: i64) -> Result<Option<ChatView>, Fault> {
         let Choice(statements, whose) = Choice::of(of);
-        let mut transaction = self.read().await?;
+        let scope = scope_of(of);
+        let mut transaction = self.read(reach(of, &scope)).await?;
         let one = whose.iter().fold(sqlx::query_as(statements.one), |one, name| one.bind(name));
         let row: Option<HeadRow> = one.bind(number).fetch_optional(&mut *transaction).await?;
         let Some(row) = row else { return Ok(None) };
@@ -185,13 +217,44 @@ impl SqlStore {
     }
 }
 
-/// The number that a conversation has.
+/// Whose they are: of a whole tenant's, only the tenant counts.
+fn scope_of(of: Chats<'_>) -> Scope {
+    match of {
+        Chats::Own { owner, app: _ } => Scope::from(owner),
+        Chats::Tenant { tenant, user } => {
+            let user = user.map(storable).unwrap_or_default();
+            Scope::of_row(storable(tenant).into_owned(), user.into_owned())
+        }
+    }
+}
+
+/// A tenant's user may be named by a claim, whom only the tenant's rows tell.
+fn reach<'a>(of: Chats<'_>, scope: &'a Scope) -> Reach<'a> {
+    match of {
+        Chats::Own { .. } => Reach::User(scope),
+        Chats::Tenant { .. } => Reach::Tenant(scope),
+    }
+}
+
+/// The user of a tenant whom front ends call so, where there is one: the one who began the newest chat under that name.
+async fn user_called(connection: &mut Connection, tenant: &str, name: &str) -> Result<Option<String>, sqlx::Error> {
+    let user: Option<String> = sqlx::query_scalar(
+        "SELECT user_id FROM chats WHERE tenant = $1 AND user_claim = $2 ORDER BY number DESC LIMIT 1",
+    )
+    .bind(storable(tenant))
+    .bind(storable(name))
+    .fetch_optional(connection)
+    .await?;
+    Ok(user.map(|user| original(&user).into_owned()))
+}
+
+/// The number that a conversation has, and what its user was called by then.
 async fn number_of(
     connection: &mut Connection,
     scope: &Scope,
     conversation: &ConversationId,
-) -> Result<Option<i64>, sqlx::Error> {
-    sqlx::query_scalar("SELECT number FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
+) -> Result<Option<(i64, Option<String>)>, sqlx::Error> {
+    sqlx::query_as("SELECT number, user_claim FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
         .bind_scope(scope)
         .bind(conversation.as_str())
         .fetch_optional(connection)
@@ -214,6 +277,7 @@ async fn head(connection: &mut Connection, row: HeadRow) -> Result<(ChatHead, Sc
     let head = ChatHead {
         number: row.number,
         owner,
+        known_as: row.user_claim.map(|name| original(&name).into_owned()),
         title,
         created_at_ms: row.created_at,
         updated_at_ms: row.updated_at,

@@ -3,7 +3,7 @@
 use super::{Connection, SqlStore};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::store::fault::Fault;
-use crate::store::scope::{BindScope, Scope};
+use crate::store::scope::{BindScope, Reach, Scope};
 use crate::store::transcript::RecordError;
 
 /// Conversations that one tidying deletes: a fraction of a second's work.
@@ -11,7 +11,7 @@ const UNLISTED_AT_ONCE: usize = 100;
 
 impl SqlStore {
     pub(super) async fn try_delete(&self, scope: &Scope, id: &ConversationId) -> Result<Option<Vec<RunId>>, Fault> {
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::User(scope)).await?;
         // Held from here on: no run begins any more.
         let found: Option<String> = sqlx::query_scalar(concat!(
             "SELECT id FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
@@ -26,6 +26,7 @@ impl SqlStore {
         }
         let runs = delete_held(&mut transaction, scope, id.as_str()).await?;
         transaction.commit().await?;
+        self.forget_deleted().await;
         let runs = runs.iter().map(|run| RunId::parse(run)).collect::<Result<_, _>>();
         Ok(Some(runs.map_err(RecordError::from)?))
     }
@@ -38,12 +39,12 @@ impl SqlStore {
         )
         .bind(before_ms)
         .bind(UNLISTED_AT_ONCE as i64)
-        .fetch_all(self.readers())
+        .fetch_all(&mut *self.reading(Reach::All).await?)
         .await?;
         let (found_old, mut deleted) = (old.len(), 0);
         for (tenant, user, id) in old {
             let scope = Scope::of_row(tenant, user);
-            let mut transaction = self.write().await?;
+            let mut transaction = self.write(Reach::User(&scope)).await?;
             // Somebody may have said something meanwhile; who holds it now is not waited for.
             let found: Option<String> = sqlx::query_scalar(concat!(
                 "SELECT id FROM conversations c WHERE tenant = $1 AND user_id = $2 AND id = $3 AND updated_at < $4
@@ -85,6 +86,8 @@ async fn delete_held(connection: &mut Connection, scope: &Scope, id: &str) -> Re
         "DELETE FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         // Before the conversation too: whoever decides one has it first and needs its conversation afterwards.
         "DELETE FROM approvals WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+        // In one statement, which counts them once, and not run by run.
+        "DELETE FROM messages WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
     ] {
         sqlx::query(statement).bind_scope(scope).bind(id).execute(&mut *connection).await?;

@@ -5,7 +5,7 @@ use crate::agent::ports::conversations::{ConversationHead, Paged};
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
 use crate::store::fault::Fault;
-use crate::store::scope::{BindScope, Scope, original, storable};
+use crate::store::scope::{BindScope, Reach, Scope, original, storable};
 use crate::store::transcript::{self, RecordError};
 use crate::store::view::{self, HeadCursor};
 
@@ -52,7 +52,7 @@ impl SqlStore {
         after: HeadCursor,
         limit: u32,
     ) -> Result<Paged<ConversationHead>, Fault> {
-        let mut transaction = self.read().await?;
+        let mut transaction = self.read(Reach::User(scope)).await?;
         let mut rows: Vec<Row> = sqlx::query_as(rows!(
             "WHERE tenant = $1 AND user_id = $2 AND unlisted = 0 AND (updated_at, id) < ($3, $4)
              ORDER BY updated_at DESC, id DESC LIMIT $5"
@@ -80,7 +80,7 @@ impl SqlStore {
         id: &ConversationId,
         title: &str,
     ) -> Result<Option<ConversationHead>, Fault> {
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::User(scope)).await?;
         sqlx::query(concat!(
             "UPDATE conversations SET title = $1, updated_at = ",
             later!("updated_at", "$2"),

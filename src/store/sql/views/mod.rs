@@ -49,15 +49,16 @@ mod trail;
 
 use async_trait::async_trait;
 
-use super::approvals::all_approvals;
-use super::payloads::{KeptRow, all_payloads, kept};
+use super::approvals::approvals_behind;
+use super::payloads::{KeptRow, kept};
 use super::seen::{asked_by_server, count_seen, is_seen};
 use super::{Connection, SqlStore};
 use crate::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use crate::agent::ports::conversations::{
-    ConversationExport, ConversationHead, ConversationStore, ConversationView, Page, PageError, Paged, TrailItem,
+    ConversationHead, ConversationStore, ConversationView, ExportAt, ExportPart, Page, PageError, Paged, TrailItem,
 };
 use crate::agent::ports::store::StoreError;
+use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::store::fault::attempt;
@@ -73,8 +74,19 @@ impl ConversationStore for SqlStore {
         Ok(attempt("list conversations", self.try_conversations(&owner.into(), after, page.limit)).await?)
     }
 
-    async fn conversation(&self, owner: &Owner, id: &ConversationId) -> Result<Option<ConversationView>, StoreError> {
-        attempt("read a conversation", self.try_conversation(&owner.into(), id)).await
+    async fn conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        page: Page,
+        held: &mut Reservation,
+    ) -> Result<Option<ConversationView>, PageError> {
+        let before = match &page.cursor {
+            None => i64::MAX,
+            Some(text) => number(text).ok_or(PageError::BadCursor)?,
+        };
+        let part = (before, page.limit);
+        Ok(attempt("read a conversation", self.try_conversation(&owner.into(), id, part, held)).await??)
     }
 
     async fn rename(
@@ -90,8 +102,14 @@ impl ConversationStore for SqlStore {
         attempt("delete a conversation", self.try_delete(&owner.into(), id)).await
     }
 
-    async fn export(&self, owner: &Owner, id: &ConversationId) -> Result<Option<ConversationExport>, StoreError> {
-        attempt("export a conversation", self.try_export(&owner.into(), id)).await
+    async fn export(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        at: ExportAt,
+        held: &mut Reservation,
+    ) -> Result<Option<ExportPart>, PageError> {
+        Ok(attempt("export a conversation", self.try_export(&owner.into(), id, at, held)).await??)
     }
 
     async fn trail(
@@ -110,8 +128,14 @@ impl ConversationStore for SqlStore {
 
 #[async_trait]
 impl ChatStore for SqlStore {
-    async fn number(&self, owner: &Owner, conversation: &ConversationId, app: &str) -> Result<i64, StoreError> {
-        attempt("number a conversation", self.try_number(&owner.into(), conversation, app)).await
+    async fn number(
+        &self,
+        owner: &Owner,
+        known_as: Option<&str>,
+        conversation: &ConversationId,
+        app: &str,
+    ) -> Result<i64, StoreError> {
+        attempt("number a conversation", self.try_number(&owner.into(), known_as, conversation, app)).await
     }
 
     async fn numbered(&self, owner: &Owner, number: i64) -> Result<Option<ConversationId>, StoreError> {

@@ -10,7 +10,7 @@ use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::store::fault::{Fault, attempt};
 use crate::store::history::presentable;
-use crate::store::scope::{BindScope, Scope};
+use crate::store::scope::{BindScope, Reach, Scope};
 use crate::store::summary::{Sized, cut, decode_summary, encode_summary};
 use crate::store::transcript::{self, RecordError};
 
@@ -37,8 +37,9 @@ impl SqlStore {
         if history_bytes == 0 {
             return Ok(None);
         }
-        let mut transaction = self.read().await?;
+        let mut transaction = self.read(Reach::All).await?;
         let Some(place) = find(&mut transaction, run).await? else { return Err(Fault::RunEnded) };
+        self.narrow(&mut transaction, Reach::User(&place.scope)).await?;
         let before = newest_summary(&mut transaction, &place).await?;
         let after = before.as_ref().map_or(-1, |(run_seq, _)| *run_seq);
         let runs = sizes(&mut transaction, &place, after).await?;
@@ -50,8 +51,9 @@ impl SqlStore {
 
     async fn try_keep_summary(&self, upto: RunId, text: &str) -> Result<(), Fault> {
         let body = encode_summary(text)?;
-        let mut transaction = self.write().await?;
+        let mut transaction = self.write(Reach::All).await?;
         let Some(place) = find(&mut transaction, upto).await? else { return Err(Fault::RunEnded) };
+        self.narrow(&mut transaction, Reach::User(&place.scope)).await?;
         // Two replicas may have made one each; the later one is as good.
         sqlx::query(
             "INSERT INTO summaries (tenant, user_id, conversation, upto_run_seq, body, created_at)

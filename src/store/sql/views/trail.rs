@@ -6,11 +6,11 @@ use super::{Connection, SqlStore};
 use crate::agent::ports::conversations::{Paged, TrailItem};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::store::fault::Fault;
-use crate::store::scope::{BindScope, Scope};
+use crate::store::scope::{BindScope, Reach, Scope};
 use crate::store::transcript::RecordError;
 
 /// An entry: its number among all, time, kind, run, body.
-type Row = (i64, i64, String, Option<String>, String);
+pub(super) type Row = (i64, i64, String, Option<String>, String);
 
 impl SqlStore {
     pub(super) async fn try_trail(
@@ -20,7 +20,7 @@ impl SqlStore {
         after: i64,
         limit: u32,
     ) -> Result<Option<Paged<TrailItem>>, Fault> {
-        let mut transaction = self.read().await?;
+        let mut transaction = self.read(Reach::User(scope)).await?;
         let there: i64 =
             sqlx::query_scalar("SELECT COUNT(*) FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3")
                 .bind_scope(scope)
@@ -37,15 +37,6 @@ impl SqlStore {
         let items = rows.into_iter().map(item).collect::<Result<_, _>>()?;
         Ok(Some(Paged { items, next }))
     }
-}
-
-/// All of the trail.
-pub(super) async fn whole_trail(
-    connection: &mut Connection,
-    scope: &Scope,
-    id: &ConversationId,
-) -> Result<Vec<TrailItem>, Fault> {
-    rows(connection, scope, id, 0, i64::MAX).await?.into_iter().map(item).collect()
 }
 
 async fn rows(
@@ -67,7 +58,11 @@ async fn rows(
     .await
 }
 
-fn item((_, at_ms, kind, run, body): Row) -> Result<TrailItem, Fault> {
+/// The entry of a row.
+///
+/// # Errors
+/// When it is not what we write.
+pub(super) fn item((_, at_ms, kind, run, body): Row) -> Result<TrailItem, Fault> {
     let run = run.map(|run| RunId::parse(&run)).transpose().map_err(RecordError::from)?;
     let body = RawValue::from_string(body).map_err(RecordError::json("trail entry"))?;
     Ok(TrailItem { at_ms, kind, run, body })

@@ -1,5 +1,6 @@
 //! `apply_filter_change`: adds a condition on the rows, or takes the first matching one away.
 
+use crate::bounded::json;
 #[cfg(test)]
 mod tests;
 
@@ -119,8 +120,9 @@ fn as_meant(given: &Value, operator: &str, column_type: Option<&str>) -> Value {
         let entries = match given {
             Value::Null => return Value::Null,
             Value::Array(entries) => entries.clone(),
-            Value::String(text) => serde_json::from_str(text)
-                .unwrap_or_else(|_| text.split(',').map(|entry| json!(entry.trim())).collect()),
+            Value::String(text) => {
+                json::form(text).unwrap_or_else(|_| text.split(',').map(|entry| json!(entry.trim())).collect())
+            }
             Value::Bool(_) | Value::Number(_) | Value::Object(_) => vec![given.clone()],
         };
         return entries.iter().map(|entry| scalar(entry, column_type)).collect();
@@ -130,7 +132,7 @@ fn as_meant(given: &Value, operator: &str, column_type: Option<&str>) -> Value {
 
 fn scalar(given: &Value, column_type: Option<&str>) -> Value {
     let Some(text) = given.as_str() else { return given.clone() };
-    let parsed: Option<Value> = serde_json::from_str(text.trim()).ok();
+    let parsed: Option<Value> = json::value(text.trim()).ok();
     match column_type {
         Some("number") => parsed.filter(Value::is_number),
         Some("boolean") => parsed.filter(Value::is_boolean),

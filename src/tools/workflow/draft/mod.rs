@@ -187,7 +187,7 @@ impl Tool for PreviewDraft {
             return Ok(ToolOutput::ok(verdict.to_string()));
         }
         let proposed = preview::Proposed { rule: None, name: prepared.name, body, current: None };
-        preview::show(kit, cx, description, proposed).await
+        preview::show(kit, cx, ("preview_draft", description), proposed).await
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::document::{Document, Operation};
 use super::names::{self, Names};
 use super::schema::Writer;
+use crate::chat::patterns;
 use crate::chat::schema::Schema;
 use crate::tools::backend::Verb;
 use crate::tools::rest::path::PathTemplate;
@@ -94,7 +95,15 @@ pub fn import(
     };
     let path = format!("{base_path}{}", parameters.path);
     PathTemplate::parse(&path).map_err(|error| format!("its path {error}"))?;
-    let input_schema = arguments.schema();
+    // Expressions are those of another language, and some cannot be run here.
+    let (input_schema, left_out) = patterns::without_unfit(&arguments.schema());
+    for expression in left_out {
+        tracing::warn!(
+            operation = operation.key(),
+            expression,
+            "an expression of a schema cannot be run in linear time and is left out"
+        );
+    }
     Schema::parse(&input_schema).map_err(|reason| format!("its schemas cannot be read: {reason}"))?;
     Ok(Imported {
         name: names.tool(operation.id().unwrap_or(&operation.key().to_lowercase())),

@@ -1,0 +1,213 @@
+//! The visitor that counts what it reads, and makes values of what is wanted.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::room::{FIELD, Room, VALUE, block, fields_of};
+use super::{JsonError, MAX_DEPTH, Wanted};
+
+/// 16 names are compared one by one, which is quicker than hashing them.
+const FEW_NAMES: usize = 16;
+
+/// What is read, and what it takes.
+pub(super) struct Count<'a> {
+    room: RefCell<&'a mut Room>,
+    depth: Cell<usize>,
+    /// Whether a name may come only once.
+    is_distinct: bool,
+    refused: Cell<Option<JsonError>>,
+    /// The items and fields of what is open, so that each list and object is made once, in its size.
+    items: RefCell<Vec<Value>>,
+    fields: RefCell<Vec<(String, Value)>>,
+}
+
+impl<'a> Count<'a> {
+    pub(super) fn new(room: &'a mut Room, is_distinct: bool) -> Self {
+        Self {
+            room: RefCell::new(room),
+            depth: Cell::new(0),
+            is_distinct,
+            refused: Cell::new(None),
+            items: RefCell::default(),
+            fields: RefCell::default(),
+        }
+    }
+
+    pub(super) fn run(&self, text: &str, wanted: Option<&Wanted>) -> Result<Value, JsonError> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let read = Reading { count: self, wanted }.deserialize(&mut json);
+        let read = read.and_then(|value| json.end().map(|()| value));
+        read.map_err(|error| self.why(error))
+    }
+
+    /// Why a reading was refused that failed with `error`.
+    pub(super) fn why(&self, error: serde_json::Error) -> JsonError {
+        self.refused.take().unwrap_or(JsonError::Syntax(error))
+    }
+
+    fn refuse<E: serde::de::Error>(&self, why: JsonError) -> E {
+        let error = E::custom(&why);
+        self.refused.set(Some(why));
+        error
+    }
+
+    fn take<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
+        self.room.borrow_mut().take(bytes).map_err(|why| self.refuse(why))
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.room.borrow_mut().give_back(bytes);
+    }
+
+    pub(super) fn enter<E: serde::de::Error>(&self) -> Result<(), E> {
+        self.depth.set(self.depth.get() + 1);
+        if self.depth.get() > MAX_DEPTH { Err(self.refuse(JsonError::TooDeep)) } else { Ok(()) }
+    }
+
+    pub(super) fn leave(&self) {
+        self.depth.set(self.depth.get() - 1);
+    }
+}
+
+/// Reads one value, or with nothing `wanted` only counts it.
+#[derive(Clone, Copy)]
+struct Reading<'a, 'c> {
+    count: &'a Count<'c>,
+    wanted: Option<&'a Wanted>,
+}
+
+impl<'a, 'c> Reading<'a, 'c> {
+    /// What of a field is read. In a text that is only looked at every field counts; of one that is read, what is left out
+    /// takes nothing.
+    fn of_field(self, name: &str) -> Field<'a, 'c> {
+        match self.wanted {
+            None | Some(Wanted::All) => Field::Read(self),
+            Some(Wanted::Fields(fields)) => match fields.get(name) {
+                Some(wanted) => Field::Read(Self { wanted: Some(wanted), ..self }),
+                None => Field::Skip,
+            },
+        }
+    }
+}
+
+enum Field<'a, 'c> {
+    Read(Reading<'a, 'c>),
+    Skip,
+}
+
+impl<'de> DeserializeSeed<'de> for Reading<'_, '_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Value, D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reading<'_, '_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Bool(truth))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Number(number.into()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::Number(number.into()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(number).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Value, E> {
+        self.count.take(block(text.len()))?;
+        Ok(if self.wanted.is_some() { Value::String(text.to_owned()) } else { Value::Null })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        self.count.enter::<A::Error>()?;
+        let (from, mut length) = (self.count.items.borrow().len(), 0);
+        while let Some(item) = list.next_element_seed(self)? {
+            // Twice: while it is open, and where it will stand. One half is given back when it is closed.
+            self.count.take(2 * VALUE)?;
+            length += 1;
+            if self.wanted.is_some() {
+                self.count.items.borrow_mut().push(item);
+            }
+        }
+        self.count.leave();
+        self.count.give_back(length * VALUE);
+        let items = self.count.items.borrow_mut().drain(from..).collect();
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
+        self.count.enter::<A::Error>()?;
+        let (from, mut taken, mut length) = (self.count.fields.borrow().len(), 0, 0);
+        let mut names = Names::default();
+        while let Some(Name(name)) = object.next_key::<Name<'de>>()? {
+            match self.of_field(&name) {
+                Field::Skip => drop(object.next_value::<IgnoredAny>()?),
+                Field::Read(reading) => {
+                    self.count.take::<A::Error>(FIELD + block(name.len()))?;
+                    (taken, length) = (taken + FIELD, length + 1);
+                    let value = object.next_value_seed(reading)?;
+                    if self.wanted.is_some() {
+                        self.count.fields.borrow_mut().push((name.into_owned(), value));
+                    } else if self.count.is_distinct && !names.add(name) {
+                        return Err(self.count.refuse(JsonError::Twice));
+                    }
+                }
+            }
+        }
+        self.count.leave();
+        self.count.take::<A::Error>(fields_of(length))?;
+        self.count.give_back(taken);
+        let mut open = self.count.fields.borrow_mut();
+        let mut fields = Map::with_capacity(open.len() - from);
+        fields.extend(open.drain(from..));
+        Ok(Value::Object(fields))
+    }
+}
+
+/// A field's name, lent by the text where nothing in it is escaped.
+#[derive(Deserialize)]
+pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// The names of an object so far.
+#[derive(Default)]
+struct Names<'a> {
+    few: Vec<Cow<'a, str>>,
+    many: HashSet<Cow<'a, str>>,
+}
+
+impl<'a> Names<'a> {
+    /// Whether `name` is new.
+    fn add(&mut self, name: Cow<'a, str>) -> bool {
+        if self.few.contains(&name) || self.many.contains(&name) {
+            return false;
+        }
+        match self.few.len() < FEW_NAMES {
+            true => self.few.push(name),
+            false => drop(self.many.insert(name)),
+        }
+        true
+    }
+}

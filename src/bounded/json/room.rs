@@ -1,0 +1,124 @@
+//! What values take in memory, and how much of it there is for those of one text.
+
+use serde_json::Value;
+
+use super::JsonError;
+use crate::bounded::memory::Reservation;
+
+/// How much memory the values of a text may take for each byte of it; with the text itself it is eight times its bytes. Rows
+/// of texts and ids take four to six.
+const TIMES: usize = 7;
+
+/// 8 MiB, which small texts may take whatever they are: the worst of them, of 200 KiB, reach it.
+const FLOOR: usize = 8 << 20;
+
+/// A budget is asked for so much at a time.
+const STEP: usize = 256 << 10;
+
+/// What a value takes where it stands: in a list, or as a field of an object.
+pub(super) const VALUE: usize = size_of::<Value>();
+
+/// A field where it stands: its hash, its name and its value.
+pub(super) const FIELD: usize = size_of::<(usize, String, Value)>();
+
+/// The memory that the values of a text of so many bytes may take.
+pub const fn room(bytes: usize) -> usize {
+    let room = bytes.saturating_mul(TIMES);
+    if room > FLOOR { room } else { FLOOR }
+}
+
+/// The memory that is left for the values of one text, and what is reserved for them.
+#[derive(Debug)]
+pub struct Room {
+    most: usize,
+    left: usize,
+    held: Option<Reservation>,
+    /// What is reserved and not used yet.
+    unused: usize,
+}
+
+impl Room {
+    /// Room for a text of so many bytes. What is taken is added to `held`.
+    pub fn of(bytes: usize, held: Option<Reservation>) -> Self {
+        let most = room(bytes);
+        Self { most, left: most, held, unused: 0 }
+    }
+
+    /// Room without an end: nothing is made, and nothing held.
+    pub(super) fn endless() -> Self {
+        Self { most: usize::MAX, left: usize::MAX, held: None, unused: 0 }
+    }
+
+    /// The room that each of so many copies has.
+    pub(super) fn for_each_of(self, copies: usize) -> Self {
+        Self { left: self.left / copies.max(1), ..self }
+    }
+
+    /// Counts memory that is about to be taken.
+    ///
+    /// # Errors
+    /// When there is no room for it, here or in the budget.
+    pub fn take(&mut self, bytes: usize) -> Result<(), JsonError> {
+        let left = self.left.checked_sub(bytes).ok_or(JsonError::TooMany(self.most))?;
+        if let Some(held) = &mut self.held {
+            if self.unused < bytes {
+                let more = (bytes - self.unused).max(STEP);
+                held.grow(more)?;
+                self.unused += more;
+            }
+            self.unused -= bytes;
+        }
+        self.left = left;
+        Ok(())
+    }
+
+    /// Counts memory that is free again.
+    pub fn give_back(&mut self, bytes: usize) {
+        self.left += bytes;
+        if self.held.is_some() {
+            self.unused += bytes;
+        }
+    }
+
+    /// Gives the budget back what is not used.
+    pub(super) fn settle(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.shrink_to(held.bytes() - std::mem::take(&mut self.unused));
+        }
+    }
+}
+
+/// The memory that a value takes, roughly.
+pub fn memory(value: &Value) -> usize {
+    VALUE + inside(value)
+}
+
+/// What it takes besides its place.
+fn inside(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => block(text.len()),
+        Value::Array(items) => block(items.len() * VALUE) + items.iter().map(inside).sum::<usize>(),
+        Value::Object(fields) => {
+            let inner = |(name, value): (&String, &Value)| block(name.len()) + inside(value);
+            fields_of(fields.len()) + fields.iter().map(inner).sum::<usize>()
+        }
+    }
+}
+
+/// What the allocator takes for so many bytes.
+pub(super) const fn block(bytes: usize) -> usize {
+    bytes.next_multiple_of(16) + bytes / 16
+}
+
+/// What an object takes for so many fields, without their names and what is in their values: a list of them, and a table of
+/// their places.
+pub(super) fn fields_of(fields: usize) -> usize {
+    match fields {
+        0 => 0,
+        _ => {
+            let buckets = (fields.saturating_mul(8) / 7).next_power_of_two().max(4);
+            block(fields.saturating_mul(FIELD)) + block(buckets.saturating_mul(9) + 16)
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What is read, what is refused, and what it takes.
+
+use serde_json::json;
+
+use super::*;
+use crate::bounded::memory::{Kind, Memory};
+
+#[test]
+fn a_text_becomes_the_value_that_it_says() {
+    let texts = [
+        r#"{"b":1,"a":[true,null,-2,1.5e300,"gr\u00fcn",{"x":{}}],"":[]}"#,
+        "[]",
+        "\"text\"",
+        "18446744073709551615",
+        r#"[[1,[2]],{"a":{"b":{"c":[{"d":1},{"d":2}]}}},3]"#,
+        r#" {"a":1,"b":2,"a":3} "#,
+    ];
+    for text in texts {
+        let expected: Value = serde_json::from_str(text).unwrap();
+        let read = value(text).unwrap();
+        assert_eq!(read.to_string(), expected.to_string(), "{text}");
+        if !text.contains("\"a\":3") {
+            let compact = compact(text, &mut Room::of(text.len(), None)).unwrap();
+            assert_eq!(compact, expected.to_string(), "{text}");
+        }
+    }
+    for text in ["", "{", "[1,]", "nul", "1 2", r#"{"a"}"#, r#""\ud800""#, "1e400", "\u{1}"] {
+        assert!(matches!(value(text), Err(JsonError::Syntax(_))), "{text}");
+        assert!(matches!(check(text), Err(JsonError::Syntax(_))), "{text}");
+    }
+}
+
+#[test]
+fn only_what_is_wanted_is_read() {
+    let text = r#"{"total":2,"items":[{"id":1,"x":{"id":9}},{"id":2,"n":[{"a":1,"b":2}]},7],"rest":{"id":3}}"#;
+    let item = Wanted::field("id", Wanted::All).and(Wanted::field("n", Wanted::field("a", Wanted::All)));
+    let wanted = Wanted::field("items", item).and(Wanted::field("rest", Wanted::nothing()));
+    let expected = json!({"items": [{"id": 1}, {"id": 2, "n": [{"a": 1}]}, 7], "rest": {}});
+    let some = |text: &str| read(text, &wanted, &mut Room::of(text.len(), None));
+    assert_eq!(some(text).unwrap(), expected);
+    assert!(some(r#"{"x":[1,}"#).is_err(), "what is left out has to be JSON too");
+}
+
+#[test]
+fn what_takes_too_much_is_refused_whether_it_is_read_or_only_looked_at() {
+    let many = |row: &str, bytes: usize| format!("[{}{row}]", format!("{row},").repeat(bytes / (row.len() + 1)));
+    for row in [r#"{"":0}"#, "0", "[]", "{}", r#"{"a":1,"b":2}"#] {
+        let text = many(row, 2 << 20);
+        let most = room(text.len());
+        assert!(matches!(fits(&text, 1), Err(JsonError::TooMany(told)) if told == most), "{row}");
+        assert!(check(&text).is_ok(), "what is passed on is its text: {row}");
+        assert!(matches!(value(&text), Err(JsonError::TooMany(told)) if told == most), "{row}");
+        let few = many(row, 64 << 10);
+        assert!(fits(&few, 1).is_ok() && value(&few).is_ok(), "a small one is: {row}");
+        let whole = value(&few).unwrap();
+        assert!(memory(&whole) <= room(few.len()), "{row}");
+    }
+    let row =
+        r#"{"id":"2c4a1f4e-7f0e-4b0b-9d53-0a6a5a2f1c11","name":"a usual name of a thing","at":"2026-11-22T18:00:00Z"}"#;
+    let text = many(row, 4 << 20);
+    assert!(fits(&text, 1).is_ok() && value(&text).is_ok(), "usual rows are read, whatever there is of them");
+}
+
+#[test]
+fn what_is_read_is_reserved_first() {
+    let memory = Memory::new(2 << 20);
+    let text = format!("[{}0]", "0,".repeat(10_000));
+    let mut room = Room::of(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
+    let whole = read(&text, &Wanted::All, &mut room).unwrap();
+    let (taken, held) = (super::memory(&whole), memory.reserved().map(|(_, bytes)| bytes).sum::<usize>());
+    assert!((taken * 9 / 10..=taken * 2).contains(&held), "{held} for {taken}");
+    let mut second = Room::of(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
+    let refused = read(&text, &Wanted::All, &mut second);
+    assert!(matches!(refused, Err(JsonError::Exhausted(_))), "{refused:?}");
+    drop((room, second));
+    assert_eq!(memory.reserved().map(|(_, bytes)| bytes).sum::<usize>(), 0, "all of it is given back");
+}
+
+#[test]
+fn depth_is_bounded() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(check(&nested(MAX_DEPTH)).is_ok() && value(&nested(MAX_DEPTH)).is_ok());
+    for text in [nested(MAX_DEPTH + 1), "[".repeat(100_000), r#"{"a":"#.repeat(MAX_DEPTH + 1)] {
+        assert!(matches!(check(&text), Err(JsonError::TooDeep)) && matches!(value(&text), Err(JsonError::TooDeep)));
+    }
+}
+
+#[test]
+fn a_name_comes_once_in_what_is_checked() {
+    let many = (0..40).map(|n| format!("\"k{n}\":{n}")).collect::<Vec<_>>().join(",");
+    let rows = [
+        (r#"{"a":1,"b":{"a":2},"c":[{"a":3},{"a":4}]}"#.to_owned(), true, "the same name in several objects"),
+        (r#"{"a":1,"A":2,"a ":3,"":4}"#.to_owned(), true, "names that are alike"),
+        (format!("{{{many}}}"), true, "many names"),
+        (r#"{"a":1,"a":1}"#.to_owned(), false, "twice, the same value"),
+        (r#"{"a":1,"b":2,"\u0061":3}"#.to_owned(), false, "once spelt otherwise"),
+        (r#"{"x":[0,{"y":{"a":1,"a":2}}]}"#.to_owned(), false, "far inside"),
+        (format!("{{{many},\"k39\":0}}"), false, "one of many"),
+        (format!("{{{many},\"k3\":0}}"), false, "one of the first of many"),
+    ];
+    for (text, expected, reason) in rows {
+        match check(&text) {
+            Ok(()) => assert!(expected, "{reason}"),
+            Err(error) => assert!(!expected && matches!(error, JsonError::Twice), "{reason}: {error}"),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The audit record: who has written outside, decided or looked at what is somebody else's, and what came of it. For
+//! whoever has to answer for it later: it holds no content, nobody changes it, and it stays when what it tells of is deleted.
+
+use super::ids::{ConversationId, RunId};
+
+/// What a line can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// A tool is about to write.
+    WriteDispatched,
+    /// What became of that.
+    WriteEnded,
+    /// Somebody with the role let a call through.
+    ApprovalGranted,
+    /// Its own user had it made.
+    ApprovalApproved,
+    /// It was turned down.
+    ApprovalRejected,
+    /// Nobody decided in time.
+    ApprovalExpired,
+    /// A change was shown to its user, and waits.
+    PreviewMade,
+    /// Its user let it through, and it is about to be saved.
+    PreviewAccepted,
+    /// What became of that.
+    PreviewEnded,
+    /// Its user turned it down.
+    PreviewRejected,
+    /// Somebody with a role has read what is not their own.
+    Read,
+    /// A token was refused.
+    TokenRefused,
+}
+
+impl Act {
+    /// Its name on every wire and in every row.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WriteDispatched => "write.dispatched",
+            Self::WriteEnded => "write.ended",
+            Self::ApprovalGranted => "approval.granted",
+            Self::ApprovalApproved => "approval.approved",
+            Self::ApprovalRejected => "approval.rejected",
+            Self::ApprovalExpired => "approval.expired",
+            Self::PreviewMade => "preview.made",
+            Self::PreviewAccepted => "preview.accepted",
+            Self::PreviewEnded => "preview.ended",
+            Self::PreviewRejected => "preview.rejected",
+            Self::Read => "read",
+            Self::TokenRefused => "token.refused",
+        }
+    }
+}
+
+/// A line that is about to be written.
+#[derive(Debug, Clone)]
+pub struct Fact<'a> {
+    /// What.
+    pub act: Act,
+    /// Who did it; empty where nobody did.
+    pub actor: &'a str,
+    /// Whose thing it is: for whom it was done.
+    pub user: &'a str,
+    /// In which conversation.
+    pub conversation: Option<&'a str>,
+    /// In which run.
+    pub run: Option<RunId>,
+    /// The call's id.
+    pub call: Option<&'a str>,
+    /// The tool.
+    pub tool: Option<&'a str>,
+    /// What it is about: an approval or a preview by its id, or the path that was read.
+    pub subject: Option<String>,
+    /// A digest of what was sent, or would be.
+    pub arguments: Option<String>,
+    /// What came of it: `done`, `failed`, `not_run` or `unknown`.
+    pub outcome: Option<&'static str>,
+    /// Why.
+    pub reason: Option<String>,
+    /// How many of them the line tells of.
+    pub count: u64,
+}
+
+impl<'a> Fact<'a> {
+    /// That `actor` did it, for `user`, and nothing more.
+    pub fn of(act: Act, actor: &'a str, user: &'a str) -> Self {
+        Self {
+            act,
+            actor,
+            user,
+            conversation: None,
+            run: None,
+            call: None,
+            tool: None,
+            subject: None,
+            arguments: None,
+            outcome: None,
+            reason: None,
+            count: 1,
+        }
+    }
+
+    /// The same, in this conversation.
+    pub fn within(self, conversation: &'a ConversationId) -> Self {
+        Self { conversation: Some(conversation.as_str()), ..self }
+    }
+}
+
+/// A line of the record, with its place in its chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditLine {
+    /// The chain: `tenant:` and a tenant, or [`TOKENS`].
+    pub chain: String,
+    /// 1, 2, 3 … in its chain.
+    pub seq: u64,
+    /// When, in milliseconds since the Unix epoch, by the database's clock.
+    pub at_ms: i64,
+    /// See [`Act::name`].
+    pub act: String,
+    /// See [`Fact::actor`].
+    pub actor: String,
+    /// See [`Fact::user`].
+    pub user: String,
+    /// See [`Fact::conversation`].
+    pub conversation: Option<String>,
+    /// See [`Fact::run`].
+    pub run: Option<String>,
+    /// See [`Fact::call`].
+    pub call: Option<String>,
+    /// See [`Fact::tool`].
+    pub tool: Option<String>,
+    /// See [`Fact::subject`].
+    pub subject: Option<String>,
+    /// See [`Fact::arguments`].
+    pub arguments: Option<String>,
+    /// See [`Fact::outcome`].
+    pub outcome: Option<String>,
+    /// See [`Fact::reason`].
+    pub reason: Option<String>,
+    /// See [`Fact::count`].
+    pub count: u64,
+    /// The digest of the line before it; empty in the first one.
+    pub previous: String,
+    /// SHA-256 of everything above, as lower-case hexadecimal digits.
+    pub digest: String,
+}
+
+/// The chain of refused tokens: whoever brings one has no tenant.
+pub const TOKENS: &str = "tokens";
+
+/// The chain of a tenant.
+pub fn chain_of(tenant: &str) -> String {
+    format!("tenant:{tenant}")
+}

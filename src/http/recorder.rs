@@ -1,0 +1,133 @@
+//! What keeps the audit record up to date: it chains the lines that others have written, and writes those of refused tokens,
+//! added up.
+//!
+//! **Invariant:** whoever brings bad tokens fills nothing: their reasons are a short list, and each is a line at once and then one
+//! in `TOLD_AGAIN` with how many there were, whoever brought them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::agent::ports::audit::AuditStore;
+use crate::agent::ports::store::StoreError;
+use crate::chat::audit::{Act, Fact, TOKENS};
+use crate::chat::causes::Causes;
+
+/// Between two looks: a line is chained within a second or two.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// Between two lines of one reason: five minutes.
+const TOLD_AGAIN: Duration = Duration::from_secs(300);
+
+/// How often one look goes on chaining while there is more.
+const SEALED_AT_ONCE: usize = 20;
+
+/// Keeps the audit record up to date, from [`Self::start`] on.
+pub struct Recorder {
+    audit: Arc<dyn AuditStore>,
+    refused: Mutex<BTreeMap<&'static str, Refused>>,
+    /// Held by whoever chains, so that of a process only one waits for a chain, with one connection.
+    sealing: tokio::sync::Mutex<()>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Tokens that were refused for one reason.
+#[derive(Clone, Copy, Default)]
+struct Refused {
+    /// Those that no line tells of yet.
+    count: u64,
+    /// When the last line was written.
+    told: Option<Instant>,
+}
+
+impl Recorder {
+    /// One that writes to `audit`.
+    pub fn new(audit: Arc<dyn AuditStore>) -> Arc<Self> {
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        Arc::new(Self { audit, refused: Mutex::default(), sealing: tokio::sync::Mutex::default(), tasks, stop })
+    }
+
+    /// Begins.
+    pub fn start(self: &Arc<Self>) {
+        let recorder = self.clone();
+        self.tasks.spawn(async move {
+            let mut is_failing = false;
+            while recorder.stop.run_until_cancelled(tokio::time::sleep(BEAT)).await.is_some() {
+                let failed = recorder.look(TOLD_AGAIN).await.err();
+                match (&failed, is_failing) {
+                    (Some(error), false) => tracing::error!(error = %Causes(error), "the audit record is not chained"),
+                    (None, true) => tracing::info!("the audit record is chained again"),
+                    (Some(_), true) | (None, false) => {}
+                }
+                is_failing = failed.is_some();
+            }
+        });
+    }
+
+    /// Ends, with what is left to tell.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        if let Err(error) = self.look(Duration::ZERO).await {
+            tracing::warn!(error = %Causes(&error), "the last of the audit record is not chained yet");
+        }
+    }
+
+    /// Counts a token that was refused.
+    pub(super) fn token_refused(&self, reason: &'static str) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_reason = refused.entry(reason).or_default();
+        of_reason.count = of_reason.count.saturating_add(1);
+    }
+
+    async fn look(&self, told_again: Duration) -> Result<(), StoreError> {
+        for (reason, count) in self.due(told_again) {
+            let fact = Fact { reason: Some(reason.to_owned()), count, ..Fact::of(Act::TokenRefused, "", "") };
+            if let Err(error) = self.audit.note(TOKENS, fact).await {
+                self.untold(reason, count);
+                return Err(error);
+            }
+        }
+        self.seal().await
+    }
+
+    /// Chains what was committed before.
+    ///
+    /// # Errors
+    /// When it could not be done.
+    pub(super) async fn seal(&self) -> Result<(), StoreError> {
+        let _sealing = self.sealing.lock().await;
+        for _ in 0..SEALED_AT_ONCE {
+            if self.audit.seal().await?.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The reasons that are due for a line, with how many tokens it tells of.
+    fn due(&self, told_again: Duration) -> Vec<(&'static str, u64)> {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = refused
+            .iter_mut()
+            .filter(|(_, refused)| refused.count > 0 && refused.told.is_none_or(|told| told.elapsed() >= told_again));
+        due.map(|(reason, refused)| {
+            refused.told = Some(Instant::now());
+            (*reason, std::mem::take(&mut refused.count))
+        })
+        .collect()
+    }
+
+    /// Counts them again: no line tells of them.
+    fn untold(&self, reason: &'static str, count: u64) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_reason = refused.entry(reason).or_default();
+        *of_reason = Refused { count: of_reason.count.saturating_add(count), told: None };
+    }
+}

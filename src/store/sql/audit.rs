@@ -1,0 +1,229 @@
+//! The audit record in SQL: lines written with what they tell of, and chained afterwards.
+//!
+//! **Invariant:** a line is written without a number, so nobody waits for a lock to write one; whoever holds the row of a chain
+//! gives numbers to the lines that are committed by then. So tenants, and the runs of one tenant, do not wait for each
+//! other, no two processes give the same number, and a line that is committed is chained within a beat or two.
+
+use async_trait::async_trait;
+
+use super::{Batch, SqlStore};
+use crate::agent::ports::audit::{AuditStore, Chain, digest_of};
+use crate::agent::ports::store::StoreError;
+use crate::chat::audit::{AuditLine, Fact, chain_of};
+use crate::chat::ids::{AuditId, RunId};
+use crate::store::fault::{Fault, attempt};
+use crate::store::record::column;
+use crate::store::scope::{Reach, Scope, original, storable};
+
+/// Chains that are looked after at once.
+const CHAINS_AT_ONCE: i64 = 100;
+
+/// Lines of a chain that are chained in one transaction: a few milliseconds' work.
+const SEALED_AT_ONCE: i64 = 100;
+
+/// The most of one text in a line, in bytes: names of tools and ids of calls come from others.
+const TEXT_BYTES: usize = 512;
+
+#[async_trait]
+impl AuditStore for SqlStore {
+    async fn note(&self, chain: &str, fact: Fact<'_>) -> Result<(), StoreError> {
+        attempt("write to the audit record", self.try_note(chain, fact)).await
+    }
+
+    async fn seal(&self) -> Result<Vec<AuditLine>, StoreError> {
+        attempt("chain the audit record", self.try_seal()).await
+    }
+
+    async fn lines(&self, chain: &str, after: u64, most: u32) -> Result<Vec<AuditLine>, StoreError> {
+        attempt("read the audit record", self.try_lines(chain, after, most)).await
+    }
+
+    async fn chains(&self) -> Result<Vec<Chain>, StoreError> {
+        attempt("list the chains of the audit record", self.try_chains()).await
+    }
+}
+
+/// A line as it is stored.
+#[derive(sqlx::FromRow)]
+struct LineRow {
+    entry: i64,
+    chain: String,
+    seq: Option<i64>,
+    at: i64,
+    act: String,
+    actor: String,
+    on_behalf_of: String,
+    conversation: Option<String>,
+    run: Option<String>,
+    call: Option<String>,
+    tool: Option<String>,
+    subject: Option<String>,
+    arguments: Option<String>,
+    outcome: Option<String>,
+    reason: Option<String>,
+    times: i64,
+    previous: Option<String>,
+    digest: Option<String>,
+}
+
+macro_rules! line_columns {
+    () => {
+        "entry, chain, seq, at, act, actor, on_behalf_of, conversation, run, call, tool, subject, arguments, outcome,
+             reason, times, previous, digest"
+    };
+}
+
+impl LineRow {
+    fn into_line(self) -> AuditLine {
+        let plain = |text: String| original(&text).into_owned();
+        AuditLine {
+            chain: plain(self.chain),
+            seq: number(self.seq.unwrap_or_default()),
+            at_ms: self.at,
+            act: self.act,
+            actor: plain(self.actor),
+            user: plain(self.on_behalf_of),
+            conversation: self.conversation,
+            run: self.run,
+            call: self.call.map(plain),
+            tool: self.tool.map(plain),
+            subject: self.subject.map(plain),
+            arguments: self.arguments,
+            outcome: self.outcome,
+            reason: self.reason.map(plain),
+            count: number(self.times),
+            previous: self.previous.unwrap_or_default(),
+            digest: self.digest.unwrap_or_default(),
+        }
+    }
+}
+
+fn number(column: i64) -> u64 {
+    u64::try_from(column).unwrap_or_default()
+}
+
+impl SqlStore {
+    async fn try_note(&self, chain: &str, fact: Fact<'_>) -> Result<(), Fault> {
+        let mut batch = Batch::default();
+        write(&mut batch, &storable(chain), &AuditId::fresh().to_string(), fact);
+        batch.commit(self.write(Reach::All).await?).await?;
+        Ok(())
+    }
+
+    async fn try_seal(&self) -> Result<Vec<AuditLine>, Fault> {
+        let chains: Vec<String> =
+            sqlx::query_scalar("SELECT DISTINCT chain FROM audit WHERE seq IS NULL ORDER BY chain LIMIT $1")
+                .bind(CHAINS_AT_ONCE)
+                .fetch_all(&mut *self.reading(Reach::All).await?)
+                .await?;
+        let mut sealed = Vec::new();
+        for chain in chains {
+            sealed.extend(self.seal_chain(&chain).await?);
+        }
+        Ok(sealed)
+    }
+
+    async fn seal_chain(&self, chain: &str) -> Result<Vec<AuditLine>, Fault> {
+        let mut transaction = self.write(Reach::All).await?;
+        sqlx::query("INSERT INTO audit_chains (chain, seq, digest) VALUES ($1, 0, '') ON CONFLICT (chain) DO NOTHING")
+            .bind(chain.to_owned())
+            .execute(&mut *transaction)
+            .await?;
+        // Held to the end: whoever seals too comes afterwards, and finds other lines.
+        let (mut seq, mut previous): (i64, String) =
+            sqlx::query_as(concat!("SELECT seq, digest FROM audit_chains WHERE chain = $1", for_update!()))
+                .bind(chain.to_owned())
+                .fetch_one(&mut *transaction)
+                .await?;
+        let rows: Vec<LineRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            line_columns!(),
+            " FROM audit WHERE chain = $1 AND seq IS NULL ORDER BY entry LIMIT $2",
+        ))
+        .bind(chain.to_owned())
+        .bind(SEALED_AT_ONCE)
+        .fetch_all(&mut *transaction)
+        .await?;
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (mut batch, mut sealed) = (Batch::default(), Vec::with_capacity(rows.len()));
+        for row in rows {
+            seq = seq.saturating_add(1);
+            let entry = row.entry;
+            let mut line = AuditLine { seq: number(seq), previous: previous.clone(), ..row.into_line() };
+            line.digest = digest_of(&line);
+            let seal =
+                batch.say("UPDATE audit SET seq = $2, previous = $3, digest = $4 WHERE entry = $1 AND seq IS NULL");
+            seal.bind(entry).bind(seq).bind(previous).bind(&line.digest);
+            previous = line.digest.clone();
+            sealed.push(line);
+        }
+        let end = batch.say("UPDATE audit_chains SET seq = $2, digest = $3 WHERE chain = $1");
+        end.bind(chain).bind(seq).bind(previous);
+        batch.commit(transaction).await?;
+        Ok(sealed)
+    }
+
+    async fn try_lines(&self, chain: &str, after: u64, most: u32) -> Result<Vec<AuditLine>, Fault> {
+        let rows: Vec<LineRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            line_columns!(),
+            " FROM audit WHERE chain = $1 AND seq IS NOT NULL AND seq > $2 ORDER BY seq LIMIT $3",
+        ))
+        .bind(storable(chain).into_owned())
+        .bind(column(after))
+        .bind(i64::from(most))
+        .fetch_all(&mut *self.reading(Reach::All).await?)
+        .await?;
+        Ok(rows.into_iter().map(LineRow::into_line).collect())
+    }
+
+    async fn try_chains(&self) -> Result<Vec<Chain>, Fault> {
+        let rows: Vec<(String, i64, String, i64)> = sqlx::query_as(
+            "SELECT c.chain, COALESCE(k.seq, 0), COALESCE(k.digest, ''), c.waiting
+             FROM (SELECT chain, CAST(SUM(CASE WHEN seq IS NULL THEN 1 ELSE 0 END) AS BIGINT) AS waiting FROM audit
+                   GROUP BY chain UNION ALL
+                   SELECT chain, 0 FROM audit_chains WHERE chain NOT IN (SELECT chain FROM audit)) AS c
+             LEFT JOIN audit_chains k ON k.chain = c.chain ORDER BY c.chain",
+        )
+        .fetch_all(&mut *self.reading(Reach::All).await?)
+        .await?;
+        let chain = |(name, seq, digest, waiting): (String, i64, String, i64)| Chain {
+            name: original(&name).into_owned(),
+            seq: number(seq),
+            digest,
+            waiting: number(waiting),
+        };
+        Ok(rows.into_iter().map(chain).collect())
+    }
+}
+
+/// Adds a line to the chain of the owner's tenant.
+pub(super) fn tell(batch: &mut Batch, scope: &Scope, fact: Fact<'_>) {
+    write(batch, &chain_of(scope.tenant()), &AuditId::fresh().to_string(), fact);
+}
+
+/// What became of a run's write; once, however often its commit is repeated.
+pub(super) fn tell_ended(batch: &mut Batch, scope: &Scope, (run, call_key): (RunId, &str), fact: Fact<'_>) {
+    let id = format!("ended:{run}:{call_key}");
+    write(batch, &chain_of(scope.tenant()), &id, fact);
+}
+
+/// Adds a line to `chain`, which is named as it is stored.
+fn write(batch: &mut Batch, chain: &str, id: &str, fact: Fact<'_>) {
+    let Fact { act, actor, user, conversation, run, call, tool, subject, arguments, outcome, reason, count } = fact;
+    let insert = batch.say(concat!(
+        "INSERT INTO audit (id, chain, at, act, actor, on_behalf_of, conversation, run, call, tool, subject, arguments,
+             outcome, reason, times)
+         VALUES ($1, $2, ",
+        database_now!(),
+        ", $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (id) DO NOTHING",
+    ));
+    let text = |text: &str| storable(&text[..text.floor_char_boundary(TEXT_BYTES)]).into_owned();
+    let insert = insert.bind(id).bind(chain.to_owned()).bind(act.name()).bind(text(actor)).bind(text(user));
+    let insert =
+        insert.bind(conversation).bind(run.map(|run| run.to_string())).bind(call.map(text)).bind(tool.map(text));
+    let insert = insert.bind(subject.as_deref().map(text)).bind(arguments).bind(outcome);
+    insert.bind(reason.as_deref().map(text)).bind(column(count));
+}

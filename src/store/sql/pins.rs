@@ -1,0 +1,86 @@
+//! Pins in SQL: the first of those who see a tool says what it is.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+
+use super::{Connection, SqlStore};
+use crate::agent::ports::pins::PinStore;
+use crate::agent::ports::store::StoreError;
+use crate::store::fault::{Fault, attempt};
+use crate::store::scope::{Reach, original, storable};
+
+#[async_trait]
+impl PinStore for SqlStore {
+    async fn keep_first(
+        &self,
+        server: &str,
+        seen: &[(String, String)],
+        most: usize,
+    ) -> Result<HashMap<String, String>, StoreError> {
+        attempt("keep definitions of tools", self.try_keep_first(server, seen, most)).await
+    }
+
+    async fn accept(&self, server: &str, definitions: &[(String, String)]) -> Result<(), StoreError> {
+        attempt("accept definitions of tools", self.try_accept(server, definitions)).await
+    }
+}
+
+impl SqlStore {
+    async fn try_keep_first(
+        &self,
+        server: &str,
+        seen: &[(String, String)],
+        most: usize,
+    ) -> Result<HashMap<String, String>, Fault> {
+        let kept = kept(&mut *self.reading(Reach::All).await?, server).await?;
+        let unknown = seen.iter().filter(|(tool, _)| !kept.contains_key(tool));
+        let new: Vec<_> = unknown.take(most.saturating_sub(kept.len())).collect();
+        if new.is_empty() {
+            return Ok(kept);
+        }
+        let mut transaction = self.write(Reach::All).await?;
+        for (tool, digest) in new {
+            insert(&mut transaction, (server, tool, digest)).await?;
+        }
+        let kept = self::kept(&mut transaction, server).await?;
+        transaction.commit().await?;
+        Ok(kept)
+    }
+
+    async fn try_accept(&self, server: &str, definitions: &[(String, String)]) -> Result<(), Fault> {
+        let mut transaction = self.write(Reach::All).await?;
+        sqlx::query("DELETE FROM tool_pins WHERE server = $1")
+            .bind(storable(server))
+            .execute(&mut *transaction)
+            .await?;
+        for (tool, digest) in definitions {
+            insert(&mut transaction, (server, tool, digest)).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+}
+
+async fn kept(connection: &mut Connection, server: &str) -> Result<HashMap<String, String>, Fault> {
+    let rows: Vec<(String, String)> = sqlx::query_as("SELECT tool, digest FROM tool_pins WHERE server = $1")
+        .bind(storable(server))
+        .fetch_all(connection)
+        .await?;
+    Ok(rows.into_iter().map(|(tool, digest)| (original(&tool).into_owned(), digest)).collect())
+}
+
+/// Keeps a definition, unless there is one.
+async fn insert(connection: &mut Connection, (server, tool, digest): (&str, &str, &str)) -> Result<(), Fault> {
+    sqlx::query(concat!(
+        "INSERT INTO tool_pins (server, tool, digest, seen_at) VALUES ($1, $2, $3, ",
+        database_now!(),
+        ") ON CONFLICT (server, tool) DO NOTHING",
+    ))
+    .bind(storable(server))
+    .bind(storable(tool))
+    .bind(digest)
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! How much is kept for users and tenants, in SQL. The database counts it by itself, in triggers (`stored_usage`), so that nobody who
+//! writes a row has to: not a program of another version either, nor a cascade.
+
+use async_trait::async_trait;
+
+use super::{Connection, SqlStore};
+use crate::agent::ports::quotas::{OverQuota, QuotaStore, Quotas};
+use crate::agent::ports::store::{StoreError, Whose};
+use crate::chat::caller::Owner;
+use crate::store::fault::{Fault, attempt};
+use crate::store::record::column;
+use crate::store::scope::{BindScope, Reach, Scope};
+
+/// The day by the database's own clock, in UTC, since 1970-01-01.
+macro_rules! today {
+    () => {
+        concat!(database_now!(), " / 86400000")
+    };
+}
+
+#[async_trait]
+impl QuotaStore for SqlStore {
+    async fn take_export(&self, owner: &Owner, quotas: &Quotas) -> Result<Result<(), OverQuota>, StoreError> {
+        attempt("count an export", self.try_take_export(&owner.into(), quotas)).await
+    }
+}
+
+impl SqlStore {
+    async fn try_take_export(&self, scope: &Scope, quotas: &Quotas) -> Result<Result<(), OverQuota>, Fault> {
+        let Quotas { exports_per_user_day: of_user, exports_per_tenant_day: of_tenant, .. } = *quotas;
+        if of_user == 0 && of_tenant == 0 {
+            return Ok(Ok(()));
+        }
+        let mut transaction = self.write(Reach::Tenant(scope)).await?;
+        if of_tenant != 0 && !scope.tenant().is_empty() {
+            let made: i64 = sqlx::query_scalar(concat!(
+                "SELECT CAST(COALESCE(SUM(exports), 0) AS BIGINT) FROM stored_usage WHERE tenant = $1 AND export_day = ",
+                today!(),
+            ))
+            .bind(scope.tenant().to_owned())
+            .fetch_one(&mut *transaction)
+            .await?;
+            if made >= column(of_tenant) {
+                return Ok(Err(OverQuota::Exports(Whose::Tenant)));
+            }
+        }
+        let taken = sqlx::query(concat!(
+            "INSERT INTO stored_usage (tenant, user_id, export_day, exports) VALUES ($1, $2, ",
+            today!(),
+            ", 1)
+             ON CONFLICT (tenant, user_id) DO UPDATE SET
+                 exports = CASE WHEN stored_usage.export_day = excluded.export_day THEN stored_usage.exports + 1 ELSE 1 END,
+                 export_day = excluded.export_day
+             WHERE $3 = 0 OR stored_usage.export_day <> excluded.export_day OR stored_usage.exports < $3",
+        ))
+        .bind_scope(scope)
+        .bind(column(of_user))
+        .execute(&mut *transaction)
+        .await?;
+        if taken.rows_affected() == 0 {
+            return Ok(Err(OverQuota::Exports(Whose::User)));
+        }
+        transaction.commit().await?;
+        Ok(Ok(()))
+    }
+}
+
+/// The quota that is used up for one more run in that conversation, if one is.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) async fn over_quota(
+    connection: &mut Connection,
+    scope: &Scope,
+    conversation: &str,
+    quotas: &Quotas,
+) -> Result<Option<OverQuota>, sqlx::Error> {
+    let Quotas { conversations_per_user, conversations_per_tenant, bytes_per_user, bytes_per_tenant, .. } = *quotas;
+    let (of_user, of_tenant) = ((bytes_per_user, conversations_per_user), (bytes_per_tenant, conversations_per_tenant));
+    if of_user != (0, 0) {
+        let kept: Option<(i64, i64, i64)> = sqlx::query_as(
+            "SELECT bytes, conversations, (SELECT COUNT(*) FROM conversations c
+                 WHERE c.tenant = $1 AND c.user_id = $2 AND c.id = $3)
+             FROM stored_usage WHERE tenant = $1 AND user_id = $2",
+        )
+        .bind_scope(scope)
+        .bind(conversation)
+        .fetch_optional(&mut *connection)
+        .await?;
+        if let Some((bytes, conversations, is_there)) = kept
+            && let Some(over) = over(of_user, (bytes, conversations), is_there != 0, Whose::User)
+        {
+            return Ok(Some(over));
+        }
+    }
+    if of_tenant == (0, 0) || scope.tenant().is_empty() {
+        return Ok(None);
+    }
+    let (bytes, conversations, is_there): (i64, i64, i64) = sqlx::query_as(
+        "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT), CAST(COALESCE(SUM(conversations), 0) AS BIGINT),
+             (SELECT COUNT(*) FROM conversations c WHERE c.tenant = $1 AND c.user_id = $2 AND c.id = $3)
+         FROM stored_usage WHERE tenant = $1",
+    )
+    .bind_scope(scope)
+    .bind(conversation)
+    .fetch_one(&mut *connection)
+    .await?;
+    Ok(over(of_tenant, (bytes, conversations), is_there != 0, Whose::Tenant))
+}
+
+/// A conversation that is there goes on, however many there are.
+fn over((bytes, conversations): (u64, u64), kept: (i64, i64), is_there: bool, whose: Whose) -> Option<OverQuota> {
+    let is_over = |most: u64, kept: i64| most != 0 && kept >= column(most);
+    match (is_over(bytes, kept.0), is_over(conversations, kept.1)) {
+        (true, _) => Some(OverQuota::Bytes(whose)),
+        (false, true) if !is_there => Some(OverQuota::Conversations(whose)),
+        (false, _) => None,
+    }
+}
