@@ -1,5 +1,5 @@
 //! Secrets that must turn up nowhere: a user's token, the model's key, the tokens' secret, the passwords of the database
-//! and of Redis, a header of a server of tools. The real binary runs with all its logs on, against a model and a backend
+//! and of Redis, a header and the path of a server of tools. The real binary runs with all its logs on, against a model and a backend
 //! that repeat what they were sent in every way; afterwards everything that was written or answered is searched.
 //!
 //! The control: the same search finds the words of a message where they have to be, and the secrets at those who are
@@ -19,12 +19,14 @@ use crate::support::process::{Folder, Serving};
 use crate::support::redis::TestRedis;
 use crate::support::tickets::{PROFILE, TOOLS};
 use crate::support::upstream::{Answer, Request, Upstream};
+use crate::tools::mcp::{Fake, text, tool};
 
 const KEY: &str = "sk-canary-model-key-8d1f0c55a7";
 const SECRET: &str = "canary-secret-of-the-tokens-4b9f3e21d0c7";
 const PASSWORD: &str = "canary-database-password-77aa01";
 const REDIS_PASSWORD: &str = "canary-redis-password-5502bc";
 const TOOL_SERVER: &str = "canary-tool-server-header-91ce";
+const TOOL_SERVER_PATH: &str = "canary-tool-server-path-0b7de2";
 
 /// What a user says: found again in the database, the events and the answers.
 const MARKER: &str = "marker-that-may-be-found-33f1";
@@ -78,6 +80,7 @@ fn model(request: &Request) -> Option<Answer> {
         asked if asked.contains("close") => calls("c1", "close_ticket", &json!({"id": 5})).answer(),
         asked if asked.contains("ticket 1") => calls("c1", "get_ticket", &json!({"id": 1})).answer(),
         asked if asked.contains("ticket 2") => calls("c1", "get_ticket", &json!({"id": 2})).answer(),
+        asked if asked.contains("the shelf") => calls("c1", "shelf__look", &json!({"n": 1})).answer(),
         asked if asked.contains("ticket 3") => calls("c1", "get_ticket", &json!({"id": 3})).answer(),
         asked if asked.contains("unauthorized") => Answer::status(401, "application/json", error),
         asked if asked.contains("broken") => Answer::status(500, "text/plain", error),
@@ -98,7 +101,7 @@ fn backend(request: &Request, elsewhere: &str) -> Answer {
         "/v1/tickets/2" => Answer::status(500, "text/plain", format!("{:?}", request.headers)),
         "/v1/tickets/3" => Answer::status(302, "text/plain", "")
             .header("location", &format!("{elsewhere}/?{}", token.replace(' ', "="))),
-        "/mcp" => Answer::status(500, "text/plain", format!("{:?}", request.headers)),
+        path if path.starts_with("/mcp") => Answer::status(500, "text/plain", format!("{path} {:?}", request.headers)),
         _ => Answer::ok("application/json", json!({"ok": true, "echo": token}).to_string()),
     }
 }
@@ -110,10 +113,14 @@ async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, 
     let backend = Upstream::choosing(move |request| Some(backend(request, &there))).await;
     let folder = Folder::new();
     folder.write("config/tools/tickets.toml", TOOLS);
-    folder.write("config/profiles/tickets.toml", &format!("{PROFILE}sources = [\"desk\"]\n"));
+    folder.write("config/profiles/tickets.toml", &format!("{PROFILE}sources = [\"desk\", \"shelf\", \"gone\"]\n"));
+    // One that refuses, one that answers, one that is not there.
+    let shelf = Fake::new(json!([tool("look", "Looks.", true)]), |id, _| text(id, "seen")).await;
     let mcp = format!(
-        "[mcp.desk]\nurl = \"{}/mcp\"\nconnect_timeout_s = 2\n[mcp.desk.headers]\nauthorization = \"Bearer {TOOL_SERVER}\"\n",
-        backend.url()
+        "[mcp.desk]\nurl = \"{}/mcp/{TOOL_SERVER_PATH}/sse\"\nconnect_timeout_s = 2\n[mcp.desk.headers]\nauthorization = \"Bearer {TOOL_SERVER}\"\n\
+         [mcp.shelf]\nurl = \"{}/{TOOL_SERVER_PATH}\"\n[mcp.gone]\nurl = \"http://127.0.0.1:1/{TOOL_SERVER_PATH}/x\"\nconnect_timeout_s = 2\n",
+        backend.url(),
+        shelf.http.url()
     );
     folder.write("config/default.toml", &mcp);
     let (model_url, backend_url) = (format!("{}/v1", model.url()), backend.url());
@@ -142,6 +149,8 @@ async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, 
         let answer = s.say(&format!("Read ticket {ticket}")).await;
         assert!(answer.contains(MARKER), "{answer}");
     }
+    s.say("Look at the shelf").await;
+    assert_eq!(shelf.calls(), 1, "the control: it was called");
     for message in ["Be unauthorized", "Be broken", "Break midway", "Say garbage"] {
         assert!(s.say(message).await.contains("event: error"), "{message}");
     }
@@ -200,6 +209,11 @@ async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, 
     let Story { mut served, mut pieces, .. } = s;
     served.terminate();
     assert_eq!(served.ended().await, Some(0));
+    // Nor do the commands say it that look at the settings, or at the servers.
+    for command in ["check-config", "mcp-tools"] {
+        let ended = folder.run(&[command], &settings);
+        pieces.push((format!("what {command} prints"), format!("{}\n{}", ended.stdout, ended.stderr).into_bytes()));
+    }
     pieces.extend(served.lines.try_iter().map(|line| ("standard output".to_owned(), line.into_bytes())));
 
     // Who is meant to get them has them, and nobody else was asked.
@@ -207,12 +221,13 @@ async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, 
         upstream.requests().iter().any(|request| format!("{request:?}").contains(text))
     };
     assert!(sent(&backend, &token) && sent(&backend, TOOL_SERVER) && sent(&model, KEY), "the control");
+    assert!(sent(&backend, TOOL_SERVER_PATH) && sent(&shelf.http, TOOL_SERVER_PATH), "the control");
     assert_eq!(elsewhere.connections(), 0, "no redirect is followed");
     let told: Vec<String> =
         model.requests().iter().map(|request| String::from_utf8_lossy(&request.body).into_owned()).collect();
     pieces.push(("what the model was told".to_owned(), told.join("\n").into_bytes()));
-    let keyless =
-        backend.requests().iter().map(|request| format!("{} {:?}", request.path, request.body)).collect::<Vec<_>>();
+    let others = backend.requests().into_iter().filter(|request| !request.path.starts_with("/mcp"));
+    let keyless = others.map(|request| format!("{} {:?}", request.path, request.body)).collect::<Vec<_>>();
     pieces.push(("what the backend was told".to_owned(), keyless.join("\n").into_bytes()));
     (folder, pieces, token)
 }
@@ -241,7 +256,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 fn search(pieces: &[Piece], token: &str, found: &[&str]) {
     let parts: Vec<&str> = token.split('.').collect();
     // Claims and signature by themselves too: half a token is not to be written either.
-    let secrets = [token, parts[1], parts[2], KEY, SECRET, PASSWORD, REDIS_PASSWORD, TOOL_SERVER];
+    let secrets = [token, parts[1], parts[2], KEY, SECRET, PASSWORD, REDIS_PASSWORD, TOOL_SERVER, TOOL_SERVER_PATH];
     let mut hits = Vec::new();
     for (what, bytes) in pieces {
         for secret in secrets.iter().filter(|secret| contains(bytes, secret)) {
@@ -261,14 +276,16 @@ fn search(pieces: &[Piece], token: &str, found: &[&str]) {
     }
 }
 
-#[tokio::test]
+// Whoever is asked answers while a process is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_written_by_one_process_that_logs_text() {
     let (folder, mut pieces, token) = story("text", "sqlite://data/canary.db", "local").await;
     files(folder.path(), &mut pieces);
     search(&pieces, &token, &["data/canary.db", "an export", "a conversation", "what the model was told"]);
 }
 
-#[tokio::test]
+// Whoever is asked answers while a process is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_written_with_postgresql_and_redis_and_json_logs() {
     let (Some(server), Some(redis)) = (TestPostgres::shared(), TestRedis::start()) else { return };
     let database = server.new_database().await;

@@ -9,6 +9,8 @@ mod ai_sdk;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod browser;
 #[cfg(test)]
 mod canary;

@@ -286,3 +286,41 @@ async fn a_request_with_a_key_finds_its_runs_although_calls_wait_by_then() {
     assert_eq!(interrupts(&super::events(&first)).len(), 1, "a new call waits behind them");
     assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}", "POST /v1/tickets/8/close {}"]);
 }
+
+#[tokio::test]
+async fn nobody_lets_their_own_call_through_where_somebody_else_has_to() {
+    let tools = super::TOOLS.replace("approval = \"role:chief\"", "approval = \"role:USER\"\nnot_requester = true");
+    let refund = calls("c", "refund", &json!({"amount": 5})).answer();
+    let world = World::with_tools(&tools, &[], [refund, answers("Paid.").answer()]).await;
+    let shown = interrupts(&world.run(&says("Refund 5")).await)[0].clone();
+    assert_eq!(shown["metadata"]["not_requester"], json!(true));
+    assert_eq!(shown["message"], json!("refund waits for the approval of somebody else with the role USER"));
+    let yes = || json!([resolved(&shown, json!({"approved": true}))]);
+    let told = world.run(&resuming(after_call(), yes())).await;
+    let words = "somebody else with the role USER has to approve this call first";
+    assert_eq!(json!(told), error("own_request", words), "Ada has the role");
+    assert_eq!(world.writes(), [""; 0]);
+
+    let zoe = world.s.app.token_of("zoe", None, &["USER"]);
+    let url = world.s.app.url(&format!("/v1/agent/approvals/{}", shown["id"].as_str().unwrap()));
+    let granted =
+        world.s.app.http.post(url).bearer_auth(zoe).json(&json!({"decision": "approve"})).send().await.unwrap();
+    assert_eq!(granted.status(), 200);
+    world.run(&resuming(after_call(), yes())).await;
+    assert_eq!(world.writes(), [r#"POST /v1/refunds {"amount":5}"#]);
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_that_changed_interrupts_again() {
+    let world = World::playing([closes("c", 7), answers("Closed.")]).await;
+    let shown = interrupts(&world.run(&says("Close 7")).await)[0].clone();
+    let world = world.restarted_with(&super::TOOLS.replacen("Closes a ticket.", "Closes a ticket for good.", 1)).await;
+    let yes = |shown: &Value| resuming(after_call(), json!([resolved(shown, json!({"approved": true}))]));
+    let again = interrupts(&world.run(&yes(&shown)).await);
+    assert!(again.len() == 1 && again[0]["id"] != shown["id"], "{again:#?}");
+    assert_eq!(again[0]["toolCallId"], json!("c"), "the call that the client knows");
+    assert_ne!(again[0]["metadata"]["digest"], shown["metadata"]["digest"]);
+    assert_eq!(world.writes(), [""; 0]);
+    world.run(&yes(&again[0])).await;
+    assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}"]);
+}

@@ -48,9 +48,14 @@ impl World {
 
     /// Where the model gives these answers, with more settings.
     pub async fn answering(more: &[(&str, &str)], answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::with_tools(TOOLS, more, answers).await
+    }
+
+    /// The same with other tools.
+    pub async fn with_tools(tools: &str, more: &[(&str, &str)], answers: impl IntoIterator<Item = Answer>) -> Self {
         let data = tempfile::tempdir().unwrap();
         let files = [
-            ("tools/tickets.toml", TOOLS),
+            ("tools/tickets.toml", tools),
             ("profiles/tickets.toml", PROFILE),
             ("profiles/chiefs.toml", CHIEFS),
             ("prompts/tickets.md", "You help with tickets.{% if context %}\n{{ context|fenced }}{% endif %}"),
@@ -63,6 +68,15 @@ impl World {
         });
         let backend = backend.await;
         let app = started(data, (&model, &backend.url()), more).await;
+        Self { s: Scripted { app, model }, backend }
+    }
+
+    /// The same after a restart with other tools.
+    pub async fn restarted_with(self, tools: &str) -> Self {
+        let Self { s: Scripted { app, model }, backend } = self;
+        let data = app.stop().await;
+        write(&data, "tools/tickets.toml", tools);
+        let app = started(data, (&model, &backend.url()), &[]).await;
         Self { s: Scripted { app, model }, backend }
     }
 

@@ -104,9 +104,9 @@ async fn a_bad_input_is_told_what_is_wrong_with_it_and_runs_nothing() {
             "state, context and forwardedProps together is larger than 524288 bytes",
         ),
         (
-            message(json!({"id": "u", "role": "user", "content": "z".repeat(40_000)})),
+            message(json!({"id": "u", "role": "user", "content": "z".repeat(140_000)})),
             413,
-            "the newest message in messages is larger than 32768 bytes",
+            "the newest message in messages is larger than 131072 bytes",
         ),
         (
             resume(json!({"interruptId": "x", "status": "cancelled"})),

@@ -196,3 +196,39 @@ async fn version_5_is_told_where_to_decide_and_may_decide_with_a_key_of_the_body
     assert_eq!(stream.text(), "Closed.");
     assert_eq!(w.writes(), ["POST /v1/tickets/7/close"]);
 }
+
+#[tokio::test]
+async fn nobody_lets_their_own_call_through_where_somebody_else_has_to() {
+    let tools = super::TOOLS.replacen("approval = \"user\"", "approval = \"role:USER\"\nnot_requester = true", 1);
+    let w = World::with_tools(&tools, &[], [closing("c1", 7).answer(), says("Closed.").answer()]).await;
+    let stream = w.ask("?sdk=6", &said("Close 7")).await;
+    let approval = &asked(&stream)[0];
+    assert_eq!(stream.all("data-approval")[0]["data"]["not_requester"], json!(true));
+    let refused = post(&w.s.app, "?sdk=6", &decisions([decided(approval, true)])).await;
+    let (status, code, _) = problem(refused).await;
+    assert_eq!((status, code.as_str()), (403, "own_request"), "Ada has the role");
+    assert_eq!(w.writes(), [""; 0]);
+
+    let zoe = w.s.app.token_of("zoe", None, &["USER"]);
+    let url = w.s.app.url(&format!("/v1/agent/approvals/{approval}"));
+    let granted = w.s.app.http.post(url).bearer_auth(zoe).json(&json!({"decision": "approve"})).send().await.unwrap();
+    assert_eq!(granted.status(), 200);
+    w.ask("?sdk=6", &decisions([decided(approval, true)])).await;
+    assert_eq!(w.writes(), ["POST /v1/tickets/7/close"]);
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_that_changed_waits_again_where_its_page_knows_it() {
+    let w = World::playing([closing("c1", 7), says("Closed.")]).await;
+    let stream = w.ask("?sdk=6", &said("Close 7")).await;
+    let approval = &asked(&stream)[0];
+    let w = w.restarted_with(&super::TOOLS.replacen("Closes a ticket.", "Closes a ticket for good.", 1)).await;
+    let stream = w.ask("?sdk=6", &decisions([decided(approval, true)])).await;
+    let again = &asked(&stream)[..];
+    assert!(again.len() == 1 && again[0] != *approval, "{stream:#?}");
+    assert_eq!(stream.all("tool-approval-request")[0]["toolCallId"], json!("c1"), "the part that is there asks again");
+    assert_eq!(w.writes(), [""; 0]);
+    let stream = w.ask("?sdk=6", &decisions([decided(&again[0], true)])).await;
+    assert_eq!(stream.text(), "Closed.");
+    assert_eq!(w.writes(), ["POST /v1/tickets/7/close"]);
+}

@@ -38,8 +38,13 @@ impl World {
 
     /// Where the model gives these answers, with some settings.
     pub async fn answering(settings: &[(&str, &str)], answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::with_tools(TOOLS, settings, answers).await
+    }
+
+    /// The same with other tools.
+    pub async fn with_tools(tools: &str, settings: &[(&str, &str)], answers: impl IntoIterator<Item = Answer>) -> Self {
         let data = tempfile::tempdir().unwrap();
-        write(&data, "tools/tickets.toml", TOOLS);
+        write(&data, "tools/tickets.toml", tools);
         write(&data, "profiles/tickets.toml", PROFILE);
         let model = Upstream::script(answers).await;
         let backend = Upstream::choosing(|request| {
@@ -51,6 +56,15 @@ impl World {
         .await;
         let more = [&[("LLM__OPENAI__MODEL", "m")], settings].concat();
         let app = started(data, (&model, &backend.url()), &more).await;
+        Self { s: Scripted { app, model }, backend }
+    }
+
+    /// The same after a restart with other tools.
+    pub async fn restarted_with(self, tools: &str) -> Self {
+        let Self { s: Scripted { app, model }, backend } = self;
+        let data = app.stop().await;
+        write(&data, "tools/tickets.toml", tools);
+        let app = started(data, (&model, &backend.url()), &[("LLM__OPENAI__MODEL", "m")]).await;
         Self { s: Scripted { app, model }, backend }
     }
 

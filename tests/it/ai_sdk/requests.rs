@@ -120,3 +120,21 @@ async fn a_message_that_is_too_long_is_refused() {
     let (status, code, _) = problem(post(&w.s.app, "", &said("12345678901")).await).await;
     assert_eq!((status, code.as_str()), (413, "field_too_large"));
 }
+
+#[tokio::test]
+async fn the_same_body_for_another_profile_is_another_request() {
+    let w = World::playing([says("Yes.")]).await;
+    let mut body = said("Hi");
+    body.as_object_mut().unwrap().remove("context_type");
+    let send = async |query: &str| {
+        let request = w.s.app.http.post(w.s.app.url(&format!("/v1/ai-sdk/chat{query}"))).bearer_auth(&w.s.app.token);
+        let response = request.header("idempotency-key", "k").json(&body).send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    let (status, first) = send("?context_type=tickets").await;
+    assert_eq!(status, 200, "{first}");
+    assert_eq!(send("?context_type=tickets").await, (200, first.clone()), "the same request");
+    assert_eq!(send("?profile=tickets").await, (200, first), "the same in other words");
+    let (status, other) = send("?context_type=workflow").await;
+    assert!(status == 422 && other.contains("idempotency_mismatch"), "{status} {other}");
+}

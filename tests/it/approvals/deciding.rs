@@ -175,29 +175,24 @@ async fn the_decision_goes_on_with_the_screen_of_the_question() {
 }
 
 #[tokio::test]
-async fn what_would_be_sent_otherwise_than_it_was_shown_is_not_sent() {
-    let inject = |reason: &str| {
-        let keys = format!("approval = \"user\"\ninject = {{ reason = \"{reason}\" }}");
-        super::TOOLS.replacen("approval = \"user\"", &keys, 1)
-    };
-    let w = World::playing([calls("c1", "close_ticket", &json!({"id": 7})), says("I ask again.")]).await;
-    let w = w.restarted(async |data| write(data, "tools/tickets.toml", &inject("sold"))).await;
-    let shown = w.held("Close 7").await;
-    assert_eq!(shown["arguments"], json!({"id": 7, "reason": "sold"}));
-    let w = w.restarted(async |data| write(data, "tools/tickets.toml", &inject("stolen"))).await;
-    assert_made(&w.decide(&shown, &approve()).await, false);
-    assert_eq!(w.writes(), [""; 0]);
-    let expected = json!({"error": "what was approved is not what would be sent now; ask again"}).to_string();
-    assert_eq!(w.s.last_asked().last().unwrap()["content"], json!(expected));
-}
-
-#[tokio::test]
 async fn the_approved_call_takes_none_of_the_models_turns() {
-    let profile = format!("{}[bounds]\nmax_turns = 1\n", super::PROFILE);
+    let profile = format!("{}[bounds]\nmax_turns = 2\n", super::PROFILE);
     let w = World::playing([closing(), says("Closed.")]).await;
     let w = w.restarted(async |data| write(data, "profiles/tickets.toml", &profile)).await;
     let shown = w.held("Close 7").await;
     assert_made(&w.decide(&shown, &approve()).await, true);
+    assert_eq!(w.writes(), [CLOSED]);
+}
+
+#[tokio::test]
+async fn a_decision_goes_on_with_the_turns_that_its_message_has_left() {
+    let profile = format!("{}[bounds]\nmax_turns = 1\n", super::PROFILE);
+    let w = World::playing([closing()]).await;
+    let w = w.restarted(async |data| write(data, "profiles/tickets.toml", &profile)).await;
+    let shown = w.held("Close 7").await;
+    let frames = w.decide(&shown, &approve()).await;
+    assert_eq!(data(&frames, "tool_call_result")["is_error"], json!(false), "what was approved is made");
+    assert_eq!(data(&frames, "error")["code"], json!("max_turns"));
     assert_eq!(w.writes(), [CLOSED]);
 }
 

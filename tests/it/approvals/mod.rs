@@ -1,6 +1,7 @@
 //! Calls that wait for a person, at the boundary: what is shown, who decides, and what the backend then gets. In each
 //! story the backend has seen exactly the writes that somebody let through.
 
+mod changed;
 mod claims;
 mod deciding;
 mod listing;

@@ -109,3 +109,53 @@ async fn a_tool_that_asks_for_a_role_by_now_needs_it() {
     assert_eq!(problem(refused).await, (403, "role_required".to_owned()));
     assert_eq!(w.writes(), [""; 0]);
 }
+
+/// Refunds that somebody else than whoever asked has to let through.
+fn four_eyes() -> String {
+    super::TOOLS.replace("approval = \"role:chief\"", "approval = \"role:chief\"\nnot_requester = true")
+}
+
+#[tokio::test]
+async fn nobody_lets_their_own_call_through_where_somebody_else_has_to() {
+    let w = World::playing([refunding(), says("Paid.")]).await;
+    let w = w.restarted(async |data| super::write(data, "tools/tickets.toml", &four_eyes())).await;
+    let shown = w.held("Refund it").await;
+    assert_eq!((&shown["role"], &shown["not_requester"]), (&json!("chief"), &json!(true)), "clients can say it");
+    let own_chief = w.s.app.token_of(crate::support::app::ADA, None, &["chief"]);
+    let refused = w.decide_as(&own_chief, id(&shown), &approve()).await;
+    assert_eq!(problem(refused).await, (403, "own_request".to_owned()), "a role of one's own is of no use");
+    let (_, list) = w.get_as(&own_chief, "/v1/agent/approvals").await;
+    assert_eq!(list["items"][0]["not_requester"], json!(true), "lists say who may: {list}");
+    let (_, one) = w.get_as(&own_chief, &format!("/v1/agent/approvals/{}", id(&shown))).await;
+    assert_eq!((&one["state"], &one["not_requester"]), (&json!("pending"), &json!(true)));
+    assert_eq!(w.writes(), [""; 0]);
+
+    let zoe = w.s.app.token_of(ZOE, None, &["chief"]);
+    assert_eq!(w.decide_as(&zoe, id(&shown), &approve()).await.status(), 200);
+    assert_made(&w.decide(&shown, &approve()).await, true);
+    assert_eq!(w.writes(), [REFUNDED]);
+}
+
+#[tokio::test]
+async fn whoever_asked_may_still_take_their_call_back() {
+    let w = World::playing([refunding(), says("All right.")]).await;
+    let w = w.restarted(async |data| super::write(data, "tools/tickets.toml", &four_eyes())).await;
+    let shown = w.held("Refund it").await;
+    let frames = w.decide(&shown, &reject()).await;
+    assert_eq!(names(&frames), ["message_start", "content_chunk", "message_complete"]);
+}
+
+#[tokio::test]
+async fn a_tool_that_asks_for_somebody_else_by_now_needs_them() {
+    let w = World::playing([refunding(), says("Paid.")]).await;
+    let shown = w.held("Refund it").await;
+    let w = w.restarted(async |data| super::write(data, "tools/tickets.toml", &four_eyes())).await;
+    let chief = w.s.app.token_of(crate::support::app::ADA, None, &["chief"]);
+    let refused = w.decide_as(&chief, id(&shown), &approve()).await;
+    assert_eq!(problem(refused).await, (403, "own_request".to_owned()));
+    // Whoever let it through before that was somebody else.
+    let zoe = w.s.app.token_of(ZOE, None, &["chief"]);
+    assert_eq!(w.decide_as(&zoe, id(&shown), &approve()).await.status(), 200);
+    assert_made(&w.decide(&shown, &approve()).await, true);
+    assert_eq!(w.writes(), [REFUNDED]);
+}

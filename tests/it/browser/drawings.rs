@@ -204,6 +204,21 @@ async fn the_drawings_are_read_used_and_decided() {
         "accepted": [["You accepted this; it is saved."], false],
     });
     assert_eq!(seen["workflow"], workflow);
+    let stale = json!({
+        "before": [["Accept", "Reject"], 14],
+        "after": [
+            ["Ask the assistant again", "Reject"],
+            ["It has changed since this was proposed. Drawn is what this would change now."],
+            ["Nothing was saved."],
+            "~ Rule: name: “Renamed meanwhile” → “Low Stock Alert”",
+        ],
+        "isFocusKept": "sb-said",
+        "said": ["The workflow “Low Stock Alert” has changed since you proposed this change. Read it again and make a new preview."],
+        "decided": [{"decision": "reject"}],
+        "gone": ["It is not there any more."],
+        "unknown": ["It has changed since this was proposed, and what it is now cannot be shown."],
+    });
+    assert_eq!(seen["stale"], stale);
     let table = json!({
         "title": ["Change to the table: orders_table"],
         "columns": ["Id", "Order", "Status", "Total ↓1", "Due", "Priority", "Created ↓2", "Customer"],

@@ -115,3 +115,20 @@ async fn words_or_another_user_approve_nothing() {
     kh.answer(&within(&chat, lab("approve_call"))).await;
     assert_eq!(backend.requests().len(), 0);
 }
+
+#[tokio::test]
+async fn nobody_lets_their_own_call_through_where_somebody_else_has_to() {
+    let backend = Upstream::script([]).await;
+    let url = backend.url();
+    let settings = [("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", url.as_str())];
+    let tools = TOOLS.replace("approval = \"user\"", "approval = \"role:USER\"\nnot_requester = true");
+    let files = [("tools/kh.toml", tools.as_str()), ("profiles/lab.toml", LAB)];
+    let turns = [calls("c", "delete_article", &json!({"id": 7}))];
+    let kh = Kh::with(&files, &settings, turns.into_iter().map(Script::answer)).await;
+    let payload = kh.answer(&lab("Delete it")).await;
+    assert_eq!(payload["custom_payload"]["data"]["not_requester"], json!(true));
+    let told = kh.hears(&pressed(&payload["suggested_actions"][0], &payload["conversation_id"])).await;
+    assert_eq!(kinds(&told), ["error"], "{told:?}");
+    assert!(json!(told).to_string().contains("Somebody else has to approve this first."), "Ada has the role: {told:?}");
+    assert_eq!(backend.requests().len(), 0);
+}

@@ -1,9 +1,14 @@
 //! Chats under whole numbers: found again by their owner, by nobody else, and by administrators of the tenant.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{Kh, heard, hi, typed, within};
-use crate::support::model::says;
+use crate::support::frames::read_until;
+use crate::support::model::{says, turn};
+use crate::support::upstream::Answer;
 
 /// What the model was told of what was said, roles apart.
 fn said(asked: &[Value]) -> Vec<&str> {
@@ -49,7 +54,7 @@ async fn a_chat_shows_what_was_said_with_its_context() {
         "messages": [
             {"id": first, "role": "user", "content": "Hi", "context": context, "extras": null,
              "created_at": messages[0]["created_at"]},
-            {"id": second, "role": "assistant", "content": "Hello.", "context": null, "extras": null,
+            {"id": second, "role": "assistant", "content": "Hello.", "context": context, "extras": null,
              "created_at": messages[1]["created_at"]},
         ],
     });
@@ -158,4 +163,77 @@ async fn a_long_chat_goes_on_from_its_newest_messages() {
     assert!(said[said.len() - 1].starts_with("Question 54 "));
     assert!(!said.iter().any(|said| said.starts_with("Question 0 ")), "the oldest is what is left out");
     assert_eq!(kh.get(&format!("/api/chats/{chat}")).await["messages"].as_array().unwrap().len(), 2 * turns);
+}
+
+#[tokio::test]
+async fn the_list_follows_the_last_message_of_either_side() {
+    let gate = Arc::new(Notify::new());
+    let begun = turn().text("Slow").bytes();
+    let rest = turn().text("ly.").done().bytes();
+    let slow = Answer::ok("text/event-stream", begun).gated(&gate, rest);
+    let kh = Kh::with(&[], &[], [slow, says("Quick.").answer()]).await;
+    let mut first = kh.post(&typed("first", &json!({}))).await;
+    read_until(&mut first, "Slow").await;
+    kh.answer(&typed("second", &json!({}))).await;
+    assert_eq!(titles(&kh.get("/api/chats").await), ["second", "first"], "the other one began later");
+    gate.notify_one();
+    assert!(first.text().await.unwrap().contains("complete"));
+    let list = kh.get("/api/chats").await;
+    assert_eq!(titles(&list), ["first", "second"], "and was answered earlier");
+    let chat = kh.get(&format!("/api/chats/{}", list["chats"][0]["id"])).await;
+    assert_eq!(chat["updated_at"], chat["messages"][1]["created_at"]);
+}
+
+#[tokio::test]
+async fn a_number_is_the_same_however_it_is_written() {
+    let kh = Kh::playing((0..4).map(|_| says("Yes."))).await;
+    let chat = kh.answer(&hi()).await["conversation_id"].as_i64().unwrap();
+    for written in [json!(chat), json!(chat.to_string()), json!(chat as f64)] {
+        let body = within(&written, hi());
+        assert_eq!(kh.answer(&body).await["conversation_id"], chat, "{written}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_message_is_kept_empty() {
+    let kh = Kh::playing([says("Yes?")]).await;
+    let chat = kh.answer(&typed("", &json!({}))).await["conversation_id"].clone();
+    assert_eq!(kh.s.last_asked()[1]["content"], "(empty message)");
+    assert_eq!(kh.get(&format!("/api/chats/{chat}")).await["messages"][0]["content"], "");
+}
+
+#[tokio::test]
+async fn administrators_find_users_by_the_number_that_pages_know() {
+    let secret = "a secret of the tests, long enough for HS256";
+    let settings =
+        [("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", secret), ("CHAT_STREAM__USER_CLAIM", "profile.user_id")];
+    let kh = Kh::with(&[], &settings, (0..3).map(|_| says("Yes.").answer())).await;
+    let token = |claims: Value| {
+        let mut claims = claims;
+        claims["exp"] = json!(4_000_000_000_u64);
+        let key = jsonwebtoken::EncodingKey::from_secret(secret.as_bytes());
+        jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).unwrap()
+    };
+    let ann = |number: i64| token(json!({"sub": "ann@example.org", "profile": {"user_id": number}}));
+    let chat = super::complete(&heard(kh.post_as(&ann(274), &typed("ann", &json!({}))).await).await).clone();
+    heard(kh.post_as(&token(json!({"sub": 27})), &typed("number", &json!({}))).await).await;
+    let admin = token(json!({"sub": "root", "roles": ["platform_admin"]}));
+    let found = async |query: &str| {
+        let (status, list) = kh.get_as(&admin, &format!("/api/chats/admin/all{query}")).await;
+        assert_eq!(status, 200, "{list}");
+        let chats = list["chats"].as_array().unwrap().iter();
+        let told = chats.map(|chat| (chat["title"].as_str().unwrap().to_owned(), chat["user_id"].clone()));
+        (told.collect::<Vec<_>>(), list["total"].clone())
+    };
+    let of_ann = |number: i64| (vec![("ann".to_owned(), json!(number))], json!(1));
+    let of_number = (vec![("number".to_owned(), json!(27))], json!(1));
+    assert_eq!(found("?user_id=274").await, of_ann(274), "by what the page sends");
+    assert_eq!(found("?user_id=ann@example.org").await, of_ann(274), "by the name in tokens");
+    assert_eq!(found("?user_id=27").await, of_number, "a number that is the name in tokens");
+    assert_eq!(found("?user_id=2").await, (vec![], json!(0)));
+    // The claim may change; the chats are still theirs.
+    let again = within(&chat["conversation_id"], hi());
+    heard(kh.post_as(&ann(275), &again).await).await;
+    assert_eq!(found("?user_id=275").await, of_ann(275));
+    assert_eq!(found("?user_id=274").await, (vec![], json!(0)));
 }

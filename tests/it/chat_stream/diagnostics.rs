@@ -19,6 +19,10 @@ async fn playing(shape: &str, roles: &str, turns: impl IntoIterator<Item = Scrip
     Kh::with(&files, &[], turns.into_iter().map(Script::answer)).await
 }
 
+fn sent_with(iteration: &Value) -> usize {
+    iteration["messages_to_model"].as_array().unwrap().len()
+}
+
 fn lab_page() -> Value {
     json!({"current_page": "lab", "report_id": 7})
 }
@@ -30,7 +34,7 @@ async fn the_basic_panel_sees_what_was_asked_and_the_raw_answer() {
     let chat = kh.answer(&typed("Hi", &lab_page())).await["conversation_id"].clone();
     let payload = kh.answer(&within(&chat, typed("And?", &lab_page()))).await;
     let shown = &payload["diagnostics"];
-    assert!(shown["model"].as_str().unwrap().starts_with("openai:"), "{shown}");
+    assert!(!shown["model"].as_str().unwrap().contains(':'), "{shown}");
     let expected = json!({
         "model": shown["model"],
         "max_tokens": 2000,
@@ -59,9 +63,30 @@ async fn the_trace_has_each_call_and_tells_of_a_run_that_came_to_its_limit() {
     let first = &shown["iterations"][0];
     let expected = json!([{
         "tool_use_id": "a", "tool_name": "discover_trigger_types", "tool_input": {}, "output_from_executor": output,
-        "output_type": "text", "output_to_model": output, "execution_ms": first["tool_calls"][0]["execution_ms"],
+        "output_type": "text", "output_to_model": output, "payload": null,
+        "execution_ms": first["tool_calls"][0]["execution_ms"],
     }]);
     assert_eq!((&first["iteration"], &first["tool_calls"]), (&json!(1), &expected));
+    let sent: Vec<usize> = shown["iterations"].as_array().unwrap().iter().map(sent_with).collect();
+    assert_eq!(sent, [1, 3, 5, 8], "the question; then each call and its result; at last a word of the server");
+    let second = json!([
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "a", "name": "discover_trigger_types", "input": {}}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "a", "content": output, "is_error": false}]},
+    ]);
+    assert_eq!(shown["iterations"][1]["messages_to_model"], second);
+    assert_eq!(shown["initial_messages"], json!([{"role": "user", "content": "Hi"}]));
+    let reasons: Vec<&Value> = shown["iterations"].as_array().unwrap().iter().map(|it| &it["stop_reason"]).collect();
+    assert_eq!(reasons, ["tool_use", "tool_use", "tool_use", "end_turn"]);
+    let of_answer = &shown["final_response"];
+    assert_eq!(
+        (&of_answer["conversation_id"], &of_answer["tool_history"]),
+        (&payload["conversation_id"], &payload["tool_history"])
+    );
+    let kept = kh.get(&format!("/api/chats/{}", payload["conversation_id"])).await;
+    assert_eq!(&kept["messages"][1]["extras"]["diagnostics"], shown, "the same when it is read again, its id too");
     assert_eq!(shown["iterations"][3]["response_content"], json!([{"type": "text", "text": "Enough."}]));
     assert_eq!((&shown["final_text"], &shown["final_response"]["message"]), (&json!("Enough."), &payload["message"]));
     assert_eq!((&shown["total_input_tokens"], &shown["total_output_tokens"]), (&json!(40), &json!(20)));

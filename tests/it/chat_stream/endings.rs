@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Kh, hi, kinds, typed, within};
 use crate::support::frames::read_until;
-use crate::support::model::{says, turn};
+use crate::support::model::{calls, says, turn};
 use crate::support::upstream::Answer;
 
 /// The number of Ada's only chat.
@@ -76,4 +76,31 @@ async fn a_run_that_is_cancelled_elsewhere_ends_its_stream_so() {
     let events = super::page::read(&seen);
     assert_eq!(kinds(&events), ["status", "text_delta", "cancelled"]);
     assert_eq!(events.last(), Some(&json!({"type": "cancelled"})));
+}
+
+#[tokio::test]
+async fn an_answer_that_reaches_a_limit_or_is_empty_stands_and_says_so() {
+    let cut = "[The answer was cut off here: it had reached its length limit.]";
+    let nothing = "[The model gave no answer. Please try again.]";
+    let more = "[[tool:0]]\n\n[The model had nothing more to say.]";
+    let call = || calls("c", "discover_trigger_types", &json!({}));
+    let rows = [
+        (vec![turn().text("Half an ans").finish("length")], format!("Half an ans\n\n{cut}"), "at its limit"),
+        (vec![turn().done(), turn().done()], nothing.to_owned(), "empty, and empty again"),
+        (vec![call(), turn().done(), turn().done()], more.to_owned(), "empty after a good call"),
+    ];
+    for (turns, expected, reason) in rows {
+        let kh = Kh::playing(turns.into_iter().chain([says("Better.")])).await;
+        let events = kh.hears(&hi()).await;
+        let payload = super::complete(&events);
+        assert_eq!(payload["message"], expected, "{reason}");
+        assert_eq!(super::text(&events), expected, "{reason}");
+        let chat = &payload["conversation_id"];
+        let kept = kh.get(&format!("/api/chats/{chat}")).await;
+        let answer = &kept["messages"][1];
+        let history = payload["tool_history"].as_array().map(|history| json!({"tool_history": history}));
+        assert_eq!((&answer["content"], &answer["extras"]), (&json!(expected), &json!(history)), "{reason}");
+        let again = kh.answer(&within(chat, typed("Again", &json!({})))).await;
+        assert_eq!(again["message"], "Better.", "{reason}");
+    }
 }

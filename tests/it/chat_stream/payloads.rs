@@ -153,3 +153,36 @@ async fn an_answer_that_is_all_suggestions_is_still_an_answer() {
     let payload = kh.answer(&hi()).await;
     assert_eq!((&payload["message"], payload["suggested_values"].is_array()), (&json!(""), true));
 }
+
+#[tokio::test]
+async fn a_null_is_the_default_where_the_schema_has_one() {
+    let payloads = r##"
+[[payload_type]]
+name = "filters"
+description = "Filters"
+marker = "FILTERS:"
+instructions = "Write filters."
+[payload_type.schema]
+type = "object"
+required = ["name"]
+[payload_type.schema.properties]
+name = { type = "string" }
+limit = { type = "integer", default = 20 }
+parts = { type = "array", items = { "$ref" = "#/$defs/part" } }
+[payload_type.schema."$defs".part]
+type = "object"
+properties = { weight = { type = "number", default = 1.5 }, note = { type = "string" } }
+"##;
+    let page = "id = \"lab\"\npage = \"lab\"\npayload_types = [\"filters\"]\n";
+    let files = [("payloads/lab.toml", payloads), ("profiles/lab.toml", page)];
+    let wrote = json!({"name": "n", "limit": null, "parts": [{"weight": null}, {"weight": 2.0}]});
+    let wrong = json!({"name": null, "limit": null});
+    let turns = [&wrote, &wrong].map(|data| says(&format!("Here. FILTERS: {data}")).answer());
+    let kh = Kh::with(&files, &[], turns).await;
+    let ask = typed("Hi", &json!({"current_page": "lab"}));
+    let payload = kh.answer(&ask).await;
+    let expected = json!({"name": "n", "limit": 20, "parts": [{"weight": 1.5}, {"weight": 2.0}]});
+    assert_eq!((&payload["message"], &payload["custom_payload"]["data"]), (&json!("Here."), &expected));
+    let payload = kh.answer(&ask).await;
+    assert_eq!(payload["custom_payload"], json!(null), "what has no default stays wrong: {payload}");
+}

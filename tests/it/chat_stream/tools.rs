@@ -132,3 +132,52 @@ async fn a_tool_for_a_role_is_for_tokens_with_it_alone() {
         assert_eq!(names.iter().any(|name| name == "read_secrets"), offered, "{roles:?}");
     }
 }
+
+#[tokio::test]
+async fn tools_and_data_know_a_chat_by_its_number() {
+    let tool = r#"
+[[tool]]
+name = "remember"
+description = "Remembers."
+[tool.request]
+path = "/v1/notes"
+query = { chat = "{{ conversation_id }}" }
+"#;
+    let page = r#"
+id = "lab"
+page = "lab"
+tools = ["remember"]
+"#;
+    let backend = Upstream::choosing(|_| Some(Answer::ok("application/json", "{}"))).await;
+    let url = backend.url();
+    let settings = [("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", url.as_str())];
+    let files = [("tools/kh.toml", tool), ("profiles/lab.toml", page)];
+    let turns = [calls("c", "remember", &json!({})), says("Done.")];
+    let kh = Kh::with(&files, &settings, turns.into_iter().map(Script::answer)).await;
+    let chat = kh.answer(&lab()).await["conversation_id"].as_i64().unwrap();
+    assert_eq!(backend.requests()[0].path, format!("/v1/notes?chat={chat}"));
+}
+
+#[tokio::test]
+async fn a_page_may_read_the_same_again_and_again() {
+    let backend = Upstream::choosing(articles).await;
+    let call = |id: &str| calls(id, "search_articles", &json!({"q": "x"}));
+    let kh = playing(&backend, [call("a"), call("b"), call("c"), says("Two.")]).await;
+    let payload = kh.answer(&lab()).await;
+    let outputs: Vec<_> = payload["tool_history"].as_array().unwrap().iter().map(|used| &used["output"]).collect();
+    assert_eq!(outputs, ["Found 2 articles."; 3]);
+}
+
+#[tokio::test]
+async fn a_trace_shows_what_a_call_has_made() {
+    let backend = Upstream::choosing(articles).await;
+    let url = backend.url();
+    let settings = [("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", url.as_str())];
+    let page = format!("{LAB}[diagnostics]\nshape = \"trace\"\n");
+    let files = [("tools/kh.toml", TOOLS), ("profiles/lab.toml", page.as_str())];
+    let turns = [calls("c", "search_articles", &json!({"q": "x"})), says("Two.")];
+    let kh = Kh::with(&files, &settings, turns.into_iter().map(Script::answer)).await;
+    let payload = kh.answer(&lab()).await;
+    let call = &payload["diagnostics"]["iterations"][0]["tool_calls"][0];
+    assert_eq!(call["payload"], payload["custom_payload"]);
+}

@@ -124,7 +124,7 @@ async fn what_is_wrong_with_a_model_is_on_its_line_and_never_its_key() {
         "denied m no ? ? ? ? provider_unauthorized: http 401: Incorrect API key provided: [secret] (request req-7)"
             .to_owned(),
         "lump m yes no yes N ms yes".to_owned(),
-        "mute m no ? ? ? yes no text within 4096 tokens".to_owned(),
+        "mute m no ? ? ? yes no text within the model's own limit".to_owned(),
         "silent m no ? ? ? ? provider_timeout: the probe's time is up".to_owned(),
         "toolless m yes yes no N ms yes tools: provider_rejected: http 400: tools are not supported".to_owned(),
         "wrong m yes yes no N ms yes tools: it called choose_colour with {\"colour\":\"mauve\"}".to_owned(),

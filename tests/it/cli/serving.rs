@@ -1,5 +1,8 @@
 //! `serve`: what it prints is what a newcomer pastes, and how it stops is what an orchestrator waits for.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::support::frames;
@@ -72,6 +75,18 @@ async fn outside_of_dev_mode_no_token_is_printed() {
     assert_eq!(serving.lines.iter().collect::<Vec<_>>(), [""; 0]);
     assert_eq!(folder.entries(), ["data", "stderr.log"]);
     assert!(!folder.path().join("data/dev-secret").exists());
+}
+
+#[test]
+fn what_the_first_start_makes_is_its_owners_alone() {
+    let folder = Folder::new();
+    let _serving = folder.serve(&[]);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let data = folder.path().join("data");
+    let mut open: Vec<_> = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(open.len() >= 3, "a secret, a database and its lock: {open:?}");
+    open.retain(|path| mode(path) != 0o600);
+    assert_eq!((mode(&data), open), (0o700, Vec::new()));
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use switchboard::chat::input::{Ask, Parent, RunInput, Told};
 use switchboard::chat::message::Message;
 
 use super::{Desk, ada, calls, input, result, says, told, tool};
+use crate::support::whole::seen;
 
 fn words(messages: &[Message]) -> Vec<String> {
     let text = |message: &Message| match message {
@@ -31,7 +32,7 @@ async fn what_was_said_before_goes_before_the_first_message_alone() {
     let owner = ada().owner;
     let listed = d.store.conversations(&owner, Page { limit: 9, cursor: None }).await.unwrap();
     assert!(listed.items.is_empty(), "it is unlisted");
-    let view = d.store.conversation(&owner, &ask("").conversation.unwrap()).await.unwrap().unwrap();
+    let view = seen(&*d.store, &owner, &ask("").conversation.unwrap()).await.unwrap();
     assert_eq!(view.messages.len(), 4, "what the client told is nobody's message");
 }
 
@@ -58,5 +59,5 @@ async fn what_was_said_before_is_there_when_the_client_tells_its_results_or_want
 /// The run with which the conversation begins.
 async fn first_run(d: &Desk) -> RunId {
     let id = input(Ask::Again, &[]).conversation.unwrap();
-    d.store.conversation(&ada().owner, &id).await.unwrap().unwrap().messages[0].id.run
+    seen(&*d.store, &ada().owner, &id).await.unwrap().messages[0].id.run
 }

@@ -105,6 +105,10 @@ impl ToolExecutor for Tools {
         }
     }
 
+    fn source(&self, _: &str) -> String {
+        String::new()
+    }
+
     fn sourced(&self, _source: &str) -> Vec<OfferedTool> {
         Vec::new()
     }
@@ -140,7 +144,10 @@ impl Desk {
         let llm = llm::Config::default();
         let loaded = catalogue::load(&sources.assets(), &llm, &BTreeSet::new(), is_built_in).unwrap();
         let url = format!("sqlite://{}", data.path().join("test.db").display());
-        let store = store::open(&store::Config { url, max_connections: 1 }, Arc::new(SystemClock)).await.unwrap();
+        let store =
+            store::open(&store::Config { url, max_connections: 1, ..store::Config::default() }, Arc::new(SystemClock))
+                .await
+                .unwrap();
         let model = Arc::new(Model { turns: Mutex::new(turns.into_iter().collect()), asked: Mutex::default() });
         let limits = Limits {
             max_turns: 9,
@@ -160,6 +167,7 @@ impl Desk {
             store: store.clone(),
             payloads: store.clone(),
             approvals: store.clone(),
+            chats: store.clone(),
             fences: Fences::fresh(),
             clock: Arc::new(SystemClock),
             prices: Prices::default(),
@@ -173,7 +181,7 @@ impl Desk {
             lease: Duration::from_secs(15),
             trail: None,
             unlisted: None,
-            history_bytes: 1000,
+            history_bytes: 1200,
             bounds: Bounds::default(),
         };
         let parts = Parts {
@@ -228,7 +236,7 @@ impl Desk {
 
 pub fn ada() -> Caller {
     let owner = Owner { tenant: String::new(), user: "ada".to_owned() };
-    Caller { owner, roles: Vec::new(), bearer: Bearer::new("t") }
+    Caller { owner, known_as: None, expires_at_ms: None, roles: Vec::new(), bearer: Bearer::new("t") }
 }
 
 /// A request in the conversation `c`.
@@ -288,8 +296,8 @@ pub fn told(events: &[AgentEvent]) -> Vec<String> {
             Some(format!("ready {id} {}", Value::Object(input.clone())))
         }
         AgentEvent::ToolCallHeld { id, .. } => Some(format!("held {id}")),
-        AgentEvent::ToolCallFinished { id, is_error: false, .. } => Some(format!("finished {id}")),
-        AgentEvent::ToolCallFinished { id, is_error: true, .. } => Some(format!("failed {id}")),
+        AgentEvent::ToolCallFinished { id, fate, .. } if !fate.is_error() => Some(format!("finished {id}")),
+        AgentEvent::ToolCallFinished { id, .. } => Some(format!("failed {id}")),
         AgentEvent::Finished { .. } => Some("end".to_owned()),
         AgentEvent::AwaitingApproval { .. } => Some("awaiting approval".to_owned()),
         AgentEvent::AwaitingClient { calls, .. } => {

@@ -8,6 +8,7 @@ use switchboard::chat::run::RunState;
 use switchboard::chat::tool::{ToolCall, ToolInput};
 
 use super::{Desk, USAGE, ada, calls, says, told, tool};
+use crate::support::whole::seen;
 
 #[tokio::test]
 async fn tools_of_the_client_come_behind_those_of_the_profile() {
@@ -49,7 +50,7 @@ async fn a_turn_that_calls_them_ends_the_run() {
     assert_eq!(events.last(), Some(&AgentEvent::AwaitingClient { usage: USAGE, calls: left }));
 
     let (owner, id) = (ada().owner, ConversationId::parse("c").unwrap());
-    let view = d.store.conversation(&owner, &id).await.unwrap().unwrap();
+    let view = seen(&*d.store, &owner, &id).await.unwrap();
     let fates: Vec<_> = view.messages[1].calls.iter().map(|call| call.fate.name()).collect();
     assert_eq!(fates, ["not_run", "done", "not_run"]);
     let run = d.store.find_run(&owner, view.messages[0].id.run).await.unwrap().unwrap();

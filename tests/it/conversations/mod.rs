@@ -7,6 +7,7 @@ mod exporting;
 mod fates;
 mod listing;
 mod owners;
+mod parts;
 mod summaries;
 
 use reqwest::Method;

@@ -55,14 +55,14 @@ async fn counting(writes: &Writes) -> Upstream {
     Upstream::choosing(count).await
 }
 
-/// Random times within a round; the same ones for the same seed.
-fn moments(seed: u64) -> impl Iterator<Item = Duration> {
+/// Random times within a round of so many milliseconds; the same ones for the same seed.
+pub fn moments(seed: u64, round_ms: u64) -> impl Iterator<Item = Duration> {
     let mut state = seed | 1;
     std::iter::repeat_with(move || {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        Duration::from_millis(state % ROUND_MS)
+        Duration::from_millis(state % round_ms)
     })
 }
 
@@ -77,7 +77,7 @@ struct Round {
 async fn killed_again_and_again(settings: &[(&'static str, &str)]) {
     let seed = seed();
     println!("SWITCHBOARD_TEST_SEED={seed}");
-    let mut moments = moments(seed);
+    let mut moments = moments(seed, ROUND_MS);
 
     let writes = Writes::default();
     let (model, backend) = (Upstream::choosing(model).await, counting(&writes).await);

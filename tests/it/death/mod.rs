@@ -3,6 +3,7 @@
 
 mod disk;
 mod kills;
+mod mixed;
 pub mod replicas;
 mod shutdown;
 
@@ -28,13 +29,25 @@ input_schema = { type = "object", properties = { id = { type = "integer" } }, re
 [tool.request]
 method = "POST"
 path = "/v1/tickets/{id}/close"
+
+[[tool]]
+name = "assign_ticket"
+description = "Gives a ticket to somebody, whose name is looked up."
+input_schema = { type = "object", properties = { id = { type = "integer" }, who = { type = "string" } }, required = ["id"] }
+[tool.request]
+method = "POST"
+path = "/v1/tickets/{id}/assign"
+[tool.resolve.who]
+path = "/v1/people"
+id = "id"
+name = "name"
 "#;
 
 const PROFILE: &str = r#"
 id = "tickets"
 context_type = "tickets"
 instructions = ["workflow/role.md"]
-tools = ["close_ticket"]
+tools = ["close_ticket", "assign_ticket"]
 "#;
 
 /// A machine that runs the server, again and again on the same data.
@@ -84,6 +97,11 @@ impl Machine {
     /// Ada's token for two hours, by a command that `change` has changed.
     pub fn token_as(&self, change: impl FnOnce(&mut Command)) -> String {
         self.folder.token_as(&["--user", "ada", "--ttl", "2h"], &self.settings(), change)
+    }
+
+    /// The token that these arguments ask for, by a command that `change` has changed.
+    pub fn token_of(&self, args: &[&str], change: impl FnOnce(&mut Command)) -> String {
+        self.folder.token_as(args, &self.settings(), change)
     }
 
     fn settings(&self) -> Vec<(&str, &str)> {

@@ -43,6 +43,8 @@ impl Authenticator for Names {
         };
         Ok(Caller {
             owner: Owner { tenant: String::new(), user: user.to_owned() },
+            known_as: None,
+            expires_at_ms: None,
             roles: roles.iter().map(|role| (*role).to_owned()).collect(),
             bearer: Bearer::new(token),
         })

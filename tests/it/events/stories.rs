@@ -8,6 +8,7 @@ use serde_json::json;
 use switchboard::chat::artifact::Artifact;
 use switchboard::chat::event::{AgentEvent, Failure};
 use switchboard::chat::ids::RunId;
+use switchboard::chat::trail::CallFate;
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 
 use super::contract::{
@@ -26,10 +27,15 @@ fn every_kind() -> Vec<AgentEvent> {
         AgentEvent::ToolCallFinished {
             id: "call \"1\"".into(),
             name: "lookup\n".into(),
-            is_error: true,
+            fate: CallFate::Failed,
             result: "done".into(),
         },
-        AgentEvent::ToolCallFinished { id: String::new(), name: String::new(), is_error: false, result: "done".into() },
+        AgentEvent::ToolCallFinished {
+            id: String::new(),
+            name: String::new(),
+            fate: CallFate::Done,
+            result: "done".into(),
+        },
         AgentEvent::Artifact(Box::new(Artifact {
             kind: "preview".into(),
             payload: json!({ "z": [1, 0.1, -1e300, u64::MAX, null, "\u{0}"], "a": { "": {} } }),

@@ -6,21 +6,21 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::death::{Client, Machine, backend, background, end_of, eventually, message, rest};
+use crate::death::{Client, Machine, backend, background, end_of, eventually, message, rest, without_ids};
 use crate::runs::{gated, header, read_until};
 use crate::support::environment::skip;
 use crate::support::frames;
-use crate::support::model::says;
+use crate::support::model::{Script, calls, says};
 use crate::support::postgres::TestPostgres;
 use crate::support::process::Serving;
 use crate::support::redis::TestRedis;
 use crate::support::upstream::Upstream;
 
 /// The library that does it, for programs with threads.
-fn library() -> Option<PathBuf> {
+pub fn library() -> Option<PathBuf> {
     let folders = ["/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime", "/usr/lib64/faketime"];
     let found = folders.iter().map(|folder| Path::new(folder).join("libfaketimeMT.so.1")).find(|path| path.exists());
     if found.is_none() {
@@ -30,13 +30,13 @@ fn library() -> Option<PathBuf> {
 }
 
 /// The clock of one machine: how far it is from the true one, in seconds.
-struct WrongClock {
+pub struct WrongClock {
     library: PathBuf,
     file: PathBuf,
 }
 
 impl WrongClock {
-    fn of(machine: &Machine, library: &Path, seconds: i64) -> Self {
+    pub fn of(machine: &Machine, library: &Path, seconds: i64) -> Self {
         let clock = Self { library: library.to_owned(), file: machine.folder.path().join("clock") };
         clock.set(seconds);
         clock
@@ -46,7 +46,7 @@ impl WrongClock {
         std::fs::write(&self.file, format!("{seconds:+}\n")).unwrap();
     }
 
-    fn serve(&self, machine: &Machine) -> Serving {
+    pub fn serve(&self, machine: &Machine) -> Serving {
         let change = |command: &mut Command| {
             command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
             command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("FAKETIME_NO_CACHE", "1");
@@ -119,4 +119,100 @@ async fn replicas_whose_clocks_differ_take_no_run_for_dead() {
     gate.notify_one();
     assert_eq!(end_of(&(seen + &rest(near).await)), "message_complete");
     b.run_in(&run, "completed").await;
+}
+
+/// Tools that a person lets through: the run's own user, or somebody else with a role.
+const APPROVED: &str = r#"
+[[tool]]
+name = "close_ticket"
+description = "Closes a ticket."
+approval = "user"
+input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
+[tool.request]
+method = "POST"
+path = "/v1/tickets/{id}/close"
+
+[[tool]]
+name = "refund"
+description = "Pays money back."
+approval = "role:chief"
+not_requester = true
+input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
+[tool.request]
+method = "POST"
+path = "/v1/refunds/{id}"
+"#;
+
+const APPROVING: &str = r#"
+id = "tickets"
+context_type = "tickets"
+instructions = ["workflow/role.md"]
+tools = ["close_ticket", "refund"]
+"#;
+
+/// A call waits for two minutes, and the clocks of the replicas are ten minutes apart: only the database's can say whether
+/// its time is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_whose_clocks_are_ten_minutes_apart_decide_each_call_once_and_let_none_expire() {
+    let (Some(library), Some(postgres), Some(redis)) = (library(), TestPostgres::shared(), TestRedis::start()) else {
+        return;
+    };
+    let database = postgres.new_database().await;
+    let tools = ["close_ticket", "close_ticket", "refund", "refund"];
+    let turns = (1..).zip(tools).flat_map(|(id, tool)| [calls("c1", tool, &json!({"id": id})), says("Done.")]);
+    let (model, backend) = (Upstream::script(turns.map(Script::answer)).await, backend().await);
+    let redis_url = redis.url();
+    let settings = [("STORE__URL", database.url.as_str()), ("EVENTS__URL", &redis_url), ("RUNS__APPROVAL_S", "120")];
+    let machines = [(); 2].map(|()| Machine::new(&model, &backend, &settings));
+    for machine in &machines {
+        machine.folder.write("config/tools/tickets.toml", APPROVED);
+        machine.folder.write("config/profiles/tickets.toml", APPROVING);
+    }
+    let behind = WrongClock::of(&machines[0], &library, -300).serve(&machines[0]);
+    let ahead = WrongClock::of(&machines[1], &library, 300).serve(&machines[1]);
+    let issued = |user: &str, roles: &[&str]| {
+        let roles = roles.iter().flat_map(|role| ["--role", role]);
+        let args: Vec<&str> = ["--user", user, "--ttl", "2h"].into_iter().chain(roles).collect();
+        machines[0].token_of(&args, |command| {
+            command.env("LD_PRELOAD", &library).env("FAKETIME", "-1h");
+        })
+    };
+    let (ada, zoe) = (issued("ada", &["chief"]), issued("zoe", &["chief"]));
+    let [a, b] = [&behind, &ahead].map(|serving| Client::of(serving, &ada));
+    let [chief_a, chief_b] = [&behind, &ahead].map(|serving| Client::of(serving, &zoe));
+    // Asked at one, decided at the other, and the other way round; granted at either.
+    let rows = [(&a, &b, None), (&b, &a, None), (&a, &b, Some(&chief_b)), (&b, &a, Some(&chief_a))];
+    for (nth, (asks, decides, grants)) in rows.into_iter().enumerate() {
+        let conversation = format!("c{nth}");
+        let held = rest(asks.chat(&message(&conversation, "Do it")).await).await;
+        let shown = frames::parse(&without_ids(&held));
+        let id = frames::data(&shown, "approval_request")["approval_id"].as_str().unwrap().to_owned();
+        let path = format!("/v1/agent/approvals/{id}");
+        for client in [asks, decides] {
+            let told: Value = client.get(&path).await.json().await.unwrap();
+            assert_eq!(told["state"], "pending", "{nth}: it has not expired anywhere");
+            let list: Value = client.get("/v1/agent/approvals").await.json().await.unwrap();
+            assert_eq!(list["items"].as_array().unwrap().len(), 1, "{nth}: {list}");
+        }
+        let yes = json!({"decision": "approve"});
+        if let Some(chief) = grants {
+            assert_eq!(decides.post(&path, &yes).await.status(), 403, "{nth}: nobody lets their own call through");
+            assert_eq!(chief.post(&path, &yes).await.status(), 200, "{nth}");
+        }
+        let tries = futures::future::join_all([decides, asks, decides].map(|client| client.post(&path, &yes))).await;
+        let mut taken = 0;
+        for response in tries {
+            if response.status() == 200 {
+                assert_eq!(end_of(&rest(response).await), "message_complete");
+                taken += 1;
+            } else {
+                assert_eq!(response.status(), 409, "{nth}");
+            }
+        }
+        assert_eq!(taken, 1, "{nth}");
+        let waiting: Value = asks.get("/v1/agent/approvals").await.json().await.unwrap();
+        assert_eq!(waiting["items"], json!([]), "{nth}");
+    }
+    let sent: Vec<String> = backend.requests().iter().map(|request| request.path.clone()).collect();
+    assert_eq!(sent, ["/v1/tickets/1/close", "/v1/tickets/2/close", "/v1/refunds/3", "/v1/refunds/4"]);
 }

@@ -8,12 +8,14 @@ mod clock;
 mod disk;
 mod large;
 mod postgres;
+mod previews;
 mod provider;
 mod races;
 mod redis;
 mod shortage;
 mod sockets;
 mod vendors;
+mod writes;
 
 use std::time::Duration;
 

@@ -46,6 +46,12 @@ async fn what_could_be_read_in_two_ways_is_refused() {
         ("a blank before the colon of a length", post("Content-Length : 5\r\n", "hello")),
         ("a blank before the colon of an encoding", post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n")),
         ("a tab before the colon", post("Transfer-Encoding\t: chunked\r\n", "0\r\n\r\n")),
+        ("a bare line feed behind the first line", "GET /livez HTTP/1.1\nHost: x\r\n\r\n".to_owned()),
+        ("a bare line feed behind a header", get("X-A: a\nX-B: b\r\n")),
+        ("a bare line feed behind a length", post("Content-Length: 5\nX-B: b\r\n", "hello")),
+        ("a bare line feed in place of the last line", "GET /livez HTTP/1.1\r\nHost: x\r\n\n".to_owned()),
+        ("bare line feeds alone", "GET /livez HTTP/1.1\nHost: x\n\n".to_owned()),
+        ("a bare line feed before the method", "\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n".to_owned()),
         ("a folded line", get("X-A: a\r\n b\r\n")),
         ("a folded encoding", post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n")),
         ("a folded first line", "GET /livez HTTP/1.1\r\n Host: x\r\n\r\n".to_owned()),
@@ -87,7 +93,41 @@ async fn what_could_be_read_in_two_ways_is_refused() {
         assert_eq!(answered(&app, all.as_bytes()).await, [400], "{reason}");
     }
     let preface = format!("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{SMUGGLED}");
-    assert_eq!(answered(&app, preface.as_bytes()).await, [0_u16; 0], "the preface of HTTP/2 ends it without a word");
+    assert_eq!(answered(&app, preface.as_bytes()).await, [400], "the preface of HTTP/2");
+}
+
+#[tokio::test]
+async fn a_bare_line_feed_is_refused_on_a_connection_that_was_good_so_far() {
+    let app = TestApp::demo().await;
+    let bad = "GET /livez HTTP/1.1\r\nHost: x\nX-A: a\r\n\r\n";
+    let rows = [
+        ("behind a request", get(""), vec![200, 400]),
+        ("behind a body", post("Content-Length: 5\r\n", "a\nb\nc"), vec![401, 400]),
+        ("behind a body that nobody reads", format!("{}a\nb", get("Content-Length: 3\r\n")), vec![200, 400]),
+        ("behind two", format!("{0}{0}", get("")), vec![200, 200, 400]),
+        ("behind empty lines, which are none of a head's", format!("{}\r\n\r\n", get("")), vec![200, 400]),
+    ];
+    for (reason, good, expected) in rows {
+        let all = format!("{good}{bad}{SMUGGLED}");
+        assert_eq!(answered(&app, all.as_bytes()).await, expected, "{reason}");
+        assert_eq!(answered(&app, format!("{good}{SMUGGLED}").as_bytes()).await.last(), Some(&200), "but for {reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_in_pieces_is_the_same_request() {
+    let app = TestApp::demo().await;
+    let all = format!("{}{}{SMUGGLED}", get("X-A: a\r\n"), post("Content-Length: 5\r\n", "he\nlo"));
+    let mut stream = TcpStream::connect(app.address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    for piece in all.as_bytes().chunks(7) {
+        stream.write_all(piece).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut told = String::new();
+    stream.read_to_string(&mut told).await.unwrap();
+    let statuses: Vec<&str> = told.split("HTTP/1.1 ").skip(1).map(|rest| &rest[..3]).collect();
+    assert_eq!(statuses, ["200", "401", "200"], "{told}");
 }
 
 #[tokio::test]

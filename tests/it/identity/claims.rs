@@ -70,6 +70,8 @@ async fn the_user_and_the_tenant_are_short_texts() {
         (json!({"sub": "a\u{0}b\n'; DROP TABLE runs; --"}), "of any characters"),
         (json!({"tenant": ""}), "an empty tenant is none"),
         (json!({"tenant": "t".repeat(256)}), "256 bytes"),
+        (json!({"sub": 274}), "a whole number"),
+        (json!({"sub": u64::MAX, "tenant": i64::MIN}), "as large as they are"),
     ];
     for (changes, reason) in good {
         accepted_token(&app, &signed(&claims_with(changes)), reason).await;
@@ -80,9 +82,13 @@ async fn the_user_and_the_tenant_are_short_texts() {
         (json!({"sub": " \t"}), "blank"),
         (json!({"sub": "s".repeat(300)}), "300 bytes"),
         (json!({"sub": "é".repeat(129)}), "258 bytes"),
-        (json!({"sub": 7}), "a number"),
+        (json!({"sub": 7.5}), "a fraction"),
+        (json!({"sub": 7e0}), "a whole number with an exponent"),
+        (json!({"sub": 1e30}), "more than any integer"),
+        (json!({"sub": true}), "no name at all"),
         (json!({"sub": ["u"]}), "a list"),
-        (json!({"tenant": 7}), "a number for the tenant"),
+        (json!({"tenant": -0.0}), "no zero below zero"),
+        (json!({"tenant": 7.25}), "a fraction for the tenant"),
         (json!({"tenant": ["acme"]}), "a list for the tenant"),
         (json!({"tenant": {"id": "acme"}}), "an object for the tenant"),
         (json!({"tenant": "t".repeat(257)}), "a tenant of 257 bytes"),
@@ -171,7 +177,7 @@ async fn a_claim_may_stand_in_an_object() {
     accepted_token(&app, &signed(&claims_with(json!({"org.id": "acme", "org": {"id": 7}}))), "the very name first")
         .await;
     accepted_token(&app, &signed(&claims_with(json!({"org": 7}))), "no object, so no tenant").await;
-    refused_token(&app, &signed(&claims_with(json!({"org": {"id": 7}}))), "invalid_token", "it is looked at").await;
+    refused_token(&app, &signed(&claims_with(json!({"org": {"id": 7.5}}))), "invalid_token", "it is looked at").await;
     let namespaced = |roles: Value| signed(&claims_with(json!({"https://example.com/app": {"roles": roles}})));
     refused_token(&app, &namespaced(json!(7)), "invalid_token", "behind a name that has dots itself").await;
     accepted_token(&app, &namespaced(json!(["USER"])), "the same").await;
@@ -197,6 +203,41 @@ async fn the_names_of_the_claims_are_settings() {
     let odd = claims_with(json!({"tenant": 7, "roles": 7}));
     accepted_token(&app, &signed(&odd), "claims of the default names mean nothing now").await;
     refused_token(&app, &signed(&claims_with(json!({"scope": 7}))), "invalid_token", "the roles' own claim").await;
-    let tenant = claims_with(json!({"https://example.com/tenant": 7}));
+    let tenant = claims_with(json!({"https://example.com/tenant": 7.5}));
     refused_token(&app, &signed(&tenant), "invalid_token", "the tenant's own claim").await;
+}
+
+#[tokio::test]
+async fn a_whole_number_is_its_decimal_text() {
+    let app = hs256(&[("AUTH__TENANT_CLAIM", "org_id")]).await;
+    let ask = async |claims: Value, chat: &str| {
+        let body = json!({"message": "hi", "context_type": "workflow", "conversation_id": chat});
+        let token = signed(&claims_with(claims));
+        app.http
+            .post(app.url("/v1/agent/chat"))
+            .bearer_auth(token)
+            .json(&body)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap()
+    };
+    let list = async |claims: Value| {
+        let request = app.http.get(app.url("/v1/agent/conversations")).bearer_auth(signed(&claims_with(claims)));
+        let list: Value = request.send().await.unwrap().json().await.unwrap();
+        let heads = list["items"].as_array().unwrap_or_else(|| panic!("{list}"));
+        heads.iter().map(|head| head["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    ask(json!({"sub": 274, "org_id": 9}), "mine").await;
+    ask(json!({"sub": 274, "org_id": 90}), "of-another-tenant").await;
+    for (claims, expected, reason) in [
+        (json!({"sub": 274, "org_id": 9}), vec!["mine"], "the same numbers"),
+        (json!({"sub": "274", "org_id": "9"}), vec!["mine"], "their texts are the same names"),
+        (json!({"sub": 2740, "org_id": 9}), vec![], "another user"),
+        (json!({"sub": 274}), vec![], "no tenant"),
+    ] {
+        assert_eq!(list(claims).await, expected, "{reason}");
+    }
 }

@@ -137,7 +137,7 @@ async fn each_issuer_has_rules_of_its_own() {
     let flat = of_one(json!({"realm_access.roles": ["platform_admin"]}));
     assert_eq!(admin(&flat).await, 200, "a claim of that very name goes first");
     refused(&app, &roles(json!(7)), "roles that are no list").await;
-    refused(&app, &of_one(json!({"org": {"id": 7}})), "a tenant that is no text").await;
+    refused(&app, &of_one(json!({"org": {"id": true}})), "a tenant that is neither text nor number").await;
     accepted(&app, &of_one(json!({"org": "acme"})), "no tenant").await;
 
     for (typ, good) in [

@@ -1,12 +1,14 @@
 //! Who may call: tokens of every wrong kind at the door of the product, and what a good one gives access to.
 
 mod claims;
+mod demands;
 mod headers;
 mod issuer;
 mod issuers;
 mod outages;
 mod owners;
 mod published;
+mod renewing;
 
 use std::time::UNIX_EPOCH;
 

@@ -1,4 +1,4 @@
-//! Connections at once: one more than may be is told so, and room that is made is used.
+//! Connections at once, of all and of one address: one more than may be is told so, and room that is made is used.
 
 use std::time::Duration;
 
@@ -42,6 +42,36 @@ async fn connections_are_as_many_as_may_be() {
         sleep(Duration::from_millis(50)).await;
     }
     panic!("the place of a connection that was closed is not given to another one");
+}
+
+#[tokio::test]
+async fn an_address_has_as_many_as_it_may_and_a_proxy_as_many_as_there_are() {
+    let of_one = ("SERVER__CONNECTIONS_PER_ADDRESS", "2");
+    let app = TestApp::start(&[of_one, ("SERVER__TRUSTED_PROXIES", "192.0.2.1,10.0.0.0/8")]).await;
+    let (_first, second) = (open(&app).await, open(&app).await);
+    assert!(second.1.starts_with("HTTP/1.1 200 "), "as many as may be: {}", second.1);
+    let (mut third, refused) = open(&app).await;
+    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("too_many_connections"), "{refused}");
+    let closed = timeout(Duration::from_secs(10), third.read(&mut [0; 16])).await.unwrap();
+    assert_eq!(closed.unwrap(), 0, "it is closed in good order");
+    drop(second);
+    let mut made = false;
+    for _ in 0..100 {
+        made = open(&app).await.1.starts_with("HTTP/1.1 200 ");
+        if made {
+            break;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert!(made, "the place of a connection that was closed is not given to another one");
+
+    let app = TestApp::start(&[of_one]).await;
+    let mut all = Vec::new();
+    for nth in 0..5 {
+        let (stream, served) = open(&app).await;
+        assert!(served.starts_with("HTTP/1.1 200 "), "of a proxy on this machine, the {nth}th: {served}");
+        all.push(stream);
+    }
 }
 
 #[tokio::test]

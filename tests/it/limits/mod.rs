@@ -2,12 +2,17 @@
 //! again. `docs/LIMITS.md` lists them.
 
 mod budgets;
+mod chains;
 mod charges;
 mod connections;
+mod crowd;
 mod fairness;
 mod length;
+mod memory;
+mod quotas;
 mod requests;
 mod runs;
+mod shares;
 mod starts;
 
 use std::time::Duration;

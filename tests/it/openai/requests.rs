@@ -73,7 +73,7 @@ async fn bodies_and_headers_that_are_none_are_refused() {
     let s = playing([]).await;
     let request = || s.app.http.post(s.app.url(COMPLETIONS)).bearer_auth(&s.app.token);
     let huge = "x".repeat(2_000_000);
-    let long = ask(&"x".repeat(100_000)).to_string();
+    let long = ask(&"x".repeat(140_000)).to_string();
     let large = changed("tools", json!([tool("a", json!({"type": "object", "x": "x".repeat(131_072)}))])).to_string();
     let rows = [
         (request().body("{"), 400, "malformed_json", "no JSON"),

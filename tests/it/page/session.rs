@@ -36,7 +36,7 @@ async fn only_a_browser_on_this_machine_is_signed_in() {
     let own = format!("127.0.0.1:{port}");
     let (origin, https, elsewhere) =
         (format!("http://{own}"), format!("https://{own}"), format!("evil.example:{port}"));
-    let rows: [(&str, Headers<'_>, &str); 24] = [
+    let rows: [(&str, Headers<'_>, &str); 32] = [
         ("the page's own request", &[("host", &own), ("sec-fetch-site", "same-origin")], "dev"),
         ("an address that was typed", &[("host", &own), ("sec-fetch-site", "none")], "dev"),
         ("by its name", &[("host", "localhost:8080")], "dev"),
@@ -60,6 +60,14 @@ async fn only_a_browser_on_this_machine_is_signed_in() {
         ("a proxy that says what it was asked", &[("host", &own), ("x-forwarded-host", "chat.example")], "token"),
         ("a proxy that says how it was asked", &[("host", &own), ("x-forwarded-proto", "https")], "token"),
         ("a proxy that says who asks", &[("host", &own), ("x-real-ip", "203.0.113.7")], "token"),
+        ("a proxy that says at which port it was asked", &[("host", &own), ("x-forwarded-port", "443")], "token"),
+        ("a proxy that says for which user", &[("host", &own), ("x-forwarded-user", "ada")], "token"),
+        ("a proxy that says what it took away", &[("host", &own), ("x-forwarded-prefix", "/a")], "token"),
+        ("a proxy that says that it is one", &[("host", &own), ("via", "1.1 proxy")], "token"),
+        ("Cloudflare, who connects", &[("host", &own), ("cf-connecting-ip", "203.0.113.7")], "token"),
+        ("Cloudflare, which request", &[("host", &own), ("cf-ray", "230b030023ae2822-SJC")], "token"),
+        ("Akamai", &[("host", &own), ("true-client-ip", "203.0.113.7")], "token"),
+        ("an empty word of one", &[("host", &own), ("x-forwarded-for", "")], "token"),
         ("a proxy by the standard", &[("host", &own), ("forwarded", "for=203.0.113.7")], "token"),
     ];
     for (why, headers, mode) in rows {

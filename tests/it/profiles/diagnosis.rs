@@ -12,11 +12,13 @@ use switchboard::agent::budget::{Budget, Budgets};
 use switchboard::agent::fence::Fences;
 use switchboard::agent::limits::Limits;
 use switchboard::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
+use switchboard::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::payloads::PayloadStore;
+use switchboard::agent::ports::quotas::Quotas;
 use switchboard::agent::ports::store::{
     ApprovedCall, BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, StoreError,
     TurnedDown,
@@ -35,8 +37,10 @@ use switchboard::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolC
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use switchboard::chat::payload::{Payload, PayloadHead};
 use switchboard::chat::run::RunRecord;
+use switchboard::chat::screen::ScreenState;
 use switchboard::chat::stream::{CallSlot, FinishReason, Spent, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
+use switchboard::chat::trail::CallFate;
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
@@ -80,6 +84,10 @@ impl ToolExecutor for Nothing {
             ToolInput::Object(arguments) => Ok(arguments.clone()),
             ToolInput::Invalid(_) => Ok(Map::new()),
         }
+    }
+
+    fn source(&self, _name: &str) -> String {
+        String::new()
     }
 
     fn sourced(&self, _source: &str) -> Vec<OfferedTool> {
@@ -133,6 +141,10 @@ impl PayloadStore for Nothing {
 
 #[async_trait]
 impl ApprovalStore for Nothing {
+    async fn time(&self) -> Result<i64, StoreError> {
+        Ok(1000)
+    }
+
     async fn waiting(&self, _: &Caller) -> Result<Vec<ApprovalView>, StoreError> {
         Ok(Vec::new())
     }
@@ -192,7 +204,13 @@ impl RunStore for Nothing {
         Ok(None)
     }
 
-    async fn has_room(&self, _owner: &Owner, _at: &ConversationId, _most: MostRuns) -> Result<(), BeginError> {
+    async fn has_room(
+        &self,
+        _owner: &Owner,
+        _at: &ConversationId,
+        _most: MostRuns,
+        _quotas: &Quotas,
+    ) -> Result<(), BeginError> {
         Ok(())
     }
 }
@@ -266,6 +284,7 @@ async fn told(
         store: Arc::new(Nothing),
         payloads: Arc::new(Nothing),
         approvals: Arc::new(Nothing),
+        chats: Arc::new(Nothing),
         fences: Fences::fresh(),
         clock: Arc::new(Nothing),
         prices: Prices::default(),
@@ -282,6 +301,8 @@ async fn told(
         id: RunId::fresh(),
         caller: Caller {
             owner: Owner { tenant: String::new(), user: "ada".to_owned() },
+            known_as: None,
+            expires_at_ms: None,
             roles: roles.iter().map(|role| (*role).to_owned()).collect(),
             bearer: Bearer::new(TOKEN),
         },
@@ -297,7 +318,8 @@ async fn told(
             answered: None,
             call: None,
             turned_down: None,
-            context: json!({"page": "reports"}).as_object().cloned(),
+            context: ScreenState::parse(r#"{"page":"reports"}"#),
+            used: switchboard::agent::ports::store::Used::default(),
         },
     };
     change(&mut run.start);
@@ -329,28 +351,44 @@ async fn a_trace_has_every_turn_and_every_call() {
     let output = json!({"rules": 2, "sent": "[token]"}).to_string();
     let expected = json!({
         "shape": "trace",
-        "model": "fake:one",
-        "max_tokens": 4096,
+        "provider": "fake",
+        "model": "one",
+        "max_tokens": null,
         "max_turns": 1,
         "temperature": null,
         "tools": ["list_my_alerts", "list_workflow_rules"],
         "system_prompt": null,
-        "messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Welcome."}],
+        "messages": [
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": "Welcome."},
+            {"role": "user", "content": "How many?"},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "Looking."},
+                {"type": "tool_use", "id": "t1", "name": "list_workflow_rules", "input": {"page": 1}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": output, "is_error": false},
+            ]},
+            found["messages"][5],
+            {"role": "assistant", "content": "Two. SUGGESTED_VALUES: [oops]"},
+        ],
         "context": {"page": "reports"},
         "question": "How many?",
         "raw_text": "Looking.Two. SUGGESTED_VALUES: [oops]",
         "notes": ["SUGGESTED_VALUES: is followed by something that is no JSON"],
+        "ended": "completed",
+        "error": null,
         "outcome": "max_turns",
         "turns": [
             {
-                "turn": 0, "text": "Looking.", "finish": "stop", "usage": null, "duration_ms": 0,
+                "turn": 0, "sent": 3, "text": "Looking.", "finish": "stop", "usage": null, "duration_ms": 0,
                 "tool_calls": [{
                     "id": "t1", "name": "list_workflow_rules", "input": {"page": 1}, "output": output,
                     "is_error": false, "duration_ms": 0
                 }]
             },
             {
-                "turn": 1, "text": "Two. SUGGESTED_VALUES: [oops]", "finish": "stop",
+                "turn": 1, "sent": 6, "text": "Two. SUGGESTED_VALUES: [oops]", "finish": "stop",
                 "usage": {"input_tokens": 10, "output_tokens": 5}, "duration_ms": 0, "tool_calls": []
             },
         ],
@@ -367,6 +405,7 @@ async fn only_who_may_see_it_does_and_the_basic_shape_has_no_turns() {
     let keys: Vec<_> = found.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = [
         "shape",
+        "provider",
         "model",
         "max_tokens",
         "max_turns",
@@ -376,6 +415,8 @@ async fn only_who_may_see_it_does_and_the_basic_shape_has_no_turns() {
         "messages",
         "context",
         "question",
+        "ended",
+        "error",
         "raw_text",
         "notes",
         "outcome",
@@ -400,7 +441,7 @@ async fn events_have_what_tools_are_called_with_and_say_where_a_reader_is_shown_
         let Value::Object(input) = input else { unreachable!() };
         let expected = [
             AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: Box::new(ToolInput::Object(input)) },
-            AgentEvent::ToolCallFinished { id, name, is_error: false, result: result.into() },
+            AgentEvent::ToolCallFinished { id, name, fate: CallFate::Done, result: result.into() },
         ];
         assert_eq!(of_call, expected, "details: {details}");
     }
@@ -467,5 +508,24 @@ async fn a_decision_is_told_before_everything_else() {
         }
         let others = events.iter().filter(|event| matches!(event, AgentEvent::CallDecided { .. }));
         assert_eq!(others.count(), 0, "{reason}");
+    }
+}
+
+#[async_trait]
+impl ChatStore for Nothing {
+    async fn number(&self, _: &Owner, _: Option<&str>, _: &ConversationId, _: &str) -> Result<i64, StoreError> {
+        Ok(7)
+    }
+
+    async fn numbered(&self, _: &Owner, _: i64) -> Result<Option<ConversationId>, StoreError> {
+        Ok(None)
+    }
+
+    async fn chats(&self, _: Chats<'_>, _: u32, _: u32) -> Result<(Vec<ChatHead>, u64), StoreError> {
+        Ok((Vec::new(), 0))
+    }
+
+    async fn chat(&self, _: Chats<'_>, _: i64) -> Result<Option<ChatView>, StoreError> {
+        Ok(None)
     }
 }

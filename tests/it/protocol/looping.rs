@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::app::{ADA, LOW_STOCK};
+use crate::support::app::{ADA, LOW_STOCK, TestApp};
 use crate::support::frames;
-use crate::support::model::{Scripted, calls, says, turn, with_plain_marks};
+use crate::support::model::{Script, Scripted, calls, says, turn, with_plain_marks};
+use crate::support::upstream::Upstream;
 
 fn results(frames: &[frames::Frame]) -> Vec<(&str, bool)> {
     let results = frames.iter().filter(|frame| frame.event == "tool_call_result");
@@ -185,4 +186,57 @@ async fn the_token_goes_to_the_backend_and_never_to_the_model() {
         let seen = format!("{:?}{}", request.headers, String::from_utf8_lossy(&request.body));
         assert!(!seen.contains(&s.app.token), "{seen}");
     }
+}
+
+#[tokio::test]
+async fn a_quoted_name_does_not_hold_up_the_rest_of_the_answer() {
+    let rest = "is low on stock in the main warehouse, so order some";
+    // The model hangs: whatever is read was not held back until the turn's end.
+    let hanging = turn().text("The tea 绿茶 ").text(rest).text(" and 咖啡 too").hangs();
+    let s = Scripted::playing([hanging]).await;
+    let body = json!({"message": "Which tea?", "context_type": "workflow", "conversation_id": "c"});
+    let mut response = s.app.post(&body).await;
+    let seen = frames::read_until(&mut response, "too\"").await;
+    assert!(seen.contains("绿茶") && seen.contains("咖啡"), "{seen}");
+}
+
+#[tokio::test]
+async fn what_waits_is_shown_while_the_model_is_silent() {
+    let s = Scripted::playing([turn().text("The tea is 绿茶").hangs()]).await;
+    let body = json!({"message": "Which tea?", "context_type": "workflow", "conversation_id": "c"});
+    let mut response = s.app.post(&body).await;
+    frames::read_until(&mut response, "绿茶").await;
+}
+
+#[tokio::test]
+async fn an_answer_is_asked_for_again_in_the_language_of_its_profile() {
+    let chinese = || says("这个工作流程有三个步骤，我来解释一下");
+    let profile = |id: &str, language: &str| {
+        format!(
+            "id = \"{id}\"\ncontext_type = \"{id}\"\ninstructions = [\"workflow/role.md\"]\nreply_language = \"{language}\"\n"
+        )
+    };
+    let data = tempfile::tempdir().unwrap();
+    for (id, language) in [("german", "de"), ("chinese", "zh")] {
+        let path = data.path().join("config/profiles").join(format!("{id}.toml"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, profile(id, language)).unwrap();
+    }
+    let model = Upstream::script([chinese(), says("Drei Schritte."), chinese()].map(Script::answer)).await;
+    let base_url = format!("{}/v1", model.url());
+    let settings = [("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", &*base_url)];
+    let s = Scripted { app: TestApp::start_in(data, &settings).await, model };
+    let asks =
+        |context_type: &str| json!({"message": "?", "context_type": context_type, "conversation_id": context_type});
+    let german = s.app.chat(&asks("german")).await;
+    assert_eq!(frames::text(&german), "[Neuer Versuch auf Deutsch...]Drei Schritte.");
+    let asked = s.last_asked();
+    assert_eq!(asked[asked.len() - 1]["content"], "Bitte antworte auf Deutsch, nicht auf Chinesisch.");
+    let chinese = s.app.chat(&asks("chinese")).await;
+    assert_eq!(frames::text(&chinese), "这个工作流程有三个步骤，我来解释一下");
+
+    // The server's own words are not the model's, wherever they stand.
+    let read = s.app.http.get(s.app.url("/v1/agent/conversations/german")).bearer_auth(&s.app.token);
+    let read: Value = read.send().await.unwrap().json().await.unwrap();
+    assert!(!read.to_string().contains("Neuer Versuch"), "{read}");
 }

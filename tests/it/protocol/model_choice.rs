@@ -61,7 +61,7 @@ async fn what_a_request_may_choose_reaches_the_model() {
         ("workflow", json!({"max_tokens": 800}), json!(["usual", 800]), "the limit itself"),
         ("workflow", json!({"name": "fast", "max_tokens": 1}), json!(["vendor-name-of-fast", 1]), "two wishes at once"),
         ("workflow", json!({"name": "gone"}), json!(["stand-in", 800]), "the next of a list"),
-        ("tables", json!(null), json!(["of-the-settings", 4096]), "another profile is as it was"),
+        ("tables", json!(null), json!(["of-the-settings", null]), "another profile is as it was"),
     ];
     for (context_type, wish, expected, reason) in rows {
         let frames = app.chat(&body(context_type, &wish)).await;

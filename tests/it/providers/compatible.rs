@@ -12,6 +12,7 @@ use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, UserM
 use switchboard::chat::model::ModelChoice;
 use switchboard::chat::stream::{FinishReason, Usage};
 use switchboard::chat::tool::ToolResult;
+use switchboard::chat::trail::CallFate;
 use switchboard::llm::{self, Vendor};
 
 use super::{config, connect, origin, report, some_model, turn};
@@ -73,14 +74,14 @@ async fn asked_after(body: String, change: fn(&mut llm::Config)) -> (Turn, Vec<V
     let mut config = config(&upstream.url());
     change(&mut config);
     let provider = connect(Vendor::OpenAi, &config);
-    let model = ModelChoice::of(some_model(), 100);
+    let model = ModelChoice::of(some_model(), Some(100));
     let mut messages = vec![Message::User(UserMessage::new("Who is Jane?"))];
     let turn = ask(&*provider, &messages, &model).await.unwrap();
     let results = turn.message.calls().map(|call| ToolResult {
         id: call.id.clone(),
         name: call.name.clone(),
         content: "{}".to_owned(),
-        is_error: false,
+        fate: CallFate::Done,
     });
     messages.extend([Message::Assistant(turn.message.clone()), Message::ToolResults(results.collect())]);
     assert!(ask(&*provider, &messages, &model).await.is_none());
@@ -279,7 +280,7 @@ async fn only_a_server_of_reasoning_content_gets_the_field_in_every_message() {
             said(vec![AssistantPart::Thinking { text: "Hm.".to_owned(), replay }, text("two")]),
             Message::User(UserMessage::new("3")),
         ];
-        let model = ModelChoice::of(some_model(), 100);
+        let model = ModelChoice::of(some_model(), Some(100));
         assert!(ask(&*connect(Vendor::OpenAi, &config), &messages, &model).await.is_none());
         let sent = upstream.requests().pop().unwrap().json();
         for (at, content, echo) in [(1, "one", first), (3, "two", second)] {

@@ -86,7 +86,7 @@ async fn dropping_the_stream_closes_the_connection() {
     let provider = provider(Vendor::OpenAi, &upstream.url());
     let system = SystemPrompt { instructions: "".into(), context: String::new() };
     let messages = [Message::User(UserMessage::new("hello"))];
-    let model = ModelChoice::of(some_model(), 100);
+    let model = ModelChoice::of(some_model(), Some(100));
     let request =
         ChatRequest { system: &system, messages: &messages, tools: &[], may_call: true, model: &model, deadline: None };
     let mut stream = provider.stream_chat(request).await.unwrap();

@@ -9,6 +9,7 @@ use switchboard::chat::ids::ToolCallId;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
 use switchboard::chat::model::{Effort, ModelChoice};
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
+use switchboard::chat::trail::CallFate;
 use switchboard::llm::{self, Vendor};
 
 use super::compatible::ask;
@@ -35,7 +36,7 @@ async fn temperature_and_effort_are_sent_in_the_server_s_own_words_when_somebody
         (Effort::Max, "high", json!(true), "high"),
     ];
     for (effort, openai, ollama, gpt_oss) in efforts {
-        let mut model = ModelChoice::of(some_model(), 100);
+        let mut model = ModelChoice::of(some_model(), Some(100));
         (model.temperature, model.effort) = (Some(0.25), Some(effort));
         let sent = asked(Vendor::OpenAi, |_| {}, &model).await.json();
         assert_eq!((&sent["temperature"], &sent["reasoning_effort"]), (&json!(0.25), &json!(openai)));
@@ -69,7 +70,7 @@ async fn a_request_has_the_headers_and_fields_that_the_operator_added() {
         config.openai = openai;
         config.openai.base_url = base_url;
     };
-    let request = asked(Vendor::OpenAi, change, &ModelChoice::of(some_model(), 100)).await;
+    let request = asked(Vendor::OpenAi, change, &ModelChoice::of(some_model(), Some(100))).await;
     let headers = ["http-referer", "x-title", "x-secret", "authorization"].map(|name| request.header(name));
     assert_eq!(headers, [Some("https://example.org"), Some("Switchboard"), Some("hush"), Some("Bearer sk-1")]);
     let expected = json!({
@@ -126,7 +127,7 @@ async fn mistral_gets_calls_and_results_under_ids_that_it_takes() {
         id: id.clone(),
         name: "find".to_owned(),
         content: "{}".to_owned(),
-        is_error: false,
+        fate: CallFate::Done,
     };
     let messages = [
         Message::User(UserMessage::new("hello")),
@@ -141,7 +142,7 @@ async fn mistral_gets_calls_and_results_under_ids_that_it_takes() {
         let mut config = toml_config(&format!("[openai]\ntool_call_ids = '{setting}'"));
         config.openai.base_url = upstream.url();
         let provider = connect(Vendor::OpenAi, &config);
-        assert!(ask(&*provider, &messages, &ModelChoice::of(some_model(), 100)).await.is_none());
+        assert!(ask(&*provider, &messages, &ModelChoice::of(some_model(), Some(100))).await.is_none());
         let sent = upstream.requests().pop().unwrap().json();
         let sent = sent["messages"].as_array().unwrap();
         let calls: Vec<&str> =

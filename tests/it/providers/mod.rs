@@ -63,7 +63,7 @@ fn some_model() -> ModelOrigin {
 async fn turn(provider: &dyn LlmProvider) -> (Turn, Option<ProviderError>) {
     let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
     let messages = [Message::User(UserMessage::new("hello"))];
-    let model = ModelChoice::of(some_model(), 100);
+    let model = ModelChoice::of(some_model(), Some(100));
     let request =
         ChatRequest { system: &system, messages: &messages, tools: &[], may_call: true, model: &model, deadline: None };
     let mut stream = match provider.stream_chat(request).await {

@@ -18,6 +18,7 @@ use switchboard::chat::message::{AssistantPart, Message, UserMessage};
 use switchboard::chat::model::ModelChoice;
 use switchboard::chat::stream::FinishReason;
 use switchboard::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
+use switchboard::chat::trail::CallFate;
 use switchboard::llm::{self, Vendor};
 use tokio::sync::OnceCell;
 
@@ -122,7 +123,7 @@ async fn ask(vendor: Vendor, config: &llm::Config, messages: &[Message]) -> (Tur
     let tools =
         [ToolDef { name: "get_weather".to_owned(), description: "The weather.".to_owned(), input_schema }.into()];
     let origin = origin(vendor, config);
-    let model = ModelChoice::of(origin.clone(), 100);
+    let model = ModelChoice::of(origin.clone(), Some(100));
     let request =
         ChatRequest { system: &system, messages, tools: &tools, may_call: true, model: &model, deadline: None };
     let mut fold = TurnFold::new(Arc::new(origin), HashSet::new());
@@ -199,7 +200,7 @@ async fn results_of_parallel_calls_reach_the_model_behind_a_gateway() {
             id: call.id.clone(),
             name: call.name.clone(),
             content: format!("{nth} degrees"),
-            is_error: false,
+            fate: CallFate::Done,
         };
         let results: Vec<_> = turn.message.calls().enumerate().map(|(nth, call)| result(nth, call)).collect();
         assert_eq!(results.len(), 2, "{vendor:?}");

@@ -131,7 +131,7 @@ impl Sent {
     async fn request_that(&self, may_call: bool, scenario: &Scenario, messages: &[Message]) -> Request {
         let provider = llm::connect(&self.origin, &self.config).unwrap();
         let Scenario { system, tools, effort, temperature, .. } = scenario;
-        let choice = ModelChoice::of(self.origin.clone(), 1000);
+        let choice = ModelChoice::of(self.origin.clone(), Some(1000));
         let model = &ModelChoice { effort: *effort, temperature: *temperature, ..choice };
         let request = ChatRequest { system, messages, tools, may_call, model, deadline: None };
         assert!(provider.stream_chat(request).await.is_err());
@@ -384,4 +384,37 @@ async fn signed_text_of_gemini_goes_back_in_the_parts_it_came_in() {
     scenario.messages.push(Message::Assistant(turn.finish().message));
     let body = sent.request(&scenario, &scenario.messages).await.json();
     assert_eq!(body["contents"][1]["parts"], json!(parts));
+}
+
+#[tokio::test]
+async fn how_long_an_answer_may_be_is_left_to_the_model_where_it_may_be_left() {
+    const FOREIGN: Model =
+        Model { vendor: Vendor::Claude, change: |config, _| config.claude.model = "glm-4.6".to_owned() };
+    let rows = [
+        (CLAUDE, "/max_tokens", Some(64_000), "it has to be told"),
+        (FOREIGN, "/max_tokens", Some(8192), "nobody knows what it can write"),
+        (GEMINI, "/generationConfig/maxOutputTokens", None, "left out"),
+        (OLLAMA, "/options/num_predict", None, "left out"),
+        (OPENAI, "/max_tokens", None, "left out"),
+        (OTHER_OPENAI, "/max_completion_tokens", None, "left out"),
+    ];
+    for (model, field, expected, reason) in rows {
+        for (max_tokens, expected) in [(None, expected), (Some(1000), Some(1000))] {
+            let sent = Sent::to(model).await;
+            let Scenario { system, tools, messages, .. } = scenarios::first_words(&sent.asked);
+            let choice = ModelChoice { max_tokens, ..ModelChoice::of(sent.origin.clone(), None) };
+            let provider = llm::connect(&sent.origin, &sent.config).unwrap();
+            let request = ChatRequest {
+                system: &system,
+                messages: &messages,
+                tools: &tools,
+                may_call: true,
+                model: &choice,
+                deadline: None,
+            };
+            assert!(provider.stream_chat(request).await.is_err());
+            let body = sent.upstream.requests().pop().unwrap().json();
+            assert_eq!(body.pointer(field).and_then(serde_json::Value::as_u64), expected, "{field} {reason}");
+        }
+    }
 }

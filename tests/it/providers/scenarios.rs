@@ -9,6 +9,7 @@ use switchboard::chat::ids::ToolCallId;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
 use switchboard::chat::model::Effort;
 use switchboard::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
+use switchboard::chat::trail::CallFate;
 use switchboard::llm::Vendor;
 
 /// What a turn is asked with.
@@ -74,11 +75,11 @@ fn call(id: &ToolCallId, name: &str, input: &str, replay: Option<Replay>) -> Ass
 }
 
 fn result(id: &ToolCallId, name: &str, content: &str) -> ToolResult {
-    ToolResult { id: id.clone(), name: name.to_owned(), content: content.to_owned(), is_error: false }
+    ToolResult { id: id.clone(), name: name.to_owned(), content: content.to_owned(), fate: CallFate::Done }
 }
 
 fn failed(id: &ToolCallId, name: &str, content: &str) -> ToolResult {
-    ToolResult { is_error: true, ..result(id, name, content) }
+    ToolResult { fate: CallFate::Failed, ..result(id, name, content) }
 }
 
 fn tools() -> Vec<Arc<ToolDef>> {

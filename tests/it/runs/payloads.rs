@@ -108,13 +108,12 @@ async fn a_model_reads_a_payload_of_its_own_conversation_alone() {
     let url = format!("{}/v1", model.url());
     let settings = [("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", url.as_str())];
     let s = Scripted { app: TestApp::start_in(data_folder, &settings).await, model };
-    let whole =
-        "type: found\nsummary: 2 items\ndata:\n{\n  \"items\": [\n    1,\n    {\n      \"a\": \"ü\"\n    }\n  ]\n}";
+    let whole = json!({"type": "found", "summary": "2 items", "data": {"items": [1, {"a": "ü"}]}});
     let none = |id: &str| json!({"error": format!("this conversation has no payload {id}")});
     let ada = s.app.token.clone();
     let rows = [
-        (&ada, "c", json!(whole), "its own"),
-        (&ada, "c", json!(whole), "as it stands in a list"),
+        (&ada, "c", whole.clone(), "its own"),
+        (&ada, "c", whole, "as it stands in a list"),
         (&ada, "c", none("00000000"), "one that is not there"),
         (&ada, "c", json!({"error": "bad params: payload_id must be 8 hex digits"}), "no id"),
         (&ada, "other", none(&id), "one of another conversation"),

@@ -50,7 +50,7 @@ fn origins(names: &[&str]) -> Vec<ModelOrigin> {
 }
 
 fn choice(models: &[&str]) -> ModelChoice {
-    ModelChoice { models: origins(models), max_tokens: 1000, temperature: None, effort: None }
+    ModelChoice { models: origins(models), max_tokens: Some(1000), temperature: None, effort: None }
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_profile_says_what_it_wants_and_leaves_the_rest_to_the_settings() {
     "#;
     let all = ModelChoice {
         models: origins(&["gemini:gemini-2.5-flash", "claude:opus", "openai:gpt:4"]),
-        max_tokens: 2000,
+        max_tokens: Some(2000),
         temperature: Some(1.0),
         effort: Some(Effort::Max),
     };
@@ -83,7 +83,7 @@ fn a_profile_says_what_it_wants_and_leaves_the_rest_to_the_settings() {
         assert_eq!(menu(&SETTINGS, model), Menu::only(expected), "{reason}");
     }
     let without_keys = menu(&[], "[model]\ntemperature = 0.5");
-    let demo = ModelChoice { max_tokens: 4096, temperature: Some(0.5), ..choice(&["demo:rules-1"]) };
+    let demo = ModelChoice { max_tokens: None, temperature: Some(0.5), ..choice(&["demo:rules-1"]) };
     assert_eq!(without_keys, Menu::only(demo), "the demo model where nothing else is set");
 }
 

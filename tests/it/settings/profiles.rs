@@ -132,7 +132,7 @@ fn an_inner_layer_has_what_the_outer_ones_have_and_says_the_rest() {
             format!("{:?} {:?} {:?}", bounds.max_turns, bounds.max_tool_calls, bounds.on_limit),
             format!("{:?} {}", profile.diagnostics.shape, profile.diagnostics.roles.join(",")),
             format!("{} {:?} {}", profile.suggestions, profile.reply_language, profile.background),
-            format!("{}", profile.models.choice.max_tokens),
+            format!("{}", profile.models.choice.max_tokens.unwrap_or_default()),
         ]
     };
     assert_eq!(
@@ -145,7 +145,7 @@ fn an_inner_layer_has_what_the_outer_ones_have_and_says_the_rest() {
             "Some(5) None Answer",
             "Some(Basic) ",
             "true None false",
-            "4096",
+            "0",
         ]
     );
     assert_eq!(
@@ -252,7 +252,7 @@ accepts = ["swim"]
 sources = ["weather"]
 payload_types = ["nothing"]
 suggestions = "yes"
-reply_language = "de"
+reply_language = "xx"
 colour = "blue"
 [[client_action]]
 name = "go"
@@ -301,7 +301,7 @@ id = "c"
         "profiles/mine.toml:28: client_action[1].description is missing",
         "profiles/mine.toml:29: client_action[1].colour is not a known key",
         "profiles/mine.toml:22: suggestions must be true or false",
-        "profiles/mine.toml:23: reply_language must be one of: en",
+        "profiles/mine.toml:23: reply_language must be one of: de, en, es, fr, it, ja, ko, nl, pl, pt, zh",
         "profiles/mine.toml:35: bounds.max_turns must be at most 4294967295",
         "profiles/mine.toml:34: bounds.on_limit must be one of: fail, answer",
         "profiles/mine.toml:37: diagnostics.shape must be one of: off, basic, trace",

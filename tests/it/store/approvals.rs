@@ -11,27 +11,34 @@ use switchboard::agent::ports::store::{
 };
 use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use switchboard::chat::caller::{Bearer, Caller};
-use switchboard::chat::ids::{ApprovalId, RunId};
+use switchboard::chat::ids::{ApprovalId, RunId, ToolCallId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use switchboard::chat::run::RunState;
+use switchboard::chat::screen::ScreenState;
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
+use switchboard::chat::trail::CallFate;
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::store::Store;
 
 use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, ended, running, said, tool_turn, user,
 };
+use crate::support::whole::seen;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// When the clock of a story stands at the beginning, as it does in all of them.
-const BEGIN_MS: i64 = 1_700_000_000_000;
+/// What the tool is, as it was shown.
+const DEFINITION: &str = "the digest of a definition";
+
+fn chief() -> Consent {
+    Consent::Role { role: "chief".into(), not_requester: false }
+}
 
 /// Somebody with these roles.
 fn caller(path: &str, roles: &[&str]) -> Caller {
     let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-    Caller { owner: Room::at(path).owner, roles, bearer: Bearer::new("t") }
+    Caller { owner: Room::at(path).owner, known_as: None, expires_at_ms: None, roles, bearer: Bearer::new("t") }
 }
 
 fn arguments() -> Map<String, Value> {
@@ -40,12 +47,16 @@ fn arguments() -> Map<String, Value> {
     arguments
 }
 
+fn now_ms() -> i64 {
+    i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap()
+}
+
 /// What the model had said of them.
 fn input() -> Map<String, Value> {
     Map::from_iter([("z".to_owned(), json!(1.10))])
 }
 
-/// A call that waits for an hour.
+/// A call that waits for an hour, by the database's clock and not by the story's.
 fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
     Approval {
         id: ApprovalId::fresh(),
@@ -55,16 +66,22 @@ fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
         tool: "close_ticket".into(),
         arguments: arguments(),
         input: input(),
-        digest: call_digest("close_ticket", &arguments()),
+        definition: Some(DEFINITION.into()),
+        digest: call_digest("close_ticket", DEFINITION, &arguments()),
         consent,
-        created_at_ms: BEGIN_MS,
-        expires_at_ms: BEGIN_MS + HOUR_MS,
+        created_at_ms: now_ms(),
+        expires_at_ms: now_ms() + HOUR_MS,
     }
+}
+
+/// The screen of [`asked`].
+fn screen() -> ScreenState {
+    ScreenState::parse(r#"{"report":7}"#).unwrap()
 }
 
 /// A run that ends with these calls, on a screen of its own.
 async fn asked(store: &dyn Store, room: &Room, consents: &[Consent]) -> (RunId, Vec<Approval>) {
-    let Value::Object(context) = json!({ "report": 7 }) else { unreachable!() };
+    let context = screen();
     let ask = Ask::message("Close it");
     let new = NewRun { context: Some(&context), ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
     let run = new.id;
@@ -107,12 +124,13 @@ pub async fn a_call_that_waits_reads_back_exactly(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
     let ann = caller("acme/ann/c1", &[]);
-    let (run, approvals) = asked(&*store, &room, &[Consent::User, Consent::Role("chief".into())]).await;
+    let (run, approvals) = asked(&*store, &room, &[Consent::User, chief()]).await;
     assert_eq!(store.find_run(&room.owner, run).await.unwrap().unwrap().state, RunState::AwaitingApproval);
     let view = |approval: &Approval| ApprovalView {
         owner: room.owner.clone(),
         approval: approval.clone(),
         state: ApprovalState::Pending,
+        is_over: false,
     };
     let mut expected: Vec<_> = approvals.iter().map(view).collect();
     expected.sort_by_key(|view| std::cmp::Reverse(view.approval.id.to_string()));
@@ -129,13 +147,13 @@ pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Databa
     let (run, approvals) = asked(&*store, &room, &[Consent::User]).await;
     let (next, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
     let approved = start.call.unwrap();
-    let shown = call_digest("close_ticket", &arguments());
-    assert_eq!((approved.digest, approved.context), (shown, json!({ "report": 7 }).as_object().cloned()));
+    let shown = call_digest("close_ticket", DEFINITION, &arguments());
+    assert_eq!((approved.digest, approved.context), (shown, Some(screen())));
     assert_eq!((approved.asked_as.as_deref(), &start.turned_down), (Some("toolu_\u{0}1"), &None));
     let ToolCall { id, name, input: given } = approved.call;
     assert!(id.is_minted());
     assert_eq!((name.as_str(), given), ("close_ticket", ToolInput::Object(input())));
-    assert_eq!(start.context.map(Value::Object), Some(json!({ "report": 7 })));
+    assert_eq!(start.context, Some(screen()));
     let [calls, results] = tool_turn();
     assert_eq!(start.history.len(), 3);
     assert_same(&start.history[0], &user("Close it"));
@@ -157,7 +175,7 @@ pub async fn an_answer_that_is_given_again_goes_on_behind_its_approved_call(data
     let (decided, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
     let call = start.call.unwrap().call;
     let result =
-        ToolResult { id: call.id.clone(), name: call.name.clone(), content: "{\"ok\":1}".into(), is_error: false };
+        ToolResult { id: call.id.clone(), name: call.name.clone(), content: "{\"ok\":1}".into(), fate: CallFate::Done };
     let origin = Arc::new(ModelOrigin { provider: "switchboard".into(), model: "approved".into() });
     let made =
         Message::Assistant(AssistantMessage { origin, parts: vec![AssistantPart::ToolCall { call, replay: None }] });
@@ -175,7 +193,7 @@ pub async fn an_answer_that_is_given_again_goes_on_behind_its_approved_call(data
         assert_eq!(store.find_run(&room.owner, again).await.unwrap().unwrap().continues, Some(asking));
         store.finish_run(again, said(1, &[answer("Done.")]), ended(RunState::Completed)).await.unwrap();
     }
-    let view = store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap();
+    let view = seen(&*store, &room.owner, &room.conversation).await.unwrap();
     let texts: Vec<_> = view.messages.iter().map(|message| message.text.as_str()).collect();
     assert_eq!(texts, ["Close it", "I look \u{2028} it up", "", "Done."], "the answer of before is on another branch");
     assert_eq!(view.head.message_count, 4);
@@ -193,7 +211,7 @@ pub async fn a_refusal_is_told_and_makes_no_call(database: &impl Database) {
     assert_eq!(start.message, UserMessage::new(text));
     complete(&*store, run).await;
     assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Rejected);
-    let seen = store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap();
+    let seen = seen(&*store, &room.owner, &room.conversation).await.unwrap();
     let texts: Vec<_> = seen.messages.iter().map(|message| message.text.as_str()).collect();
     assert_eq!(texts, ["Close it", "I look \u{2028} it up"], "a user does not see what the server says for them");
     assert_eq!(seen.head.message_count, 2);
@@ -266,7 +284,7 @@ pub async fn an_approved_call_that_was_not_made_waits_again(database: &impl Data
         assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Approved, "it was answered");
     }
 
-    let (_, approvals) = asked(&*store, &room, &[Consent::Role("chief".into()), Consent::User]).await;
+    let (_, approvals) = asked(&*store, &room, &[chief(), Consent::User]).await;
     store.grant(&caller("acme/zoe/c1", &["chief"]), approvals[0].id, &yes()).await.unwrap();
     let (run, _) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
     let agreed = yes();
@@ -282,11 +300,13 @@ pub async fn an_approved_call_that_was_not_made_waits_again(database: &impl Data
         let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
         let yes = yes();
         let new = room.new_run(Question::Decided { approval: approvals[0].id, decision: &yes });
-        let new = NewRun { lease_ms: -60_000, ..new };
         running(store.begin_run(new).await.unwrap());
         if is_sent {
             store.dispatch(new.id, &call, &open).await.unwrap();
         }
+        database.ask("UPDATE runs SET lease_until = 0 WHERE state = 'running' RETURNING id").await;
+        let late = store.dispatch(new.id, &ToolCallId::mint(), &open).await;
+        assert!(matches!(late, Err(StoreError::RunEnded)), "nothing is noted under a lease that is over: {late:?}");
         assert_eq!(store.reap().await.unwrap(), [new.id]);
         assert_eq!(state(&*store, &room, &approvals[0]).await, expected, "its process died; sent: {is_sent}");
     }
@@ -309,8 +329,8 @@ pub async fn a_decision_that_waits_for_its_turn_has_its_call_then(database: &imp
     let start = store.promote(queued[0], 0).await.unwrap().unwrap();
     let approved = start.call.unwrap();
     assert_eq!(approved.call.input, ToolInput::Object(input()));
-    assert_eq!(approved.context, json!({ "report": 7 }).as_object().cloned(), "the screen of the run that asked");
-    assert_eq!(start.context.map(Value::Object), Some(json!({ "report": 7 })));
+    assert_eq!(approved.context, Some(screen()), "the screen of the run that asked");
+    assert_eq!(start.context, Some(screen()));
     complete(&*store, queued[0]).await;
     let start = store.promote(queued[1], 0).await.unwrap().unwrap();
     assert_eq!((start.call, start.turned_down), (None, Some(turned_down())));
@@ -320,11 +340,11 @@ pub async fn what_has_expired_is_decided_no_more_and_the_model_is_told(database:
     let clock = ManualClock::new();
     let store = database.open(clock.clone()).await;
     let room = Room::at("acme/ann/c1");
+    let (_, approvals) = asked(&*store, &room, &[chief()]).await;
     let chief = caller("acme/zoe/c1", &["chief"]);
-    let (_, approvals) = asked(&*store, &room, &[Consent::Role("chief".into())]).await;
-    clock.advance_ms(HOUR_MS - 1);
-    assert_eq!(store.waiting(&chief).await.unwrap().len(), 1);
-    clock.advance_ms(1);
+    clock.advance_ms(1000 * HOUR_MS);
+    assert_eq!(store.waiting(&chief).await.unwrap().len(), 1, "the process's clock says nothing");
+    database.ask("UPDATE approvals SET expires_at = created_at RETURNING id").await;
     assert_eq!(store.waiting(&chief).await.unwrap(), []);
     assert_eq!(store.waiting(&caller("acme/ann/c1", &[])).await.unwrap(), []);
     let late = decide(&*store, &room, approvals[0].id, &yes()).await;
@@ -347,8 +367,8 @@ pub async fn what_has_expired_is_decided_no_more_and_the_model_is_told(database:
 pub async fn somebody_with_the_role_grants_or_refuses(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
+    let role = chief;
     let chief = caller("acme/zoe/c1", &["other", "chief"]);
-    let role = || Consent::Role("chief".into());
     let (_, approvals) = asked(&*store, &room, &[role(), role(), Consent::User]).await;
     assert_eq!(store.waiting(&chief).await.unwrap().len(), 2);
     let granted = store.grant(&chief, approvals[0].id, &yes()).await.unwrap();
@@ -381,7 +401,7 @@ pub async fn somebody_with_the_role_grants_or_refuses(database: &impl Database) 
 pub async fn whoever_may_not_decide_an_approval_does_not_see_it(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    let (_, approvals) = asked(&*store, &room, &[Consent::Role("chief".into()), Consent::User]).await;
+    let (_, approvals) = asked(&*store, &room, &[chief(), Consent::User]).await;
     let strangers = [
         (caller("acme/bob/c1", &[]), "another user"),
         (caller("acme/bob/c1", &["chie", "Chief", ""]), "with other roles"),

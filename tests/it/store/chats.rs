@@ -9,9 +9,11 @@ use switchboard::chat::ids::{PayloadId, RunId};
 use switchboard::chat::input::Ask;
 use switchboard::chat::payload::{Payload, PayloadHead, PayloadSource};
 use switchboard::chat::run::RunState;
+use switchboard::chat::screen::ScreenState;
 use switchboard::store::Store;
 
 use super::contract::{Database, ManualClock, Room, answer, ended, running, said, tool_turn};
+use crate::support::whole::seen;
 
 fn payload(kind: &str, source: PayloadSource) -> Payload {
     Payload {
@@ -42,8 +44,8 @@ pub async fn a_conversation_has_one_number_of_its_owners(database: &impl Databas
     let rooms = ["acme/ann/c1", "acme/ann/c2", "acme/bob/c1", "other/ann/c1"].map(Room::at);
     let mut numbers = Vec::new();
     for room in &rooms {
-        let number = store.number(&room.owner, &room.conversation, "kh").await.unwrap();
-        assert_eq!(store.number(&room.owner, &room.conversation, "chat").await.unwrap(), number);
+        let number = store.number(&room.owner, None, &room.conversation, "kh").await.unwrap();
+        assert_eq!(store.number(&room.owner, None, &room.conversation, "chat").await.unwrap(), number);
         numbers.push(number);
     }
     numbers.dedup();
@@ -65,7 +67,7 @@ pub async fn numbers_asked_for_at_once_are_one(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     let asked = futures::future::join_all((0..8).map(|_| {
         let (store, room) = (store.clone(), room.clone());
-        tokio::spawn(async move { store.number(&room.owner, &room.conversation, "kh").await.unwrap() })
+        tokio::spawn(async move { store.number(&room.owner, None, &room.conversation, "kh").await.unwrap() })
     }));
     let numbers: std::collections::HashSet<_> = asked.await.into_iter().map(Result::unwrap).collect();
     assert_eq!(numbers.len(), 1);
@@ -78,12 +80,12 @@ pub async fn chats_are_listed_newest_change_first(database: &impl Database) {
     for (path, app) in [("acme/ann/c1", "kh"), ("acme/ann/c2", "other"), ("acme/bob/c3", "kh"), ("other/ann/c4", "kh")]
     {
         let room = Room::at(path);
-        numbers.push(store.number(&room.owner, &room.conversation, app).await.unwrap());
+        numbers.push(store.number(&room.owner, None, &room.conversation, app).await.unwrap());
         clock.advance_ms(10);
         exchange(&*store, &room, &format!("First words\nof {path}"), &[]).await;
     }
     let ann = Room::at("acme/ann/c1");
-    store.number(&ann.owner, &Room::at("acme/ann/empty").conversation, "kh").await.unwrap();
+    store.number(&ann.owner, None, &Room::at("acme/ann/empty").conversation, "kh").await.unwrap();
     exchange(&*store, &Room::at("acme/ann/unnumbered"), "Hi", &[]).await;
     clock.advance_ms(10);
     exchange(&*store, &ann, "More", &[]).await;
@@ -107,6 +109,7 @@ pub async fn chats_are_listed_newest_change_first(database: &impl Database) {
     let head = ChatHead {
         number: numbers[0],
         owner: ann.owner.clone(),
+        known_as: None,
         title: "First words\nof acme/ann/c1".into(),
         created_at_ms: 1_700_000_000_010,
         updated_at_ms: 1_700_000_000_050,
@@ -120,8 +123,8 @@ pub async fn chats_are_listed_newest_change_first(database: &impl Database) {
 pub async fn a_chat_has_all_that_was_said_and_shown(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    let number = store.number(&room.owner, &room.conversation, "kh").await.unwrap();
-    let Value::Object(context) = json!({ "page": "reports", "nul\u{0}": 1 }) else { unreachable!() };
+    let number = store.number(&room.owner, None, &room.conversation, "kh").await.unwrap();
+    let context = ScreenState::parse(r#"{"page":"reports","nul\u0000":1}"#).unwrap();
     let ask = Ask::message("Look it up");
     let new = NewRun { context: Some(&context), ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
     running(store.begin_run(new).await.unwrap());
@@ -165,7 +168,7 @@ pub async fn a_chat_has_all_that_was_said_and_shown(database: &impl Database) {
     }
     assert!(store.chat(Chats::Tenant { tenant: "acme", user: None }, number).await.unwrap().is_some());
 
-    let seen = store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap();
+    let seen = seen(&*store, &room.owner, &room.conversation).await.unwrap();
     let texts: Vec<_> = seen.messages.iter().map(|message| message.text.as_str()).collect();
     assert_eq!(texts, ["Look it up", "I look it up", "There.", "Thanks", "Yes"], "a view has what was shown");
     assert_eq!(seen.messages[3].id.run, second);
@@ -174,7 +177,7 @@ pub async fn a_chat_has_all_that_was_said_and_shown(database: &impl Database) {
 pub async fn a_long_chat_is_read_from_its_newest_runs(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    let number = store.number(&room.owner, &room.conversation, "kh").await.unwrap();
+    let number = store.number(&room.owner, None, &room.conversation, "kh").await.unwrap();
     let long = "ü".repeat(700 << 10);
     let diagnosed = |words: &str| Answer { diagnostics: Some(json!(words)), ..Answer::default() };
     let kept = payload("a", PayloadSource::Tool);
@@ -237,7 +240,7 @@ pub async fn payloads_are_their_conversations_own(database: &impl Database) {
 pub async fn a_deleted_conversation_takes_its_number_and_payloads_along(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    let number = store.number(&room.owner, &room.conversation, "kh").await.unwrap();
+    let number = store.number(&room.owner, None, &room.conversation, "kh").await.unwrap();
     let kept = payload("a", PayloadSource::Tool);
     exchange(&*store, &room, "one", std::slice::from_ref(&kept)).await;
     let (run, _) = room.say(&*store, "two").await;
@@ -250,6 +253,6 @@ pub async fn a_deleted_conversation_takes_its_number_and_payloads_along(database
     for table in ["chats", "payloads", "approvals", "run_details"] {
         assert_eq!(database.ask(&format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table}")).await, ["0"], "{table}");
     }
-    let again = store.number(&room.owner, &room.conversation, "kh").await.unwrap();
+    let again = store.number(&room.owner, None, &room.conversation, "kh").await.unwrap();
     assert!(again > number, "a number is not given twice");
 }

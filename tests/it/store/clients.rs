@@ -16,6 +16,7 @@ use switchboard::store::Store;
 use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, ended, running, said, tool_turn,
 };
+use crate::support::whole::{exported, seen};
 
 /// The calls of [`tool_turn`].
 fn calls_of(turn: &[Message; 2]) -> Vec<ToolCall> {
@@ -77,7 +78,7 @@ pub async fn results_of_a_client_stand_behind_the_calls_again(database: &impl Da
     assert_same(question, &Message::User(UserMessage::new(CLIENT_RESULTS)));
     assert_same(&[calls, answers], &[&Message::Assistant(message), &Message::ToolResults(told)]);
     assert_same(words, &answer("In Berlin."));
-    let view = store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap();
+    let view = seen(&*store, &room.owner, &room.conversation).await.unwrap();
     let seen: Vec<_> = view.messages.iter().map(|message| message.text.as_str()).collect();
     assert_eq!(seen, ["Where am I?", "I look \u{2028} it up", "", "In Berlin.", "Thanks"], "what we say is not seen");
     assert_eq!(view.head.message_count, 5);
@@ -98,14 +99,10 @@ pub async fn results_are_taken_once_and_only_of_the_newest_run(database: &impl D
     assert_no_such_call(told(&*store, &room, &results(&[left[0].clone(), left[0].clone()])).await, "one twice");
     for stranger in Room::strangers() {
         assert_no_such_call(told(&*store, &stranger, &results(&left)).await, "somebody else's");
-        assert_eq!(
-            store.conversation(&stranger.owner, &stranger.conversation).await.unwrap(),
-            None,
-            "and nothing began"
-        );
+        assert_eq!(seen(&*store, &stranger.owner, &stranger.conversation).await, None, "and nothing began");
     }
     let (run, start) = told(&*store, &room, &results(&left[..1])).await.unwrap();
-    assert!(start.answered.unwrap().1[1].is_error, "one that is missing is told to have none");
+    assert!(start.answered.unwrap().1[1].fate.is_error(), "one that is missing is told to have none");
     for of in [&left[..], &left[..1]] {
         let again = told(&*store, &room, &results(of)).await;
         assert!(matches!(again, Err(BeginError::Busy { running }) if running == run), "while it runs: {again:?}");
@@ -194,7 +191,7 @@ pub async fn what_a_client_told_of_before_begins_every_branch(database: &impl Da
             .await
             .unwrap();
     }
-    let view = store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap();
+    let view = seen(&*store, &room.owner, &room.conversation).await.unwrap();
     assert!(view.messages.iter().all(|message| message.text != "Two."), "it is no message of the conversation");
     store.delete(&room.owner, &room.conversation).await.unwrap().unwrap();
     assert_eq!(database.ask("SELECT run_id FROM run_details").await, [""; 0]);
@@ -211,16 +208,16 @@ pub async fn an_unlisted_conversation_is_read_by_its_id_alone(database: &impl Da
     }
     let own = Chats::Own { owner: &room.owner, app: None };
     for room in [&listed, &room] {
-        store.number(&room.owner, &room.conversation, "kh").await.unwrap();
+        store.number(&room.owner, None, &room.conversation, "kh").await.unwrap();
     }
     let page = Page { limit: 9, cursor: None };
     let heads = store.conversations(&room.owner, page).await.unwrap();
     assert_eq!(heads.items.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), ["c1"], "the first request counts");
     let (chats, count) = store.chats(own, 9, 0).await.unwrap();
     assert_eq!((chats.len(), count), (1, 1));
-    let view = store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap();
+    let view = seen(&*store, &room.owner, &room.conversation).await.unwrap();
     assert_eq!(view.messages.len(), 2);
-    assert_eq!(store.export(&room.owner, &room.conversation).await.unwrap().unwrap().runs.len(), 2);
+    assert_eq!(exported(&*store, &room.owner, &room.conversation).await.unwrap().runs.len(), 2);
     assert_eq!(store.delete(&room.owner, &room.conversation).await.unwrap().unwrap().len(), 2);
 }
 
@@ -246,7 +243,7 @@ pub async fn an_unlisted_conversation_goes_when_it_is_old_and_nothing_of_it_live
     let there = async || {
         let mut there = Vec::new();
         for room in rooms {
-            there.push(store.conversation(&room.owner, &room.conversation).await.unwrap().is_some());
+            there.push(seen(&*store, &room.owner, &room.conversation).await.is_some());
         }
         there
     };

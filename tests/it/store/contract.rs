@@ -10,17 +10,19 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sqlx::migrate::Migrator;
 use switchboard::agent::ports::clock::Clock;
+use switchboard::agent::ports::previews::NewPreview;
 use switchboard::agent::ports::store::{
-    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, StoreError,
+    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, StoreError, Used,
 };
 use switchboard::chat::caller::Owner;
 use switchboard::chat::ids::{ConversationId, PreviewId, RunId, ToolCallId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
-use switchboard::chat::preview::{Change, Decided, Save, Verdict};
+use switchboard::chat::preview::{Base, Change, Decided, Save, Verdict};
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::Usage;
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
+use switchboard::chat::trail::CallFate;
 use switchboard::store::Store;
 
 /// One database; every `open` is a fresh store on the same data.
@@ -51,11 +53,16 @@ impl Clock for ManualClock {
     }
 }
 
-/// The schema of version 1 alone, of the migrations in `folder`.
-pub async fn first_migration(folder: &str) -> Migrator {
-    let first = "0001_conversations_drafts_previews.sql";
+/// The schema of that version, of the migrations in `folder`.
+pub async fn schema_of(version: u32, folder: &str) -> Migrator {
     let alone = tempfile::tempdir().unwrap();
-    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(first), alone.path().join(first)).unwrap();
+    for file in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap() {
+        let file = file.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        if name.split_once('_').unwrap().0.parse::<u32>().unwrap() <= version {
+            std::fs::copy(file.path(), alone.path().join(name)).unwrap();
+        }
+    }
     Migrator::new(alone.path()).await.unwrap()
 }
 
@@ -222,6 +229,14 @@ macro_rules! contract {
         );
         crate::store::contract::contract!(@ $database, previews:
             a_claim_shows_the_change_as_it_was_recorded
+            a_preview_knows_the_profile_of_its_run
+            whoever_has_lost_a_claim_can_do_nothing
+            a_save_is_begun_once_by_a_claim
+            a_save_whose_answer_did_not_come_is_known
+            a_newer_preview_of_the_same_thing_takes_the_older_ones_place
+            as_many_previews_wait_as_may
+            a_preview_expires
+            previews_of_the_version_before_are_decided
             what_a_preview_changes_is_read_with_it_alone
             nobody_else_claims_or_releases_a_preview
             of_many_claims_at_once_one_wins
@@ -377,15 +392,27 @@ impl Room {
 
     /// Records a preview of a workflow of this name.
     pub async fn preview(&self, store: &dyn Store, name: &str) -> PreviewId {
-        store.record_preview(&self.owner, &self.conversation, &change(name)).await.unwrap()
+        self.record(store, &change(name)).await
+    }
+
+    /// Records a preview.
+    pub async fn record(&self, store: &dyn Store, change: &Change) -> PreviewId {
+        store.record_preview(self.new_preview(change, &base())).await.unwrap()
+    }
+
+    /// A preview of this change that waits for an hour, however many wait already.
+    pub fn new_preview<'a>(&'a self, change: &'a Change, base: &'a Base) -> NewPreview<'a> {
+        let (owner, conversation) = (&self.owner, &self.conversation);
+        let run = RunId::fresh();
+        NewPreview { owner, conversation, run, tool: "preview", change, base, life_ms: 3_600_000, most: 0 }
     }
 
     /// Claims a preview and settles it.
     pub async fn decide(&self, store: &dyn Store, id: PreviewId, name: &str, verdict: Verdict) -> Decided {
         let claimed = store.claim_preview(&self.owner, id).await.unwrap();
-        assert_eq!(claimed.change, change(name));
+        assert_eq!(claimed.preview.change, change(name));
         let decided = decided(id, name, verdict);
-        store.end_claim(&self.owner, id, Some(&decided)).await.unwrap();
+        store.settle_preview(&self.owner, id, claimed.token, &decided).await.unwrap();
         decided
     }
 }
@@ -411,6 +438,7 @@ pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
         trail: &[],
         payloads: &[],
         turns: 0,
+        used: Used::default(),
         usage: Usage::default(),
         cost: None,
         first_spent: 0,
@@ -437,16 +465,23 @@ pub async fn complete(store: &dyn Store, run: RunId) {
     end(store, run, &[]).await;
 }
 
+/// A change of the thing that this name's change is about.
 pub fn change(name: &str) -> Change {
     let body = json!({ "z": [1, null, "nul \u{0}"], "a": { "name": name } });
     let save = Save::replace(["v1", "w-1"]);
-    Change { what: "workflow".into(), existing_id: Some("w-1".into()), name: name.into(), save, body, current: None }
+    let existing_id = Some(format!("w-{name}"));
+    Change { what: "workflow".into(), existing_id, name: name.into(), save, body, current: None }
+}
+
+/// What it was made against.
+pub fn base() -> Base {
+    Base { reader: "rules".into(), digest: Some("0123".into()) }
 }
 
 pub fn decided(preview: PreviewId, name: &str, verdict: Verdict) -> Decided {
     let saved_id = (verdict == Verdict::Accept).then(|| format!("saved-{name}"));
     let comment = Some(format!("about {name}\u{0}"));
-    Decided { preview, what: "workflow".into(), name: name.into(), verdict, comment, saved_id }
+    Decided { preview, what: "workflow".into(), name: name.into(), verdict, comment, saved_id, may_be_saved: false }
 }
 
 pub fn user(text: &str) -> Message {
@@ -473,8 +508,10 @@ pub fn tool_turn() -> [Message; 2] {
         AssistantPart::ToolCall { call: call(&minted, ToolInput::Invalid("{\"a\":".into())), replay: None },
     ];
     let origin = Arc::new(ModelOrigin { provider: "claude".into(), model: "m".into() });
-    let result =
-        |id, content: &str, is_error| ToolResult { id, name: "get_rule".into(), content: content.into(), is_error };
-    let results = vec![result(given, "{\"id\":\"\u{0}\"}", false), result(minted, "{\"error\":\"bad params\"}", true)];
+    let result = |id, content: &str, fate| ToolResult { id, name: "get_rule".into(), content: content.into(), fate };
+    let results = vec![
+        result(given, "{\"id\":\"\u{0}\"}", CallFate::Done),
+        result(minted, "{\"error\":\"bad params\"}", CallFate::Failed),
+    ];
     [Message::Assistant(AssistantMessage { origin, parts }), Message::ToolResults(results)]
 }

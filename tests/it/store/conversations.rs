@@ -345,11 +345,14 @@ pub async fn a_restart_keeps_everything(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (run, _) = room.say(&*store, "remember").await;
     append(&*store, run, 1, &[calls.clone(), results.clone()]).await.unwrap();
+    complete(&*store, run).await;
     store.close().await;
     let store = database.open(ManualClock::new()).await;
-    append(&*store, run, 3, &[answer("I do")]).await.unwrap();
+    let (run, _) = room.say(&*store, "and?").await;
+    append(&*store, run, 1, &[answer("I do")]).await.unwrap();
     complete(&*store, run).await;
-    assert_same(&room.history(&*store).await, &vec![user("remember"), calls, results, answer("I do")]);
+    let all = vec![user("remember"), calls, results, user("and?"), answer("I do")];
+    assert_same(&room.history(&*store).await, &all);
 }
 
 pub async fn a_run_that_was_never_begun_takes_nothing(database: &impl Database) {

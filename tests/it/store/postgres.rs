@@ -17,7 +17,7 @@ use switchboard::store::{Config, OpenError, Store, open};
 use tokio::sync::Barrier;
 
 use super::contract::{
-    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, first_migration, said, user,
+    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, schema_of, user,
 };
 use super::{conversations, drafts, leases, previews, trail, waiting};
 use crate::events::contract::eventually;
@@ -128,9 +128,17 @@ async fn whom_the_server_does_not_let_in_is_told_so_without_the_password() {
 #[tokio::test]
 async fn what_version_1_kept_is_kept() {
     let Some(database) = new_database().await else { return };
-    let first = first_migration("src/store/postgres/migrations").await;
+    let first = schema_of(1, "src/store/postgres/migrations").await;
     first.run(&mut database.beside().await).await.unwrap();
     trail::what_version_1_kept_is_kept(&database).await;
+}
+
+#[tokio::test]
+async fn what_was_told_in_words_has_a_fate_of_its_own() {
+    let Some(database) = new_database().await else { return };
+    let earlier = schema_of(5, "src/store/postgres/migrations").await;
+    earlier.run(&mut database.beside().await).await.unwrap();
+    trail::what_was_told_in_words_has_a_fate_of_its_own(&database).await;
 }
 
 #[tokio::test]
@@ -144,7 +152,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     database.execute(next_version).await;
     assert_eq!(
         refusal(&database.url).await,
-        "the store's schema has version 7 and this program knows versions up to 5: use a newer program"
+        "the store's schema has version 8 and this program knows versions up to 6: use a newer program"
     );
 }
 

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use switchboard::agent::ports::leases::{Notice, Piece, Progress, Standing};
-use switchboard::agent::ports::store::{BeginError, StoreError};
+use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RequestKey, StoreError};
 use switchboard::chat::ids::RunId;
+use switchboard::chat::input::Ask;
 use switchboard::chat::run::RunState;
 use switchboard::store::{Config, open};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::watch;
 use url::Url;
 
 use super::contract::{Database, LEASE_MS, ManualClock, Room, answer, append, complete};
@@ -24,20 +26,26 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
 /// What is lost of the next commit, with its connection.
 #[derive(Clone, Copy)]
-enum Lost {
+pub enum Lost {
     Nothing,
     Commit,
     Answer,
+    /// The same before it is there.
+    Wait,
+    /// The answer, and all other connections, and nobody gets a new one.
+    AnswerAndAll,
 }
 
 /// A way to the database on which a commit may be lost.
-struct Way {
-    url: String,
+pub struct Way {
+    pub url: String,
     lost: Arc<AtomicU8>,
+    /// Whether nobody gets through.
+    cut: watch::Sender<bool>,
 }
 
 impl Way {
-    async fn to(database: &TestDatabase) -> Self {
+    pub async fn to(database: &TestDatabase) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let there = Url::parse(&database.url).unwrap();
         let mut url = there.clone();
@@ -45,18 +53,30 @@ impl Way {
         url.set_host(Some("127.0.0.1")).unwrap();
         url.set_port(Some(listener.local_addr().unwrap().port())).unwrap();
         let lost = Arc::new(AtomicU8::new(Lost::Nothing as u8));
-        let armed = lost.clone();
+        let (armed, cut) = (lost.clone(), watch::Sender::new(false));
+        let cuts = cut.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let server = dial(&there).await;
-                tokio::spawn(carry(client, server, armed.clone()));
+                if !*cuts.borrow() {
+                    let server = dial(&there).await;
+                    tokio::spawn(carry(client, server, armed.clone(), cuts.clone()));
+                }
             }
         });
-        Self { url: url.into(), lost }
+        Self { url: url.into(), lost, cut }
     }
 
-    fn lose(&self, lost: Lost) {
+    pub fn lose(&self, lost: Lost) {
         self.lost.store(lost as u8, Ordering::SeqCst);
+    }
+
+    /// When nobody gets through any more.
+    pub async fn is_cut(&self) {
+        self.cut.subscribe().wait_for(|cut| *cut).await.unwrap();
+    }
+
+    pub fn mend(&self) {
+        self.cut.send_replace(false);
     }
 }
 
@@ -71,10 +91,12 @@ async fn dial(url: &Url) -> Box<dyn Wire> {
 }
 
 /// Carries bytes both ways until somebody hangs up, or a commit is to be lost.
-async fn carry(mut client: TcpStream, mut server: Box<dyn Wire>, lost: Arc<AtomicU8>) {
+async fn carry(mut client: TcpStream, mut server: Box<dyn Wire>, lost: Arc<AtomicU8>, cut: watch::Sender<bool>) {
     let (mut asked, mut answered) = (vec![0; 65536], vec![0; 65536]);
+    let mut cuts = cut.subscribe();
     loop {
         tokio::select! {
+            () = async { drop(cuts.wait_for(|cut| *cut).await) } => return,
             count = client.read(&mut asked) => {
                 let Ok(count @ 1..) = count else { return };
                 let is_commit = asked[..count].windows(7).any(|window| window == b"COMMIT\0");
@@ -83,9 +105,15 @@ async fn carry(mut client: TcpStream, mut server: Box<dyn Wire>, lost: Arc<Atomi
                     return;
                 }
                 server.write_all(&asked[..count]).await.unwrap();
-                if lost == Lost::Answer as u8 {
+                if lost == Lost::Wait as u8 {
+                    return;
+                }
+                if lost == Lost::Answer as u8 || lost == Lost::AnswerAndAll as u8 {
                     // It is done when its answer comes.
                     let _ = server.read(&mut answered).await;
+                    if lost == Lost::AnswerAndAll as u8 {
+                        cut.send_replace(true);
+                    }
                     return;
                 }
             }
@@ -119,6 +147,51 @@ async fn a_run_has_begun_when_only_the_answer_of_its_commit_is_lost() {
     assert!(matches!(lost, Err(BeginError::Store(StoreError::Unavailable(_)))), "{lost:?}");
     assert_eq!(store.find_run(&room.owner, run).await.unwrap(), None);
     room.say(&*store, "again").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_fate_the_database_does_not_tell_is_no_reason_to_ask_again() {
+    let Some(database) = new_database().await else { return };
+    let way = Way::to(&database).await;
+    let store = TestDatabase::at(way.url.clone()).open(ManualClock::new()).await;
+    let digest = [1_u8; 32];
+    let key = RequestKey { key: "k1", digest: &digest };
+    for (conversation, key) in [("c1", None), ("c2", Some(key))] {
+        let room = Room::at(&format!("acme/ann/{conversation}"));
+        let ask = Ask::message("hello");
+        let new = NewRun { key, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
+        let run = new.id;
+        way.lose(Lost::AnswerAndAll);
+        let begun = store.begin_run(new).await;
+        match key {
+            None => assert!(matches!(begun, Err(BeginError::Unconfirmed(_))), "{begun:?}"),
+            Some(_) => assert!(matches!(begun, Err(BeginError::Store(StoreError::Unavailable(_)))), "{begun:?}"),
+        }
+        way.mend();
+        let found = store.find_run(&room.owner, run).await.unwrap().map(|found| found.state);
+        assert_eq!(found, Some(RunState::Running), "it had begun");
+        if let Some(key) = key {
+            let again = room.ask_by_key(&*store, "hello", key).await.unwrap().1;
+            assert!(matches!(again, Begun::Joined(record) if record.id == run));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_the_database_still_works_at_is_waited_for() {
+    let Some(database) = new_database().await else { return };
+    let way = Way::to(&database).await;
+    let store = TestDatabase::at(way.url.clone()).open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    room.exchange(&*store, "hello", &[]).await;
+    // The server is told to commit, and its answer is given up before it has done so.
+    database.execute("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(2); RETURN new; END $$;
+         CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON messages DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION slow()").await;
+    way.lose(Lost::Wait);
+    let run = RunId::fresh();
+    room.try_say(&*store, run, "slowly", 0).await.expect("it began a little later");
+    assert_eq!(store.find_run(&room.owner, run).await.unwrap().unwrap().state, RunState::Running);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -211,7 +284,7 @@ async fn two_processes_beat_watch_speak_and_reap_at_once_without_a_deadlock() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_lives_says_so_while_all_connections_are_taken() {
     let Some(database) = new_database().await else { return };
-    let config = Config { url: database.url.clone(), max_connections: 1 };
+    let config = Config { url: database.url.clone(), max_connections: 1, ..Config::default() };
     let store = open(&config, ManualClock::new()).await.unwrap();
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "go").await;

@@ -2,15 +2,15 @@
 
 use futures::future::join_all;
 use serde_json::json;
-use switchboard::agent::ports::previews::ClaimError;
-use switchboard::agent::ports::store::{Begun, StoreError};
+use switchboard::agent::ports::leases::Old;
+use switchboard::agent::ports::previews::{ClaimError, ClaimToken, Claimed, NewPreview, RecordError};
+use switchboard::agent::ports::store::Begun;
 use switchboard::chat::ids::{PreviewId, RunId};
 use switchboard::chat::message::{Message, UserMessage};
-use switchboard::chat::preview::{Change, Preview, Save, Verdict};
-
+use switchboard::chat::preview::{Base, Change, Origin, Preview, Save, Verdict};
 use switchboard::store::Store;
 
-use super::contract::{Database, ManualClock, Room, assert_same, change, complete, decided};
+use super::contract::{Database, ManualClock, Room, assert_same, base, change, complete, decided};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -24,20 +24,82 @@ async fn assert_taken(store: &dyn Store, room: &Room, id: PreviewId) {
     assert!(matches!(claim, Err(ClaimError::AlreadyDecided)), "{claim:?}");
 }
 
+async fn claim(store: &dyn Store, room: &Room, id: PreviewId) -> ClaimToken {
+    store.claim_preview(&room.owner, id).await.unwrap().token
+}
+
+/// Nothing that whoever holds this token does has an effect.
+async fn assert_lost(store: &dyn Store, room: &Room, id: PreviewId, token: ClaimToken) {
+    let begun = store.begin_save(&room.owner, id, token).await;
+    assert!(matches!(begun, Err(ClaimError::Lost)), "{begun:?}");
+    let settled = store.settle_preview(&room.owner, id, token, &decided(id, "a", Verdict::Accept)).await;
+    assert!(matches!(settled, Err(ClaimError::Lost)), "{settled:?}");
+    store.release_preview(&room.owner, id, token).await.unwrap();
+}
+
+/// Changes rows beside the store.
+async fn set(database: &impl Database, id: PreviewId, what: &str) {
+    let rows = database.ask(&format!("UPDATE previews SET {what} WHERE id = '{id}' RETURNING id")).await;
+    assert_eq!(rows.len(), 1);
+}
+
+/// Lets that time pass for a claim: no test moves the database's own clock.
+async fn age(database: &impl Database, id: PreviewId, ms: i64) {
+    set(database, id, &format!("claimed_at = claimed_at - {ms}")).await;
+}
+
+async fn waiting(store: &dyn Store, room: &Room) -> Vec<PreviewId> {
+    let mut ids: Vec<PreviewId> = store
+        .waiting_previews(&room.owner, None)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|waiting| waiting.preview.id)
+        .collect();
+    ids.sort_unstable_by_key(PreviewId::to_string);
+    ids
+}
+
 pub async fn a_claim_shows_the_change_as_it_was_recorded(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
-    let Room { owner, conversation } = Room::at("acme/ann/c1");
+    let room = Room::at("acme/ann/c1");
     let table = Change { existing_id: None, save: Save::create(["v1", "nul \u{0}"]), ..change("nul \u{0}") };
-    for change in [change("a"), table] {
-        let id = store.record_preview(&owner, &conversation, &change).await.unwrap();
-        let claimed = store.claim_preview(&owner, id).await.unwrap();
-        assert_eq!(claimed, Preview { id, conversation: conversation.clone(), change });
+    let unread = Base { reader: "nul \u{0}".into(), digest: None };
+    for (change, base) in [(change("a"), base()), (table, unread)] {
+        let id = store.record_preview(room.new_preview(&change, &base)).await.unwrap();
+        let claimed = store.claim_preview(&room.owner, id).await.unwrap();
+        let expected = Claimed {
+            preview: Preview { id, conversation: room.conversation.clone(), change },
+            token: ClaimToken(1),
+            base: Some(base),
+            origin: Origin { context_type: None, tool: Some("preview".into()) },
+            may_be_saved: false,
+        };
+        assert_eq!(claimed, expected);
     }
+}
+
+pub async fn a_preview_knows_the_profile_of_its_run(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let (run, _) = room.say(&*store, "hello").await;
+    let (change, base) = (change("a"), base());
+    let id = store.record_preview(NewPreview { run, ..room.new_preview(&change, &base) }).await.unwrap();
+    let expected = store.find_run(&room.owner, run).await.unwrap().unwrap().context_type;
+    let waiting = store.waiting_previews(&room.owner, Some(id)).await.unwrap();
+    assert_eq!(waiting[0].origin.context_type.as_ref(), Some(&expected));
+    let claimed = store.claim_preview(&room.owner, id).await.unwrap();
+    assert_eq!(claimed.origin.context_type, Some(expected));
+    // Another one's run tells nothing of this one's previews.
+    let stranger = Room::at("acme/bob/c1");
+    let id = store.record_preview(NewPreview { run, ..stranger.new_preview(&change, &base) }).await.unwrap();
+    assert_eq!(store.claim_preview(&stranger.owner, id).await.unwrap().origin.context_type, None);
 }
 
 pub async fn what_a_preview_changes_is_read_with_it_alone(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
-    let Room { owner, conversation } = Room::at("acme/ann/c1");
+    let room = Room::at("acme/ann/c1");
+    let Room { owner, conversation } = &room;
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
     let rows = [
         (Some(json!({"z": "nul \u{0}", "a": null})), true, "anything that is JSON"),
@@ -48,15 +110,16 @@ pub async fn what_a_preview_changes_is_read_with_it_alone(database: &impl Databa
     ];
     for (current, is_kept, reason) in rows {
         let change = Change { current: current.clone(), ..change("a") };
-        let id = store.record_preview(&owner, &conversation, &change).await.unwrap();
+        let id = room.record(&*store, &change).await;
         let expected = Change { current: current.filter(|_| is_kept), ..change.clone() };
-        let one = store.waiting_previews(&owner, Some(id)).await.unwrap();
+        let one = store.waiting_previews(owner, Some(id)).await.unwrap();
         let one: Vec<Preview> = one.into_iter().map(|waiting| waiting.preview).collect();
         assert_same(&one, &vec![Preview { id, conversation: conversation.clone(), change: expected }]);
-        let all = store.waiting_previews(&owner, None).await.unwrap();
+        let all = store.waiting_previews(owner, None).await.unwrap();
         assert!(all.iter().all(|waiting| waiting.preview.change.current.is_none()), "{reason}");
-        assert!(store.claim_preview(&owner, id).await.unwrap().change.current.is_none(), "{reason}");
-        store.end_claim(&owner, id, Some(&decided(id, "a", Verdict::Reject))).await.unwrap();
+        let claimed = store.claim_preview(owner, id).await.unwrap();
+        assert!(claimed.preview.change.current.is_none(), "{reason}");
+        store.settle_preview(owner, id, claimed.token, &decided(id, "a", Verdict::Reject)).await.unwrap();
     }
 }
 
@@ -69,11 +132,9 @@ pub async fn nobody_else_claims_or_releases_a_preview(database: &impl Database) 
     for stranger in &strangers {
         assert_not_found(&*store, stranger, id).await;
     }
-    store.claim_preview(&room.owner, id).await.unwrap();
+    let token = claim(&*store, &room, id).await;
     for stranger in &strangers {
-        store.end_claim(&stranger.owner, id, None).await.unwrap();
-        let settled = store.end_claim(&stranger.owner, id, Some(&decided(id, "a", Verdict::Accept))).await;
-        assert!(matches!(settled, Err(StoreError::Damaged(_))), "{settled:?}");
+        assert_lost(&*store, stranger, id, token).await;
         assert_not_found(&*store, stranger, id).await;
     }
     assert_taken(&*store, &room, id).await;
@@ -100,9 +161,9 @@ pub async fn a_released_preview_waits_again(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     let id = room.preview(&*store, "a").await;
     for _ in 0..2 {
-        store.claim_preview(&room.owner, id).await.unwrap();
-        store.end_claim(&room.owner, id, None).await.unwrap();
-        store.end_claim(&room.owner, id, None).await.unwrap();
+        let token = claim(&*store, &room, id).await;
+        store.release_preview(&room.owner, id, token).await.unwrap();
+        store.release_preview(&room.owner, id, token).await.unwrap();
     }
     room.decide(&*store, id, "a", Verdict::Accept).await;
 }
@@ -112,26 +173,212 @@ pub async fn a_claim_ends_by_itself_after_a_minute(database: &impl Database) {
     let store = database.open(clock.clone()).await;
     let room = Room::at("acme/ann/c1");
     let id = room.preview(&*store, "a").await;
-    store.claim_preview(&room.owner, id).await.unwrap();
-    clock.advance_ms(MINUTE_MS);
+    claim(&*store, &room, id).await;
+    // Whatever the clock of the process says, before or after.
+    for jump in [10 * MINUTE_MS, -20 * MINUTE_MS] {
+        clock.advance_ms(jump);
+        assert_taken(&*store, &room, id).await;
+    }
+    age(database, id, MINUTE_MS / 2).await;
     assert_taken(&*store, &room, id).await;
-    clock.advance_ms(1);
-    store.claim_preview(&room.owner, id).await.unwrap();
+    age(database, id, MINUTE_MS / 2).await;
+    let token = claim(&*store, &room, id).await;
     assert_taken(&*store, &room, id).await;
-    clock.advance_ms(MINUTE_MS);
+    store.settle_preview(&room.owner, id, token, &decided(id, "a", Verdict::Reject)).await.unwrap();
+}
+
+pub async fn whoever_has_lost_a_claim_can_do_nothing(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let id = room.preview(&*store, "a").await;
+    let first = claim(&*store, &room, id).await;
+    age(database, id, MINUTE_MS + 1).await;
+    let begun = store.begin_save(&room.owner, id, first).await;
+    assert!(matches!(begun, Err(ClaimError::Lost)), "its time is over, though nobody else has come: {begun:?}");
+    let second = claim(&*store, &room, id).await;
+    assert!(second > first);
+    assert_lost(&*store, &room, id, first).await;
+    store.begin_save(&room.owner, id, second).await.unwrap();
+    assert_lost(&*store, &room, id, first).await;
     assert_taken(&*store, &room, id).await;
-    store.end_claim(&room.owner, id, Some(&decided(id, "a", Verdict::Reject))).await.unwrap();
+    let accepted = decided(id, "a", Verdict::Accept);
+    store.settle_preview(&room.owner, id, second, &accepted).await.unwrap();
+    assert_lost(&*store, &room, id, first).await;
+    assert_eq!(room.told(&*store, "so?").await.decisions, [accepted]);
+}
+
+pub async fn a_save_is_begun_once_by_a_claim(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let id = room.preview(&*store, "a").await;
+    let token = claim(&*store, &room, id).await;
+    let begun = join_all((0..8).map(|_| store.begin_save(&room.owner, id, token))).await;
+    assert_eq!(begun.iter().filter(|begun| begun.is_ok()).count(), 1, "{begun:?}");
+}
+
+pub async fn a_save_whose_answer_did_not_come_is_known(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let id = room.preview(&*store, "a").await;
+    let known = async || {
+        let waiting = store.waiting_previews(&room.owner, Some(id)).await.unwrap();
+        waiting[0].may_be_saved
+    };
+    // Refused: nothing was done.
+    let token = claim(&*store, &room, id).await;
+    store.begin_save(&room.owner, id, token).await.unwrap();
+    assert!(known().await, "while it is under way");
+    store.release_preview(&room.owner, id, token).await.unwrap();
+    assert!(!known().await);
+    // No answer: it may be done, whatever comes of the next try.
+    let token = claim(&*store, &room, id).await;
+    age(database, id, MINUTE_MS / 2).await;
+    store.begin_save(&room.owner, id, token).await.unwrap();
+    age(database, id, MINUTE_MS / 2).await;
+    assert_taken(&*store, &room, id).await;
+    age(database, id, MINUTE_MS / 2 + 1).await;
+    let claimed = store.claim_preview(&room.owner, id).await.unwrap();
+    assert!(claimed.may_be_saved);
+    store.begin_save(&room.owner, id, claimed.token).await.unwrap();
+    store.release_preview(&room.owner, id, claimed.token).await.unwrap();
+    assert!(known().await);
+    assert!(store.claim_preview(&room.owner, id).await.unwrap().may_be_saved);
+}
+
+pub async fn a_newer_preview_of_the_same_thing_takes_the_older_ones_place(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let new = |name: &str| Change { existing_id: None, save: Save::create(["v1"]), ..change(name) };
+    let elsewhere = Room::at("acme/ann/c2").preview(&*store, "a").await;
+    let others = [
+        room.preview(&*store, "b").await,
+        room.record(&*store, &new("a")).await,
+        room.record(&*store, &Change { what: "table".into(), ..change("a") }).await,
+    ];
+    let rejected = room.preview(&*store, "a").await;
+    room.decide(&*store, rejected, "a", Verdict::Reject).await;
+    let older = room.preview(&*store, "a").await;
+    let older_new = room.record(&*store, &new("c")).await;
+    // Under another name it is still the same thing; of a new one the name is all there is.
+    let newer = room.record(&*store, &Change { name: "renamed".into(), ..change("a") }).await;
+    let newer_new = room.record(&*store, &new("c")).await;
+    for id in [older, older_new] {
+        let claim = store.claim_preview(&room.owner, id).await;
+        assert!(matches!(claim, Err(ClaimError::Superseded)), "{claim:?}");
+        assert_eq!(store.waiting_previews(&room.owner, Some(id)).await.unwrap(), []);
+    }
+    assert_taken(&*store, &room, rejected).await;
+    let mut expected = vec![elsewhere, newer, newer_new];
+    expected.extend(others);
+    expected.sort_unstable_by_key(PreviewId::to_string);
+    assert_eq!(waiting(&*store, &room).await, expected);
+    // What is just being decided is decided.
+    let token = claim(&*store, &room, newer).await;
+    room.preview(&*store, "a").await;
+    store.begin_save(&room.owner, newer, token).await.unwrap();
+    store.settle_preview(&room.owner, newer, token, &decided(newer, "renamed", Verdict::Accept)).await.unwrap();
+}
+
+pub async fn as_many_previews_wait_as_may(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let base = base();
+    let record = async |name: &str| {
+        let change = change(name);
+        store.record_preview(NewPreview { most: 2, ..room.new_preview(&change, &base) }).await
+    };
+    let first = record("a").await.unwrap();
+    let second = record("b").await.unwrap();
+    let third = record("c").await;
+    assert!(matches!(third, Err(RecordError::Full)), "{third:?}");
+    record("a").await.expect("it takes the older one's place");
+    Room::at("acme/ann/c2").preview(&*store, "c").await;
+    room.decide(&*store, second, "b", Verdict::Reject).await;
+    record("c").await.expect("one is decided");
+    let (one, other) = (change("d"), change("e"));
+    let at_once = [&one, &other].map(|change| NewPreview { most: 3, ..room.new_preview(change, &base) });
+    let recorded = join_all(at_once.map(|new| store.record_preview(new))).await;
+    assert_eq!(recorded.iter().filter(|id| id.is_ok()).count(), 1, "{recorded:?}");
+    assert!(matches!(store.claim_preview(&room.owner, first).await, Err(ClaimError::Superseded)));
+}
+
+pub async fn a_preview_expires(database: &impl Database) {
+    let clock = ManualClock::new();
+    let store = database.open(clock.clone()).await;
+    let room = Room::at("acme/ann/c1");
+    let base = base();
+    let (ids, names) = (["a", "b", "c", "d"].map(change), ["a", "b", "c", "d"]);
+    let mut previews = Vec::new();
+    for change in &ids {
+        let new = NewPreview { life_ms: 60 * MINUTE_MS, most: 4, ..room.new_preview(change, &base) };
+        previews.push(store.record_preview(new).await.unwrap());
+    }
+    clock.advance_ms(1000 * MINUTE_MS);
+    assert_eq!(waiting(&*store, &room).await.len(), 4, "by the database's time no minute has passed");
+    let [accepted, expired, claimed, unsent] = previews[..] else { unreachable!() };
+    room.decide(&*store, accepted, names[0], Verdict::Accept).await;
+    let token = claim(&*store, &room, claimed).await;
+    for id in [accepted, expired, claimed, unsent] {
+        set(database, id, &format!("expires_at = expires_at - {}", 60 * MINUTE_MS)).await;
+    }
+    assert_eq!(waiting(&*store, &room).await, []);
+    for id in [expired, unsent] {
+        let claim = store.claim_preview(&room.owner, id).await;
+        assert!(matches!(claim, Err(ClaimError::Expired)), "{claim:?}");
+    }
+    assert_taken(&*store, &room, accepted).await;
+    // It has been taken in time.
+    store.begin_save(&room.owner, claimed, token).await.unwrap();
+    store.settle_preview(&room.owner, claimed, token, &decided(claimed, "c", Verdict::Accept)).await.unwrap();
+    let old = Old { trail_before_ms: None, unlisted_before_ms: None };
+    store.tidy(old).await.unwrap();
+    assert!(matches!(store.claim_preview(&room.owner, expired).await, Err(ClaimError::Expired)), "told for a day");
+    for id in [accepted, expired, claimed] {
+        set(database, id, &format!("expires_at = expires_at - {}", 24 * 60 * MINUTE_MS)).await;
+    }
+    assert!(!store.tidy(old).await.unwrap());
+    assert_not_found(&*store, &room, expired).await;
+    assert!(matches!(store.claim_preview(&room.owner, unsent).await, Err(ClaimError::Expired)));
+    assert_eq!(store.accepted_changes(&room.owner, &room.conversation).await.unwrap().len(), 2, "decisions stay");
+}
+
+pub async fn previews_of_the_version_before_are_decided(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let id = room.preview(&*store, "a").await;
+    // As that version writes them; its clock is nobody's concern.
+    let now = "(SELECT MAX(expires_at) - 3600000 FROM previews)";
+    set(database, id, "context_type = NULL, tool = NULL, subject = NULL, reader = NULL, base_digest = NULL").await;
+    set(database, id, &format!("created_at = {now}")).await;
+    set(database, id, "expires_at = NULL").await;
+    let waits = store.waiting_previews(&room.owner, Some(id)).await.unwrap();
+    assert_eq!(waits[0].expires_at_ms - waits[0].created_at_ms, 24 * 60 * MINUTE_MS);
+    assert_eq!(waits[0].origin, Origin::default());
+    room.preview(&*store, "a").await;
+    // It claims without a token.
+    let other = store.claim_preview(&room.owner, id).await.unwrap();
+    assert_eq!((other.base, other.origin), (None, Origin::default()));
+    age(database, id, MINUTE_MS + 1).await;
+    let ours = claim(&*store, &room, id).await;
+    age(database, id, MINUTE_MS + 1).await;
+    set(database, id, "claimed_at = claimed_at + 60001").await;
+    assert_taken(&*store, &room, id).await;
+    store.begin_save(&room.owner, id, ours).await.unwrap();
+    store.settle_preview(&room.owner, id, ours, &decided(id, "a", Verdict::Accept)).await.unwrap();
+    let long_ago = room.preview(&*store, "b").await;
+    set(database, long_ago, "created_at = created_at - 1000, expires_at = NULL").await;
+    let claim = store.claim_preview(&room.owner, long_ago).await;
+    assert!(matches!(claim, Err(ClaimError::Expired)), "its day was over years ago: {claim:?}");
 }
 
 pub async fn a_decided_preview_is_never_claimed_again(database: &impl Database) {
-    let clock = ManualClock::new();
-    let store = database.open(clock.clone()).await;
+    let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
     for verdict in [Verdict::Accept, Verdict::Reject] {
         let id = room.preview(&*store, "a").await;
         room.decide(&*store, id, "a", verdict).await;
-        store.end_claim(&room.owner, id, None).await.unwrap();
-        clock.advance_ms(10 * MINUTE_MS);
+        store.release_preview(&room.owner, id, ClaimToken(1)).await.unwrap();
+        set(database, id, "claimed_at = 0").await;
         assert_taken(&*store, &room, id).await;
     }
 }
@@ -141,9 +388,11 @@ pub async fn a_decision_that_was_not_heard_of_may_be_repeated_but_not_changed(da
     let room = Room::at("acme/ann/c1");
     let id = room.preview(&*store, "a").await;
     let accepted = room.decide(&*store, id, "a", Verdict::Accept).await;
-    store.end_claim(&room.owner, id, Some(&accepted)).await.unwrap();
-    let other = store.end_claim(&room.owner, id, Some(&decided(id, "a", Verdict::Reject))).await;
-    assert!(matches!(other, Err(StoreError::Damaged(_))), "{other:?}");
+    store.settle_preview(&room.owner, id, ClaimToken(1), &accepted).await.unwrap();
+    for (token, verdict) in [(1, Verdict::Reject), (2, Verdict::Accept)] {
+        let other = store.settle_preview(&room.owner, id, ClaimToken(token), &decided(id, "a", verdict)).await;
+        assert!(matches!(other, Err(ClaimError::Lost)), "{other:?}");
+    }
     assert_eq!(room.told(&*store, "so?").await.decisions, [accepted]);
 }
 
@@ -151,8 +400,9 @@ pub async fn a_decision_needs_a_claim(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
     let id = room.preview(&*store, "a").await;
-    let settled = store.end_claim(&room.owner, id, Some(&decided(id, "a", Verdict::Accept))).await;
-    assert!(matches!(settled, Err(StoreError::Damaged(_))), "{settled:?}");
+    for token in [0, 1] {
+        assert_lost(&*store, &room, id, ClaimToken(token)).await;
+    }
     room.decide(&*store, id, "a", Verdict::Reject).await;
 }
 

@@ -15,11 +15,11 @@ use switchboard::chat::message::Message;
 use switchboard::chat::preview::Verdict;
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::Usage;
-use switchboard::store::{Config, OpenError, Store, open};
+use switchboard::store::{Config, OpenError, RowSecurity, Store, open};
 use tempfile::TempDir;
 
 use super::contract::{
-    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, first_migration, said, user,
+    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, schema_of, user,
 };
 use super::trail;
 
@@ -95,7 +95,10 @@ fn room() -> Room {
 #[test]
 fn every_key_of_the_store_section_has_a_default() {
     let parse = |text: &str| toml::from_str::<Config>(text);
-    assert_eq!(parse("").unwrap(), Config { url: "sqlite://data/switchboard.db".into(), max_connections: 10 });
+    assert_eq!(
+        parse("").unwrap(),
+        Config { url: "sqlite://data/switchboard.db".into(), max_connections: 10, row_security: RowSecurity::Off }
+    );
     assert_eq!(parse("url = 'sqlite::memory:'").unwrap(), config("sqlite::memory:"));
     assert!(parse("uri = 'sqlite::memory:'").is_err());
 }
@@ -246,9 +249,19 @@ async fn what_version_1_kept_is_kept() {
     let database = SqliteFile::new();
     std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
     std::fs::write(&database.path, "").unwrap();
-    let first = first_migration("src/store/sqlite/migrations").await;
+    let first = schema_of(1, "src/store/sqlite/migrations").await;
     first.run(&mut database.beside().await).await.unwrap();
     trail::what_version_1_kept_is_kept(&database).await;
+}
+
+#[tokio::test]
+async fn what_was_told_in_words_has_a_fate_of_its_own() {
+    let database = SqliteFile::new();
+    std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
+    std::fs::write(&database.path, "").unwrap();
+    let earlier = schema_of(5, "src/store/sqlite/migrations").await;
+    earlier.run(&mut database.beside().await).await.unwrap();
+    trail::what_was_told_in_words_has_a_fate_of_its_own(&database).await;
 }
 
 #[tokio::test]
@@ -261,7 +274,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     let error = open_url(&database.url()).await.err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the store's schema has version 7 and this program knows versions up to 5: use a newer program"
+        "the store's schema has version 8 and this program knows versions up to 6: use a newer program"
     );
 }
 
@@ -335,8 +348,9 @@ async fn every_call_waits_while_another_process_writes_for_a_moment() {
     let read = while_locked(&database, store.draft(&owner, &conversation, draft)).await.unwrap();
     while_locked(&database, store.save_draft(&owner, &conversation, draft, &read)).await.unwrap();
     let preview = while_locked(&database, room().preview(&*store, "a")).await;
-    while_locked(&database, store.claim_preview(&owner, preview)).await.unwrap();
-    while_locked(&database, store.end_claim(&owner, preview, None)).await.unwrap();
+    let claimed = while_locked(&database, store.claim_preview(&owner, preview)).await.unwrap();
+    while_locked(&database, store.begin_save(&owner, preview, claimed.token)).await.unwrap();
+    while_locked(&database, store.release_preview(&owner, preview, claimed.token)).await.unwrap();
     while_locked(&database, store.ready()).await.unwrap();
 }
 

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 use switchboard::agent::ports::leases::Old;
+use switchboard::agent::ports::previews::ClaimToken;
 use switchboard::agent::ports::store::{Commit, RequestKey, RunEnd};
 use switchboard::chat::event::Failure;
 use switchboard::chat::ids::{PreviewId, RunId, ToolCallId};
-use switchboard::chat::message::ModelOrigin;
+use switchboard::chat::message::{Message, ModelOrigin};
 use switchboard::chat::preview::Verdict;
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::{Counted, Usage};
@@ -35,6 +36,7 @@ fn entry(run: RunId, at_ms: i64, what: Happened) -> TrailEntry {
 fn call(arguments: Value, result: &str) -> Happened {
     let Value::Object(arguments) = arguments else { unreachable!() };
     Happened::ToolCall {
+        sent: false,
         turn: 0,
         id: ToolCallId::from_model("t1"),
         name: "get_rule".into(),
@@ -160,7 +162,7 @@ pub async fn a_decision_is_in_the_trail_of_its_conversation(database: &impl Data
     complete(&*store, run).await;
     let id: PreviewId = room.preview(&*store, "a").await;
     let decision = room.decide(&*store, id, "a", Verdict::Accept).await;
-    store.end_claim(&room.owner, id, Some(&decision)).await.unwrap();
+    store.settle_preview(&room.owner, id, ClaimToken(1), &decision).await.unwrap();
     let trail = trail(database).await;
     let told = |decision: &Value| decision["name"].clone();
     assert_eq!(trail[0].1["decisions"].as_array().unwrap().iter().map(told).collect::<Vec<_>>(), [json!("early")]);
@@ -290,4 +292,71 @@ pub async fn version_1_goes_on_working(database: &impl Database) {
     assert_eq!(database.ask(&has_ended).await, ["no"]);
     store.finish_run(run, said(1, &[]), ended(RunState::Interrupted)).await.unwrap();
     assert_eq!(database.ask(&has_ended).await, ["yes"]);
+}
+
+/// Results as version 5 kept them, when their words told what became of their calls. `database` has the schema of version 5.
+pub async fn what_was_told_in_words_has_a_fate_of_its_own(database: &impl Database) {
+    let lost = "the state of this call is unknown: it was sent, and the run ended before its answer came. It may or may not have \
+                taken effect. Do not repeat it; check what is there now, or ask the user";
+    let unconfirmed = "it is not known whether this was done; do not repeat the call: look whether it was, or tell the user that \
+                       it may have been (HTTP 504: )";
+    let error = |words: &str| json!({ "error": words }).to_string();
+    let rows = [
+        (json!({"status": "awaiting_approval", "note": "n"}).to_string(), false, CallFate::AwaitsApproval),
+        (json!({"status": "awaiting_client", "note": "n"}).to_string(), false, CallFate::AwaitsClient),
+        (error("this call was not made: it is the same call"), true, CallFate::NotRun),
+        (error("this call was not completed because the run ended"), true, CallFate::NotRun),
+        (error(lost), true, CallFate::Unknown),
+        (error(unconfirmed), true, CallFate::Unknown),
+        (error("HTTP 400: this call was not made"), true, CallFate::Failed),
+        (format!(" {}", json!({"status": "awaiting_approval"})), false, CallFate::Done),
+        (json!({"a": ",\"content\":\"{\\\"status\\\":\\\"awaiting_client\\\""}).to_string(), false, CallFate::Done),
+        ("a nul \u{0} is text".to_owned(), false, CallFate::Done),
+    ];
+    let run = RunId::fresh();
+    begin_as_version_1(database, run, "Go").await;
+    let id = |nth: usize| json!({ "model": format!("t{nth}") });
+    let call = |nth| json!({"tool_call": {"id": id(nth), "name": "n", "input": {"object": {}}}});
+    let calls: Vec<Value> = (0..rows.len()).map(call).collect();
+    let results = rows.iter().enumerate().map(|(nth, (content, is_error, _))| match is_error {
+        true => json!({"id": id(nth), "name": "n", "content": content, "is_error": true}),
+        false => json!({"id": id(nth), "name": "n", "content": content}),
+    });
+    let results = Value::Array(results.collect());
+    let message = json!({"provider": "demo", "model": "rules", "parts": calls});
+    let told = json!({
+        "turn": 0, "tool_use_id": "t5", "name": "n", "arguments": {"fate": "failed", "duration_ms": 12},
+        "result": rows[5].0, "fate": "failed", "duration_ms": 12,
+    });
+    for sql in [
+        say_as_version_1(run, 1, "assistant", &message),
+        say_as_version_1(run, 2, "tool_results", &results),
+        "UPDATE messages SET fates = '[]' WHERE kind = 'tool_results' RETURNING kind".to_owned(),
+        format!("UPDATE runs SET calling = '{{\"results\":{results}}}' WHERE id = '{run}' RETURNING id"),
+        finish_as_version_1(run, "completed"),
+        format!(
+            "INSERT INTO trail (tenant, user_id, conversation, run_id, seq, at, kind, body)
+             VALUES ('acme', 'ann', 'c1', '{run}', 1, 5, 'tool_call', '{told}') RETURNING kind"
+        ),
+    ] {
+        assert_eq!(database.ask(&sql).await.len(), 1, "{sql}");
+    }
+    let store = database.open(ManualClock::new()).await;
+    let history = Room::at("acme/ann/c1").history(&*store).await;
+    let Some(Message::ToolResults(results)) = history.get(2) else { panic!("{history:?}") };
+    for (result, (content, _, fate)) in results.iter().zip(&rows) {
+        assert_eq!((&result.content, result.fate), (content, *fate));
+    }
+    assert_eq!(results.len(), rows.len());
+    let fates = database.ask("SELECT COALESCE(fates, 'none') FROM messages WHERE kind = 'tool_results'").await;
+    assert_eq!(fates, ["none"], "those in the results count");
+    let noted: Value =
+        serde_json::from_str(&database.ask("SELECT calling FROM runs WHERE calling IS NOT NULL").await.remove(0))
+            .unwrap();
+    assert_eq!(noted["results"][5]["fate"], json!("unknown"));
+    let entry: Value =
+        serde_json::from_str(&database.ask("SELECT body FROM trail WHERE kind = 'tool_call'").await.remove(0)).unwrap();
+    let mut expected = told;
+    expected["fate"] = json!("unknown");
+    assert_eq!(entry, expected);
 }

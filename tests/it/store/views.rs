@@ -19,6 +19,7 @@ use switchboard::store::Store;
 use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, end, ended, said, tool_turn, user,
 };
+use crate::support::whole::{exported, seen};
 
 const NOW: i64 = 1_700_000_000_000;
 
@@ -27,7 +28,7 @@ fn page(limit: u32, cursor: Option<&str>) -> Page {
 }
 
 async fn view(store: &dyn Store, room: &Room) -> ConversationView {
-    store.conversation(&room.owner, &room.conversation).await.unwrap().unwrap()
+    seen(store, &room.owner, &room.conversation).await.unwrap()
 }
 
 /// The messages as `user: text` and `assistant: text`.
@@ -83,6 +84,7 @@ pub async fn a_conversation_is_seen_as_it_was_said(database: &impl Database) {
             updated_at_ms: NOW,
             message_count: 3,
         },
+        earlier: None,
         messages: vec![
             message(0, Role::User, "which rule? \u{0}\nThat one.", vec![], 0),
             message(1, Role::Assistant, "I look \u{2028} it up", calls.collect(), 1000),
@@ -190,7 +192,7 @@ pub async fn a_deleted_conversation_leaves_nothing_behind(database: &impl Databa
         store.create_draft(&room.owner, &room.conversation, &json!({})).await.unwrap();
         room.preview(&*store, "w").await;
     }
-    let first = store.export(&room.owner, &room.conversation).await.unwrap().unwrap().runs[0].run.id;
+    let first = exported(&*store, &room.owner, &room.conversation).await.unwrap().runs[0].0.run.id;
     let (live, _) = room.say(&*store, "two").await;
     store.keep_summary(first, "a summary").await.unwrap();
     let draft = store.create_draft(&room.owner, &room.conversation, &json!({})).await.unwrap();
@@ -224,7 +226,7 @@ pub async fn deleting_and_speaking_at_once_agree(database: &impl Database) {
         for spoken in spoken {
             assert!(matches!(spoken, Ok(()) | Err(StoreError::RunEnded)), "{spoken:?}");
         }
-        assert!(store.conversation(&room.owner, &room.conversation).await.unwrap().is_none());
+        assert!(seen(&*store, &room.owner, &room.conversation).await.is_none());
     }
 }
 
@@ -235,12 +237,12 @@ pub async fn an_export_has_everything(database: &impl Database) {
     let two = room.exchange(&*store, "two", &tool_turn()).await;
     let edited = Some(Parent::Message(MessageId { run: one, seq: 0 }));
     let (three, _) = room.ask(&*store, &Ask::message("three"), edited).await.unwrap();
-    let export = store.export(&room.owner, &room.conversation).await.unwrap().unwrap();
+    let export = exported(&*store, &room.owner, &room.conversation).await.unwrap();
     assert_eq!(export.head, view(&*store, &room).await.head);
     let mut runs = Vec::new();
-    for run in &export.runs {
+    for (run, messages) in &export.runs {
         assert_eq!(Some(&run.run), store.find_run(&room.owner, run.run.id).await.unwrap().as_ref());
-        let kinds: Vec<&str> = run.messages.iter().map(|message| message.kind.as_str()).collect();
+        let kinds: Vec<&str> = messages.iter().map(|message| message.kind.as_str()).collect();
         runs.push((run.run.id, run.parent, kinds));
     }
     let last = |run| Some(MessageId { run, seq: 1 });
@@ -250,7 +252,7 @@ pub async fn an_export_has_everything(database: &impl Database) {
         (three, Some(MessageId { run: one, seq: 0 }), vec!["user"]),
     ];
     assert_eq!(runs, expected);
-    assert_eq!(export.runs[0].messages[0].body.get(), r#"{"text":"one"}"#);
+    assert_eq!(export.runs[0].1[0].body.get(), r#"{"text":"one"}"#);
     let trail = store.trail(&room.owner, &room.conversation, page(100, None)).await.unwrap().unwrap();
     assert_same(&export.trail, &trail.items);
     assert_eq!(trail.items.iter().filter(|entry| entry.kind == "user_message").count(), 3);
@@ -281,10 +283,10 @@ pub async fn strangers_see_and_change_no_conversation(database: &impl Database) 
     let room = Room::at("acme/ann/c1");
     room.exchange(&*store, "one", &[answer("1")]).await;
     for Room { owner, conversation } in Room::strangers() {
-        assert!(store.conversation(&owner, &conversation).await.unwrap().is_none());
+        assert!(seen(&*store, &owner, &conversation).await.is_none());
         assert_eq!(store.rename(&owner, &conversation, "mine").await.unwrap(), None);
         assert_eq!(store.delete(&owner, &conversation).await.unwrap(), None);
-        assert!(store.export(&owner, &conversation).await.unwrap().is_none());
+        assert!(exported(&*store, &owner, &conversation).await.is_none());
         assert_eq!(store.trail(&owner, &conversation, page(9, None)).await.unwrap().map(|part| part.items.len()), None);
         let is_ann = owner == room.owner;
         assert_eq!(store.conversations(&owner, page(9, None)).await.unwrap().items.len(), usize::from(is_ann));
@@ -311,9 +313,9 @@ pub async fn rows_of_version_1_are_seen(database: &impl Database) {
     assert_eq!(lines(&*store, &room).await, ["user: one", "assistant: 1", "user: two", "assistant: 2"]);
     let view = view(&*store, &room).await;
     assert_eq!((&*view.head.context_type, view.messages[2].created_at_ms), ("workflow", NOW + 1000));
-    let export = store.export(&room.owner, &room.conversation).await.unwrap().unwrap();
-    assert_eq!((export.runs[1].run.id, export.runs[1].parent.unwrap().seq), (newest, 1));
-    assert_eq!(export.runs[1].run.state.name(), "interrupted");
+    let export = exported(&*store, &room.owner, &room.conversation).await.unwrap();
+    assert_eq!((export.runs[1].0.run.id, export.runs[1].0.parent.unwrap().seq), (newest, 1));
+    assert_eq!(export.runs[1].0.run.state.name(), "interrupted");
 }
 
 pub async fn long_conversations_and_lists_are_seen_whole(database: &impl Database) {

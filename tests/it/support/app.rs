@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use switchboard::app::App;
 use switchboard::config::{Config, Sources};
 use switchboard::http::auth::{AuthSetupError, Claims};
@@ -29,7 +30,7 @@ pub struct TestApp {
     sign: Sign,
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<()>>,
-    _data: TempDir,
+    data: TempDir,
 }
 
 /// Signs a token of a user, a tenant and roles.
@@ -48,6 +49,7 @@ pub fn sources(data: &TempDir, settings: &[(&str, &str)]) -> Sources {
         ("LIMITS__ACTIVE_RUNS_PER_USER", "0".to_owned()),
         ("LIMITS__ACTIVE_RUNS_PER_TENANT", "0".to_owned()),
         ("LIMITS__READERS_PER_RUN", "0".to_owned()),
+        ("SERVER__REQUESTS_PER_USER", "0".to_owned()),
     ]
     .into_iter()
     .map(|(key, value)| (format!("SWITCHBOARD__{key}"), value))
@@ -96,7 +98,7 @@ impl TestApp {
         };
         let serving = tokio::spawn(app.serve(stop_asked, std::future::pending()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { address, token, http, sign: Box::new(sign), stop: Some(stop), serving: Some(serving), _data: data }
+        Self { address, token, http, sign: Box::new(sign), stop: Some(stop), serving: Some(serving), data }
     }
 
     /// A token for somebody else.
@@ -132,10 +134,18 @@ impl TestApp {
         self.chat(&json!({"message": message, "context_type": "workflow", "conversation_id": conversation})).await
     }
 
+    /// Changes rows of its database, beside it.
+    pub async fn beside(&self, sql: &str) {
+        let url = format!("sqlite://{}", self.data.path().join("test.db").display());
+        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        let changed = sqlx::query(AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+        assert!(changed.rows_affected() > 0, "{sql}");
+    }
+
     /// Stops the product and waits until it has; its data folder comes back.
     pub async fn stop(mut self) -> TempDir {
         self.stop.take().unwrap().send(()).unwrap();
         self.serving.take().unwrap().await.unwrap();
-        std::mem::replace(&mut self._data, tempfile::tempdir().unwrap())
+        std::mem::replace(&mut self.data, tempfile::tempdir().unwrap())
     }
 }

@@ -16,6 +16,8 @@ pub enum Behaviour {
     Slow(Duration),
     /// Answers with a status, a content type and a body.
     Says(u16, &'static str, Vec<u8>),
+    /// Answers with a status, and says when to come again.
+    Later(u16),
     /// Sends the client elsewhere.
     Redirects(String),
     /// A byte of JSON a second.
@@ -86,6 +88,7 @@ impl Behaviour {
             Self::Good => Answer::ok(JSON, r#"{"done": true}"#),
             Self::Slow(pause) => Answer::ok(JSON, "").later(*pause, r#"{"done": true}"#),
             Self::Says(status, kind, body) => Answer::status(*status, kind, body.clone()),
+            Self::Later(status) => Answer::status(*status, "text/plain", "later").header("retry-after", "1"),
             Self::Redirects(to) => Answer::status(302, "text/html", "").header("location", to),
             Self::Drips => {
                 let byte = |answer: Answer, _| answer.later(Duration::from_secs(1), " ");

@@ -13,3 +13,4 @@ pub mod redis;
 pub mod said;
 pub mod tickets;
 pub mod upstream;
+pub mod whole;

@@ -97,6 +97,7 @@ impl Folder {
             ("LIMITS__ACTIVE_RUNS_PER_USER", "0"),
             ("LIMITS__ACTIVE_RUNS_PER_TENANT", "0"),
             ("LIMITS__READERS_PER_RUN", "0"),
+            ("SERVER__REQUESTS_PER_USER", "0"),
         ];
         let mut command = self.command(&["serve"], &[&own, settings].concat());
         change(&mut command);

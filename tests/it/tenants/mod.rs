@@ -240,6 +240,13 @@ async fn nobody_reads_or_changes_anothers_things_on_postgresql() {
     matrix(&[("STORE__URL", &database.url)]).await;
 }
 
+/// The same behind the second wall, by a role that it holds for.
+#[tokio::test]
+async fn nobody_reads_or_changes_anothers_things_behind_row_level_security() {
+    let Some(database) = crate::store::row_security::new_database().await else { return };
+    matrix(&[("STORE__URL", &database.url), ("STORE__ROW_SECURITY", "on")]).await;
+}
+
 #[tokio::test]
 async fn a_payload_is_read_in_its_own_conversation_alone() {
     let settings = [("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", SECRET)];

@@ -104,6 +104,7 @@ pub fn rows() -> Vec<Row> {
             query: |_| "?of=tenant".to_owned(),
             ..row("GET /v1/agent/usage", Own("of the caller's tenant, for a role"), nothing)
         },
+        row("GET /v1/agent/audit", Own("of the caller's tenant, for a role"), nothing),
         row("GET /v1/agent/approvals", Own("a list"), nothing),
         row("GET /v1/agent/approvals/{approval_id}", AsUnknown, nothing),
         row("POST /v1/agent/approvals/{approval_id}", AsUnknown, |_| Some(json!({"decision": "approve"}))),

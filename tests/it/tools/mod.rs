@@ -2,10 +2,10 @@
 //! checked.
 
 mod data;
-mod mcp;
+pub mod mcp;
 mod one_file;
 mod openapi;
 mod rest;
 mod selection;
 mod tables;
-mod workflow;
+pub mod workflow;

@@ -1,11 +1,13 @@
 //! What operators write down, and the values that others put into it: templates, projections, schemas, settings, files of
 //! tools and profiles, and OpenAPI documents.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use switchboard::bounded::json::{self, Room, Wanted};
 use switchboard::chat::schema::Schema;
 use switchboard::chat::template::{Template, ValueTemplate, Values};
 use switchboard::config::catalogue::openapi::print::{Import, import};
@@ -61,7 +63,13 @@ pub fn projection(input: &[u8]) {
     let (text, value) = parts(input);
     let Ok(projection) = Projection::parse(&text) else { return };
     let value = serde_json::from_str(&value).unwrap_or(Value::Null);
-    let _ = projection.of(&value);
+    let wanted = projection.wanted(Wanted::All);
+    let room = &mut Room::of(0, None);
+    let Ok(read) = json::read(&value.to_string(), &wanted, room) else { return };
+    let of = |value: &Value, room: &mut Room| projection.of(Cow::Borrowed(value), room).ok();
+    // What is left out of a reading is not looked at.
+    let (some, all) = (of(&read, room), of(&value, room));
+    assert!(some.is_none() || all.is_none() || some == all, "{text}");
 }
 
 /// A schema, or the path of a request, before the arguments that a model writes.

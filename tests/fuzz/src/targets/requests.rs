@@ -40,7 +40,7 @@ pub fn ai_sdk(input: &[u8]) {
 }
 
 pub fn chat_stream(input: &[u8]) {
-    let dialect = ChatStream { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES };
+    let dialect = ChatStream { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES, history_bytes: 0 };
     let _ = dialect.decode(input);
 }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::super::{background, end_of, message, rest, said};
+use super::super::{background, end_of, eventually, message, rest, said};
 use super::{Pair, until_broken};
 use crate::runs::{gated, hanging, header, read_until};
 use crate::support::frames;
 use crate::support::model::{calls, says, turn};
+use crate::support::postgres::TestPostgres;
+use crate::support::upstream::{Answer, Upstream};
 
 /// What a reader gets at the end of a run whose process died.
 fn is_interrupted(stream: &str) -> bool {
@@ -132,6 +134,41 @@ async fn a_process_that_comes_back_after_its_lease_writes_nothing() {
     assert_eq!(a.trail("c").await, ["user_message Close 7", "model_turn Done soon. ", "run_ended interrupted"]);
     assert_eq!(a.says(&message("c", "Closed?")).await, "Not yet.");
     assert_eq!(pair.backend.requests().len(), 0);
+}
+
+/// The process is paused for longer than its lease, while it waits for something that the write needs: the other replica has
+/// ended its run by then, and a write is not noted, and so not sent, of a run that has ended.
+#[tokio::test]
+async fn a_process_that_was_paused_on_its_way_to_a_write_does_not_send_it() {
+    let Some(postgres) = TestPostgres::shared() else { return };
+    let gate = Arc::new(Notify::new());
+    let opens = Arc::clone(&gate);
+    let backend = Upstream::choosing(move |request| {
+        let people = json!([{"id": 5, "name": "Bob"}]).to_string();
+        Some(match request.method.as_str() {
+            "GET" => Answer::ok("application/json", "").gated(&opens, people),
+            _ => Answer::ok("application/json", r#"{"done": true}"#),
+        })
+    })
+    .await;
+    let call = calls("c1", "assign_ticket", &json!({"id": 7, "who": "Bob"}));
+    let answers = [call.answer(), says("Nobody knows.").answer()];
+    let Some(pair) = Pair::start_before(backend, postgres, &[], answers).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let near = a.chat(&background("c", "Give 7 to Bob")).await;
+    let run = header(&near, "x-run-id");
+    eventually("the name is looked up", async || (!pair.backend.requests().is_empty()).then_some(())).await;
+    pair.a.pause();
+    b.run_in(&run, "interrupted").await;
+    // The name is there when it wakes, and nothing else stands between it and the write.
+    gate.notify_one();
+    pair.a.resume();
+    let seen = rest(near).await;
+    assert!(is_interrupted(&seen), "{seen}");
+    assert_eq!(a.trail("c").await, ["user_message Give 7 to Bob", "run_ended interrupted"]);
+    assert_eq!(a.says(&message("c", "Has he got it?")).await, "Nobody knows.");
+    let sent: Vec<String> = pair.backend.requests().iter().map(|request| request.method.clone()).collect();
+    assert_eq!(sent, ["GET"], "what was settled is not sent any more");
 }
 
 #[tokio::test]

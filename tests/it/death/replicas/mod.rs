@@ -43,8 +43,18 @@ impl Pair {
         settings: &[(&'static str, &str)],
         answers: impl IntoIterator<Item = Answer>,
     ) -> Option<Self> {
+        Self::start_before(backend().await, postgres, settings, answers).await
+    }
+
+    /// The same with a backend of the test's own.
+    pub async fn start_before(
+        backend: Upstream,
+        postgres: &TestPostgres,
+        settings: &[(&'static str, &str)],
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Option<Self> {
         let (redis, database) = (TestRedis::start()?, postgres.new_database().await);
-        let (model, backend) = (Upstream::script(answers).await, backend().await);
+        let model = Upstream::script(answers).await;
         let redis_url = redis.url();
         let shared = [("STORE__URL", database.url.as_str()), ("EVENTS__URL", &redis_url), ("RUNS__LEASE_S", "5")];
         let settings = [&shared, settings].concat();

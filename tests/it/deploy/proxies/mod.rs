@@ -4,6 +4,7 @@
 mod heads;
 mod smuggling;
 mod streams;
+mod unconfirmed;
 
 use std::path::PathBuf;
 

@@ -191,3 +191,30 @@ async fn a_server_that_is_down_at_the_start_is_tried_again() {
     until(&servers, |tools| tools.len() == 1).await;
     servers.close().await;
 }
+
+#[tokio::test]
+async fn no_expression_or_reference_of_a_servers_schema_takes_long() {
+    let with = |name: &str, schema: Value| {
+        let mut tool = tool(name, "Takes text.", true);
+        tool["inputSchema"] = schema;
+        tool
+    };
+    let back = json!({"type": "object", "properties": {"s": {"type": "string", "pattern": "^(?=(a+)+$)b"}}});
+    let plain = json!({"type": "object", "properties": {"s": {"type": "string", "pattern": "^a+$"}}});
+    let mut laughs =
+        json!({"type": "object", "properties": {"s": {"$ref": "#/$defs/0"}}, "$defs": {"40": {"type": "string"}}});
+    for part in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/{}", part + 1)});
+        laughs["$defs"][part.to_string()] = json!({"allOf": [next, next]});
+    }
+    let tools = json!([with("back", back), with("plain", plain), with("laughs", laughs)]);
+    let fake = Fake::new(tools, |id, _| text(id, "ok")).await;
+    let servers = peer(&fake.keys("")).await;
+    let names: Vec<String> = servers.offered("peer").iter().map(|tool| tool.def.name.clone()).collect();
+    assert_eq!(names, ["peer__back", "peer__plain"], "what multiplies itself is not offered");
+    let long = json!({"s": format!("{}!", "a".repeat(60_000))});
+    assert_eq!(call(&servers, "peer__back", &long).await.0, Ok("ok".to_owned()), "nothing is held to what looks ahead");
+    let refused = call(&servers, "peer__plain", &long).await.0.unwrap_err();
+    assert!(refused.starts_with("bad params: s: "), "{refused:.100}");
+    servers.close().await;
+}

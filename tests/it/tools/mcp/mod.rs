@@ -3,12 +3,17 @@
 mod everything;
 mod fake;
 mod hostile;
+mod pins;
 mod settings;
 
-use std::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::{Map, Value, json};
+use switchboard::agent::ports::pins::PinStore;
+use switchboard::agent::ports::store::StoreError;
 use switchboard::agent::ports::tools::{OfferedTool, Reporter, ToolContext};
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::ids::{ConversationId, RunId};
@@ -71,10 +76,34 @@ pub fn offered(s: &Scripted) -> Vec<Vec<String>> {
     s.model.requests().iter().map(|request| names(&request.json()["tools"])).collect()
 }
 
+/// Keeps what it sees first.
+#[derive(Default)]
+struct Pins(Mutex<HashMap<String, String>>);
+
+#[async_trait]
+impl PinStore for Pins {
+    async fn keep_first(
+        &self,
+        _server: &str,
+        seen: &[(String, String)],
+        _most: usize,
+    ) -> Result<HashMap<String, String>, StoreError> {
+        let mut kept = self.0.lock().unwrap();
+        for (tool, digest) in seen {
+            kept.entry(tool.clone()).or_insert_with(|| digest.clone());
+        }
+        Ok(kept.clone())
+    }
+
+    async fn accept(&self, _server: &str, _definitions: &[(String, String)]) -> Result<(), StoreError> {
+        unreachable!("nobody accepts anything")
+    }
+}
+
 /// One server, `peer`, on its own.
 async fn peer(config: &str) -> std::sync::Arc<Servers> {
     let config: Config = toml::from_str(config).unwrap();
-    Servers::start(&[("peer".to_owned(), config)].into()).await.unwrap()
+    Servers::start(&[("peer".to_owned(), config)].into(), Arc::new(Pins::default())).await.unwrap()
 }
 
 /// Waits until what the server offers is as wanted.
@@ -98,16 +127,18 @@ async fn call(servers: &Servers, tool: &str, args: &Value) -> (Result<String, St
 
 async fn run(tool: &dyn Tool, args: &Map<String, Value>, progress: Reporter<'_>) -> Result<String, String> {
     let owner = Owner { tenant: String::new(), user: "u".to_owned() };
-    let caller = Caller { owner, roles: Vec::new(), bearer: Bearer::new("t") };
+    let caller = Caller { owner, known_as: None, expires_at_ms: None, roles: Vec::new(), bearer: Bearer::new("t") };
     let conversation = ConversationId::fresh();
     let run = RunId::fresh();
     let cx = ToolContext {
         caller: &caller,
         conversation: &conversation,
+        number: None,
         run,
         call: None,
         context: None,
-        approved: None,
+        completed: None,
+        first_try: None,
         progress,
     };
     tool.call(args, &cx).await.map(|output| output.content).map_err(|error| error.to_string())

@@ -1,8 +1,11 @@
 //! Arguments: what a model may say, what is filled in for it, which names become ids, and where templates put them.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use super::{Setup, answer};
+use crate::support::model::{calls, says};
 use crate::support::upstream::Request;
 
 const TOOLS: &str = r#"
@@ -131,6 +134,32 @@ async fn a_name_becomes_an_id_of_the_callers_own_list() {
     let lists: Vec<_> = ran.requests.iter().filter(|request| request.method == "GET").collect();
     assert_eq!(lists.len(), 2, "the list is kept, and fetched again once for a name that it does not have");
     assert!(lists.iter().all(|list| list.header("authorization") == Some(&format!("Bearer {}", ran.token))));
+}
+
+#[tokio::test]
+async fn a_name_is_looked_up_again_for_a_token_with_other_roles() {
+    let lists = AtomicUsize::new(0);
+    let backend = move |request: &Request| match request.method.as_str() {
+        // Each time that it is fetched the customer has another id, as if another one were all that this token may see.
+        "GET" => answer(&json!({"items": [{"id": 1 + lists.fetch_add(1, Ordering::SeqCst), "name": "Acme"}]})),
+        _ => answer(&json!({"ok": true})),
+    };
+    let order = |call: &str| calls(call, "order", &json!({"customer": "acme", "lines": []}));
+    let turns = ["c1", "c2", "c3"].into_iter().flat_map(|call| [order(call), says("Done.")]);
+    let (s, backend) = setup(json!({})).start(turns, backend).await;
+    let ada = crate::support::app::ADA;
+    let tokens = [&["USER", "ADMIN"][..], &["USER"], &["ADMIN", "USER"]].map(|roles| s.app.token_of(ada, None, roles));
+    for token in &tokens {
+        let body = json!({"message": "Go", "context_type": "mine", "conversation_id": "c"});
+        s.app.post_as(token, &body).await.text().await.unwrap();
+    }
+    let orders = backend.requests().into_iter().filter(|request| request.method == "POST");
+    let ids: Vec<Value> = orders.map(|request| request.json()["customer_id"].clone()).collect();
+    assert_eq!(
+        ids,
+        [json!(1), json!(2), json!(1)],
+        "what one token sees does not answer another that may be allowed less"
+    );
 }
 
 /// Two tools that read one answer in two ways.

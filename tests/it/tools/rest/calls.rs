@@ -198,8 +198,8 @@ async fn a_write_whose_answer_did_not_come_is_not_to_be_repeated() {
         (
             Answer::status(500, "text/plain", "boom"),
             "HTTP 500: boom".to_owned(),
-            Err("HTTP 500: boom".to_owned()),
-            "the backend says that it failed",
+            Err(unknown("HTTP 500: boom")),
+            "work that broke off may have been done",
         ),
         (
             Answer::status(504, "text/html", "<html>"),

@@ -191,3 +191,42 @@ async fn a_template_takes_only_arguments_that_there_are() {
     let wide = file(r#"{ type = "object", properties = { q = { type = "string" } }, additionalProperties = true }"#);
     assert_eq!(problems(&[("tools/more.toml", &wide)]).await, [""; 0]);
 }
+
+#[tokio::test]
+async fn an_expression_that_cannot_be_run_in_linear_time_is_told_with_its_place() {
+    let tool = |schema: &str| {
+        format!(
+            "[[tool]]\nname = \"a\"\ndescription = \"A.\"\ninput_schema = {schema}\n[tool.request]\npath = \"/v1\"\n"
+        )
+    };
+    let rows = [
+        (
+            "{ type = \"object\", properties = { q = { type = \"string\", pattern = \"^(?=a)b\" } } }",
+            Some("properties/q/pattern"),
+        ),
+        ("{ type = \"object\", patternProperties = { \"(.)\\\\1\" = {} } }", Some("patternProperties")),
+        (
+            "{ type = \"object\", properties = { q = { pattern = \"(\\\\w{999}){999}\" } } }",
+            Some("properties/q/pattern"),
+        ),
+        ("{ type = \"object\", properties = { q = { type = \"string\", pattern = \"^[a-z]+$\" } } }", None),
+    ];
+    for (schema, place) in rows {
+        let told = problems(&[("tools/mine.toml", &tool(schema))]).await;
+        match place {
+            Some(place) => {
+                let expected = format!("tools/mine.toml:4: tool[0].input_schema is no schema: {place}: ");
+                assert!(told.len() == 1 && told[0].starts_with(&expected), "{told:#?}");
+            }
+            None => assert_eq!(told, [""; 0]),
+        }
+    }
+}
+
+#[tokio::test]
+async fn somebody_else_can_only_be_asked_for_with_a_role() {
+    let text = "[[tool]]\nname = \"a\"\ndescription = \"A.\"\napproval = \"user\"\nnot_requester = true\n\
+                [tool.request]\nmethod = \"POST\"\npath = \"/v1\"\n";
+    let told = problems(&[("tools/mine.toml", text)]).await;
+    assert_eq!(told, ["tools/mine.toml:5: tool[0].not_requester is of use only with approval = \"role:NAME\""]);
+}

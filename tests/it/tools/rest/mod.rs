@@ -2,6 +2,7 @@
 
 mod arguments;
 mod calls;
+mod large;
 mod mistakes;
 mod progress;
 mod results;

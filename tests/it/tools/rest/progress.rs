@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchboard::agent::ports::tools::Reporter;
+use switchboard::bounded::intake::Intake;
+use switchboard::bounded::json::Wanted;
+use switchboard::bounded::memory::Memory;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::tool::Progress;
 use switchboard::tools::backend::{Backend, Framing, Request as BackendRequest};
@@ -43,9 +46,9 @@ async fn progress_is_told_while_the_answer_is_still_coming() {
     );
     let upstream = Upstream::script([answer]).await;
     let base = upstream.url().parse().unwrap();
-    let backend = Backend::new(base, Some(Duration::from_secs(20)), 1 << 20).unwrap();
+    let backend = Backend::new(base, Some(Duration::from_secs(20)), 1 << 20, Intake::new(Memory::new(0))).unwrap();
     let owner = Owner { tenant: String::new(), user: "u".to_owned() };
-    let caller = Caller { owner, roles: Vec::new(), bearer: Bearer::new("TOKEN") };
+    let caller = Caller { owner, known_as: None, expires_at_ms: None, roles: Vec::new(), bearer: Bearer::new("TOKEN") };
     let seen = Mutex::new(Vec::new());
     // What comes after the first frame is only sent once that frame was told.
     let report = |progress: Progress| {
@@ -53,7 +56,8 @@ async fn progress_is_told_while_the_answer_is_still_coming() {
         gate.notify_one();
     };
     let request = BackendRequest::get(["v1", "work"]);
-    let result = backend.follow(&caller, request, Framing::Ndjson, Reporter::to(&report)).await.unwrap();
+    let how = (Framing::Ndjson, Reporter::to(&report));
+    let result = backend.follow(&caller, request, how, Wanted::All, |result, _| Ok(result)).await.unwrap();
     assert_eq!(result, json!({"said": "[redacted]"}), "a repeated token goes nowhere");
     let expected = [told("search", Some(0.5), None), told("read [redacted]", None, Some(json!({"n": 1})))];
     assert_eq!(*seen.lock().unwrap(), expected, "nothing counts behind the result");

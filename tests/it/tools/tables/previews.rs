@@ -294,6 +294,7 @@ async fn a_preview_that_waits_is_read_with_the_configuration_as_it_is() {
             "name": label["name"],
             "body": body,
             "created_at": waiting["created_at"],
+            "expires_at": waiting["expires_at"],
         });
         if is_update {
             expected["existing_id"] = json!(ORDERS);

@@ -1,11 +1,14 @@
 //! `create_table_config` and `update_table_config`: they confirm what an accepted preview has saved, and save nothing.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
 
 use super::previews::{decide, retitled};
 use super::{Asking, ORDERS, assert_refused, config, read, results};
 use crate::support::frames::{self, Frame};
-use crate::support::model::{Scripted, calls, says, turn};
+use crate::support::model::{Script, Scripted, calls, says, turn};
+use crate::support::upstream::{Answer, Upstream};
 
 const FIRST: &str = "nothing was saved: show the change with preview_table_config first; it is saved when the user";
 
@@ -141,4 +144,67 @@ async fn the_screen_says_what_is_updated_when_nothing_else_does() {
         ("\"this one\" is neither the UUID nor the name of a stored configuration", "no name of anything"),
     ];
     assert_refused(&read, &expected);
+}
+
+#[tokio::test]
+async fn what_somebody_has_changed_meanwhile_is_not_overwritten() {
+    let mut other = retitled();
+    other["title"] = json!("Late orders");
+    let s = Scripted::playing([
+        calls("p1", "preview_table_config", &preview(&retitled(), &json!({"id": ORDERS}))),
+        says("Look."),
+        calls("p2", "preview_table_config", &preview(&other, &json!({"id": ORDERS}))),
+        says("Look here."),
+        calls("g1", "get_table_config", &json!({"id": ORDERS})),
+        says("It is."),
+    ])
+    .await;
+    let older = say(&s, "Another title").await;
+    let body = json!({"message": "Mine", "context_type": "tables", "conversation_id": "another"});
+    let newer = s.app.chat(&body).await;
+    assert_eq!(decide(&s.app, &newer, &json!({"decision": "accept"})).await.0, 200);
+    let (status, problem) = decide(&s.app, &older, &json!({"decision": "accept"})).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("preview_stale")));
+    assert_eq!(problem["current"]["config"], other);
+    let keys: Vec<&String> = problem["current"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["name", "description", "config"], "what the save would replace");
+    let frames = say(&s, "What is it?").await;
+    assert_eq!(read(&s, &frames, "g1").unwrap()["config"], other);
+}
+
+#[tokio::test]
+async fn a_configuration_that_was_created_without_an_answer_is_found() {
+    let stored: Arc<Mutex<Option<Value>>> = Arc::default();
+    let kept = Arc::clone(&stored);
+    let backend = Upstream::choosing(move |request| {
+        let mut stored = kept.lock().unwrap();
+        Some(match (request.method.as_str(), &*request.path) {
+            ("POST", "/v1/data") => {
+                let mut made = request.json();
+                made["id"] = json!(ORDERS);
+                *stored = Some(made);
+                Answer::status(502, "text/html", "bad gateway")
+            }
+            ("GET", "/v1/data/name/open_orders") => match &*stored {
+                Some(stored) => Answer::ok("application/json", stored.to_string()),
+                None => Answer::status(404, "application/json", "{}"),
+            },
+            _ => return None,
+        })
+    })
+    .await;
+    let settings = [("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", &*backend.url())];
+    let turns =
+        [calls("p1", "preview_table_config", &preview(&retitled(), &json!({"name": "open_orders"}))), says("Look.")];
+    let s = Scripted::with(&settings, turns.map(Script::answer)).await;
+    let frames = say(&s, "A table of open orders").await;
+    let accept = async || {
+        let (status, body) = decide(&s.app, &frames, &json!({"decision": "accept"})).await;
+        (status, body["code"].clone(), body["saved_id"].clone())
+    };
+    assert_eq!(accept().await, (502, json!("save_unconfirmed"), Value::Null));
+    s.app.beside("UPDATE previews SET claimed_at = claimed_at - 61000").await;
+    assert_eq!(accept().await, (200, Value::Null, json!(ORDERS)));
+    let posts = backend.requests().iter().filter(|request| request.method == "POST").count();
+    assert_eq!(posts, 1, "it was there already");
 }

@@ -29,10 +29,16 @@ async fn a_users_lists_are_fetched_once_and_shared_with_nobody() {
     let rows = [
         (app.token.clone(), "c", [1, 1, 1], "the first time"),
         (app.token.clone(), "c", [1, 1, 1], "again"),
-        (app.token_of(ADA, None, &["USER"]), "another", [1, 1, 1], "another token and conversation of the same user"),
-        (app.token_of(BEN, None, &["USER"]), "c", [2, 2, 2], "another user"),
-        (app.token_of(ADA, Some("elsewhere"), &["USER"]), "c", [3, 3, 3], "the same user id of another tenant"),
-        (app.token.clone(), "c", [3, 3, 3], "the first user's are still there"),
+        (
+            app.token_of(ADA, None, &["ADMIN", "USER"]),
+            "another",
+            [1, 1, 1],
+            "another token and conversation of the same user",
+        ),
+        (app.token_of(ADA, None, &["USER"]), "c", [2, 2, 2], "a token of the same user that may be allowed less"),
+        (app.token_of(BEN, None, &["USER"]), "c", [3, 3, 3], "another user"),
+        (app.token_of(ADA, Some("elsewhere"), &["USER"]), "c", [4, 4, 4], "the same user id of another tenant"),
+        (app.token.clone(), "c", [4, 4, 4], "the first user's are still there"),
     ];
     for (token, conversation, expected, reason) in rows {
         let ran = d.ask_as(&token, conversation, json!({}), &validate()).await;

@@ -174,12 +174,12 @@ async fn a_plain_users_accept_is_refused_by_the_backend_and_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn a_backend_that_fails_once_is_asked_again_with_the_same_body() {
+async fn a_backend_that_says_no_once_is_asked_again_with_the_same_body() {
     let tries = AtomicUsize::new(0);
     let backend = backend(move |request| {
         let is_save = request.method == "POST" && request.path == "/v1/workflow/rules/full";
         is_save.then(|| match tries.fetch_add(1, Ordering::SeqCst) {
-            0 => refusal(500, "database is down"),
+            0 => refusal(503, "database is down").header("retry-after", "1"),
             _ => json_answer(&json!({"id": RULE})),
         })
     })
@@ -210,6 +210,8 @@ async fn a_save_that_nobody_confirmed_is_not_sent_again_at_once() {
         Answer::ok("application/json", "").ending(End::Hang),
         Answer::ok("application/json", "{").ending(End::Abort),
         Answer::status(504, "text/html", "gateway timeout"),
+        Answer::status(503, "text/html", "a connection ended behind the request"),
+        Answer::status(500, "application/json", "{}"),
     ];
     for answer in lost {
         let backend = backend(move |request| {

@@ -309,7 +309,7 @@ async fn results_and_answers_are_bounded() {
     let http = [("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", url.as_str())];
     let rows = [
         ("LIMITS__BACKEND_ANSWER_BYTES", true, "the backend's answer is larger than 1000 bytes"),
-        ("LIMITS__TOOL_RESULT_BYTES", false, "of 6013 bytes shown; ask for less]"),
+        ("LIMITS__TOOL_RESULT_BYTES", false, "of 6000 bytes of text; 6013 bytes in all; ask for less]"),
     ];
     for (limit, is_error, expected) in rows {
         let d = Dialogue::with(&[http[0], http[1], (limit, "1000")]).await;

@@ -8,6 +8,7 @@ mod drafts;
 mod failures;
 mod previews;
 mod reading;
+mod stale;
 mod updates;
 mod wire;
 
@@ -57,6 +58,11 @@ impl Dialogue {
     }
 
     pub async fn with(settings: &[(&str, &str)]) -> Self {
+        Self::with_in(tempfile::tempdir().unwrap(), settings).await
+    }
+
+    /// The same with the files of a `config/` folder in `data`.
+    pub async fn with_in(data: tempfile::TempDir, settings: &[(&str, &str)]) -> Self {
         let next = Arc::new(Mutex::new(VecDeque::new()));
         let queue = Arc::clone(&next);
         let model = Upstream::choosing(move |request| {
@@ -70,7 +76,7 @@ impl Dialogue {
         let base_url = format!("{}/v1", model.url());
         let mut all = vec![("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", &base_url)];
         all.extend(settings);
-        let s = Scripted { app: TestApp::start(&all).await, model };
+        let s = Scripted { app: TestApp::start_in(data, &all).await, model };
         Self { s, next, messages: AtomicUsize::new(0) }
     }
 
@@ -128,10 +134,15 @@ impl Dialogue {
             if frame.event == "tool_call_result" {
                 assert!(data.as_object_mut().unwrap().shift_remove("is_error").is_some_and(|flag| flag.is_boolean()));
             }
+            // Runs that ask at the same time may take each other's script.
+            if let Some(id) = data.get_mut("tool_use_id") {
+                *id = json!(id.as_str().unwrap().split_once('t').unwrap().1);
+            }
             seen.push((&frame.event, data));
         }
         let each = |event| {
-            calls.iter().enumerate().map(move |(n, (name, _))| (event, json!({"tool_use_id": id(n), "name": name})))
+            let called = calls.iter().enumerate();
+            called.map(move |(n, (name, _))| (event, json!({"tool_use_id": n.to_string(), "name": name})))
         };
         let mut expected = vec![("message_start", json!({"turn": 0}))];
         expected.extend(each("tool_call_start"));
@@ -206,7 +217,8 @@ pub async fn backend(special: impl Fn(&Request) -> Option<Answer> + Send + Sync 
     Upstream::choosing(move |request| special(request).or_else(|| plain(request))).await
 }
 
-fn plain(request: &Request) -> Option<Answer> {
+/// What a backend of workflows says.
+pub fn plain(request: &Request) -> Option<Answer> {
     let path = request.path.strip_prefix("/v1/workflow/")?;
     let port = |name: &str, is_default: bool| json!({"name": name, "is_default": is_default});
     let rule = json!({"id": RULE, "name": "Night Shift", "canvas_layout": {"zoom": 2}});

@@ -132,17 +132,18 @@ async fn the_canvas_that_the_model_never_sees_stays() {
         .ask(
             "c",
             &[
-                update(small("W")),
                 update(moved),
+                update(small("W")),
                 ("preview_workflow", json!({"workflow": small("W"), "description": "d"})),
             ],
         )
         .await;
     let layouts: Vec<Option<&Value>> =
         ran.previews().iter().map(|preview| preview["workflow"].get("canvas_layout")).collect();
-    assert_eq!(layouts, [Some(&json!({"zoom": 2})), Some(&json!({"zoom": 1})), None], "kept, given, none");
+    assert_eq!(layouts, [Some(&json!({"zoom": 1})), Some(&json!({"zoom": 2})), None], "given, kept, none");
 
-    let kept = ran.previews()[0]["preview_id"].as_str().unwrap();
+    // The newer of two takes the other one's place.
+    let kept = ran.previews()[1]["preview_id"].as_str().unwrap();
     assert_eq!(d.decide(&d.s.app.token, kept, &json!({"decision": "accept"})).await.0, 200);
     assert_eq!(backend.requests().last().unwrap().json()["canvas_layout"], json!({"zoom": 2}));
     let ran = d.ask("c", &[("update_workflow", json!({"workflow_id": RULE, "workflow": small("W")}))]).await;
@@ -175,19 +176,19 @@ async fn an_update_keeps_what_it_does_not_mention() {
     let update = |workflow: &Value| ("update_workflow", json!({"workflow_id": RULE, "workflow": workflow}));
 
     let d = Dialogue::over(&backend).await;
-    let ran = d.ask("c", &[preview(&brief), preview(&clearing)]).await;
-    let kept = &ran.previews()[0]["workflow"];
+    let ran = d.ask("c", &[preview(&clearing), preview(&brief)]).await;
+    let kept = &ran.previews()[1]["workflow"];
     assert_eq!((&kept["description"], &kept["trigger_conditions"]), (&json!("at night"), &conditions));
     assert_eq!(
         kept["actions"],
         json!([{"id": CHECK, "name": "Wait Longer", "description": "half an hour", "action_type": "delay",
                 "action_config": {"duration": "30m"}, "is_active": true}])
     );
-    let cleared = &ran.previews()[1]["workflow"];
+    let cleared = &ran.previews()[0]["workflow"];
     assert_eq!((cleared.get("description"), cleared.get("trigger_conditions")), (None, None));
     assert_eq!(cleared["actions"][0].get("description"), None);
 
-    let id = ran.previews()[0]["preview_id"].as_str().unwrap();
+    let id = ran.previews()[1]["preview_id"].as_str().unwrap();
     assert_eq!(d.decide(&d.s.app.token, id, &json!({"decision": "accept"})).await.0, 200);
     let ran = d.ask("c", &[update(&brief), update(&clearing)]).await;
     assert_eq!(ran.ok(0)["status"], "already_saved", "what was kept need not be repeated");
@@ -248,6 +249,7 @@ async fn a_preview_that_waits_is_read_with_the_rule_as_it_is() {
         "body": body,
         "current": current,
         "created_at": waiting["created_at"],
+        "expires_at": waiting["expires_at"],
     });
     assert_eq!((status, &waiting), (200, &expected));
 

@@ -7,6 +7,8 @@ import * as samples from './samples.mjs';
 const folder = process.argv[2];
 const SIZES = [['light', { viewport: { width: 900, height: 800 } }], ['dark', { viewport: { width: 900, height: 800 }, colorScheme: 'dark' }], ['narrow', { viewport: { width: 320, height: 700 } }]];
 
+const STALE = { preview: { kind: 'workflow_preview', preview_id: 'p9', description: 'Orders more.', workflow: samples.CHANGED_RULE, is_update: true, workflow_id: 'r' }, current: samples.RULE };
+
 /** Puts one element into the empty page. */
 const show = (page, tag, fields) => page.evaluate(async ({ tag, fields }) => {
   await Promise.all(['markdown', 'preview', 'approval', 'payload'].map((part) => import(`/page/${part}.js`)));
@@ -52,6 +54,28 @@ async function workflow(page) {
   seen.failed = await texts(page, '.sb-said');
   await page.evaluate(() => { Object.assign(document.querySelector('sb-preview'), { state: 'accepted', message: '' }); });
   seen.accepted = [await texts(page, '.sb-said'), await page.getByRole('button', { name: 'Accept' }).isVisible()];
+  return seen;
+}
+
+/** What has changed meanwhile: told, drawn against what is there now, asked for again or turned down, and never accepted. */
+async function stale(page) {
+  const asked = STALE.current;
+  await show(page, 'sb-preview', STALE);
+  await page.evaluate(() => { window.said = []; document.body.addEventListener('say', (event) => window.said.push(event.detail)); });
+  const buttons = () => page.locator('.sb-buttons button:visible').allTextContents();
+  const seen = { before: [await buttons(), (await texts(page, '.sb-sentences li')).length] };
+  await page.getByRole('button', { name: 'Accept' }).focus();
+  await page.evaluate((current) => Object.assign(document.querySelector('sb-preview'), { state: 'deciding' }, { stale: { ...current, name: 'Renamed meanwhile' }, state: 'stale', message: '' }), asked);
+  seen.after = [await buttons(), await texts(page, '.sb-note[role=status]'), await texts(page, '.sb-said'), (await texts(page, '.sb-sentences li'))[0]];
+  seen.isFocusKept = await page.evaluate(() => document.activeElement.className);
+  await page.getByRole('button', { name: 'Ask the assistant again' }).click();
+  seen.said = await page.evaluate(() => window.said);
+  await page.getByRole('button', { name: 'Reject' }).click();
+  seen.decided = await page.evaluate(() => window.decided);
+  await page.evaluate(() => { document.querySelector('sb-preview').stale = null; });
+  seen.gone = await texts(page, '.sb-note[role=status]');
+  await page.evaluate(() => { document.querySelector('sb-preview').stale = undefined; });
+  seen.unknown = await texts(page, '.sb-note[role=status]');
   return seen;
 }
 
@@ -130,7 +154,8 @@ async function pictures() {
     await onStage(async ({ page }) => {
       const scenes = [['answer', null], ['workflow', ['sb-preview', { preview: { kind: 'workflow_preview', preview_id: 'p', description: 'Orders more stock after a day.', workflow: samples.CHANGED_RULE, is_update: true }, current: samples.RULE }]],
         ['table', ['sb-preview', { preview: { kind: 'table_config_preview', preview_id: 'p', description: 'Shows only urgent orders.', name: 'orders_table', existing_id: 'x', body: samples.CHANGED_TABLE, current: samples.TABLE } }]],
-        ['approval', ['sb-approval', { approval: { ...samples.APPROVAL, expires_at_ms: Date.now() + 754_000 } }]], ['payload', ['sb-payload', { payload: samples.PAYLOAD }]]];
+        ['approval', ['sb-approval', { approval: { ...samples.APPROVAL, expires_at_ms: Date.now() + 754_000 } }]], ['payload', ['sb-payload', { payload: samples.PAYLOAD }]],
+        ['stale', ['sb-preview', { ...STALE, stale: { ...samples.RULE, name: 'Renamed meanwhile' }, state: 'stale' }]]];
       for (const [scene, made] of scenes) {
         if (made) await show(page, ...made);
         else await page.evaluate(async (answer) => {
@@ -158,7 +183,7 @@ async function pictures() {
 
 await tell(async () => {
   const seen = await onStage(async ({ page, watched }) => ({
-    workflow: await workflow(page), table: await table(page), approval: await approval(page), payload: await payload(page), streaming: await streaming(page), watched,
+    workflow: await workflow(page), table: await table(page), stale: await stale(page), approval: await approval(page), payload: await payload(page), streaming: await streaming(page), watched,
   }), { viewport: { width: 900, height: 800 } });
   return { ...seen, tooWide: await pictures() };
 });

@@ -1,0 +1,233 @@
+//! What many users at their limits take of the memory of one process, and whether anybody else notices.
+//!
+//! The short form has a dozen users for some seconds and looks at the process's resident memory. The long one
+//! (`SWITCHBOARD_TEST_LONG=1`) has 200 of them for ten minutes in a control group of 1 GiB, as `docs/OPERATIONS.md` sums it up.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use crate::support::environment::{is_long, skip};
+use crate::support::model::says;
+use crate::support::process::Folder;
+use crate::support::upstream::Upstream;
+
+/// How long each of them holds what it got.
+const HELD: Duration = Duration::from_secs(2);
+
+/// What users do at once.
+#[derive(Debug, Clone, Copy)]
+enum Does {
+    /// A body of 1 MiB that never ends.
+    Body,
+    /// A head that never ends, and has no token yet.
+    Head,
+    /// An export that is read slowly.
+    Export,
+    /// A long message with a large state of the screen.
+    Chat,
+}
+
+/// A user with a token.
+struct User {
+    name: String,
+    token: String,
+}
+
+/// The server, and who speaks to it.
+struct Place {
+    address: String,
+    http: reqwest::Client,
+    /// Requests that were told to come again.
+    refused: AtomicU32,
+    /// Requests that were answered.
+    answered: AtomicU32,
+}
+
+impl Place {
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    async fn post(&self, user: &User, conversation: &str, message: &str, rows: usize) -> Option<u16> {
+        let rows: Vec<_> = (0..rows).map(|n| json!({"id": n, "name": "a row of what is on the screen"})).collect();
+        let body = json!({"message": message, "context_type": "workflow", "conversation_id": conversation,
+            "context": {"rows": rows}});
+        let request = self.http.post(self.url("/v1/agent/chat")).bearer_auth(&user.token);
+        let answer = request.json(&body).send().await.ok()?;
+        let status = answer.status().as_u16();
+        let _ = answer.bytes().await;
+        Some(status)
+    }
+
+    /// Sends so many bytes, and what was begun stays so for a while.
+    async fn begin(&self, head: &str, bytes: usize) {
+        let Ok(mut stream) = TcpStream::connect(&self.address).await else { return };
+        let _ = timeout(HELD, async {
+            stream.write_all(head.as_bytes()).await?;
+            stream.write_all(" ".repeat(bytes).as_bytes()).await
+        })
+        .await;
+        sleep(HELD).await;
+    }
+
+    async fn once(&self, user: &User, does: Does) {
+        let token = &user.token;
+        match does {
+            Does::Body => {
+                let head =
+                    "POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-length: 1048576\r\nauthorization: Bearer ";
+                self.begin(&format!("{head}{token}\r\n\r\n"), 900_000).await;
+            }
+            Does::Head => self.begin(&format!("GET /{} HTTP/1.1\r\nx: ", "a".repeat(30_000)), 0).await,
+            Does::Export => {
+                let url = self.url(&format!("/v1/agent/conversations/{}/export", user.name));
+                let Ok(mut answer) = self.http.get(url).bearer_auth(token).send().await else { return };
+                self.count(answer.status().as_u16());
+                let _ = answer.chunk().await;
+                sleep(HELD).await;
+            }
+            Does::Chat => {
+                let conversation = uuid::Uuid::new_v4().to_string();
+                if let Some(status) = self.post(user, &conversation, &"a line of a log\n".repeat(6000), 8000).await {
+                    self.count(status);
+                }
+            }
+        }
+    }
+
+    fn count(&self, status: u16) {
+        let of = if matches!(status, 429 | 503) { &self.refused } else { &self.answered };
+        of.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What a bystander waits for, each time served.
+    async fn bystander(&self, user: &User, times: u32) -> Vec<Duration> {
+        let mut waited = Vec::new();
+        for _ in 0..times {
+            let begun = Instant::now();
+            let url = self.url("/v1/agent/conversations?limit=1");
+            let answer = self.http.get(url).bearer_auth(&user.token).send().await.unwrap();
+            assert_eq!(answer.status(), 200, "a bystander's list");
+            assert_eq!(self.post(user, &user.name, "hello", 1).await, Some(200), "a bystander's message");
+            waited.push(begun.elapsed());
+            sleep(Duration::from_millis(200)).await;
+        }
+        waited.sort();
+        waited
+    }
+}
+
+/// A control group that may hold so much memory; removed at the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// `None` where this machine lets nobody make one.
+    fn of(process: u32, bytes: u64) -> Option<Self> {
+        let name = format!("switchboard-test-{process}");
+        let kinds = [
+            (PathBuf::from("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+            (PathBuf::from("/sys/fs/cgroup"), "memory.max"),
+        ];
+        kinds.into_iter().find_map(|(root, limit)| {
+            let group = Self(root.join(&name));
+            std::fs::create_dir(&group.0).ok()?;
+            std::fs::write(group.0.join(limit), bytes.to_string()).ok()?;
+            std::fs::write(group.0.join("cgroup.procs"), process.to_string()).ok()?;
+            Some(group)
+        })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_at_their_limits_take_what_the_budget_says() {
+    let (users, copies, time, memory_bytes) = match is_long() {
+        true => (200, 1, Duration::from_secs(600), 256 << 20),
+        false => (12, 6, Duration::from_secs(6), 32 << 20),
+    };
+    let long_answer = "A sentence of an answer that goes on and on. ".repeat(45_000);
+    let model = Upstream::choosing(move |request| {
+        let newest = request.json()["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+        Some(if newest.contains("at length") { says(&long_answer).answer() } else { says("Yes.").answer() })
+    })
+    .await;
+    let folder = Folder::new();
+    let serving = folder.serve(&[
+        ("LLM__PROVIDER", "openai"),
+        ("LLM__OPENAI__BASE_URL", &format!("{}/v1", model.url())),
+        ("LIMITS__MEMORY_BYTES", &memory_bytes.to_string()),
+        ("SERVER__REQUESTS_PER_USER", "64"),
+    ]);
+    let group = is_long().then(|| Group::of(serving.id(), 1 << 30)).flatten();
+    if is_long() && group.is_none() {
+        skip("no control group can be made here; resident memory is looked at instead");
+    }
+    let (http, [refused, answered]) = (reqwest::Client::builder().no_proxy().build().unwrap(), Default::default());
+    let place = Arc::new(Place { address: serving.address.clone(), http, refused, answered });
+    let user = |name: String| User { token: folder.token(&["--user", &name]), name };
+    let at_limits: Vec<Arc<User>> = (0..users).map(|n| Arc::new(user(format!("user-{n}")))).collect();
+    let bystander = user("bystander".to_owned());
+    for some in at_limits.chunks(8) {
+        let begun = join_all(some.iter().map(|user| place.post(user, &user.name, "Tell me at length.", 1))).await;
+        assert!(begun.iter().all(|status| *status == Some(200)), "{begun:?}");
+    }
+
+    let before = place.bystander(&bystander, 10).await;
+    let at_rest = serving.resident_kib();
+    let until = Instant::now() + time;
+    let mut load = Vec::new();
+    for user in &at_limits {
+        for does in [Does::Body, Does::Head, Does::Export, Does::Chat] {
+            for _ in 0..copies {
+                let (place, user) = (place.clone(), user.clone());
+                load.push(tokio::spawn(async move {
+                    while Instant::now() < until {
+                        place.once(&user, does).await;
+                    }
+                }));
+            }
+        }
+    }
+    let watched = async {
+        let mut most = 0;
+        while Instant::now() < until {
+            most = serving.resident_kib().max(most);
+            sleep(Duration::from_millis(100)).await;
+        }
+        most
+    };
+    let times = u32::try_from(time.as_secs()).unwrap();
+    let (most, during) = tokio::join!(watched, place.bystander(&bystander, times));
+    join_all(load).await;
+
+    let median = |waited: &[Duration]| waited[waited.len() / 2];
+    let (refused, answered) = (place.refused.load(Ordering::Relaxed), place.answered.load(Ordering::Relaxed));
+    eprintln!(
+        "{users} users for {time:?}: at rest {} MiB, at most {} MiB; {answered} requests answered, {refused} told to come \
+         again; a bystander waited {:?} before and {:?} meanwhile",
+        at_rest / 1024,
+        most / 1024,
+        median(&before),
+        median(&during),
+    );
+    assert!(refused > 0, "they are at their limits");
+    assert_eq!(place.http.get(place.url("/livez")).send().await.unwrap().status(), 200, "it lives");
+    match is_long() {
+        true => assert!(most < 1 << 20, "more than a GiB: {most} KiB"),
+        // The budget, what runs and connections take beside it, and what the allocator keeps.
+        false => assert!(most - at_rest < memory_bytes / 1024 + (96 << 10), "{at_rest} KiB became {most} KiB"),
+    }
+}

@@ -1,0 +1,206 @@
+//! What others send takes memory in proportion to its bytes, whatever it is made of: the real binary is given bodies of
+//! several kinds, and the kernel is asked what its process held at most. `SWITCHBOARD_TEST_LONG=1` does so with the largest
+//! bodies and prints the table of `docs/LIMITS.md`:
+//!
+//! ```text
+//! SWITCHBOARD_TEST_LONG=1 cargo test --test it -- limits::memory --nocapture
+//! ```
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::environment::is_long;
+use crate::support::frames;
+use crate::support::model::{calls, says, turn};
+use crate::support::process::{Folder, Serving};
+use crate::support::upstream::{Answer, Upstream};
+
+/// What is allowed beyond eight times a body's bytes: what the process needs for a request, and what the allocator keeps.
+const SLACK_KIB: u64 = 48 << 10;
+
+const TOOLS: &str = r#"
+[[tool]]
+name = "plain"
+description = "Reads rows."
+request = { path = "/v1/rows" }
+
+[[tool]]
+name = "taken"
+description = "Reads some of the rows."
+request = { path = "/v1/rows" }
+result = { projection = "[?id > `1000000`]" }
+"#;
+
+const PROFILE: &str = "id = \"mine\"\ncontext_type = \"mine\"\ninstructions = [\"workflow/role.md\"]\n\
+                       tools = [\"plain\", \"taken\"]\n";
+
+/// One row of each kind of body.
+const ROWS: [(&str, &str); 6] = [
+    (
+        "rows of records",
+        r#"{"id":4711,"key":"2c4a1f4e-7f0e-4b0b-9d53-0a6a5a2f1c11","name":"A usual name of a thing","status":"active","at":"2026-11-22T18:00:00Z"}"#,
+    ),
+    ("rows of numbers", r#"{"id":1,"x":2,"y":3,"z":4}"#),
+    ("empty names", r#"{"":0}"#),
+    ("numbers", "0"),
+    ("empty lists", "[]"),
+    ("a text", r#""Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor""#),
+];
+
+fn body_of(row: &str, bytes: usize) -> String {
+    format!("[{}{row}]", format!("{row},").repeat((bytes - row.len()) / (row.len() + 1)))
+}
+
+/// A model that calls the tool that the user names, and is content with what it says.
+async fn model() -> Upstream {
+    Upstream::choosing(|request| {
+        let request = request.json();
+        let newest = request["messages"].as_array().unwrap().last().unwrap().clone();
+        let said = newest["content"].as_str().unwrap_or_default();
+        Some(match newest["role"].as_str() {
+            Some("user") if said.contains("wait") => turn().text("Well").hangs().answer(),
+            Some("user") => calls("c1", said, &json!({})).answer(),
+            _ => says("Done.").answer(),
+        })
+    })
+    .await
+}
+
+/// The binary with these tools, which a client of ours talks to.
+struct Measured {
+    serving: Serving,
+    token: String,
+    _folder: Folder,
+}
+
+impl Measured {
+    fn start(model: &Upstream, backend: &Upstream) -> Self {
+        let folder = Folder::new();
+        folder.write("config/tools/more.toml", TOOLS);
+        folder.write("config/profiles/mine.toml", PROFILE);
+        let (model, backend) = (format!("{}/v1", model.url()), backend.url());
+        let settings = [
+            ("LLM__PROVIDER", "openai"),
+            ("LLM__OPENAI__BASE_URL", model.as_str()),
+            ("BACKEND__MODE", "http"),
+            ("BACKEND__BASE_URL", backend.as_str()),
+        ];
+        let serving = folder.serve(&settings);
+        let token = folder.token_with(&["--user", "ann", "--tenant", "acme"], &settings);
+        Self { serving, token, _folder: folder }
+    }
+
+    async fn post(&self, body: &Value) -> reqwest::Response {
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(120)).build().unwrap();
+        let request = client.post(self.serving.url("/v1/agent/chat")).bearer_auth(&self.token).json(body);
+        request.send().await.unwrap()
+    }
+
+    fn status(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.serving.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// How much more it held at most while `doing`, than before.
+    async fn grows_by(&self, doing: impl Future<Output = ()>) -> u64 {
+        let before = self.status("VmRSS:");
+        // From now on the kernel notes the peak anew.
+        fs::write(format!("/proc/{}/clear_refs", self.serving.id()), "5").unwrap();
+        doing.await;
+        self.status("VmHWM:").saturating_sub(before)
+    }
+}
+
+#[tokio::test]
+async fn an_answer_takes_eight_times_its_bytes_at_most() {
+    let bytes = if is_long() { 8 << 20 } else { 2 << 20 };
+    let (model, mut table) = (model().await, Vec::new());
+    for (kind, row) in ROWS {
+        let (row, total) = (body_of(row, bytes - 128), bytes as u64 >> 10);
+        let backend = Upstream::choosing(move |_| Some(Answer::ok("application/json", row.clone()))).await;
+        for tool in ["plain", "taken"] {
+            let measured = Measured::start(&model, &backend);
+            let mut ended = String::new();
+            let grown = measured
+                .grows_by(async {
+                    let response = measured.post(&json!({"message": tool, "context_type": "mine"})).await;
+                    ended = response.text().await.unwrap();
+                })
+                .await;
+            let frames = frames::parse(&ended);
+            assert_eq!(frames::names(&frames).last(), Some(&"message_complete"), "{kind}, {tool}: {ended}");
+            let is_error =
+                frames.iter().any(|frame| frame.event == "tool_call_result" && frame.data["is_error"] == true);
+            table.push(format!(
+                "| {kind}, {tool} | {total} KiB | {grown} KiB | {} |",
+                if is_error { "refused" } else { "read" }
+            ));
+            assert!(grown <= 8 * total + SLACK_KIB, "{kind}, {tool}: {grown} KiB for {total} KiB");
+        }
+    }
+    println!("{}", table.join("\n"));
+}
+
+#[tokio::test]
+async fn a_screen_state_is_kept_as_its_text() {
+    let (model, backend) = (model().await, Upstream::choosing(|_| None).await);
+    let measured = Measured::start(&model, &backend);
+    let context = |row: &str, bytes: usize| -> Value {
+        serde_json::from_str(&format!("{{\"rows\":{}}}", body_of(row, bytes))).unwrap()
+    };
+    let asked =
+        |context: Value| json!({"message": "wait", "context_type": "mine", "context": context, "background": true});
+    let refused = measured.post(&asked(context(r#"{"":0}"#, 500 << 10))).await;
+    assert_eq!(refused.status(), 400, "its values would take too much");
+    assert!(refused.text().await.unwrap().contains("too many values"));
+    let held = asked(context(r#"{"id":4711,"name":"A usual name"}"#, 500 << 10));
+    let grown = measured
+        .grows_by(async {
+            for _ in 0..8 {
+                assert_eq!(measured.post(&held).await.status(), 200);
+            }
+        })
+        .await;
+    assert!(grown <= 8 * 8 * 500 + SLACK_KIB, "{grown} KiB for eight of 500 KiB");
+    println!("| 8 runs with a screen state | {} KiB | {grown} KiB | kept |", 8 * 500);
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_reads_ends_at_what_it_may_hold() {
+    let chunk = json!({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "word ".repeat(800)}, "finish_reason": null}]});
+    let endless = Answer::ok("text/event-stream", "").endless(format!("data: {chunk}\n\n"));
+    let model = Upstream::choosing(move |request| {
+        let request = request.json();
+        let newest = request["messages"].as_array().unwrap().last().unwrap();
+        Some(if newest["content"] == "Go" { endless.clone() } else { says("Hi.").answer() })
+    })
+    .await;
+    let backend = Upstream::choosing(|_| None).await;
+    let measured = Measured::start(&model, &backend);
+    // What a first run needs, the program's own pages among it, is nobody's text.
+    measured.post(&json!({"message": "Hello", "context_type": "mine"})).await.text().await.unwrap();
+    let client = reqwest::Client::new();
+    let grown = measured
+        .grows_by(async {
+            let begun = measured.post(&json!({"message": "Go", "context_type": "mine", "background": true})).await;
+            let run = begun.headers()["x-run-id"].to_str().unwrap().to_owned();
+            drop(begun);
+            let run = measured.serving.url(&format!("/v1/agent/runs/{run}"));
+            loop {
+                let found: Value =
+                    client.get(&run).bearer_auth(&measured.token).send().await.unwrap().json().await.unwrap();
+                if found["state"] != "running" {
+                    assert_eq!((&found["state"], &found["error"]["code"]), (&json!("failed"), &json!("run_too_long")));
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await;
+    // Four times `limits.run_bytes`, and what the allocator keeps: docs/LIMITS.md says what is wanted.
+    assert!(grown <= 4 * (32 << 10) + SLACK_KIB / 3, "{grown} KiB");
+    println!("| a run that nobody reads | as much as it may tell | {grown} KiB | ended |");
+}
