@@ -67,7 +67,7 @@ fn token(tenant: &str, user: &str) -> String {
         roles: Vec::new(),
         ttl: Duration::from_secs(3600),
     };
-    auth::build(&config, Arc::new(SystemClock)).unwrap().sign(&claims, now).unwrap()
+    auth::build(&config, "", Arc::new(SystemClock)).unwrap().sign(&claims, now).unwrap()
 }
 
 struct Client {
