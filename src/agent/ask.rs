@@ -197,14 +197,21 @@ impl Turns<'_> {
     }
 }
 
-/// What is kept of a piece of an answer besides its event: the message itself; and of text what its user is shown, which may
-/// be another, and the trail's copy.
+/// 64 bytes for each sign of a value in arguments: half of what three trees of them take.
+const VALUE_BYTES: usize = 64;
+
+/// Half of what is held of a piece of an answer besides its event, when it is most: a run may hold twice what it is bounded
+/// by. A text grows by doubling, in the message and in what its user is shown; at the end the message is written as JSON,
+/// which the database takes and keeps until it is on the disk. Arguments become values, in the message, the trail and an event.
 fn held(event: &StreamEvent) -> usize {
     match event {
-        StreamEvent::Text(text) => 3 * text.len(),
-        StreamEvent::Thinking(text) => 2 * text.len(),
-        StreamEvent::ToolCallInput { json, .. } => json.len(),
-        StreamEvent::Replay { data, .. } => data.raw().get().len(),
+        StreamEvent::Text(text) => 6 * text.len(),
+        StreamEvent::Thinking(text) => 4 * text.len(),
+        StreamEvent::ToolCallInput { json, .. } => {
+            let values = json.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
+            4 * json.len() + VALUE_BYTES * values
+        }
+        StreamEvent::Replay { data, .. } => 4 * data.raw().get().len(),
         StreamEvent::ToolCallStarted { .. } | StreamEvent::Used(_) | StreamEvent::Finished { .. } => 0,
     }
 }

@@ -148,7 +148,7 @@ impl Diagnosis {
         match what {
             Happened::ModelTurn { turn, text, finish, usage, duration_ms, .. } => {
                 if self.room.entry() {
-                    let text = self.room.text(text);
+                    let text = self.room.text(text.as_str());
                     self.turns.push(json!({
                         "turn": turn,
                         "sent": self.sent,

@@ -17,6 +17,7 @@ use super::stop::StopReason;
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::cost::Cost;
+use crate::chat::answer::Answer;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::RunId;
 use crate::chat::run::RunState;
@@ -74,10 +75,11 @@ impl Agent {
         transcript.note_end(self.clock.now_ms(), state, error.as_ref());
         // What waits is shown when it is there to be decided.
         let last_event_id = events.next_id() + transcript.approvals.len() as u64;
-        let mut recorded = self.record(run, transcript, state, error.as_ref(), last_event_id).await;
+        let answer = transcript.take_told_otherwise();
+        let mut recorded = self.record(run, transcript, (state, error.as_ref()), answer.as_ref(), last_event_id).await;
         if matches!(recorded, Err(StoreError::Unavailable(_))) {
             // It may have been kept and only its confirmation lost: the same again finds out.
-            recorded = self.record(run, transcript, state, error.as_ref(), last_event_id).await;
+            recorded = self.record(run, transcript, (state, error.as_ref()), answer.as_ref(), last_event_id).await;
         }
         match &recorded {
             Ok(()) => {}
@@ -117,7 +119,7 @@ impl Agent {
                 break;
             }
             tokio::time::sleep(pause).await;
-            recorded = self.record(run, transcript, state, error.as_ref(), last_event_id).await;
+            recorded = self.record(run, transcript, (state, error.as_ref()), answer.as_ref(), last_event_id).await;
         }
     }
 
@@ -125,12 +127,12 @@ impl Agent {
         &self,
         run: RunId,
         transcript: &Transcript,
-        state: RunState,
-        error: Option<&Failure>,
+        (state, error): (RunState, Option<&Failure>),
+        answer: Option<&Answer>,
         last_event_id: u64,
     ) -> Result<(), StoreError> {
         let (approvals, left) = (transcript.approvals.as_slice(), transcript.left.as_slice());
-        let end = RunEnd { state, error, answer: transcript.told_otherwise(), approvals, left, last_event_id };
+        let end = RunEnd { state, error, answer, approvals, left, last_event_id };
         let recording = self.store.finish_run(run, transcript.uncommitted(), end);
         timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
     }

@@ -100,11 +100,6 @@ impl Speech {
         self.answer.said.push(Said::RoundEnd);
     }
 
-    /// The answer so far.
-    pub(super) fn answer(&self) -> &Answer {
-        &self.answer
-    }
-
     /// The answer so far, to be added to.
     pub(super) fn answer_mut(&mut self) -> &mut Answer {
         &mut self.answer

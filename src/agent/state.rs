@@ -24,7 +24,7 @@ use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::{Counted, Spent, Usage};
 use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
-use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::trail::{Excerpt, Happened, TrailEntry};
 use crate::chat::unfinished::Unfinished;
 
 /// What stands before a summary, for the model.
@@ -187,12 +187,15 @@ impl Transcript {
         calls.collect()
     }
 
-    /// The answer as its user saw it, where that is not just the text of this run's one message.
-    pub(super) fn told_otherwise(&self) -> Option<&Answer> {
-        let answer = self.speech.answer();
+    /// The answer as its user saw it, where that is not just the text of this run's one message. It is taken: a long text is
+    /// not held twice while the run's end is written.
+    pub(super) fn take_told_otherwise(&mut self) -> Option<Answer> {
+        let answer = std::mem::take(self.speech.answer_mut());
         let is_text = match (answer.said.as_slice(), &self.messages[self.own + 1..]) {
             ([], []) => true,
-            ([Said::Text(said)], [Message::Assistant(message)]) => message.text() == *said,
+            ([Said::Text(said)], [Message::Assistant(message)]) => {
+                message.texts().flat_map(str::bytes).eq(said.bytes())
+            }
             (_, _) => false,
         };
         let is_all = answer.suggestions.is_empty() && answer.diagnostics.is_none();
@@ -262,7 +265,7 @@ impl Transcript {
         times: Times,
     ) {
         let parts = answer.map(|message| message.parts.as_slice()).unwrap_or_default();
-        let (mut said, mut thinking, mut calls) = (String::new(), String::new(), Vec::new());
+        let (mut said, mut thinking, mut calls) = (Excerpt::default(), Excerpt::default(), Vec::new());
         for part in parts {
             match part {
                 AssistantPart::Text { text, .. } => said.push_str(text),

@@ -68,13 +68,15 @@ pub struct AssistantMessage {
 impl AssistantMessage {
     /// The message's text parts, joined.
     pub fn text(&self) -> String {
-        self.parts
-            .iter()
-            .filter_map(|part| match part {
-                AssistantPart::Text { text, .. } => Some(text.as_str()),
-                AssistantPart::Thinking { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => None,
-            })
-            .collect()
+        self.texts().collect()
+    }
+
+    /// The message's text parts.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            AssistantPart::Text { text, .. } => Some(text.as_str()),
+            AssistantPart::Thinking { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => None,
+        })
     }
 
     /// The message's calls, in order.

@@ -19,6 +19,46 @@ pub struct TrailEntry {
     pub what: Happened,
 }
 
+/// The beginning of a text, and how long the whole of it is. People read the trail; whole texts are in the messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    text: String,
+    bytes: usize,
+}
+
+impl Excerpt {
+    /// 128 KiB are kept: twice what is stored, so that a secret at the cut is seen whole.
+    pub const KEPT_BYTES: usize = 128 * 1024;
+
+    /// Adds to the text.
+    pub fn push_str(&mut self, more: &str) {
+        // Nothing is added behind a part that was left out.
+        if self.text.len() == self.bytes {
+            let room = Self::KEPT_BYTES.saturating_sub(self.bytes);
+            self.text.push_str(&more[..more.floor_char_boundary(room)]);
+        }
+        self.bytes += more.len();
+    }
+
+    /// What is kept of the text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Bytes of the whole text.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl<'a> FromIterator<&'a str> for Excerpt {
+    fn from_iter<T: IntoIterator<Item = &'a str>>(texts: T) -> Self {
+        let mut all = Self::default();
+        texts.into_iter().for_each(|text| all.push_str(text));
+        all
+    }
+}
+
 /// What can happen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Happened {
@@ -38,9 +78,9 @@ pub enum Happened {
         /// What the vendor calls the request.
         request_id: Option<String>,
         /// What it said.
-        text: String,
+        text: Excerpt,
         /// Its reasoning.
-        thinking: String,
+        thinking: Excerpt,
         /// The tools it called, by name.
         calls: Vec<String>,
         /// How it ended: `stop`, `length`, …, or the code of an error.

@@ -81,7 +81,7 @@ fn model_turn(turn: u32, message: &AssistantMessage, finish: &str) -> Happened {
         turn,
         origin: Some((*message.origin).clone()),
         request_id: None,
-        text: message.text(),
+        text: message.texts().collect(),
         thinking: thinking.collect(),
         calls: message.calls().map(|call| call.name.clone()).collect(),
         finish: finish.to_owned(),

@@ -8,7 +8,7 @@ use super::transcript::RecordError;
 use crate::chat::preview::Decided;
 use crate::chat::stream::{Counted, Usage};
 use crate::chat::tool::ToolInput;
-use crate::chat::trail::Happened;
+use crate::chat::trail::{Excerpt, Happened};
 
 /// Bytes of one text in an entry: 64 KiB. People read the trail, and whole texts are in the messages.
 const TEXT_BYTES: usize = 64 * 1024;
@@ -29,8 +29,8 @@ pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
                 "provider": origin.as_ref().map(|origin| &origin.provider),
                 "model": origin.as_ref().map(|origin| &origin.model),
                 "request_id": request_id,
-                "text": text,
-                "thinking": thinking,
+                "text": text.as_str(),
+                "thinking": thinking.as_str(),
                 "calls": calls,
                 "finish": finish,
                 "usage": tokens.map(counted),
@@ -67,7 +67,7 @@ pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
         }),
     };
     redact(&mut body);
-    bound(&mut body);
+    bound(&mut body, what);
     serde_json::to_string(&body).map_err(RecordError::json("trail entry"))
 }
 
@@ -93,9 +93,9 @@ fn usage(tokens: Usage) -> Value {
 }
 
 /// Cuts the texts of an entry; an object or list that is too long as a whole becomes a text that was cut.
-fn bound(body: &mut Value) {
+fn bound(body: &mut Value, what: &Happened) {
     let Value::Object(fields) = body else { return };
-    for field in fields.values_mut() {
+    for (name, field) in fields.iter_mut() {
         let text = match field {
             Value::String(text) => std::mem::take(text),
             Value::Object(_) | Value::Array(_) => {
@@ -107,12 +107,23 @@ fn bound(body: &mut Value) {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => continue,
         };
-        *field = Value::String(cut(text));
+        let whole = excerpt(what, name).map(Excerpt::bytes).filter(|bytes| *bytes > Excerpt::KEPT_BYTES);
+        *field = Value::String(cut(text, whole));
     }
 }
 
-fn cut(mut text: String) -> String {
-    let bytes = text.len();
+/// What this field of an entry is the beginning of.
+fn excerpt<'a>(what: &'a Happened, field: &str) -> Option<&'a Excerpt> {
+    match (what, field) {
+        (Happened::ModelTurn { text, .. }, "text") => Some(text),
+        (Happened::ModelTurn { thinking, .. }, "thinking") => Some(thinking),
+        (_, _) => None,
+    }
+}
+
+/// A text, of which a part may have been left out before: then it has so many bytes as a `whole`.
+fn cut(mut text: String, whole: Option<usize>) -> String {
+    let bytes = whole.unwrap_or(text.len());
     if bytes > TEXT_BYTES {
         text.truncate(text.floor_char_boundary(TEXT_BYTES));
         text.push_str(&format!(" [cut here; {bytes} bytes in all]"));

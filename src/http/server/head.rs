@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::whole::{Found, Inbound, Scan, Told};
 use crate::observe::metrics::{self, Rejection};
@@ -26,6 +26,9 @@ const TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nc
 /// open connections ahead of time, and much shorter than the silence between two requests, since one that never asks for
 /// anything holds a place for nothing.
 pub(super) const FIRST: Duration = Duration::from_secs(15);
+
+/// How long a connection is read on that is closed before its request was read.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// How much of a head is read at once: most heads are shorter, and what a connection keeps of a half one grows by this.
 const PIECE: usize = 2048;
@@ -115,6 +118,8 @@ pub(super) struct Headed<S> {
     ready: usize,
     /// How much of that is.
     gone: usize,
+    /// Until when the connection is read on while it is closed.
+    linger: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Headed<S> {
@@ -137,6 +142,7 @@ impl<S> Headed<S> {
             looked: 0,
             ready: 0,
             gone: 0,
+            linger: None,
         }
     }
 
@@ -237,6 +243,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Headed<S> {
         read
     }
 
+    /// Reads what still comes and drops it, until the client has closed. Closed with bytes unread, the connection would be reset,
+    /// and the answer lost with it.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut dropped = [MaybeUninit::uninit(); PIECE];
+        loop {
+            if self.linger.get_or_insert_with(|| Box::pin(sleep(LINGER))).as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            let mut dropped = ReadBuf::uninit(&mut dropped);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut dropped)) {
+                Ok(()) if !dropped.filled().is_empty() => {}
+                Ok(()) | Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+
     /// One more piece of a head, kept; whether the stream has more.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut piece = [MaybeUninit::uninit(); PIECE];
@@ -293,7 +315,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Headed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Headed<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Headed<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -303,7 +325,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Headed<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        if self.linger.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        }
+        match self.inbound {
+            Inbound::Body(1..) | Inbound::Rest => self.poll_linger(cx).map(Ok),
+            Inbound::Head | Inbound::Told | Inbound::Body(0) => Poll::Ready(Ok(())),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -322,7 +350,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Headed<S> {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
-    use tokio::time::{sleep, timeout};
+    use tokio::time::timeout;
 
     use super::*;
 

@@ -120,7 +120,7 @@ pub(super) fn insert_payloads(
     batch: &mut Batch,
     (scope, conversation): (&Scope, &str),
     run: RunId,
-    rows: &[PayloadRow],
+    rows: Vec<PayloadRow>,
     now: i64,
 ) {
     for PayloadRow([id, kind, summary, data], source) in rows {
@@ -133,6 +133,6 @@ pub(super) fn insert_payloads(
              ON CONFLICT (tenant, user_id, conversation, id) DO NOTHING",
         );
         let insert = insert.bind_scope(scope).bind(conversation).bind(id).bind(run.to_string());
-        insert.bind(kind).bind(summary).bind(data).bind(*source).bind(now);
+        insert.bind(kind).bind(summary).bind(data).bind(source).bind(now);
     }
 }

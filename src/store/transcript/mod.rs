@@ -95,10 +95,12 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
                 model: Cow::Borrowed(&assistant.origin.model),
                 parts,
             });
-            record("assistant", row.map_err(RecordError::json("assistant"))?)
+            // Escapes are few in most texts.
+            let about = assistant.texts().map(|text| text.len() + text.len() / 8).sum();
+            record("assistant", about, row.map_err(RecordError::json("assistant"))?)
         }
         Message::ToolResults(results) => {
-            let record = record("tool_results", results.iter().map(ResultRow::of).collect::<Vec<_>>())?;
+            let record = record("tool_results", 0, results.iter().map(ResultRow::of).collect::<Vec<_>>())?;
             Ok(Record { fates: encode_fates(message)?, ..record })
         }
     }
@@ -111,12 +113,14 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
 pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
     let decisions = user.decisions.iter().map(DecidedRow::of).collect();
     let note = user.note.as_deref().map(Cow::Borrowed);
-    record("user", UserRow { text: Cow::Borrowed(&user.text), decisions, note })
+    record("user", 0, UserRow { text: Cow::Borrowed(&user.text), decisions, note })
 }
 
-fn record(kind: &'static str, row: impl Serialize) -> Result<Record, RecordError> {
-    let body = serde_json::to_string(&row).map_err(RecordError::json(kind))?;
-    Ok(Record { kind, body, fates: None })
+/// The record of a row that takes `about` so many bytes, which may be millions.
+fn record(kind: &'static str, about: usize, row: impl Serialize) -> Result<Record, RecordError> {
+    let mut body = Vec::with_capacity(about);
+    serde_json::to_writer(&mut body, &row).map_err(RecordError::json(kind))?;
+    Ok(Record { kind, body: String::from_utf8(body).map_err(|_| RecordError::Kind)?, fates: None })
 }
 
 /// The message of a record.

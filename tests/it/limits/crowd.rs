@@ -63,7 +63,10 @@ impl Place {
         let request = self.http.post(self.url("/v1/agent/chat")).bearer_auth(&user.token);
         let answer = request.json(&body).send().await.ok()?;
         let status = answer.status().as_u16();
-        let _ = answer.bytes().await;
+        let said = answer.text().await;
+        if !matches!(status, 200 | 429) {
+            eprintln!("{}: {status}: {said:?}", user.name);
+        }
         Some(status)
     }
 

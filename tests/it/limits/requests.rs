@@ -123,6 +123,25 @@ async fn a_body_has_as_many_bytes_as_may_be() {
 }
 
 #[tokio::test]
+async fn a_client_that_reads_when_it_has_sent_all_is_told_that_it_was_too_much() {
+    let app = TestApp::demo().await;
+    let body = " ".repeat(6_000_000);
+    for path in ["/v1/agent/chat", "/v1/nowhere"] {
+        let head = posted(&app, &body).replace("/v1/agent/chat", path);
+        let mut stream = TcpStream::connect(app.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        for piece in body.as_bytes().chunks(100_000) {
+            sleep(Duration::from_millis(2)).await;
+            stream.write_all(piece).await.unwrap_or_else(|error| panic!("{path}: the connection broke: {error}"));
+        }
+        let mut answer = String::new();
+        timeout(Duration::from_secs(20), stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+        let expected = if path == "/v1/nowhere" { "404" } else { "413" };
+        assert_eq!(status(&answer), expected, "{path}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn json_is_as_deep_as_may_be() {
     let app = TestApp::demo().await;
     // The body, its context, and lists in each other.

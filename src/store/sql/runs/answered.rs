@@ -101,7 +101,7 @@ pub(super) fn insert_answered(
 ) -> Result<(), RecordError> {
     let turn = [Message::Assistant(message.clone()), Message::ToolResults(results.clone())];
     for (seq, message) in (1..).zip(&turn) {
-        insert_message(batch, seat, seq, &transcript::encode(message)?, now);
+        insert_message(batch, seat, seq, transcript::encode(message)?, now);
     }
     for (seq, (call, result)) in (1..).zip(message.calls().zip(results)) {
         let what = Happened::ToolCall {

@@ -63,7 +63,7 @@ impl SqlStore {
         let (seat, charged) = seat.map(charged_seat).ok_or(Fault::RunEnded)?;
         let mut batch = Batch::default();
         forget_pieces(&mut batch, run);
-        insert_rows(&mut batch, &seat, run, commit, &rows, now);
+        insert_rows(&mut batch, &seat, run, commit, rows, now);
         charge(&mut batch, &seat.place.scope, (run, charged), commit);
         batch.commit(transaction).await?;
         Ok(())
@@ -135,15 +135,15 @@ pub(super) fn bind_used(update: &mut Batch, commit: Commit<'_>) {
 }
 
 /// Writes what a run has to say. What has its number already stays as it is.
-pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Commit<'_>, rows: &Rows, now: i64) {
-    for (seq, record) in (i64::from(commit.first)..).zip(&rows.messages) {
+pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Commit<'_>, rows: Rows, now: i64) {
+    for (seq, record) in (i64::from(commit.first)..).zip(rows.messages) {
         insert_message(batch, seat, seq, record, now);
     }
     insert_ended_writes(batch, &seat.place, run, commit.trail.iter().map(|entry| &entry.what));
-    for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(&rows.trail) {
-        insert_entry(batch, &seat.place, Some((run, seq)), (*at, kind, body));
+    for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(rows.trail) {
+        insert_entry(batch, &seat.place, Some((run, seq)), (at, kind, body));
     }
-    insert_payloads(batch, (&seat.place.scope, &seat.place.conversation), run, &rows.payloads, now);
+    insert_payloads(batch, (&seat.place.scope, &seat.place.conversation), run, rows.payloads, now);
 }
 
 /// Tells the audit record what became of the writes that were dispatched.
@@ -166,14 +166,14 @@ pub(super) fn forget_pieces(batch: &mut Batch, run: RunId) {
 }
 
 /// Writes one message of a run.
-pub(super) fn insert_message(batch: &mut Batch, seat: &Seat, seq: i64, record: &Record, now: i64) {
+pub(super) fn insert_message(batch: &mut Batch, seat: &Seat, seq: i64, record: Record, now: i64) {
     let insert = batch.say(
         "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body, created_at, fates)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING",
     );
     let insert = insert.bind_scope(&seat.place.scope).bind(&seat.place.conversation).bind(seat.run_seq).bind(seq);
-    insert.bind(record.kind).bind(&record.body).bind(now).bind(&record.fates);
+    insert.bind(record.kind).bind(record.body).bind(now).bind(record.fates);
 }
 
 /// Writes one entry of the trail, which has the number `seq` in `run`.
@@ -188,12 +188,12 @@ pub(super) fn insert_happened(
     entry: &TrailEntry,
 ) -> Result<(), RecordError> {
     let body = encode_entry(&entry.what)?;
-    insert_entry(batch, place, Some((run, seq)), (entry.at_ms, entry.what.kind(), &body));
+    insert_entry(batch, place, Some((run, seq)), (entry.at_ms, entry.what.kind(), body));
     Ok(())
 }
 
 /// Writes one entry of the trail: when, of which kind, what.
-fn insert_entry(batch: &mut Batch, place: &Place, number: Option<(RunId, i64)>, (at, kind, body): (i64, &str, &str)) {
+fn insert_entry(batch: &mut Batch, place: &Place, number: Option<(RunId, i64)>, (at, kind, body): (i64, &str, String)) {
     let (run, seq) = number.unzip();
     let insert = batch.say(
         "INSERT INTO trail (tenant, user_id, conversation, run_id, seq, at, kind, body)

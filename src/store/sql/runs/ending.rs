@@ -62,7 +62,7 @@ impl SqlStore {
         if is_given_up(end.state) && has_no_answer(commit) {
             give_back(&mut batch, run);
         }
-        insert_rows(&mut batch, &seat, run, commit, &rows, now);
+        insert_rows(&mut batch, &seat, run, commit, rows, now);
         keep_answer(&mut batch, run, end.answer)?;
         keep_left(&mut batch, run, end.left)?;
         insert_approvals(&mut batch, &seat.place, end.approvals)?;

@@ -147,7 +147,7 @@ impl SqlStore {
         forget_pieces(&mut batch, run);
         give_back(&mut batch, run);
         for (seq, message) in (newest + 1..).zip(&settled.messages) {
-            insert_message(&mut batch, &seat, seq, &transcript::encode(message)?, now);
+            insert_message(&mut batch, &seat, seq, transcript::encode(message)?, now);
         }
         note_seen(&mut batch, run)?;
         insert_ended_writes(&mut batch, &seat.place, run, settled.trail.iter());
