@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::agent::budget::Budgets;
 use crate::agent::fence::Fences;
 use crate::agent::limits::Limits;
+use crate::agent::ports::audit::AuditSink;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::embeddings::Embedder;
 use crate::agent::ports::identity::Authenticator;
@@ -45,6 +46,7 @@ use crate::runs::log::{self, EventLog, LogError};
 use crate::runs::starts::Starts;
 use crate::runs::{Parts, Runs, Summariser};
 use crate::store::{self, Store};
+use crate::telemetry::{AuditLogs, TelemetryError};
 use crate::tools::previews::Desk;
 use crate::tools::{self, mcp};
 use measure::Measured;
@@ -96,6 +98,9 @@ pub enum StartError {
     /// The client of the servers of tools could not be made.
     #[error("mcp: {0}")]
     Mcp(#[from] mcp::LinkError),
+    /// Nothing could be sent to the collector.
+    #[error("telemetry: {0}")]
+    Telemetry(#[from] TelemetryError),
     /// The backend's client could not be made.
     #[error("backend: {0}")]
     Backend(#[from] reqwest::Error),
@@ -195,7 +200,11 @@ impl App {
             models: router,
             last: Mutex::default(),
         };
-        let recorder = Recorder::new(store.clone());
+        let sink = match config.telemetry.audit {
+            true => Some(Arc::new(AuditLogs::new(&config.telemetry)?) as Arc<dyn AuditSink>),
+            false => None,
+        };
+        let recorder = Recorder::new(store.clone(), sink);
         let services = Services {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,

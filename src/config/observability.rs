@@ -32,7 +32,10 @@ impl Metrics {
     }
 }
 
-/// `[telemetry]`: traces, over OTLP.
+/// Where it takes lines of the audit record.
+const LOGS_PATH: &str = "/v1/logs";
+
+/// `[telemetry]`: traces, and the audit record, over OTLP.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
@@ -44,6 +47,8 @@ pub struct Telemetry {
     pub service_name: String,
     /// How many of all traces are kept, from 0 to 1.
     pub sample_ratio: f64,
+    /// Whether the audit record goes there too.
+    pub audit: bool,
 }
 
 impl Telemetry {
@@ -64,6 +69,12 @@ impl Telemetry {
     pub fn traces_url(&self) -> String {
         let base = self.otlp_endpoint.trim().trim_end_matches('/');
         if base.ends_with(TRACES_PATH) { base.to_owned() } else { format!("{base}{TRACES_PATH}") }
+    }
+
+    /// Where lines of the audit record go.
+    pub fn logs_url(&self) -> String {
+        let base = self.otlp_endpoint.trim().trim_end_matches('/');
+        format!("{}{LOGS_PATH}", base.strip_suffix(TRACES_PATH).unwrap_or(base))
     }
 
     /// The headers, or what is wrong with them; never their values.
@@ -99,6 +110,9 @@ impl Telemetry {
             problems.push(Problem::new("telemetry.otlp_headers", reason));
         }
         if !self.is_on() {
+            if self.audit {
+                problems.push(Problem::new("telemetry.audit", "needs telemetry.otlp_endpoint"));
+            }
             return;
         }
         // Not repeated: some put a key into it.

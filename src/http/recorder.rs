@@ -1,10 +1,11 @@
-//! What keeps the audit record up to date: it chains the lines that others have written, and writes those of refused tokens,
-//! added up.
+//! What keeps the audit record up to date: it chains the lines that others have written, writes those of refused tokens,
+//! added up, and sends what is chained to a collector, where there is one.
 //!
 //! **Invariant:** whoever brings bad tokens fills nothing: their reasons are a short list, and each is a line at once and then one
 //! in `TOLD_AGAIN` with how many there were, whoever brought them.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agent::ports::audit::AuditStore;
+use crate::agent::ports::audit::{AuditSink, AuditStore};
 use crate::agent::ports::store::StoreError;
 use crate::chat::audit::{Act, Fact, TOKENS};
 use crate::chat::causes::Causes;
@@ -26,9 +27,16 @@ const TOLD_AGAIN: Duration = Duration::from_secs(300);
 /// How often one look goes on chaining while there is more.
 const SEALED_AT_ONCE: usize = 20;
 
+/// Lines in one request to the collector.
+const SENT_AT_ONCE: u32 = 500;
+
+/// The longest pause while the collector takes nothing.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
 /// Keeps the audit record up to date, from [`Self::start`] on.
 pub struct Recorder {
     audit: Arc<dyn AuditStore>,
+    sink: Option<Arc<dyn AuditSink>>,
     refused: Mutex<BTreeMap<&'static str, Refused>>,
     /// Held by whoever chains, so that of a process only one waits for a chain, with one connection.
     sealing: tokio::sync::Mutex<()>,
@@ -46,10 +54,10 @@ struct Refused {
 }
 
 impl Recorder {
-    /// One that writes to `audit`.
-    pub fn new(audit: Arc<dyn AuditStore>) -> Arc<Self> {
+    /// One that writes to `audit`, and sends its lines to `sink`.
+    pub fn new(audit: Arc<dyn AuditStore>, sink: Option<Arc<dyn AuditSink>>) -> Arc<Self> {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        Arc::new(Self { audit, refused: Mutex::default(), sealing: tokio::sync::Mutex::default(), tasks, stop })
+        Arc::new(Self { audit, sink, refused: Mutex::default(), sealing: tokio::sync::Mutex::default(), tasks, stop })
     }
 
     /// Begins.
@@ -67,6 +75,45 @@ impl Recorder {
                 is_failing = failed.is_some();
             }
         });
+        if let Some(sink) = self.sink.clone() {
+            let recorder = self.clone();
+            self.tasks.spawn(async move { recorder.stop.run_until_cancelled(recorder.send_to(&*sink)).await });
+        }
+    }
+
+    /// Sends lines away, for as long as this is polled. What was sent is noted in the database: no outage and no restart loses a
+    /// line, and one whose answer was lost, or that another replica sends just now, comes twice.
+    async fn send_to(&self, sink: &dyn AuditSink) {
+        let mut pause = BEAT;
+        loop {
+            tokio::time::sleep(pause).await;
+            match (self.send_unsent(sink).await, pause) {
+                (Ok(()), BEAT) => {}
+                (Ok(()), _) => {
+                    tracing::info!("the collector takes the audit record again");
+                    pause = BEAT;
+                }
+                (Err(error), BEAT) => {
+                    tracing::error!(error = %Causes(&*error), "the audit record is not sent; it is tried again");
+                    pause = BEAT * 2;
+                }
+                (Err(_), _) => pause = (pause * 2).min(LONGEST_PAUSE),
+            }
+        }
+    }
+
+    /// Sends what was not sent.
+    async fn send_unsent(&self, sink: &dyn AuditSink) -> Result<(), Box<dyn Error + Send + Sync>> {
+        for (chain, mut sent) in self.audit.unsent().await? {
+            loop {
+                let lines = self.audit.lines(&chain, sent, SENT_AT_ONCE).await?;
+                let Some(last) = lines.last() else { break };
+                sent = last.seq;
+                sink.send(lines).await?;
+                self.audit.note_sent(&chain, sent).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Ends, with what is left to tell.

@@ -5,6 +5,7 @@
 //! and the end of the process not longer than a second. **Invariant:** without a collector the log costs what it cost without
 //! traces, since no layer is there for them.
 
+mod audit;
 mod export;
 mod gen_ai;
 mod sampler;
@@ -23,6 +24,8 @@ use tracing_subscriber::{EnvFilter, Layer, registry};
 use crate::config::{Config, Log, LogFormat, Telemetry};
 use crate::observe::{metrics, spans};
 use export::Export;
+
+pub use audit::AuditLogs;
 
 /// Keeps traces going; [`Self::close`] it when nothing is done any more.
 #[must_use]
@@ -44,6 +47,9 @@ pub enum TelemetryError {
     /// Headers are none; settings are checked before.
     #[error("telemetry.otlp_headers {0}")]
     Headers(&'static str),
+    /// The collector's address is none; settings are checked before.
+    #[error("telemetry.otlp_endpoint is not a URL")]
+    Address,
 }
 
 /// Installs the subscriber and the panic hook. Of several calls in a process the first one counts.

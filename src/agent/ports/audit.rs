@@ -32,12 +32,39 @@ pub trait AuditStore: Send + Sync {
     /// When they could not be read.
     async fn lines(&self, chain: &str, after: u64, most: u32) -> Result<Vec<AuditLine>, StoreError>;
 
+    /// Chains with lines that were not sent away, some of them, each with the number of the last line that was.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn unsent(&self) -> Result<Vec<(String, u64)>, StoreError>;
+
+    /// Notes that the lines of a chain up to number `seq` were sent away.
+    ///
+    /// # Errors
+    /// When it could not be noted; then they are sent again.
+    async fn note_sent(&self, chain: &str, seq: u64) -> Result<(), StoreError>;
+
     /// All chains, with their last number and digest as they are kept beside them, and how many lines wait to be chained.
     ///
     /// # Errors
     /// When they could not be read.
     async fn chains(&self) -> Result<Vec<Chain>, StoreError>;
 }
+
+/// Where lines go besides the record: a collector. Told of each at least once, in the order of its chain.
+#[async_trait]
+pub trait AuditSink: Send + Sync {
+    /// Hands over lines of one chain.
+    ///
+    /// # Errors
+    /// When they were not taken; they are handed over again later.
+    async fn send(&self, lines: Vec<AuditLine>) -> Result<(), NotTaken>;
+}
+
+/// Why a collector has not taken lines.
+#[derive(Debug, thiserror::Error)]
+#[error("the collector does not take lines of the audit record")]
+pub struct NotTaken(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
 /// A chain, as it is kept beside its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -38,6 +38,14 @@ impl AuditStore for SqlStore {
         attempt("read the audit record", self.try_lines(chain, after, most)).await
     }
 
+    async fn unsent(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        attempt("look for what was not sent of the audit record", self.try_unsent()).await
+    }
+
+    async fn note_sent(&self, chain: &str, seq: u64) -> Result<(), StoreError> {
+        attempt("note what was sent of the audit record", self.try_note_sent(chain, seq)).await
+    }
+
     async fn chains(&self) -> Result<Vec<Chain>, StoreError> {
         attempt("list the chains of the audit record", self.try_chains()).await
     }
@@ -106,6 +114,23 @@ impl SqlStore {
     async fn try_note(&self, chain: &str, fact: Fact<'_>) -> Result<(), Fault> {
         let mut batch = Batch::default();
         write(&mut batch, &storable(chain), &AuditId::fresh().to_string(), fact);
+        batch.commit(self.write(Reach::All).await?).await?;
+        Ok(())
+    }
+
+    async fn try_unsent(&self) -> Result<Vec<(String, u64)>, Fault> {
+        let chains: Vec<(String, i64)> =
+            sqlx::query_as("SELECT chain, sent FROM audit_chains WHERE sent < seq ORDER BY chain LIMIT $1")
+                .bind(CHAINS_AT_ONCE)
+                .fetch_all(&mut *self.reading(Reach::All).await?)
+                .await?;
+        Ok(chains.into_iter().map(|(chain, sent)| (original(&chain).into_owned(), number(sent))).collect())
+    }
+
+    async fn try_note_sent(&self, chain: &str, seq: u64) -> Result<(), Fault> {
+        let mut batch = Batch::default();
+        let note = batch.say("UPDATE audit_chains SET sent = $2 WHERE chain = $1 AND sent < $2");
+        note.bind(storable(chain).into_owned()).bind(column(seq));
         batch.commit(self.write(Reach::All).await?).await?;
         Ok(())
     }

@@ -4,6 +4,7 @@
 mod chains;
 mod lines;
 mod reads;
+mod sent;
 mod tokens;
 
 use serde_json::{Value, json};

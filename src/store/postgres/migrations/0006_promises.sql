@@ -110,7 +110,8 @@ CREATE INDEX audit_waiting ON audit (chain, entry) WHERE seq IS NULL;
 CREATE TABLE audit_chains (
     chain  TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     seq    BIGINT NOT NULL,  -- of its last line
-    digest TEXT   NOT NULL
+    digest TEXT   NOT NULL,
+    sent   BIGINT NOT NULL DEFAULT 0  -- up to here a collector has it
 );
 
 CREATE FUNCTION audit_refuses() RETURNS trigger LANGUAGE plpgsql AS $$

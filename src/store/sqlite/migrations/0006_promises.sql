@@ -126,7 +126,8 @@ CREATE INDEX audit_waiting ON audit (chain, entry) WHERE seq IS NULL;
 CREATE TABLE audit_chains (
     chain  TEXT    NOT NULL PRIMARY KEY,
     seq    INTEGER NOT NULL,  -- of its last line
-    digest TEXT    NOT NULL
+    digest TEXT    NOT NULL,
+    sent   INTEGER NOT NULL DEFAULT 0  -- up to here a collector has it
 ) STRICT, WITHOUT ROWID;
 
 CREATE TRIGGER audit_stays BEFORE DELETE ON audit
