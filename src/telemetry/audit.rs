@@ -88,7 +88,10 @@ impl AuditLogs {
         let refused = told.partial_success.map_or(0, |partly| partly.rejected_log_records);
         if refused > 0 {
             // It would refuse them again, so they are not sent again (OTLP, section "Partial success").
-            tracing::error!(refused, "the collector has not taken some lines of the audit record; they are in the database");
+            tracing::error!(
+                refused,
+                "the collector has not taken some lines of the audit record; they are in the database"
+            );
         }
         Ok(())
     }

@@ -8,11 +8,11 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
@@ -27,6 +27,9 @@ const TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nc
 /// anything holds a place for nothing.
 pub(super) const FIRST: Duration = Duration::from_secs(15);
 
+/// What hyper has read of a body for certain when it is answered without being read, in bytes.
+const LITTLE: u64 = 4096;
+
 /// How long a connection is read on that is closed before its request was read.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -39,6 +42,8 @@ const PIECE: usize = 2048;
 pub(super) struct Phase {
     told: Told,
     answering: AtomicBool,
+    /// Bytes of the request's body that nobody has read yet.
+    unread: AtomicU64,
 }
 
 /// A request that is being answered, from the end of its head to the end of its answer.
@@ -48,8 +53,19 @@ impl Answering {
     /// Its head has come, and a body of this length follows it; `None` where only the body itself can say.
     pub(super) fn begin(phase: Arc<Phase>, body: Option<u64>) -> Self {
         phase.told.head(body);
+        phase.unread.store(body.unwrap_or_default(), Ordering::Relaxed);
         phase.answering.store(true, Ordering::Relaxed);
         Self(phase)
+    }
+
+    /// Whether so much of the body is unread that the connection ends with the answer: hyper reads on for a little and no more.
+    pub(super) fn leaves_much(&self) -> bool {
+        self.0.unread.load(Ordering::Relaxed) > LITTLE
+    }
+
+    /// The request's body, which is counted as it is read.
+    pub(super) fn counting(&self, body: Incoming) -> Asked {
+        Asked { body, phase: self.0.clone() }
     }
 
     /// Goes on until `body` is sent, or given up, and so does what is `held` for it.
@@ -61,6 +77,35 @@ impl Answering {
 impl Drop for Answering {
     fn drop(&mut self) {
         self.0.answering.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A request's body.
+pub(super) struct Asked {
+    body: Incoming,
+    phase: Arc<Phase>,
+}
+
+impl Body for Asked {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(Some(data)) = frame.as_ref().map(|frame| frame.as_ref().ok().and_then(Frame::data_ref)) {
+            // One request at a time is read, by one task.
+            let unread = self.phase.unread.load(Ordering::Relaxed);
+            self.phase.unread.store(unread.saturating_sub(data.len() as u64), Ordering::Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -174,12 +174,13 @@ async fn drive(stream: TcpStream, peer: SocketAddr, router: Router, bounds: &Bou
         let body = request.body().size_hint().exact();
         let answering = Answering::begin(phase.clone(), body);
         request.extensions_mut().insert(Peer(peer));
-        let answered = routes.call(request);
+        let answered = routes.call(request.map(|body| answering.counting(body)));
         async move {
             let mut response: Response<_> = answered.await?;
-            if body.is_none() {
-                // hyper goes by the chunks and drops a length that contradicts them, so a proxy that went by the length
-                // would take what follows for a request of its own.
+            // hyper goes by the chunks and drops a length that contradicts them, so a proxy that went by the length would take
+            // what follows for a request of its own. And where much of a body is left, the client is told what hyper does, or
+            // its next request would meet a closed connection.
+            if body.is_none() || answering.leaves_much() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             // Whose request it is holds a place of theirs until the answer is sent.
