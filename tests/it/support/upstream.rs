@@ -188,6 +188,11 @@ impl Upstream {
         self.shared.requests.lock().unwrap().clone()
     }
 
+    /// Forgets the requests so far, of which there may be many.
+    pub fn forget(&self) {
+        self.shared.requests.lock().unwrap().clear();
+    }
+
     /// How many connections there have been.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Relaxed)
