@@ -162,7 +162,7 @@ impl Turns<'_> {
     }
 
     fn emit_ready(&self, call: &ToolCall, step: &Step) {
-        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
+        let (id, name) = (call.id.clone(), call.name.clone());
         // Events are kept for a while and carried elsewhere: what no reader needs is not in them.
         let input = match step {
             Step::Leave => call.input.clone(),
@@ -191,18 +191,18 @@ impl Turns<'_> {
 
     /// Notes and tells what came of a call.
     fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
-        let (id, name, made) = (call.id.as_str().to_owned(), call.name.clone(), call.id.clone());
+        let (id, name) = (call.id.clone(), call.name.clone());
         let ToolOutput { content, artifacts, payload, fate } = output;
         let told: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
-        let result = ToolResult { id: call.id.clone(), name: call.name.clone(), content, fate };
+        let result = ToolResult { id: id.clone(), name: name.clone(), content, fate };
         self.note(call, result, since_ms, transcript);
-        self.emit(AgentEvent::ToolCallFinished { id, name, fate, result: told });
+        self.emit(AgentEvent::ToolCallFinished { id: id.clone(), name, fate, result: told });
         for artifact in artifacts {
             self.emit(AgentEvent::Artifact(Box::new(artifact)));
         }
         if let Some(payload) = payload {
             self.keep(transcript, payload, PayloadSource::Tool);
-            transcript.note_payload_of(&made);
+            transcript.note_payload_of(&id);
         }
     }
 
@@ -284,7 +284,7 @@ impl Turns<'_> {
         let of = (self.cx.run, self.cx.conversation);
         let wanted = consent::Wanted { call, input, arguments, definition: self.definition(offer, call) };
         let approval = consent::ask(of, wanted, consent, now_ms, life_ms);
-        let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
+        let (id, name) = (call.id.clone(), call.name.clone());
         self.emit(AgentEvent::ToolCallHeld { id, name, approval: approval.id });
         let output = consent::waits(&approval, matches!(leave, Leave::Given(_)));
         transcript.approvals.push(approval);
@@ -365,7 +365,7 @@ impl Turns<'_> {
     async fn execute(&self, call: &ToolCall, effect: Effect, cx: ToolContext<'_>) -> Result<ToolOutput, Ended> {
         let span = spans::tool_execute(&call.name, call.id.as_str());
         let report = |progress: Progress| {
-            let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
+            let (id, name) = (call.id.clone(), call.name.clone());
             self.emit(AgentEvent::ToolProgress { id, name, progress: Box::new(progress) });
         };
         let cx = ToolContext { progress: Reporter::to(&report), ..cx };

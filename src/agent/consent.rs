@@ -6,7 +6,7 @@ use super::ports::approvals::call_digest;
 use super::ports::store::{ApprovedCall, TurnedDown};
 use crate::chat::approval::{Approval, Consent};
 use crate::chat::event::AgentEvent;
-use crate::chat::ids::{ApprovalId, ConversationId, RunId};
+use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
 use crate::chat::tool::{ToolCall, ToolOutput};
 use crate::chat::trail::CallFate;
 
@@ -49,11 +49,11 @@ pub(super) fn ask(
 /// What readers are told of the decision with which a run begins; nothing of a call whose id nobody noted.
 pub(super) fn decided(approved: Option<&ApprovedCall>, turned_down: Option<TurnedDown>) -> Option<AgentEvent> {
     if let Some(ApprovedCall { call, asked_as, .. }) = approved {
-        let (asked_as, runs_as) = (asked_as.clone()?, Some(call.id.as_str().to_owned()));
+        let (asked_as, runs_as) = (ToolCallId::from_model(asked_as.clone()?), Some(call.id.clone()));
         return Some(AgentEvent::CallDecided { asked_as, name: call.name.clone(), runs_as });
     }
     let TurnedDown { asked_as, tool } = turned_down?;
-    Some(AgentEvent::CallDecided { asked_as: asked_as?, name: tool, runs_as: None })
+    Some(AgentEvent::CallDecided { asked_as: ToolCallId::from_model(asked_as?), name: tool, runs_as: None })
 }
 
 /// What the model reads as the result of a call that waits; `again` where it was let through and is another one by now.

@@ -37,7 +37,7 @@ use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
+use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::model::ModelChoice;
 use crate::chat::payload::{NewPayload, PayloadSource};
 use crate::chat::tool::ToolDef;
@@ -272,7 +272,7 @@ impl Turns<'_> {
                         return Ok(());
                     }
                     (Verdict::Rejected, Some(again)) => {
-                        transcript.push(Message::User(UserMessage::new(again.request)));
+                        transcript.push(Message::User(UserMessage::by(Author::Correction, again.request)));
                         transcript.speech.discard();
                         transcript.speech.notice(again.notice);
                         self.emit_text(again.notice.to_owned());
@@ -300,7 +300,7 @@ impl Turns<'_> {
     ) -> Result<(), Ended> {
         let call = approved.call.clone();
         self.emit(AgentEvent::TurnStarted { turn: transcript.turn() });
-        self.emit(AgentEvent::ToolCallStarted { id: call.id.as_str().to_owned(), name: call.name.clone() });
+        self.emit(AgentEvent::ToolCallStarted { id: call.id.clone(), name: call.name.clone() });
         // Of nobody that is asked again: what a vendor wants back with its own calls is not there.
         let origin = Arc::new(ModelOrigin { provider: "switchboard".to_owned(), model: "approved".to_owned() });
         let parts = vec![AssistantPart::ToolCall { call, replay: None }];
@@ -317,7 +317,7 @@ impl Turns<'_> {
 
     /// Asks the model once more, without tools, to answer with what it has.
     async fn last_words(&self, transcript: &mut Transcript, system: &SystemPrompt, offer: &Offer) -> Result<(), Ended> {
-        transcript.push(Message::User(UserMessage::new(LAST_REQUEST)));
+        transcript.push(Message::User(UserMessage::by(Author::LastAnswer, LAST_REQUEST)));
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.limit_reached();
         }

@@ -19,7 +19,7 @@ use crate::chat::approval::Approval;
 use crate::chat::cost::{Cost, Sum};
 use crate::chat::event::Failure;
 use crate::chat::ids::{RunId, ToolCallId};
-use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
+use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::{Counted, Spent, Usage};
@@ -95,7 +95,7 @@ impl Transcript {
         let RunStart { summary, history, message, answered, call: _, turned_down: _, context: _, used: before } = start;
         let mut messages = history;
         if let Some(summary) = summary {
-            messages.insert(0, Message::User(UserMessage::new(format!("{SUMMARY_HEAD}\n{summary}"))));
+            messages.insert(0, Message::User(UserMessage::by(Author::Summary, format!("{SUMMARY_HEAD}\n{summary}"))));
         }
         let own = messages.len();
         messages.push(Message::User(message));
@@ -337,11 +337,11 @@ impl Transcript {
 
     /// Takes back what was left to the client, since it is not asked: what the model reads of it is `output`. The ids and
     /// tools of the calls.
-    pub(super) fn take_back_left(&mut self, output: &ToolOutput) -> Vec<(String, String)> {
+    pub(super) fn take_back_left(&mut self, output: &ToolOutput) -> Vec<(ToolCallId, String)> {
         let left = std::mem::take(&mut self.left);
         let ids: Vec<ToolCallId> = left.iter().map(|call| call.id.clone()).collect();
         self.answer_instead(&ids, output);
-        left.into_iter().map(|call| (call.id.as_str().to_owned(), call.name)).collect()
+        left.into_iter().map(|call| (call.id, call.name)).collect()
     }
 
     /// Gives these calls, which were not made, another result, where that is not committed yet.

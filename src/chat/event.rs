@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::answer::Suggestions;
 use super::artifact::Artifact;
 use super::cost::Cost;
-use super::ids::ApprovalId;
+use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
 use super::payload::Payload;
 use super::run::RunState;
@@ -49,14 +49,14 @@ pub enum AgentEvent {
     /// The model named a tool; its arguments are still coming.
     ToolCallStarted {
         /// The call's id, unique in its turn.
-        id: String,
+        id: ToolCallId,
         /// The tool.
         name: String,
     },
     /// A call's arguments are complete, and its turn has come.
     ToolCallReady {
         /// The call's id.
-        id: String,
+        id: ToolCallId,
         /// The tool.
         name: String,
         /// Its arguments; none where no reader is shown them.
@@ -65,7 +65,7 @@ pub enum AgentEvent {
     /// A tool tells how far it has come.
     ToolProgress {
         /// The call's id.
-        id: String,
+        id: ToolCallId,
         /// The tool.
         name: String,
         /// How far.
@@ -74,7 +74,7 @@ pub enum AgentEvent {
     /// A call waits for a person: the result that follows says only that.
     ToolCallHeld {
         /// The call's id.
-        id: String,
+        id: ToolCallId,
         /// The tool.
         name: String,
         /// What is to be decided.
@@ -84,16 +84,16 @@ pub enum AgentEvent {
     /// goes on with it.
     CallDecided {
         /// The call's id in the run that asked for it.
-        asked_as: String,
+        asked_as: ToolCallId,
         /// The tool.
         name: String,
         /// The id under which it is made now; `None` when it was turned down.
-        runs_as: Option<String>,
+        runs_as: Option<ToolCallId>,
     },
     /// A tool has run, or was refused.
     ToolCallFinished {
         /// The call's id.
-        id: String,
+        id: ToolCallId,
         /// The tool.
         name: String,
         /// What became of it.

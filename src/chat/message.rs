@@ -18,10 +18,63 @@ pub enum Message {
     ToolResults(Vec<ToolResult>),
 }
 
+/// Who wrote a message that stands in the user's place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Author {
+    /// The user.
+    #[default]
+    User,
+    /// The server: a summary of what was said before.
+    Summary,
+    /// The server: an interrupted answer is to be continued.
+    Continuation,
+    /// The server: somebody has decided a call that waited.
+    Decision,
+    /// The server: the client has answered calls that were left to it.
+    ClientResults,
+    /// The server, within a run: the answer is to be given again in another way.
+    Correction,
+    /// The server, within a run: the answer is to be given with what was found.
+    LastAnswer,
+}
+
+impl Author {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::User,
+        Self::Summary,
+        Self::Continuation,
+        Self::Decision,
+        Self::ClientResults,
+        Self::Correction,
+        Self::LastAnswer,
+    ];
+
+    /// Its name in stored rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Summary => "summary",
+            Self::Continuation => "continuation",
+            Self::Decision => "decision",
+            Self::ClientResults => "client_results",
+            Self::Correction => "correction",
+            Self::LastAnswer => "last_answer",
+        }
+    }
+
+    /// The author of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|author| author.name() == name)
+    }
+}
+
 /// A user's message, with what happened outside the conversation since the last one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UserMessage {
-    /// The user's words.
+    /// Who wrote it.
+    pub author: Author,
+    /// The user's words, or the server's.
     pub text: String,
     /// Previews the user decided since the previous run; told to the model once, with this message.
     pub decisions: Vec<Decided>,
@@ -30,9 +83,14 @@ pub struct UserMessage {
 }
 
 impl UserMessage {
-    /// A message with nothing to report besides.
+    /// A message of the user with nothing to report besides.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), decisions: Vec::new(), note: None }
+        Self::by(Author::User, text)
+    }
+
+    /// A message of `author` with nothing to report besides.
+    pub fn by(author: Author, text: impl Into<String>) -> Self {
+        Self { author, text: text.into(), decisions: Vec::new(), note: None }
     }
 
     /// The text for the model: the decisions, one bracketed line each, then the user's words, then the note.

@@ -35,8 +35,8 @@ pub struct AuditLogs {
 
 /// An answer that takes nothing.
 #[derive(Debug, thiserror::Error)]
-#[error("the collector answered with {0}")]
-struct Refused(reqwest::StatusCode);
+#[error("the collector answered with HTTP {0}")]
+struct Refused(u16);
 
 impl AuditLogs {
     /// The collector of `telemetry`. Nothing is sent yet.
@@ -81,7 +81,7 @@ impl AuditLogs {
         let request = self.http.post(self.url.clone()).header(CONTENT_TYPE, "application/x-protobuf").body(body);
         let answer = request.send().await?;
         if !answer.status().is_success() {
-            return Err(Refused(answer.status()).into());
+            return Err(Refused(answer.status().as_u16()).into());
         }
         // Some answer with nothing, or with JSON, that they have taken all.
         let told = ExportLogsServiceResponse::decode(answer.bytes().await?).unwrap_or_default();

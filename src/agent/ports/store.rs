@@ -31,7 +31,7 @@ pub const CONTINUE_REQUEST: &str = "[Your previous answer was interrupted. Go on
 pub const DECISION_ON_CALL: &str = "[Decision on a waiting call: ";
 
 /// What the server writes in the user's place when an answer is given again that began with an approved call: it goes on
-/// behind that call, which is not made again. Begins with [`DECISION_ON_CALL`], by which it is known.
+/// behind that call, which is not made again.
 pub const AFTER_APPROVED_CALL: &str = "[Decision on a waiting call: the call that the user approved stands above, made once, with its result; \
                                        where no result stands there it was not made. Answer once more, and do not make it again.]";
 

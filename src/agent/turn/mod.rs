@@ -191,7 +191,7 @@ impl TurnFold {
         };
         self.ids.insert(id.as_str().to_owned());
         self.calls.insert(slot, self.parts.len());
-        let started = AgentEvent::ToolCallStarted { id: id.as_str().to_owned(), name: name.clone() };
+        let started = AgentEvent::ToolCallStarted { id: id.clone(), name: name.clone() };
         self.parts.push(Part::Call { id, name, input: Input::Growing(String::new()), replay: None });
         Some(started)
     }

@@ -92,7 +92,7 @@ fn the_run_reports_text_reasoning_and_names_but_nothing_empty() {
         [
             AgentEvent::ThinkingDelta { text: "hm".to_owned() },
             AgentEvent::TextDelta { text: "yes".to_owned() },
-            AgentEvent::ToolCallStarted { id: "a".to_owned(), name: "t".to_owned() },
+            AgentEvent::ToolCallStarted { id: ToolCallId::from_model("a"), name: "t".to_owned() },
         ]
     );
 }
@@ -223,7 +223,7 @@ fn a_name_that_no_vendor_would_take_back_is_mapped_into_their_alphabet() {
         let mut fold = TurnFold::new(origin(), HashSet::new());
         let started =
             StreamEvent::ToolCallStarted { slot: CallSlot(0), id: Some("a".to_owned()), name: given.to_owned() };
-        let reported = AgentEvent::ToolCallStarted { id: "a".to_owned(), name: expected.to_owned() };
+        let reported = AgentEvent::ToolCallStarted { id: ToolCallId::from_model("a"), name: expected.to_owned() };
         assert_eq!(fold.push(started), Some(reported), "{reason}");
     }
 }

@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use super::history::{self, Draft, PendingConfig};
 use crate::agent::ports::llm::ChatRequest;
-use crate::agent::ports::store::CONTINUE_REQUEST;
-use crate::chat::message::{Message, UserMessage};
+use crate::chat::message::{Author, Message, UserMessage};
 use crate::chat::preview::Decided;
 use crate::chat::tool::{ToolCall, ToolDef, ToolInput};
 
@@ -77,10 +76,10 @@ impl<'a> Scene<'a> {
     pub(super) fn read(request: &ChatRequest<'a>) -> Option<Self> {
         // Whoever is asked to go on is asked their question again, with what has been done for it.
         let is_question =
-            |message: &Message| matches!(message, Message::User(UserMessage { text, .. }) if text != CONTINUE_REQUEST);
+            |message: &Message| matches!(message, Message::User(said) if said.author != Author::Continuation);
         let last_user = request.messages.iter().rposition(is_question)?;
         let (before, run) = request.messages.split_at(last_user);
-        let [Message::User(UserMessage { text, decisions, note: _ }), run @ ..] = run else { return None };
+        let [Message::User(UserMessage { text, decisions, .. }), run @ ..] = run else { return None };
         let exchanges = history::exchanges(before);
         let done = history::calls_with_results(run)
             .map(|(call, result)| Done { call, result: as_json(&result.content), is_error: result.fate.is_error() })

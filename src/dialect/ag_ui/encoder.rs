@@ -304,23 +304,23 @@ impl Encoder for AgUiEncoder {
             }
             AgentEvent::TextDelta { text } => self.say(text, out),
             AgentEvent::ThinkingDelta { text } => self.think(text, out),
-            AgentEvent::ToolCallStarted { id, name } => self.call(id, name, out),
+            AgentEvent::ToolCallStarted { id, name } => self.call(id.as_str(), name, out),
             AgentEvent::ToolCallReady { id, name, input } => {
                 self.end_text(out);
-                self.arguments(id, name, input, out);
+                self.arguments(id.as_str(), name, input, out);
             }
-            AgentEvent::ToolProgress { id, name, progress } => self.progress(id, name, progress, out),
+            AgentEvent::ToolProgress { id, name, progress } => self.progress(id.as_str(), name, progress, out),
             AgentEvent::ToolCallHeld { id, name: _, approval } => {
-                self.calls.hold(*approval, id);
+                self.calls.hold(*approval, id.as_str());
             }
             AgentEvent::CallDecided { asked_as, name: _, runs_as } => match runs_as {
                 Some(runs_as) => {
-                    self.calls.decide(runs_as, asked_as);
+                    self.calls.decide(runs_as.as_str(), asked_as.as_str());
                 }
-                None => self.result(asked_as, TURNED_DOWN, out),
+                None => self.result(asked_as.as_str(), TURNED_DOWN, out),
             },
             AgentEvent::ToolCallFinished { id, name: _, fate: _, result } => {
-                let known_as = self.calls.known_as(id);
+                let known_as = self.calls.known_as(id.as_str());
                 // What a call that waits reads says only that, and clients would take it for its result.
                 if !self.calls.is_held(&known_as) {
                     self.result(&known_as, result, out);

@@ -48,7 +48,7 @@ fn thinks(text: &str) -> AgentEvent {
 }
 
 fn started(id: &str) -> AgentEvent {
-    AgentEvent::ToolCallStarted { id: id.to_owned(), name: "look".to_owned() }
+    AgentEvent::ToolCallStarted { id: ToolCallId::from_model(id), name: "look".to_owned() }
 }
 
 fn ready(id: &str, input: &Value) -> AgentEvent {
@@ -56,12 +56,12 @@ fn ready(id: &str, input: &Value) -> AgentEvent {
         Value::Object(fields) => ToolInput::Object(fields.clone()),
         other => ToolInput::Invalid(other.as_str().unwrap().to_owned()),
     };
-    AgentEvent::ToolCallReady { id: id.to_owned(), name: "look".to_owned(), input: Box::new(input) }
+    AgentEvent::ToolCallReady { id: ToolCallId::from_model(id), name: "look".to_owned(), input: Box::new(input) }
 }
 
 fn finished(id: &str, result: &str) -> AgentEvent {
     AgentEvent::ToolCallFinished {
-        id: id.to_owned(),
+        id: ToolCallId::from_model(id),
         name: "look".to_owned(),
         fate: CallFate::Done,
         result: Arc::from(result),
@@ -207,7 +207,7 @@ fn a_call_that_waits_has_no_result_and_ends_the_run_as_an_interrupt() {
             turn(0),
             started("c"),
             ready("c", &json!({"id": 7})),
-            AgentEvent::ToolCallHeld { id: "c".to_owned(), name: "look".to_owned(), approval: id },
+            AgentEvent::ToolCallHeld { id: ToolCallId::from_model("c"), name: "look".to_owned(), approval: id },
             finished("c", "it waits"),
             AgentEvent::RoundEnded,
             AgentEvent::Artifact(Box::new(held(id).artifact())),
@@ -241,9 +241,9 @@ fn a_call_that_waits_has_no_result_and_ends_the_run_as_an_interrupt() {
 #[test]
 fn decided_calls_get_their_results_under_the_ids_that_the_client_knows() {
     let decided = |asked_as: &str, runs_as: Option<&str>| AgentEvent::CallDecided {
-        asked_as: asked_as.to_owned(),
+        asked_as: ToolCallId::from_model(asked_as),
         name: "look".to_owned(),
-        runs_as: runs_as.map(str::to_owned),
+        runs_as: runs_as.map(ToolCallId::from_model),
     };
     let stream = stream(Version::Before1);
     let progress = Progress { stage: "s".to_owned(), message: "m".to_owned(), fraction: Some(0.5), data: None };
@@ -256,7 +256,11 @@ fn decided_calls_get_their_results_under_the_ids_that_the_client_knows() {
             turn(0),
             started("new"),
             ready("new", &json!({"id": 7})),
-            AgentEvent::ToolProgress { id: "new".to_owned(), name: "look".to_owned(), progress: Box::new(progress) },
+            AgentEvent::ToolProgress {
+                id: ToolCallId::from_model("new"),
+                name: "look".to_owned(),
+                progress: Box::new(progress),
+            },
             finished("new", "made"),
             AgentEvent::RoundEnded,
             turn(1),
@@ -292,11 +296,15 @@ fn decided_calls_get_their_results_under_the_ids_that_the_client_knows() {
 
 #[test]
 fn no_end_leaves_a_call_without_a_result_that_the_client_would_make() {
-    let held = AgentEvent::ToolCallHeld { id: "h".to_owned(), name: "look".to_owned(), approval: ApprovalId::fresh() };
-    let decided = AgentEvent::CallDecided {
-        asked_as: "old".to_owned(),
+    let held = AgentEvent::ToolCallHeld {
+        id: ToolCallId::from_model("h"),
         name: "look".to_owned(),
-        runs_as: Some("new".to_owned()),
+        approval: ApprovalId::fresh(),
+    };
+    let decided = AgentEvent::CallDecided {
+        asked_as: ToolCallId::from_model("old"),
+        name: "look".to_owned(),
+        runs_as: Some(ToolCallId::from_model("new")),
     };
     let told = whole(
         Version::Before1,

@@ -276,7 +276,7 @@ impl Encoder for AgentChatEncoder {
             | AgentEvent::Diagnosed(_) => {}
             AgentEvent::ToolProgress { id: call, name, progress } => {
                 let Progress { stage, message, fraction, data: _ } = &**progress;
-                let data = ToolCallProgress { tool_use_id: call, name, stage, message, fraction: *fraction };
+                let data = ToolCallProgress { tool_use_id: call.as_str(), name, stage, message, fraction: *fraction };
                 frame::write(out, id, "tool_call_progress", &data);
             }
             AgentEvent::Payload(payload) => frame::write(out, id, "payload", &PayloadBody::of(payload)),
@@ -284,7 +284,7 @@ impl Encoder for AgentChatEncoder {
                 frame::write(out, id, "suggestions", &SuggestionsBody::of(suggestions));
             }
             AgentEvent::ToolCallStarted { id: call, name } => {
-                frame::write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call, name });
+                frame::write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call.as_str(), name });
             }
             AgentEvent::ToolCallFinished { id: call, name, fate, result: _ } => {
                 let state = match fate {
@@ -295,7 +295,7 @@ impl Encoder for AgentChatEncoder {
                     | CallFate::AwaitsApproval
                     | CallFate::AwaitsClient => None,
                 };
-                let data = ToolCallResult { tool_use_id: call, name, is_error: fate.is_error(), state };
+                let data = ToolCallResult { tool_use_id: call.as_str(), name, is_error: fate.is_error(), state };
                 frame::write(out, id, "tool_call_result", &data);
             }
             AgentEvent::Artifact(artifact) => match artifact_event(&artifact.kind) {

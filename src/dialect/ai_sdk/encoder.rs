@@ -14,6 +14,7 @@ use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
 use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::ids::ToolCallId;
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::Progress;
@@ -264,21 +265,21 @@ impl Encoder for AiSdkEncoder {
             AgentEvent::CallDecided { asked_as, name: _, runs_as } => {
                 // Who reads the run alone has no message with that call: the call is then one of this run.
                 if self.continues {
-                    self.calls.decided(asked_as, runs_as.as_deref(), out);
+                    self.calls.decided(asked_as.as_str(), runs_as.as_ref().map(ToolCallId::as_str), out);
                 }
             }
             AgentEvent::ToolCallStarted { id, name } => {
-                self.at_call(id, out);
-                self.calls.started(id, name, out);
+                self.at_call(id.as_str(), out);
+                self.calls.started(id.as_str(), name, out);
             }
             AgentEvent::ToolCallReady { id, name, input } => {
-                self.at_call(id, out);
-                self.calls.ready(id, name, input, out);
+                self.at_call(id.as_str(), out);
+                self.calls.ready(id.as_str(), name, input, out);
             }
-            AgentEvent::ToolProgress { id, name, progress } => self.progress(id, name, progress, out),
-            AgentEvent::ToolCallHeld { id, name, approval } => self.calls.held_back(id, name, *approval, out),
+            AgentEvent::ToolProgress { id, name, progress } => self.progress(id.as_str(), name, progress, out),
+            AgentEvent::ToolCallHeld { id, name, approval } => self.calls.held_back(id.as_str(), name, *approval, out),
             AgentEvent::ToolCallFinished { id, name: _, fate, result } => {
-                self.calls.finished(id, *fate, result, out);
+                self.calls.finished(id.as_str(), *fate, result, out);
             }
             AgentEvent::Artifact(artifact) => self.artifact(artifact, out),
             AgentEvent::Payload(payload) => {

@@ -48,15 +48,24 @@ fn step(number: u32) -> AgentEvent {
 }
 
 fn started(id: &str, name: &str) -> AgentEvent {
-    AgentEvent::ToolCallStarted { id: id.into(), name: name.into() }
+    AgentEvent::ToolCallStarted { id: ToolCallId::from_model(id), name: name.into() }
 }
 
 fn ready(id: &str, name: &str) -> AgentEvent {
-    AgentEvent::ToolCallReady { id: id.into(), name: name.into(), input: Box::new(ToolInput::Object(Map::new())) }
+    AgentEvent::ToolCallReady {
+        id: ToolCallId::from_model(id),
+        name: name.into(),
+        input: Box::new(ToolInput::Object(Map::new())),
+    }
 }
 
 fn finished(id: &str, name: &str, result: &str) -> AgentEvent {
-    AgentEvent::ToolCallFinished { id: id.into(), name: name.into(), fate: CallFate::Done, result: Arc::from(result) }
+    AgentEvent::ToolCallFinished {
+        id: ToolCallId::from_model(id),
+        name: name.into(),
+        fate: CallFate::Done,
+        result: Arc::from(result),
+    }
 }
 
 fn text(text: &str) -> AgentEvent {
@@ -64,8 +73,8 @@ fn text(text: &str) -> AgentEvent {
 }
 
 fn decided(runs_as: Option<&str>) -> AgentEvent {
-    let runs_as = runs_as.map(str::to_owned);
-    AgentEvent::CallDecided { asked_as: "old".into(), name: "close".into(), runs_as }
+    let runs_as = runs_as.map(ToolCallId::from_model);
+    AgentEvent::CallDecided { asked_as: ToolCallId::from_model("old"), name: "close".into(), runs_as }
 }
 
 fn done() -> AgentEvent {
@@ -126,7 +135,11 @@ fn the_clients_own_calls_are_told_at_the_end_and_the_servers_at_once() {
         started("c2", "locate"),
         ready("c1", "find"),
         finished("c1", "find", "7"),
-        AgentEvent::ToolCallReady { id: "c2".into(), name: "locate".into(), input: Box::new(call.input.clone()) },
+        AgentEvent::ToolCallReady {
+            id: ToolCallId::from_model("c2"),
+            name: "locate".into(),
+            input: Box::new(call.input.clone()),
+        },
         AgentEvent::AwaitingClient { usage: Usage::default(), calls: vec![call] },
     ];
     let usage = json!({"inputTokens": 0, "outputTokens": 0, "totalTokens": 0});
@@ -181,7 +194,11 @@ fn whatever_is_open_is_closed_when_a_run_breaks_off() {
         started("c3", "find"),
         ready("c1", "find"),
         ready("c2", "close"),
-        AgentEvent::ToolCallHeld { id: "c2".into(), name: "close".into(), approval: ApprovalId::fresh() },
+        AgentEvent::ToolCallHeld {
+            id: ToolCallId::from_model("c2"),
+            name: "close".into(),
+            approval: ApprovalId::fresh(),
+        },
         AgentEvent::Cancelled,
     ];
     let cut = "The run ended before there was an answer to this call";
@@ -218,7 +235,11 @@ fn what_is_for_the_screen_is_a_part_with_an_id() {
             summary: "A chart".into(),
             source: PayloadSource::Tool,
         })),
-        AgentEvent::ToolProgress { id: "c1".into(), name: "find".into(), progress: Box::new(progress) },
+        AgentEvent::ToolProgress {
+            id: ToolCallId::from_model("c1"),
+            name: "find".into(),
+            progress: Box::new(progress),
+        },
         AgentEvent::Suggested(Suggestions { values: Some(vec![value]), actions: None }),
     ];
     let step = json!({"toolCallId": "c1", "toolName": "find", "stage": "read", "message": "Reading", "fraction": 0.5});

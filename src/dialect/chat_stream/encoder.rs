@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::told::{self, CompletePayload, SEPARATOR, Told, ToolUse};
 use super::words;
 use crate::chat::event::AgentEvent;
+use crate::chat::ids::ToolCallId;
 use crate::dialect::{Encoder, frame};
 
 /// Four bytes of text are about a token.
@@ -38,7 +39,7 @@ pub(super) struct ChatStreamEncoder {
     nearly_full: Option<u64>,
     has_started: bool,
     /// The call that runs, with its arguments and how far it has come: calls run one after the other.
-    running: Option<(String, Value, f64)>,
+    running: Option<(ToolCallId, Value, f64)>,
     told: Told,
 }
 
@@ -49,7 +50,7 @@ impl ChatStreamEncoder {
         Self { run, number, nearly_full, has_started: false, running: None, told: Told::default() }
     }
 
-    fn running(&self, call: &str) -> Option<&(String, Value, f64)> {
+    fn running(&self, call: &ToolCallId) -> Option<&(ToolCallId, Value, f64)> {
         self.running.as_ref().filter(|(id, ..)| id == call)
     }
 }
@@ -101,7 +102,7 @@ impl Encoder for ChatStreamEncoder {
             | AgentEvent::CallDecided { .. } => {}
             AgentEvent::ToolCallReady { id: call, name, input } => {
                 let input = told::input(input);
-                write(out, id, &Frame::ToolStart { tool: name, input: &input, tool_use_id: call });
+                write(out, id, &Frame::ToolStart { tool: name, input: &input, tool_use_id: call.as_str() });
                 self.running = Some((call.clone(), input, 0.0));
             }
             AgentEvent::ToolProgress { id: call, name, progress } => {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Failure};
-use crate::chat::ids::PayloadId;
+use crate::chat::ids::{PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
@@ -61,7 +61,7 @@ fn approval(id: &str) -> AgentEvent {
 
 fn progress(fraction: Option<f64>) -> AgentEvent {
     let progress = Progress { stage: "s".to_owned(), message: "m".to_owned(), fraction, data: None };
-    AgentEvent::ToolProgress { id: "c".to_owned(), name: "t".to_owned(), progress: Box::new(progress) }
+    AgentEvent::ToolProgress { id: ToolCallId::from_model("c"), name: "t".to_owned(), progress: Box::new(progress) }
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_stream_opens_with_a_status_and_frames_are_lines() {
 fn progress_always_has_a_number_between_nothing_and_all() {
     let rows = [Some(0.25), None, Some(7.0), Some(f64::NAN), Some(-1.0)];
     let ready = AgentEvent::ToolCallReady {
-        id: "c".to_owned(),
+        id: ToolCallId::from_model("c"),
         name: "t".to_owned(),
         input: Box::new(ToolInput::Invalid("oops".to_owned())),
     };

@@ -9,7 +9,7 @@ use super::suggested::SuggestionsLine;
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
 use crate::chat::event::{AgentEvent, Failure};
-use crate::chat::ids::{ApprovalId, PayloadId};
+use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::tool::Progress;
@@ -41,7 +41,7 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::TurnStarted { turn } => Self::Turn(*turn),
             AgentEvent::TextDelta { text } => Self::Text(text.into()),
             AgentEvent::ThinkingDelta { text } => Self::Thinking(text.into()),
-            AgentEvent::ToolCallStarted { id, name } => Self::Call { id: id.into(), name: name.into() },
+            AgentEvent::ToolCallStarted { id, name } => Self::Call { id: id.as_str().into(), name: name.into() },
             AgentEvent::TurnEnded { model, usage, cost } => Self::TurnEnded {
                 provider: Cow::Borrowed(&model.provider),
                 model: Cow::Borrowed(&model.model),
@@ -49,20 +49,20 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                 nano_usd: cost.map(|cost| cost.nano_usd),
             },
             AgentEvent::ToolCallHeld { id, name, approval } => {
-                Self::Held { id: id.into(), name: name.into(), approval: approval.to_string().into() }
+                Self::Held { id: id.as_str().into(), name: name.into(), approval: approval.to_string().into() }
             }
             AgentEvent::CallDecided { asked_as, name, runs_as } => Self::Decided {
-                asked_as: asked_as.into(),
+                asked_as: asked_as.as_str().into(),
                 name: name.into(),
-                runs_as: runs_as.as_deref().map(Cow::Borrowed),
+                runs_as: runs_as.as_ref().map(|id| Cow::Borrowed(id.as_str())),
             },
             AgentEvent::ToolCallReady { id, name, input } => {
-                Self::Ready { id: id.into(), name: name.into(), input: InputLine::of(input) }
+                Self::Ready { id: id.as_str().into(), name: name.into(), input: InputLine::of(input) }
             }
             AgentEvent::ToolProgress { id, name, progress } => {
                 let Progress { stage, message, fraction, data } = &**progress;
                 Self::Progress {
-                    id: id.into(),
+                    id: id.as_str().into(),
                     name: name.into(),
                     stage: stage.into(),
                     message: message.into(),
@@ -71,7 +71,7 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                 }
             }
             AgentEvent::ToolCallFinished { id, name, fate, result } => Self::Result {
-                id: id.into(),
+                id: id.as_str().into(),
                 name: name.into(),
                 is_error: fate.is_error(),
                 fate: fate.kept().map(Cow::Borrowed),
@@ -113,30 +113,32 @@ impl From<Line<'_>> for AgentEvent {
             Line::Turn(turn) => Self::TurnStarted { turn },
             Line::Text(text) => Self::TextDelta { text: text.into_owned() },
             Line::Thinking(text) => Self::ThinkingDelta { text: text.into_owned() },
-            Line::Call { id, name } => Self::ToolCallStarted { id: id.into_owned(), name: name.into_owned() },
+            Line::Call { id, name } => {
+                Self::ToolCallStarted { id: ToolCallId::from_model(id), name: name.into_owned() }
+            }
             Line::TurnEnded { provider, model, usage, nano_usd } => Self::TurnEnded {
                 model: Arc::new(ModelOrigin { provider: provider.into_owned(), model: model.into_owned() }),
                 usage: usage.into_usage(),
                 cost: nano_usd.map(|nano_usd| Cost { nano_usd }),
             },
             Line::Held { id, name, approval } => Self::ToolCallHeld {
-                id: id.into_owned(),
+                id: ToolCallId::from_model(id),
                 name: name.into_owned(),
                 // As with a payload's id below.
                 approval: ApprovalId::parse(&approval).unwrap_or_else(|_| ApprovalId::fresh()),
             },
             Line::Decided { asked_as, name, runs_as } => Self::CallDecided {
-                asked_as: asked_as.into_owned(),
+                asked_as: ToolCallId::from_model(asked_as),
                 name: name.into_owned(),
-                runs_as: runs_as.map(Cow::into_owned),
+                runs_as: runs_as.map(ToolCallId::from_model),
             },
             Line::Ready { id, name, input } => Self::ToolCallReady {
-                id: id.into_owned(),
+                id: ToolCallId::from_model(id),
                 name: name.into_owned(),
                 input: Box::new(input.into_input()),
             },
             Line::Progress { id, name, stage, message, fraction, data } => Self::ToolProgress {
-                id: id.into_owned(),
+                id: ToolCallId::from_model(id),
                 name: name.into_owned(),
                 progress: Box::new(Progress {
                     stage: stage.into_owned(),
@@ -146,7 +148,7 @@ impl From<Line<'_>> for AgentEvent {
                 }),
             },
             Line::Result { id, name, is_error, fate, result } => Self::ToolCallFinished {
-                id: id.into_owned(),
+                id: ToolCallId::from_model(id),
                 name: name.into_owned(),
                 fate: CallFate::of_kept(fate.as_deref(), is_error),
                 result: Arc::from(&*result),
@@ -219,14 +221,18 @@ mod tests {
         ]
     }
 
+    fn id() -> impl Strategy<Value = ToolCallId> {
+        any::<String>().prop_map(ToolCallId::from_model)
+    }
+
     fn event() -> impl Strategy<Value = AgentEvent> {
         let text = any::<String>;
         prop_oneof![
             any::<u32>().prop_map(|turn| AgentEvent::TurnStarted { turn }),
             text().prop_map(|text| AgentEvent::TextDelta { text }),
             text().prop_map(|text| AgentEvent::ThinkingDelta { text }),
-            (text(), text()).prop_map(|(id, name)| AgentEvent::ToolCallStarted { id, name }),
-            (text(), text(), fate(), text()).prop_map(|(id, name, fate, result)| {
+            (id(), text()).prop_map(|(id, name)| AgentEvent::ToolCallStarted { id, name }),
+            (id(), text(), fate(), text()).prop_map(|(id, name, fate, result)| {
                 AgentEvent::ToolCallFinished { id, name, fate, result: result.into() }
             }),
             (text(), text(), any::<u64>(), any::<Option<u64>>()).prop_map(
@@ -238,11 +244,11 @@ mod tests {
                     }
                 }
             ),
-            (text(), text(), any::<u128>()).prop_map(|(id, name, bits)| {
+            (id(), text(), any::<u128>()).prop_map(|(id, name, bits)| {
                 let approval = ApprovalId::parse(&uuid::Uuid::from_u128(bits).to_string()).unwrap();
                 AgentEvent::ToolCallHeld { id, name, approval }
             }),
-            (text(), text(), any::<Option<String>>()).prop_map(|(asked_as, name, runs_as)| AgentEvent::CallDecided {
+            (id(), text(), proptest::option::of(id())).prop_map(|(asked_as, name, runs_as)| AgentEvent::CallDecided {
                 asked_as,
                 name,
                 runs_as,

@@ -5,44 +5,22 @@
 //! none, because they live, never ran or are version 1's, are counted.
 
 use super::{Batch, Connection};
-use crate::agent::ports::store::CONTINUE_REQUEST;
 use crate::chat::ids::RunId;
-use crate::chat::message::UserMessage;
 use crate::store::fault::Fault;
 use crate::store::record::run_parent;
 use crate::store::scope::{BindScope, Scope};
-use crate::store::transcript::{self, RecordError};
 
-/// Whether a user sees the message `m` of the run `r`: the question that begins a run, unless the server asked it in
-/// the user's place, to go on with another run, to tell of a decision or of what the client did, and every answer but one that the loop itself
-/// has refused, after which it asks again in the user's place. The parameter is [`asked_by_server`].
+/// Whether a user sees the message `m`: the question that begins a run, unless the server asked it in the user's place, and
+/// every answer but one that the loop itself has refused, after which it asks again in the user's place.
 macro_rules! is_seen {
-    ($by_server:literal) => {
-        concat!(
-            "(m.kind = 'user' AND m.seq = 0 AND NOT (
-                 r.continues IS NOT NULL AND (substr(m.body, 1, length(CAST(",
-            $by_server,
-            " AS TEXT))) = CAST(",
-            $by_server,
-            " AS TEXT) OR substr(m.body, 1, 38) = '{\"text\":\"[Decision on a waiting call: '
-                   OR substr(m.body, 1, 40) = '{\"text\":\"[Results from the application: '))
+    () => {
+        "(m.kind = 'user' AND m.seq = 0 AND m.author IS NULL
               OR m.kind = 'assistant' AND NOT EXISTS (
                  SELECT 1 FROM messages n WHERE n.tenant = m.tenant AND n.user_id = m.user_id
                      AND n.conversation = m.conversation AND n.run_seq = m.run_seq AND n.seq = m.seq + 1 AND n.kind = 'user'))"
-        )
     };
 }
 pub(super) use is_seen;
-
-/// What the stored messages begin with that the server writes to have an answer continued; decisions may follow.
-///
-/// # Errors
-/// When it cannot be written as JSON.
-pub(super) fn asked_by_server() -> Result<String, RecordError> {
-    let mut body = transcript::encode_user(&UserMessage::new(CONTINUE_REQUEST))?.body;
-    body.pop();
-    Ok(body)
-}
 
 /// How many messages a user sees on the way from the root to the run `tip`, up to and including its message `upto`, or
 /// all of them. Goes back only as far as it has to: to the first run that knows what was before it.
@@ -56,15 +34,15 @@ pub(super) async fn count_seen(
     (tip, upto): (i64, Option<i64>),
 ) -> Result<i64, Fault> {
     let count = sqlx::query_scalar(concat!(
-        "WITH RECURSIVE path (run_seq, parent, parent_seq, upto, continues, seen_before, seen_own) AS (
+        "WITH RECURSIVE path (run_seq, parent, parent_seq, upto, seen_before, seen_own) AS (
              SELECT r.run_seq, ",
         run_parent!(),
-        ", r.parent_seq, CAST($5 AS BIGINT), r.continues, r.seen_before, r.seen_own FROM runs r
+        ", r.parent_seq, CAST($5 AS BIGINT), r.seen_before, r.seen_own FROM runs r
              WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4
              UNION ALL
              SELECT r.run_seq, ",
         run_parent!(),
-        ", r.parent_seq, path.parent_seq, r.continues, r.seen_before, r.seen_own FROM path JOIN runs r
+        ", r.parent_seq, path.parent_seq, r.seen_before, r.seen_own FROM path JOIN runs r
                  ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = path.parent
              WHERE path.seen_before IS NULL
          )
@@ -73,43 +51,22 @@ pub(super) async fn count_seen(
              ELSE (SELECT COUNT(*) FROM messages m
                    WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = r.run_seq
                        AND (r.upto IS NULL OR m.seq <= r.upto) AND ",
-        is_seen!("$6"),
+        is_seen!(),
         ") END), 0) AS BIGINT) FROM path r",
     ));
     let count = count.bind_scope(scope).bind(conversation);
-    Ok(count.bind(tip).bind(upto).bind(asked_by_server()?).fetch_one(connection).await?)
+    Ok(count.bind(tip).bind(upto).fetch_one(connection).await?)
 }
 
 /// Notes how many messages a user sees of a run that has ended, all of which are there.
-///
-/// # Errors
-/// When what the server asks cannot be written as JSON.
-pub(super) fn note_seen(batch: &mut Batch, run: RunId) -> Result<(), RecordError> {
+pub(super) fn note_seen(batch: &mut Batch, run: RunId) {
     let note = batch.say(concat!(
         "UPDATE runs SET seen_own = (
              SELECT COUNT(*) FROM runs r JOIN messages m ON m.tenant = r.tenant AND m.user_id = r.user_id
                  AND m.conversation = r.conversation AND m.run_seq = r.run_seq
              WHERE r.id = $1 AND ",
-        is_seen!("$2"),
+        is_seen!(),
         ") WHERE id = $1",
     ));
-    note.bind(run.to_string()).bind(asked_by_server()?);
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::agent::ports::store::{CLIENT_RESULTS, DECISION_ON_CALL};
-    use crate::chat::message::UserMessage;
-    use crate::store::transcript::encode_user;
-
-    #[test]
-    fn what_the_server_says_begins_as_the_statements_say() {
-        let body = encode_user(&UserMessage::new(DECISION_ON_CALL)).unwrap().body;
-        let begins = body.strip_suffix("\"}").unwrap();
-        assert!(is_seen!("$1").contains(&format!("substr(m.body, 1, {}) = '{begins}'", begins.len())), "{begins}");
-        let body = encode_user(&UserMessage::new(CLIENT_RESULTS)).unwrap().body;
-        let (begins, _) = body.split_at(body.find(": t").unwrap() + 2);
-        assert!(is_seen!("$1").contains(&format!("substr(m.body, 1, {}) = '{begins}'", begins.len())), "{begins}");
-    }
+    note.bind(run.to_string());
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::change::DecidedRow;
 use super::fates::encode_fates;
 use crate::chat::ids::InvalidId;
-use crate::chat::message::{AssistantMessage, Message, ModelOrigin, UserMessage};
+use crate::chat::message::{AssistantMessage, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::screen::ScreenState;
 use rows::{AssistantRow, PartRow, ResultRow, UserRow};
 
@@ -27,6 +27,8 @@ pub(super) struct Record {
     pub(super) kind: &'static str,
     /// JSON text; its length is what history limits count.
     pub(super) body: String,
+    /// Who wrote a message in the user's place, as in the body; `None` is the user.
+    pub(super) author: Option<&'static str>,
     /// JSON text: what became of the calls that it answers.
     pub(super) fates: Option<String>,
 }
@@ -46,6 +48,9 @@ pub(super) enum RecordError {
     /// Nobody writes messages of this kind.
     #[error("no messages are of the stored kind")]
     Kind,
+    /// Nobody of this name writes messages.
+    #[error("nobody is the stored author")]
+    Author,
     /// Runs have no such state.
     #[error("no run is in the stored state")]
     State,
@@ -113,14 +118,16 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
 pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
     let decisions = user.decisions.iter().map(DecidedRow::of).collect();
     let note = user.note.as_deref().map(Cow::Borrowed);
-    record("user", 0, UserRow { text: Cow::Borrowed(&user.text), decisions, note })
+    let author = Some(user.author).filter(|author| *author != Author::User).map(Author::name);
+    let row = UserRow { author: author.map(Cow::Borrowed), text: Cow::Borrowed(&user.text), decisions, note };
+    Ok(Record { author, ..record("user", 0, row)? })
 }
 
 /// The record of a row that takes `about` so many bytes, which may be millions.
 fn record(kind: &'static str, about: usize, row: impl Serialize) -> Result<Record, RecordError> {
     let mut body = Vec::with_capacity(about);
     serde_json::to_writer(&mut body, &row).map_err(RecordError::json(kind))?;
-    Ok(Record { kind, body: String::from_utf8(body).map_err(|_| RecordError::Kind)?, fates: None })
+    Ok(Record { kind, body: String::from_utf8(body).map_err(|_| RecordError::Kind)?, author: None, fates: None })
 }
 
 /// The message of a record.
@@ -132,7 +139,10 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Message, RecordError> {
         "user" => {
             let row: UserRow<'_> = serde_json::from_str(body).map_err(RecordError::json("user"))?;
             let decisions = row.decisions.into_iter().map(DecidedRow::into_decided).collect::<Result<_, _>>()?;
+            let author =
+                row.author.map_or(Some(Author::User), |name| Author::parse(&name)).ok_or(RecordError::Author)?;
             Ok(Message::User(UserMessage {
+                author,
                 text: row.text.into_owned(),
                 decisions,
                 note: row.note.map(Cow::into_owned),
@@ -165,7 +175,7 @@ mod tests {
     use super::{Record, decode, encode};
     use crate::bounded::json::MAX_DEPTH;
     use crate::chat::ids::{PreviewId, ToolCallId};
-    use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
+    use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, Replay, UserMessage};
     use crate::chat::preview::{Decided, Verdict};
     use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
     use crate::chat::trail::CallFate;
@@ -209,7 +219,10 @@ mod tests {
         let rows = [
             (Message::User(UserMessage::new("")), "an empty text"),
             (
-                Message::User(UserMessage { text: text.clone(), decisions: vec![decided, accepted], note: None }),
+                Message::User(UserMessage {
+                    decisions: vec![decided, accepted],
+                    ..UserMessage::by(Author::Decision, &text)
+                }),
                 "decisions",
             ),
             (assistant(vec![]), "no parts"),

@@ -13,6 +13,9 @@ use crate::store::change::DecidedRow;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct UserRow<'a> {
+    /// `None` is the user.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(super) author: Option<Cow<'a, str>>,
     pub(super) text: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) decisions: Vec<DecidedRow<'a>>,

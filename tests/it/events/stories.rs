@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::json;
 use switchboard::chat::artifact::Artifact;
 use switchboard::chat::event::{AgentEvent, Failure};
-use switchboard::chat::ids::RunId;
+use switchboard::chat::ids::{RunId, ToolCallId};
 use switchboard::chat::trail::CallFate;
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 
@@ -23,15 +23,15 @@ fn every_kind() -> Vec<AgentEvent> {
         text("nul \u{0}, \u{2028}\u{202e}\u{1F600} \"}]\\\n\r\n"),
         text(""),
         AgentEvent::ThinkingDelta { text: "\u{feff}so\tbe it".into() },
-        AgentEvent::ToolCallStarted { id: "call \"1\"".into(), name: "lookup\n".into() },
+        AgentEvent::ToolCallStarted { id: ToolCallId::from_model("call \"1\""), name: "lookup\n".into() },
         AgentEvent::ToolCallFinished {
-            id: "call \"1\"".into(),
+            id: ToolCallId::from_model("call \"1\""),
             name: "lookup\n".into(),
             fate: CallFate::Failed,
             result: "done".into(),
         },
         AgentEvent::ToolCallFinished {
-            id: String::new(),
+            id: ToolCallId::from_model(""),
             name: String::new(),
             fate: CallFate::Done,
             result: "done".into(),

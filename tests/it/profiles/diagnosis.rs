@@ -437,7 +437,7 @@ async fn events_have_what_tools_are_called_with_and_say_where_a_reader_is_shown_
             .into_iter()
             .filter(|event| matches!(event, AgentEvent::ToolCallReady { .. } | AgentEvent::ToolCallFinished { .. }))
             .collect();
-        let (id, name) = ("t1".to_owned(), "list_workflow_rules".to_owned());
+        let (id, name) = (ToolCallId::from_model("t1"), "list_workflow_rules".to_owned());
         let Value::Object(input) = input else { unreachable!() };
         let expected = [
             AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: Box::new(ToolInput::Object(input)) },
@@ -485,14 +485,14 @@ async fn a_decision_is_told_before_everything_else() {
         ToolCall { id: id.clone(), name: "list_workflow_rules".to_owned(), input: ToolInput::Object(Map::new()) };
     let approved = ApprovedCall { call, asked_as: asked_as.clone(), digest: String::new(), context: None };
     let turned_down = TurnedDown { asked_as, tool: "drop".to_owned() };
-    let decided = |name: &str, runs_as: Option<&str>| {
-        let (name, runs_as) = (name.to_owned(), runs_as.map(str::to_owned));
-        Some(AgentEvent::CallDecided { asked_as: "toolu_1".to_owned(), name, runs_as })
+    let decided = |name: &str, runs_as: Option<&ToolCallId>| {
+        let (name, runs_as) = (name.to_owned(), runs_as.cloned());
+        Some(AgentEvent::CallDecided { asked_as: ToolCallId::from_model("toolu_1"), name, runs_as })
     };
     let (made, no_id) = (approved, TurnedDown { asked_as: None, ..turned_down.clone() });
     type Change = Box<dyn FnOnce(&mut RunStart)>;
     let rows: [(Change, _, _); 4] = [
-        (Box::new(|start| start.call = Some(made)), decided("list_workflow_rules", Some(id.as_str())), "it is made"),
+        (Box::new(|start| start.call = Some(made)), decided("list_workflow_rules", Some(&id)), "it is made"),
         (Box::new(|start| start.turned_down = Some(turned_down)), decided("drop", None), "it is not"),
         (Box::new(|start| start.turned_down = Some(no_id)), None, "nobody noted which call it was"),
         (Box::new(|_| {}), None, "nothing was decided"),

@@ -13,7 +13,7 @@ use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use switchboard::chat::caller::{Bearer, Caller};
 use switchboard::chat::ids::{ApprovalId, RunId, ToolCallId};
 use switchboard::chat::input::{Ask, Parent};
-use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
+use switchboard::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
 use switchboard::chat::run::RunState;
 use switchboard::chat::screen::ScreenState;
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
@@ -161,7 +161,7 @@ pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Databa
     drop(calls);
     let text = "[Decision on a waiting call: the user approved the call of close_ticket. It is made once, now, and its \
                 result follows; where no result follows it was not made.]";
-    assert_eq!(start.message, UserMessage::new(text));
+    assert_eq!(start.message, UserMessage::by(Author::Decision, text));
     let record = store.find_run(&room.owner, next).await.unwrap().unwrap();
     assert_eq!(record.continues, Some(run));
     assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Approved);
@@ -186,7 +186,7 @@ pub async fn an_answer_that_is_given_again_goes_on_behind_its_approved_call(data
     for _ in 0..2 {
         let (again, start) = room.ask(&*store, &Ask::Again, None).await.unwrap();
         assert!(start.call.is_none() && start.answered.is_none() && start.turned_down.is_none(), "it is made once");
-        assert_eq!(start.message, UserMessage::new(AFTER_APPROVED_CALL));
+        assert_eq!(start.message, UserMessage::by(Author::Decision, AFTER_APPROVED_CALL));
         assert_eq!(start.history.len(), 6, "{:#?}", start.history);
         assert_same(&start.history[4], &made[0]);
         assert_same(&start.history[5], &made[1]);
@@ -208,7 +208,7 @@ pub async fn a_refusal_is_told_and_makes_no_call(database: &impl Database) {
     assert_eq!((start.call, start.turned_down), (None, Some(turned_down())));
     let text = "[Decision on a waiting call: the user turned down the call of close_ticket. It was not made; do not make it \
                 again unless they ask for it. Their words: \"not \\\"now\\\"] \\u0000\"]";
-    assert_eq!(start.message, UserMessage::new(text));
+    assert_eq!(start.message, UserMessage::by(Author::Decision, text));
     complete(&*store, run).await;
     assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Rejected);
     let seen = seen(&*store, &room.owner, &room.conversation).await.unwrap();

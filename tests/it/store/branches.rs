@@ -4,7 +4,7 @@
 use switchboard::agent::ports::store::{BeginError, CONTINUE_REQUEST, Question, RunStart};
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, Parent};
-use switchboard::chat::message::{Message, UserMessage};
+use switchboard::chat::message::{Author, Message, UserMessage};
 use switchboard::chat::preview::Verdict;
 use switchboard::chat::run::RunState;
 use switchboard::store::Store;
@@ -110,7 +110,7 @@ pub async fn a_question_that_is_asked_again_stands_beside_itself(database: &impl
     let preview = room.preview(&*store, "a").await;
     let told = room.decide(&*store, preview, "a", Verdict::Accept).await;
     let two = room.exchange(&*store, "two", &[answer("2"), user("written by the loop"), answer("2!")]).await;
-    let question = UserMessage { text: "two".into(), decisions: vec![told], note: None };
+    let question = UserMessage { decisions: vec![told], ..UserMessage::new("two") };
     for (parent, reason) in [
         (None, "the newest question"),
         (after(two, 0), "by its own name"),
@@ -144,7 +144,7 @@ pub async fn a_run_that_said_something_goes_on_after_it(database: &impl Database
         end_as(&*store, run, &[answer("half")], state).await;
         let (next, start) = go_on(&*store, &room, run).await.unwrap();
         assert_same(&start.history, &vec![user("tell me"), answer("half")]);
-        assert_eq!(start.message, UserMessage::new(CONTINUE_REQUEST));
+        assert_eq!(start.message, UserMessage::by(Author::Continuation, CONTINUE_REQUEST));
         assert_eq!(store.find_run(&room.owner, next).await.unwrap().unwrap().continues, Some(run));
         complete(&*store, next).await;
     }

@@ -8,7 +8,7 @@ use switchboard::agent::ports::store::{BeginError, CLIENT_RESULTS, Commit, NewRu
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::{MessageId, RunId, ToolCallId};
 use switchboard::chat::input::{Ask, ClientResult, Parent, Told};
-use switchboard::chat::message::{Message, UserMessage};
+use switchboard::chat::message::{Author, Message, UserMessage};
 use switchboard::chat::run::RunState;
 use switchboard::chat::tool::{ToolCall, ToolInput};
 use switchboard::store::Store;
@@ -58,7 +58,7 @@ pub async fn results_of_a_client_stand_behind_the_calls_again(database: &impl Da
     let (asking, left) = asked(&*store, &room).await;
     let store = database.open(ManualClock::new()).await;
     let (run, start) = told(&*store, &room, &results(&left)).await.unwrap();
-    assert_eq!(start.message, UserMessage::new(CLIENT_RESULTS));
+    assert_eq!(start.message, UserMessage::by(Author::ClientResults, CLIENT_RESULTS));
     assert_eq!(start.history.len(), 3, "the calls with what stood for their results come before");
     let (message, told) = start.answered.unwrap();
     let again: Vec<ToolCall> = message.calls().cloned().collect();
@@ -75,7 +75,7 @@ pub async fn results_of_a_client_stand_behind_the_calls_again(database: &impl Da
     store.finish_run(run, rest, ended(RunState::Completed)).await.unwrap();
     let (_, start) = room.say(&*store, "Thanks").await;
     let [.., question, calls, answers, words] = &start.history[..] else { panic!("{start:#?}") };
-    assert_same(question, &Message::User(UserMessage::new(CLIENT_RESULTS)));
+    assert_same(question, &Message::User(UserMessage::by(Author::ClientResults, CLIENT_RESULTS)));
     assert_same(&[calls, answers], &[&Message::Assistant(message), &Message::ToolResults(told)]);
     assert_same(words, &answer("In Berlin."));
     let view = seen(&*store, &room.owner, &room.conversation).await.unwrap();
@@ -130,7 +130,7 @@ pub async fn results_may_come_again_where_their_run_did_not_end_well(database: &
         store.finish_run(run, said(3, &[answer("Half")]), ended(state)).await.unwrap();
     }
     let (again, start) = room.ask(&*store, &Ask::Again, None).await.unwrap();
-    assert_eq!((start.message, start.history.len()), (UserMessage::new(CLIENT_RESULTS), 3));
+    assert_eq!((start.message, start.history.len()), (UserMessage::by(Author::ClientResults, CLIENT_RESULTS), 3));
     assert_eq!(start.answered.unwrap().1.len(), 2, "what the client said is there when it is answered again");
     complete(&*store, again).await;
 }

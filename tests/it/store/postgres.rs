@@ -142,6 +142,14 @@ async fn what_was_told_in_words_has_a_fate_of_its_own() {
 }
 
 #[tokio::test]
+async fn who_wrote_what_stands_in_the_users_place_is_classified() {
+    let Some(database) = new_database().await else { return };
+    let earlier = schema_of(5, "src/store/postgres/migrations").await;
+    earlier.run(&mut database.beside().await).await.unwrap();
+    trail::who_wrote_what_stands_in_the_users_place_is_classified(&database).await;
+}
+
+#[tokio::test]
 async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone() {
     let Some(database) = new_database().await else { return };
     open_url(&database.url).await.unwrap().close().await;

@@ -420,7 +420,7 @@ pub async fn the_next_run_of_the_conversation_is_told_once(database: &impl Datab
     for stranger in Room::strangers() {
         assert_eq!(stranger.say(&*store, "hello").await.1.message, UserMessage::new("hello"));
     }
-    let told = UserMessage { text: "and now?".into(), decisions: vec![b, a], note: None };
+    let told = UserMessage { decisions: vec![b, a], ..UserMessage::new("and now?") };
     assert_eq!(room.told(&*store, "and now?").await, told, "in the order of deciding");
     let (run, next) = room.say(&*store, "again?").await;
     complete(&*store, run).await;
@@ -528,7 +528,7 @@ pub async fn a_restart_keeps_claims_and_untold_decisions(database: &impl Databas
     store.close().await;
     let store = database.open(clock).await;
     assert_taken(&*store, &room, claimed).await;
-    let told = UserMessage { text: "back".into(), decisions: vec![accepted], note: None };
+    let told = UserMessage { decisions: vec![accepted], ..UserMessage::new("back") };
     assert_eq!(room.told(&*store, "back").await, told);
     store.close().await;
     let store = database.open(ManualClock::new()).await;

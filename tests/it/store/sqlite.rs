@@ -254,14 +254,24 @@ async fn what_version_1_kept_is_kept() {
     trail::what_version_1_kept_is_kept(&database).await;
 }
 
-#[tokio::test]
-async fn what_was_told_in_words_has_a_fate_of_its_own() {
+/// A database with the schema of version 5.
+async fn of_version_5() -> SqliteFile {
     let database = SqliteFile::new();
     std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
     std::fs::write(&database.path, "").unwrap();
     let earlier = schema_of(5, "src/store/sqlite/migrations").await;
     earlier.run(&mut database.beside().await).await.unwrap();
-    trail::what_was_told_in_words_has_a_fate_of_its_own(&database).await;
+    database
+}
+
+#[tokio::test]
+async fn what_was_told_in_words_has_a_fate_of_its_own() {
+    trail::what_was_told_in_words_has_a_fate_of_its_own(&of_version_5().await).await;
+}
+
+#[tokio::test]
+async fn who_wrote_what_stands_in_the_users_place_is_classified() {
+    trail::who_wrote_what_stands_in_the_users_place_is_classified(&of_version_5().await).await;
 }
 
 #[tokio::test]

@@ -360,3 +360,46 @@ pub async fn what_was_told_in_words_has_a_fate_of_its_own(database: &impl Databa
     expected["fate"] = json!("unknown");
     assert_eq!(entry, expected);
 }
+
+/// What stood in the user's place as version 5 kept it, when its words told who wrote it. `database` has the schema of version 5.
+pub async fn who_wrote_what_stands_in_the_users_place_is_classified(database: &impl Database) {
+    let go_on = "[Your previous answer was interrupted. Go on from where it stopped, without repeating what was said.]";
+    let decision = "[Decision on a waiting call: the user approved the call of save.]";
+    let results = "[Results from the application: the calls that were left to it stand here again.]";
+    let rows = [
+        ("Go", false, "user"),
+        (go_on, true, "continuation"),
+        (decision, true, "decision"),
+        (results, true, "client_results"),
+        (decision, false, "user"),
+        ("Go on", true, "user"),
+    ];
+    let ask = async |sql: String| assert_eq!(database.ask(&sql).await.len(), 1, "{sql}");
+    for (nth, (text, continues, _)) in rows.iter().enumerate() {
+        let run = RunId::fresh();
+        begin_as_version_1(database, run, text).await;
+        if *continues {
+            ask(format!("UPDATE runs SET continues = id WHERE id = '{run}' RETURNING id")).await;
+        }
+        if nth == 0 {
+            let last = "[You have used all the tool calls that one answer may take. Answer now.]";
+            for (seq, text) in [(1, "Answer in English, please."), (2, last)] {
+                ask(say_as_version_1(run, seq, "user", &json!({ "text": text }))).await;
+            }
+        }
+        ask(finish_as_version_1(run, "completed")).await;
+    }
+    database.open(ManualClock::new()).await;
+    let found = database.ask("SELECT COALESCE(author, 'user') FROM messages WHERE seq = 0 ORDER BY run_seq").await;
+    assert_eq!(found, rows.map(|(_, _, author)| author));
+    let within = database.ask("SELECT author FROM messages WHERE seq > 0 ORDER BY seq").await;
+    assert_eq!(within, ["correction", "last_answer"]);
+    let told = database.ask("SELECT body FROM messages WHERE seq = 0 ORDER BY run_seq").await;
+    for (body, (text, _, author)) in told.iter().zip(&rows) {
+        let mut expected = json!({ "text": text });
+        if *author != "user" {
+            expected["author"] = json!(author);
+        }
+        assert_eq!(serde_json::from_str::<Value>(body).unwrap(), expected);
+    }
+}

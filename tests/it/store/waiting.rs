@@ -88,7 +88,7 @@ pub async fn a_queued_run_sees_the_answer_it_waited_for(database: &impl Database
     store.finish_run(first, said(2, &[answer("done")]), ended(RunState::Completed)).await.unwrap();
     let start = store.promote(second, 0).await.unwrap().unwrap();
     assert_same(&start.history, &vec![user("one"), answer("begun"), answer("done")]);
-    assert_eq!(start.message, UserMessage { text: "two".into(), decisions: vec![told], note: None });
+    assert_eq!(start.message, UserMessage { decisions: vec![told], ..UserMessage::new("two") });
     complete(&*store, second).await;
     assert_eq!(room.told(&*store, "three").await.decisions, [later]);
 }

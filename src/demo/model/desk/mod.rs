@@ -11,9 +11,8 @@ use super::answer::Answer;
 use super::history;
 use super::scene::{Planned, as_json};
 use super::words;
-use crate::agent::ports::llm::{ChatRequest, LAST_REQUEST};
-use crate::agent::ports::store::DECISION_ON_CALL;
-use crate::chat::message::{Message, UserMessage};
+use crate::agent::ports::llm::ChatRequest;
+use crate::chat::message::{Author, Message};
 use crate::chat::tool::ToolDef;
 use crate::chat::trail::CallFate;
 
@@ -25,8 +24,7 @@ const VALUES_MARKER: &str = "SUGGESTED_VALUES:";
 
 /// One turn on such a screen.
 pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
-    let is_question =
-        |message: &Message| matches!(message, Message::User(UserMessage { text, .. }) if text != LAST_REQUEST);
+    let is_question = |message: &Message| matches!(message, Message::User(said) if said.author != Author::LastAnswer);
     let Some(at) = request.messages.iter().rposition(is_question) else { return say(help(request)) };
     let (before, run) = request.messages.split_at(at);
     let [Message::User(user), run @ ..] = run else { return say(help(request)) };
@@ -50,7 +48,7 @@ pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {
         let last = done.last().map(|(call, _)| call.name.as_str());
         return say(with_values(request, told.join("\n\n"), last));
     }
-    if user.text.starts_with(DECISION_ON_CALL) {
+    if user.author == Author::Decision {
         return say("All right, it was not done.".to_owned());
     }
     if user.note.is_some() && user.text.trim().is_empty() {

@@ -129,7 +129,7 @@ fn an_undecided_preview_is_built_upon_until_it_is_decided() {
         saved_id: None,
         may_be_saved: false,
     };
-    let turn = dialogue.message(UserMessage { text: "unhide status".to_owned(), decisions: vec![decided], note: None });
+    let turn = dialogue.message(UserMessage { decisions: vec![decided], ..UserMessage::new("unhide status") });
     assert_eq!(turn.calls, ["get_table_config {\"id\":\"c1\"}"]);
 }
 

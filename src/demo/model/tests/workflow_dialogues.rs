@@ -306,7 +306,7 @@ fn decisions_are_acknowledged_before_anything_else() {
     };
     let mut dialogue = Dialogue::on(WORKFLOW, None);
     let accepted = decided(Verdict::Accept, None, Some("w9"));
-    let turn = dialogue.message(UserMessage { text: "list rules".to_owned(), decisions: vec![accepted], note: None });
+    let turn = dialogue.message(UserMessage { decisions: vec![accepted], ..UserMessage::new("list rules") });
     assert_eq!(
         turn,
         Turn {
@@ -318,7 +318,7 @@ fn decisions_are_acknowledged_before_anything_else() {
         .results(&[Ok(json!([]))])
         .says("There are no workflows yet. Try *create a workflow that alerts when stock is low*.");
     let rejected = decided(Verdict::Reject, Some("too loud"), None);
-    dialogue.message(UserMessage { text: "hm".to_owned(), decisions: vec![rejected], note: None }).says(
+    dialogue.message(UserMessage { decisions: vec![rejected], ..UserMessage::new("hm") }).says(
         "You rejected the preview of the workflow **Low Stock**, so nothing was saved. You said: \"too loud\". Tell me what \
          should be different.",
     );

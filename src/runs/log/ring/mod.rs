@@ -286,20 +286,20 @@ impl Drop for Ring {
 pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
     let texts = match event {
         AgentEvent::TextDelta { text } | AgentEvent::ThinkingDelta { text } => text.len(),
-        AgentEvent::ToolCallStarted { id, name } => id.len() + name.len(),
-        AgentEvent::ToolCallReady { id, name, input } => id.len() + name.len() + input_size(input),
+        AgentEvent::ToolCallStarted { id, name } => id.as_str().len() + name.len(),
+        AgentEvent::ToolCallReady { id, name, input } => id.as_str().len() + name.len() + input_size(input),
         AgentEvent::ToolProgress { id, name, progress } => {
             let Progress { stage, message, fraction: _, data } = &**progress;
-            id.len() + name.len() + stage.len() + message.len() + data.as_ref().map_or(0, json_size)
+            id.as_str().len() + name.len() + stage.len() + message.len() + data.as_ref().map_or(0, json_size)
         }
-        AgentEvent::ToolCallHeld { id, name, approval: _ } => id.len() + name.len(),
+        AgentEvent::ToolCallHeld { id, name, approval: _ } => id.as_str().len() + name.len(),
         AgentEvent::CallDecided { asked_as, name, runs_as } => {
-            asked_as.len() + name.len() + runs_as.as_ref().map_or(0, String::len)
+            asked_as.as_str().len() + name.len() + runs_as.as_ref().map_or(0, |id| id.as_str().len())
         }
         AgentEvent::AwaitingClient { usage: _, calls } => {
             calls.iter().map(|call| call.id.as_str().len() + call.name.len() + input_size(&call.input)).sum()
         }
-        AgentEvent::ToolCallFinished { id, name, fate: _, result } => id.len() + name.len() + result.len(),
+        AgentEvent::ToolCallFinished { id, name, fate: _, result } => id.as_str().len() + name.len() + result.len(),
         AgentEvent::Artifact(artifact) => artifact.kind.len() + json_size(&artifact.payload),
         AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
         AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),

@@ -1,6 +1,3 @@
--- What holds promises that were not held. Whatever is added to a table has a default, so that the program before goes on
--- working beside this one.
-
 -- What keeps promises. Whatever is added has a default, so that the version before this one goes on writing its rows.
 
 -- fate: what became of a call is data. Until here it was read from how a result begins; these are the last statements that do so. A
@@ -47,6 +44,25 @@ WHERE calling IS NOT NULL;
 UPDATE trail SET body = substr(body, 1, length(rtrim(rtrim(body, '}'), '0123456789')) - 30)
     || '"fate":"unknown","duration_ms":' || substr(body, length(rtrim(rtrim(body, '}'), '0123456789')) + 1)
 WHERE kind = 'tool_call' AND strpos(body, '"result":"{\"error\":\"it is not known whether this was done; do not repeat the call: look whether it was') > 0 AND right(rtrim(rtrim(body, '}'), '0123456789'), 30) = '"fate":"failed","duration_ms":';
+
+-- author: who wrote a message in the user's place is data. Until here it was read from how the text begins; these are the last
+-- statements that do so. Within a run only the loop itself speaks there.
+ALTER TABLE messages ADD COLUMN author TEXT;  -- NULL: the user; it stands in the body too
+
+UPDATE messages SET author = CASE
+    WHEN seq > 0 AND substr(body, 1, 43) = '{"text":"[You have used all the tool calls ' THEN 'last_answer'
+    WHEN substr(body, 1, 38) = '{"text":"[Decision on a waiting call: ' THEN 'decision'
+    WHEN substr(body, 1, 48) = '{"text":"[Your previous answer was interrupted. ' THEN 'continuation'
+    WHEN substr(body, 1, 40) = '{"text":"[Results from the application: ' THEN 'client_results'
+    ELSE 'correction' END
+WHERE kind = 'user' AND (seq > 0 OR
+    (substr(body, 1, 48) = '{"text":"[Your previous answer was interrupted. '
+        OR substr(body, 1, 38) = '{"text":"[Decision on a waiting call: '
+        OR substr(body, 1, 40) = '{"text":"[Results from the application: ')
+    AND EXISTS (SELECT 1 FROM runs r WHERE r.tenant = messages.tenant AND r.user_id = messages.user_id
+        AND r.conversation = messages.conversation AND r.run_seq = messages.run_seq AND r.continues IS NOT NULL));
+
+UPDATE messages SET body = '{"author":"' || author || '",' || substr(body, 2) WHERE author IS NOT NULL;
 
 -- approvals: what is let through is a tool as it was when it was shown; nobody lets through their own call where that is asked.
 ALTER TABLE approvals ADD COLUMN definition TEXT COLLATE "C";                  -- of the tool; NULL: kept before this was noted, asked again

@@ -12,7 +12,7 @@ use super::{Batch, Branch, Connection, Place, Seat};
 use crate::agent::ports::store::{BeginError, CLIENT_RESULTS};
 use crate::chat::ids::RunId;
 use crate::chat::input::ClientResult;
-use crate::chat::message::{AssistantMessage, Message, UserMessage};
+use crate::chat::message::{AssistantMessage, Author, Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::tool::ToolResult;
 use crate::chat::trail::{Happened, TrailEntry};
@@ -43,7 +43,7 @@ pub(super) async fn take_results(
     let answered = answered(left, results)?.ok_or_else(no_such_call)?;
     Ok(Asked {
         parent: Some(Branch { run_seq: asking.run_seq, seq: None }),
-        message: UserMessage::new(CLIENT_RESULTS),
+        message: UserMessage::by(Author::ClientResults, CLIENT_RESULTS),
         chain: Some(asking.chain()),
         continues: Some(asking.id),
         answered: Some(answered),
@@ -137,14 +137,13 @@ pub(super) async fn answered_of(
     .await?;
     let mut messages = rows.iter().map(|(kind, body)| transcript::decode(kind, body));
     match messages.next().transpose()? {
-        Some(Message::User(user)) if user.text == CLIENT_RESULTS => {}
+        Some(Message::User(user)) if user.author == Author::ClientResults => {}
         Some(Message::User(_) | Message::Assistant(_) | Message::ToolResults(_)) | None => return Ok(None),
     }
     match (messages.next().transpose()?, messages.next().transpose()?) {
         (Some(Message::Assistant(message)), Some(Message::ToolResults(results))) if is_repetition(&message) => {
             Ok(Some((message, results)))
         }
-        // Somebody has typed our words.
         (_, _) => Ok(None),
     }
 }

@@ -168,12 +168,12 @@ pub(super) fn forget_pieces(batch: &mut Batch, run: RunId) {
 /// Writes one message of a run.
 pub(super) fn insert_message(batch: &mut Batch, seat: &Seat, seq: i64, record: Record, now: i64) {
     let insert = batch.say(
-        "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body, created_at, fates)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body, created_at, fates, author)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING",
     );
     let insert = insert.bind_scope(&seat.place.scope).bind(&seat.place.conversation).bind(seat.run_seq).bind(seq);
-    insert.bind(record.kind).bind(record.body).bind(now).bind(record.fates);
+    insert.bind(record.kind).bind(record.body).bind(now).bind(record.fates).bind(record.author);
 }
 
 /// Writes one entry of the trail, which has the number `seq` in `run`.

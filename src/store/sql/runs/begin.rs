@@ -150,7 +150,7 @@ impl SqlStore {
             keep_told(&mut batch, run.id, encode_told(run.earlier, run.history_bytes)?);
         }
         insert_message(&mut batch, &seat, 0, transcript::encode_user(&message)?, now);
-        let UserMessage { text, decisions, note: _ } = message.clone();
+        let UserMessage { text, decisions, .. } = message.clone();
         let entry = TrailEntry { at_ms: now, run: Some(run.id), what: Happened::UserMessage { text, decisions } };
         insert_happened(&mut batch, &seat.place, run.id, 0, &entry)?;
         if let Some(answered) = &answered {

@@ -17,7 +17,7 @@ use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL, Tur
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::audit::{Act, Fact};
 use crate::chat::ids::{ApprovalId, RunId};
-use crate::chat::message::UserMessage;
+use crate::chat::message::{Author, UserMessage};
 use crate::chat::trail::{ApprovalVerdict, Happened};
 use crate::store::approval::{ApprovalRow, approval_columns, approved_call};
 use crate::store::fault::Fault;
@@ -94,7 +94,8 @@ pub(super) async fn take(
     let run = find(connection, place, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
     let parent = Some(Branch { run_seq: place_to_go_on(connection, place, &run).await?, seq: None });
     let context = context_of(connection, place, run.run_seq).await?;
-    let (message, continues) = (UserMessage::new(words(&approval.tool, decision)), Some(approval.run.to_string()));
+    let (message, continues) =
+        (UserMessage::by(Author::Decision, words(&approval.tool, decision)), Some(approval.run.to_string()));
     let (call, turned_down) = match decision.approve {
         true => (Some(approved_call(approval, context.clone())?), None),
         false => (None, Some(TurnedDown { asked_as: approval.call, tool: approval.tool })),

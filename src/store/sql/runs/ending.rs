@@ -66,7 +66,7 @@ impl SqlStore {
         keep_answer(&mut batch, run, end.answer)?;
         keep_left(&mut batch, run, end.left)?;
         insert_approvals(&mut batch, &seat.place, end.approvals)?;
-        note_seen(&mut batch, run)?;
+        note_seen(&mut batch, run);
         charge(&mut batch, &seat.place.scope, (run, charged), commit);
         batch.commit(transaction).await?;
         Ok(())

@@ -11,7 +11,7 @@ use crate::agent::ports::store::{
 };
 use crate::chat::ids::{MessageId, RunId};
 use crate::chat::input::{Ask, Parent};
-use crate::chat::message::{Message, UserMessage};
+use crate::chat::message::{Author, Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::screen::ScreenState;
 use crate::store::record::{parse_state, run_parent, run_state};
@@ -107,7 +107,7 @@ async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Resu
     if let (Some(_), _) = call_of(connection, place, id).await? {
         return Ok(Asked {
             parent: Some(Branch { run_seq: run.run_seq, seq: Some(APPROVED_RESULT) }),
-            message: UserMessage::new(AFTER_APPROVED_CALL),
+            message: UserMessage::by(Author::Decision, AFTER_APPROVED_CALL),
             continues: run.continues,
             chain: None,
             answered: None,
@@ -139,7 +139,7 @@ async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<
         return Ok(Asked { continues, context, ..again(connection, place, run).await? });
     }
     let parent = Some(Branch { run_seq: run.run_seq, seq: None });
-    let message = UserMessage::new(CONTINUE_REQUEST);
+    let message = UserMessage::by(Author::Continuation, CONTINUE_REQUEST);
     Ok(Asked { parent, message, continues, chain: None, answered: None, call: None, turned_down: None, context })
 }
 

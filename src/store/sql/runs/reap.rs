@@ -149,7 +149,7 @@ impl SqlStore {
         for (seq, message) in (newest + 1..).zip(&settled.messages) {
             insert_message(&mut batch, &seat, seq, transcript::encode(message)?, now);
         }
-        note_seen(&mut batch, run)?;
+        note_seen(&mut batch, run);
         insert_ended_writes(&mut batch, &seat.place, run, settled.trail.iter());
         let ended = Happened::RunEnded { state: RunState::Interrupted, error: None, usage };
         for (seq, what) in (first_entry..).zip(settled.trail.into_iter().chain([ended])) {

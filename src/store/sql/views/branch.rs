@@ -1,7 +1,7 @@
 //! A conversation with the messages of its newest branch, a part at a time.
 
 use super::heads::find_head;
-use super::{Connection, SqlStore, asked_by_server, is_seen};
+use super::{Connection, SqlStore, is_seen};
 use crate::agent::ports::conversations::{ConversationView, MessageView};
 use crate::bounded::memory::{Exhausted, Reservation};
 use crate::chat::ids::{ConversationId, MessageId, RunId};
@@ -127,13 +127,12 @@ async fn newest_branch(
         "SELECT r.id, m.seq, CASE WHEN m.created_at = 0 THEN r.started_at ELSE m.created_at END, m.kind,
              CASE WHEN m.fates IS NULL THEN m.body ELSE m.fates END, m.fates IS NOT NULL ",
         from_path!(),
-        "AND p.run_seq >= $5 AND p.run_seq < $6 AND (m.kind = 'tool_results' OR ",
-        is_seen!("$4"),
+        "AND p.run_seq >= $4 AND p.run_seq < $5 AND (m.kind = 'tool_results' OR ",
+        is_seen!(),
         ") ORDER BY m.run_seq, m.seq",
     ))
     .bind_scope(scope)
     .bind(id.as_str())
-    .bind(asked_by_server()?)
     .bind(window.from)
     .bind(window.before)
     .fetch_all(connection)

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::{Connection, KeptRow, kept};
 use crate::agent::ports::chats::ChatRun;
-use crate::agent::ports::store::{CLIENT_RESULTS, CONTINUE_REQUEST, DECISION_ON_CALL};
 use crate::chat::ids::RunId;
-use crate::chat::message::Message;
+use crate::chat::message::{Author, Message};
 use crate::chat::payload::Payload;
 use crate::store::answer::decode_answer;
 use crate::store::fault::Fault;
@@ -102,7 +101,7 @@ pub(super) async fn chat_runs(connection: &mut Connection, scope: &Scope, id: &s
 fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Result<ChatRun, Fault> {
     let ChatRow { run, run_seq, upto, answer, diagnostics, context } = row;
     let run = run.into_record()?;
-    let by_server = run.continues.is_some() && messages.first().is_some_and(is_by_server);
+    let by_server = messages.first().is_some_and(is_by_server);
     // Of a run that counts only in part, nobody knows which part of its answer does.
     let answer = answer.filter(|_| upto.is_none());
     let answer = answer.map(|body| decode_answer(&body, diagnostics.as_deref())).transpose()?;
@@ -121,14 +120,9 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
     })
 }
 
-/// Whether the message that begins a run which goes on with another one is ours; see [`super::is_seen`].
+/// Whether the server wrote it in the user's place; see [`super::is_seen`].
 fn is_by_server(message: &Message) -> bool {
-    match message {
-        Message::User(user) => {
-            user.text == CONTINUE_REQUEST || user.text == CLIENT_RESULTS || user.text.starts_with(DECISION_ON_CALL)
-        }
-        Message::Assistant(_) | Message::ToolResults(_) => false,
-    }
+    matches!(message, Message::User(user) if user.author != Author::User)
 }
 
 /// The sizes of the newest runs, the newest first.

@@ -51,7 +51,7 @@ use async_trait::async_trait;
 
 use super::approvals::approvals_behind;
 use super::payloads::{KeptRow, kept};
-use super::seen::{asked_by_server, count_seen, is_seen};
+use super::seen::{count_seen, is_seen};
 use super::{Connection, SqlStore};
 use crate::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use crate::agent::ports::conversations::{
