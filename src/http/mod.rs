@@ -11,6 +11,7 @@ mod approvals;
 pub mod audit;
 pub mod auth;
 mod body;
+mod chain;
 mod chat;
 mod chat_stream;
 pub mod code;

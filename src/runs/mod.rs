@@ -6,6 +6,7 @@
 //! renews its lease; when that ends, any process ends the run (`keeper`).
 
 mod begin;
+pub mod chain;
 pub mod config;
 mod decided;
 mod interest;

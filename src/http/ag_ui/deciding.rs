@@ -1,33 +1,23 @@
 //! What a person says to the calls of a thread that wait: all of them at once, or nothing is decided. They are carried
 //! out one after the other, each in a run of ours, and the client sees them as one run.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
-
-use axum::body::{Body, BodyDataStream};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures::{StreamExt, stream};
 
-use super::{Turn, whole};
+use super::{Turn, view, whole};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::BeginError;
-use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
-use crate::chat::causes::Causes;
-use crate::chat::ids::ApprovalId;
+use crate::chat::approval::{Approval, ApprovalState, Consent};
 use crate::chat::input::Ask;
-use crate::dialect::ag_ui::{Answered, Entry};
-use crate::http::chat::of;
+use crate::dialect::RunIds;
+use crate::dialect::ag_ui::{Answered, Entry, Stream};
+use crate::http::Services;
+use crate::http::chain::{self, Shows};
 use crate::http::problem::Problem;
-use crate::http::sse;
+use crate::http::sse::{self, View};
 use crate::http::views::headers_of;
-use crate::runs::{Attached, Decided, Request, StartError};
-
-/// What one of our runs does.
-enum Link {
-    Decide(ApprovalId, Decision),
-    Answer(Ask),
-}
+use crate::runs::StartError;
+use crate::runs::chain::{Chain, Context, Link};
 
 /// Why nothing is decided: a code and words for the user.
 type Refusal = (&'static str, String);
@@ -50,17 +40,19 @@ pub(super) async fn decide(
         Ok(links) => links,
         Err((code, message)) => return Ok(whole(turn.stream.refusal(code, &message))),
     };
-    links.extend(ask.map(Link::Answer));
-    let Some(first) = links.pop_front() else { return Ok(whole(turn.stream.nothing())) };
-    let attached = match turn.begin(first).await {
-        Ok(attached) => attached,
-        Err(error) => match about_interrupts(&error) {
-            Some(code) => return Ok(whole(turn.stream.refusal(code, &error.to_string()))),
+    links.extend(ask.map(|ask| Link::Ask(Box::new(turn.input(ask, None)))));
+    let Turn { services, caller, agent: _, thread: conversation, manner, request, stream } = turn;
+    let mut chain = Chain::new(services.runs.clone(), Context { caller, conversation, manner, request }, links);
+    let attached = match chain.next().await {
+        None => return Ok(whole(stream.nothing())),
+        Some(Ok(attached)) => attached,
+        Some(Err(error)) => match about_interrupts(&error) {
+            Some(code) => return Ok(whole(stream.refusal(code, &error.to_string()))),
             None => return Err(error.into()),
         },
     };
     let ids = headers_of(&attached);
-    Ok((sse::HEADERS, ids, chain(turn, links, attached)).into_response())
+    Ok((sse::HEADERS, ids, chain::body(attached, chain, OneRun { services, stream })).into_response())
 }
 
 /// The decisions, in the order in which they were asked for.
@@ -69,7 +61,7 @@ async fn decisions(
     mut open: Vec<ApprovalView>,
     resume: Vec<Answered>,
     is_again: bool,
-) -> Result<Result<VecDeque<Link>, Refusal>, Problem> {
+) -> Result<Result<Vec<Link>, Refusal>, Problem> {
     let mut links = Vec::new();
     for Answered { approval: id, entry } in resume {
         let view = match open.iter().position(|view| view.approval.id == id) {
@@ -131,70 +123,24 @@ fn link(turn: &Turn, view: &ApprovalView, entry: &Entry, is_again: bool) -> Resu
     }
 }
 
-/// The key of the run that carries out one decision of a request with this key: each has a name of its own.
-pub(super) fn key_of(key: &str, approval: ApprovalId) -> String {
-    format!("{key} {approval}")
+/// Our runs as the one that the client sees.
+struct OneRun {
+    services: Services,
+    stream: Stream,
 }
 
-impl Turn {
-    async fn begin(&self, link: Link) -> Result<Attached, StartError> {
-        let (id, decision) = match link {
-            Link::Answer(ask) => return self.start(ask, None).await,
-            Link::Decide(id, decision) => (id, decision),
-        };
-        let key = self.request.key.as_ref().map(|(key, digest)| (key_of(key, id), digest.clone()));
-        let request = Request { id: self.request.id.clone(), key };
-        let (runs, caller) = (&self.services.runs, self.caller.clone());
-        match runs.decide(caller, id, decision, self.manner.clone(), request).await? {
-            Decided::GoesOn(attached) => Ok(attached),
-            // Only the caller's own calls come here.
-            Decided::Kept(_) => Err(StartError::Failed),
-        }
+impl Shows for OneRun {
+    fn view(&mut self, of: RunIds, is_first: bool, is_last: bool) -> View {
+        view(&self.services, &self.stream, &of, is_first, is_last)
     }
-}
 
-/// Our runs, one after the other, as one body. Dropping it lets go of the one that runs; the others never begin.
-struct Chain {
-    turn: Turn,
-    links: VecDeque<Link>,
-    now: BodyDataStream,
-    is_over: bool,
-}
+    fn goes_on(&self) -> bool {
+        self.stream.goes_on()
+    }
 
-fn chain(turn: Turn, links: VecDeque<Link>, attached: Attached) -> Body {
-    let view = turn.view(&of(&attached), true, links.is_empty());
-    let now = sse::body(attached, view).into_data_stream();
-    let chain = Chain { turn, links, now, is_over: false };
-    Body::from_stream(stream::unfold(chain, |mut chain| async move {
-        let piece = chain.next_piece().await?;
-        Some((Ok::<_, Infallible>(piece), chain))
-    }))
-}
-
-impl Chain {
-    async fn next_piece(&mut self) -> Option<Bytes> {
-        while !self.is_over {
-            // Its pieces are never errors.
-            if let Some(Ok(piece)) = self.now.next().await {
-                return Some(piece);
-            }
-            let next = self.links.pop_front().filter(|_| self.turn.stream.goes_on());
-            let Some(link) = next else { break };
-            match self.turn.begin(link).await {
-                Ok(attached) => {
-                    let view = self.turn.view(&of(&attached), false, self.links.is_empty());
-                    self.now = sse::body(attached, view).into_data_stream();
-                }
-                Err(error) => {
-                    self.is_over = true;
-                    tracing::warn!(error = %Causes(&error), "a decision was not carried out after another one");
-                    let code = about_interrupts(&error).unwrap_or("not_begun");
-                    let message = format!("Not everything was carried out: {error}");
-                    return Some(self.turn.stream.failure(code, &message));
-                }
-            }
-        }
-        None
+    fn broken_off(&self, error: &StartError) -> Bytes {
+        let code = about_interrupts(error).unwrap_or("not_begun");
+        self.stream.failure(code, &format!("Not everything was carried out: {error}"))
     }
 }
 

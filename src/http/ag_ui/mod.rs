@@ -26,6 +26,7 @@ use crate::chat::ids::ConversationId;
 use crate::chat::input::{Ask, Manner, Parent, RunInput, Screen};
 use crate::dialect::RunIds;
 use crate::dialect::ag_ui::{Answered, Asked, Stream};
+use crate::runs::chain::key_of;
 use crate::runs::{Attached, Request, StartError};
 
 /// Starts a run, or decides calls that wait, and streams it.
@@ -146,12 +147,16 @@ impl Turn {
     async fn is_again(&self, resume: &[Answered]) -> Result<bool, StoreError> {
         let Some((key, _)) = &self.request.key else { return Ok(false) };
         let mut keys = vec![key.clone()];
-        keys.extend(resume.iter().map(|answered| deciding::key_of(key, answered.approval)));
+        keys.extend(resume.iter().map(|answered| key_of(key, answered.approval)));
         self.services.runs.knows_request(&self.caller.owner, &keys).await
     }
 
     async fn start(&self, ask: Ask, parent: Option<Parent>) -> Result<Attached, StartError> {
-        let input = RunInput {
+        self.services.runs.start(self.caller.clone(), self.input(ask, parent), self.request.clone()).await
+    }
+
+    fn input(&self, ask: Ask, parent: Option<Parent>) -> RunInput {
+        RunInput {
             ask,
             screen: Screen::Type(self.agent.clone()),
             conversation: Some(self.thread.clone()),
@@ -159,8 +164,7 @@ impl Turn {
             earlier: Vec::new(),
             unlisted: false,
             manner: self.manner.clone(),
-        };
-        self.services.runs.start(self.caller.clone(), input, self.request.clone()).await
+        }
     }
 
     fn view(&self, of: &RunIds, is_first: bool, is_last: bool) -> View {

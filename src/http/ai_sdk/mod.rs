@@ -1,7 +1,7 @@
 //! `/v1/ai-sdk/chat`: the routes of the AI SDK's `useChat` (`docs/protocol/ai-sdk.md`). A chat of its is a conversation of
 //! ours. It comes back to an answer by the chat's id, and is shown all of it again.
 
-mod chain;
+mod deciding;
 mod edited;
 
 use axum::body::Body;
@@ -28,6 +28,7 @@ use crate::chat::input::{RunInput, Screen};
 use crate::chat::run::RunState;
 use crate::dialect::ai_sdk::{self, Answer, Asked, Own, Spent, Version, What};
 use crate::dialect::{DecodeError, FieldError};
+use crate::runs::chain::Context;
 use crate::runs::{Attached, StartError};
 
 /// What tells its clients that a stream is one of theirs.
@@ -106,7 +107,8 @@ pub(super) async fn post(
             Ok((sse::HEADERS, headers, stream(&services, attached, &shown)).into_response())
         }
         What::Decide(decisions) => {
-            chain::decide(services, caller, conversation, decisions, manner, request, shown).await
+            let context = Context { caller, conversation, manner, request };
+            deciding::decide(services, context, decisions, shown).await
         }
     }
 }
