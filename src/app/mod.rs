@@ -35,6 +35,7 @@ use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_stream::ChatStream;
+use crate::dialect::ndjson::Ndjson;
 use crate::dialect::openai_chat::OpenAiChat;
 use crate::http::auth::{self, AuthSetupError, DevTokens, Mode, Tokens};
 use crate::http::recorder::Recorder;
@@ -205,6 +206,10 @@ impl App {
             false => None,
         };
         let recorder = Recorder::new(store.clone(), sink);
+        let agent_chat = AgentChat {
+            max_message_bytes: config.limits.message_bytes,
+            max_context_bytes: config.limits.context_bytes,
+        };
         let services = Services {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
@@ -213,10 +218,8 @@ impl App {
             conversations: store.clone(),
             readiness: Arc::new(ready),
             metrics: measured.page().filter(|_| config.metrics.path),
-            agent_chat: Arc::new(AgentChat {
-                max_message_bytes: config.limits.message_bytes,
-                max_context_bytes: config.limits.context_bytes,
-            }),
+            agent_chat: Arc::new(agent_chat),
+            ndjson: Arc::new(Ndjson(agent_chat)),
             chat_stream: ChatStream {
                 max_message_bytes: config.limits.message_bytes,
                 max_context_bytes: config.limits.context_bytes,

@@ -10,6 +10,7 @@ pub mod chat_stream;
 mod client_tools;
 mod frame;
 mod json;
+pub mod ndjson;
 pub mod openai_chat;
 pub mod shown;
 

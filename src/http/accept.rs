@@ -7,11 +7,13 @@ use axum::http::{HeaderMap, header};
 pub(super) enum Shape {
     /// As it happens.
     Events,
+    /// As it happens, each event on a line.
+    Lines,
     /// As one document, when it is done.
     Json,
 }
 
-/// The shape that the client likes best. It gets events unless it prefers JSON to them: libraries that add
+/// The shape that the client likes best. It gets events unless it prefers JSON or lines to them: libraries that add
 /// `application/json` to `*/*` do not mean it.
 pub(super) fn shape(headers: &HeaderMap) -> Shape {
     let accepts: Vec<&str> = headers
@@ -20,8 +22,13 @@ pub(super) fn shape(headers: &HeaderMap) -> Shape {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|v| v.split(','))
         .collect();
-    let json = weight(&accepts, "application/json");
-    if json > weight(&accepts, "text/event-stream") { Shape::Json } else { Shape::Events }
+    let [events, json, lines] = ["text/event-stream", "application/json", "application/x-ndjson"]
+        .map(|media_type| weight(&accepts, media_type));
+    match lines > events.max(json) {
+        true => Shape::Lines,
+        false if json > events => Shape::Json,
+        false => Shape::Events,
+    }
 }
 
 /// The weight of a media type in thousandths, by the most specific range that covers it; 0 when none does.
@@ -72,6 +79,11 @@ mod tests {
             ("application/*", Shape::Json, "a range that covers json alone"),
             ("text/*, application/json", Shape::Events, "a range that covers events"),
             ("application/json;q=x", Shape::Events, "a weight that is none"),
+            ("application/x-ndjson", Shape::Lines, "asked for"),
+            ("application/x-ndjson, text/event-stream;q=0.9", Shape::Lines, "lines preferred"),
+            ("application/x-ndjson, text/event-stream", Shape::Events, "both alike"),
+            ("application/x-ndjson;q=0.5, application/json", Shape::Json, "one document preferred"),
+            ("application/x-ndjson, */*", Shape::Events, "what some libraries always send"),
         ];
         for (accept, expected, reason) in rows {
             let mut headers = HeaderMap::new();

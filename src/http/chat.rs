@@ -3,7 +3,7 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::Extension;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use super::Services;
@@ -29,7 +29,7 @@ const MAX_KEY_BYTES: usize = 255;
     operation_id = "startRun",
     tag = "Agent Chat",
     summary = "Take one chat turn",
-    description = "Starts a run and streams it. Everything that is refused is refused before the stream begins; after that, an `error` event tells.",
+    description = "Starts a run and streams it. Everything that is refused is refused before the stream begins; after that, an `error` event tells. With `Accept: application/x-ndjson` each event is a line of JSON: `{\"id\"?, \"event\", \"data\"}`.",
     request_body = crate::dialect::agent_chat::RequestBody<'static>,
     responses(
         (status = 200, description = "The run's events, or with `Accept: application/json` its whole answer when it has ended.", content((String = "text/event-stream"), (super::answer::AnswerBody = "application/json"))),
@@ -94,23 +94,30 @@ pub(super) async fn respond(
     let response = match shape {
         Shape::Json if attached.background => answer::accepted(services, &owner, &attached).await,
         Shape::Json => answer::whole(services, owner, attached).await,
-        Shape::Events => {
+        Shape::Events | Shape::Lines => {
             let numbered = attached.background;
-            return Ok(stream(services, attached, numbered));
+            return Ok(stream(services, attached, numbered, shape));
         }
     };
     Ok((ids, response).into_response())
 }
 
-/// The run's events from where `attached` stands, in the native protocol.
-pub(super) fn stream(services: &Services, attached: Attached, numbered: bool) -> Response {
+/// The run's events from where `attached` stands, in the native protocol: as lines where that is the shape, else as
+/// Server-Sent Events.
+pub(super) fn stream(services: &Services, attached: Attached, numbered: bool, shape: Shape) -> Response {
+    let (dialect, content_type) = match shape {
+        Shape::Lines => (&services.ndjson, "application/x-ndjson"),
+        Shape::Events | Shape::Json => (&services.agent_chat, "text/event-stream"),
+    };
     let view = View {
-        encoder: services.agent_chat.encoder(of(&attached)),
+        encoder: dialect.encoder(of(&attached)),
         numbered,
         keep_alive: services.keep_alive,
         draining: services.runs.draining().clone(),
     };
-    shown(attached, view)
+    let mut response = shown(attached, view);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
 }
 
 /// What the run is called.

@@ -172,6 +172,8 @@ pub struct Services {
     pub readiness: Arc<dyn Readiness>,
     /// The native protocol.
     pub agent_chat: Arc<dyn Dialect>,
+    /// The same, as lines of JSON.
+    pub ndjson: Arc<dyn Dialect>,
     /// The protocol of page assistants.
     pub chat_stream: ChatStream,
     /// The protocol of the AI SDK.

@@ -9,6 +9,7 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 
 use super::Services;
+use super::accept::shape;
 use super::auth::Authenticated;
 use super::body::Taken;
 use super::chat::{request, respond, stream};
@@ -62,7 +63,7 @@ pub(super) struct Events {
     operation_id = "readRun",
     tag = "Runs",
     summary = "Read a run",
-    description = "Its events with `id:` lines, after `Last-Event-ID`, or without it after `after`; from the first one without either. The same bytes while it runs and afterwards, from any replica.",
+    description = "Its events with `id:` lines, after `Last-Event-ID`, or without it after `after`; from the first one without either. The same bytes while it runs and afterwards, from any replica. With `Accept: application/x-ndjson` each is a line of JSON.",
     params(
         ("run_id" = String, Path, description = "The run."),
         ("after" = Option<String>, Query, description = "The id of the last event that was read: a whole number from 0."),
@@ -94,7 +95,7 @@ pub(super) async fn events(
     if attached.is_over() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(stream(&services, attached, true))
+    Ok(stream(&services, attached, true, shape(&headers)))
 }
 
 /// 200 with the run as it is after that; one that has ended stays as it is.

@@ -5,6 +5,7 @@
 //! beyond the documented ones.
 
 pub mod events;
+mod framing;
 
 use bytes::BytesMut;
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use utoipa::ToSchema;
 
 use self::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart};
 use super::shown::{PayloadBody, SuggestionsBody};
-use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, frame, json};
+use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, json};
 use crate::bounded::json::form;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, MessageId};
@@ -21,6 +22,8 @@ use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput, Screen};
 use crate::chat::model::{Effort, ModelWish};
 use crate::chat::tool::Progress;
 use crate::chat::trail::CallFate;
+
+pub(super) use framing::Framing;
 
 /// The native protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
@@ -165,11 +168,16 @@ impl Dialect for AgentChat {
     }
 
     fn encoder(&self, of: RunIds) -> Box<dyn Encoder> {
-        Box::new(AgentChatEncoder { request_id: of.request })
+        self.framed(of, Framing::Event)
     }
 }
 
 impl AgentChat {
+    /// A fresh encoder for one run, whose events stand so on the wire.
+    pub(super) fn framed(&self, of: RunIds, framing: Framing) -> Box<dyn Encoder> {
+        Box::new(AgentChatEncoder { framing, request_id: of.request })
+    }
+
     fn manner(&self, text: &str, errors: &mut Vec<FieldError>) -> Result<Manner, DecodeError> {
         let body: MannerBody<'_> = form(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
         check_size("context", body.context, self.max_context_bytes)?;
@@ -250,12 +258,13 @@ fn artifact_event(kind: &str) -> Option<&'static str> {
 }
 
 struct AgentChatEncoder {
+    framing: Framing,
     request_id: String,
 }
 
 impl AgentChatEncoder {
     fn ended(&self, id: Option<u64>, out: &mut BytesMut, code: &str, message: &str) {
-        frame::write(out, id, "error", &Error { message, code, retryable: true, request_id: &self.request_id });
+        self.framing.write(out, id, "error", &Error { message, code, retryable: true, request_id: &self.request_id });
     }
 }
 
@@ -265,9 +274,11 @@ impl Encoder for AgentChatEncoder {
 
     fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
         match event {
-            AgentEvent::TurnStarted { turn } => frame::write(out, id, "message_start", &MessageStart { turn: *turn }),
-            AgentEvent::TextDelta { text } => frame::write_text(out, id, "content_chunk", CHUNK, text),
-            AgentEvent::ThinkingDelta { text } => frame::write_text(out, id, "thinking_chunk", CHUNK, text),
+            AgentEvent::TurnStarted { turn } => {
+                self.framing.write(out, id, "message_start", &MessageStart { turn: *turn })
+            }
+            AgentEvent::TextDelta { text } => self.framing.write_text(out, id, "content_chunk", CHUNK, text),
+            AgentEvent::ThinkingDelta { text } => self.framing.write_text(out, id, "thinking_chunk", CHUNK, text),
             AgentEvent::TurnEnded { .. }
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolCallHeld { .. }
@@ -277,14 +288,14 @@ impl Encoder for AgentChatEncoder {
             AgentEvent::ToolProgress { id: call, name, progress } => {
                 let Progress { stage, message, fraction, data: _ } = &**progress;
                 let data = ToolCallProgress { tool_use_id: call.as_str(), name, stage, message, fraction: *fraction };
-                frame::write(out, id, "tool_call_progress", &data);
+                self.framing.write(out, id, "tool_call_progress", &data);
             }
-            AgentEvent::Payload(payload) => frame::write(out, id, "payload", &PayloadBody::of(payload)),
+            AgentEvent::Payload(payload) => self.framing.write(out, id, "payload", &PayloadBody::of(payload)),
             AgentEvent::Suggested(suggestions) => {
-                frame::write(out, id, "suggestions", &SuggestionsBody::of(suggestions));
+                self.framing.write(out, id, "suggestions", &SuggestionsBody::of(suggestions));
             }
             AgentEvent::ToolCallStarted { id: call, name } => {
-                frame::write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call.as_str(), name });
+                self.framing.write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call.as_str(), name });
             }
             AgentEvent::ToolCallFinished { id: call, name, fate, result: _ } => {
                 let state = match fate {
@@ -296,18 +307,18 @@ impl Encoder for AgentChatEncoder {
                     | CallFate::AwaitsClient => None,
                 };
                 let data = ToolCallResult { tool_use_id: call.as_str(), name, is_error: fate.is_error(), state };
-                frame::write(out, id, "tool_call_result", &data);
+                self.framing.write(out, id, "tool_call_result", &data);
             }
             AgentEvent::Artifact(artifact) => match artifact_event(&artifact.kind) {
-                Some(event) => frame::write(out, id, event, &artifact.payload),
+                Some(event) => self.framing.write(out, id, event, &artifact.payload),
                 None => tracing::debug!(artifact.kind = &*artifact.kind, "artifact without an event in this dialect"),
             },
             AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } | AgentEvent::AwaitingClient { .. } => {
-                frame::write(out, id, "message_complete", &MessageComplete {});
+                self.framing.write(out, id, "message_complete", &MessageComplete {});
             }
             AgentEvent::Failed(Failure { code, message, retryable }) => {
                 let data = Error { message, code, retryable: *retryable, request_id: &self.request_id };
-                frame::write(out, id, "error", &data);
+                self.framing.write(out, id, "error", &data);
             }
             AgentEvent::Cancelled => self.ended(id, out, "cancelled", "The run was cancelled"),
             AgentEvent::Interrupted => {
@@ -321,20 +332,17 @@ impl Encoder for AgentChatEncoder {
     }
 
     fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
-        frame::write_comment(out, "draining");
-        if let Some(ms) = come_back_ms {
-            frame::write_retry(out, ms);
-        }
+        self.framing.write_draining(come_back_ms, out);
     }
 
     fn keep_alive(&mut self, out: &mut BytesMut) {
-        frame::write_comment(out, "keep-alive");
+        self.framing.write_keep_alive(out);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AgentChat, AgentChatEncoder, Dialect, Encoder};
+    use super::{AgentChat, AgentChatEncoder, Dialect, Encoder, Framing};
     use bytes::BytesMut;
 
     #[test]
@@ -365,7 +373,7 @@ mod tests {
     fn a_reader_is_told_when_to_come_back() {
         for (come_back_ms, expected) in [(None, ": draining\n\n"), (Some(1234), ": draining\n\nretry: 1234\n\n")] {
             let mut out = BytesMut::new();
-            AgentChatEncoder { request_id: "r".to_owned() }.draining(come_back_ms, &mut out);
+            AgentChatEncoder { framing: Framing::Event, request_id: "r".to_owned() }.draining(come_back_ms, &mut out);
             assert_eq!(out, expected);
         }
     }

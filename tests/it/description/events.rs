@@ -13,7 +13,7 @@ use crate::support::frames::Frame;
 fn every_event_that_is_written_is_described_and_no_other() {
     let source = include_str!("../../../src/dialect/agent_chat/mod.rs").split("#[cfg(test)]").next().unwrap();
     let mut written = BTreeSet::new();
-    for part in source.split("frame::write").skip(1) {
+    for part in source.split("framing.write").skip(1) {
         let name = ["(out, id,", "_text(out, id,"].into_iter().find_map(|call| part.strip_prefix(call));
         if let Some(name) = name.and_then(|name| name.trim_start().strip_prefix('"')) {
             written.insert(name.split('"').next().unwrap());

@@ -3,6 +3,7 @@
 mod connection;
 mod errors;
 mod events;
+mod lines;
 mod looping;
 mod memory;
 mod model_choice;
