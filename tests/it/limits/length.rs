@@ -40,11 +40,11 @@ async fn a_run_tells_as_many_events_as_may_be() {
 async fn the_events_of_a_run_have_as_many_bytes_as_may_be() {
     let rows = [
         (
-            20_000,
+            13_000,
             ("completed", Value::Null),
-            "it is held as an event, as what was said, as what is shown, and for the trail",
+            "it is held as an event, and several times as what was said and shown, until it is written",
         ),
-        (30_000, ("failed", json!("run_too_long")), "more than may be"),
+        (16_000, ("failed", json!("run_too_long")), "more than may be"),
     ];
     for (bytes, expected, reason) in rows {
         let (state, _, code) = ended(&[("LIMITS__RUN_BYTES", "100000")], pieces(&"x".repeat(bytes / 10), 10)).await;
