@@ -16,7 +16,7 @@ use crate::chat::model::ModelChoice;
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config};
 use crate::demo::model::DemoModel;
-use crate::llm::{self, Section, Vendor};
+use crate::llm::{self, Vendor, VendorConfig};
 use crate::probe::{self, Report};
 use crate::store;
 
@@ -79,7 +79,7 @@ pub async fn probe(config: &llm::Config, mut choices: Vec<ModelChoice>, limit: D
     choices.retain(|choice| !choice.models.contains(demo.origin()));
     let mut unknown = Vec::new();
     let mut names: Vec<&str> = Vendor::ALL.into_iter().map(Vendor::name).collect();
-    names.retain(|name| config.section(name).is_some_and(Section::has_key));
+    names.retain(|name| config.section(name).is_some_and(VendorConfig::has_key));
     names.extend(config.providers.keys().map(String::as_str));
     for name in names {
         let is_asked = choices.iter().flat_map(|choice| &choice.models).any(|origin| origin.provider == name);

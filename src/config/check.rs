@@ -271,9 +271,9 @@ pub(super) fn provider(name: &str, llm: &llm::Config, problems: &mut Vec<Problem
     let path = llm::Config::section_path(name);
     let vendor = section.vendor();
     // A query before the path is appended is how Azure names its API version.
-    let base_url = match vendor {
-        Vendor::OpenAi => section.base_url().split('?').next().unwrap_or_default(),
-        Vendor::Gemini | Vendor::Claude | Vendor::Ollama => section.base_url(),
+    let base_url = match vendor.is_spoken_by_others() {
+        true => section.common.base_url.split('?').next().unwrap_or_default(),
+        false => &section.common.base_url,
     };
     match base_url.trim() {
         "" => problems.push(Problem::new(format!("{path}.base_url"), "is required")),

@@ -8,16 +8,10 @@ use toml::{Table, Value};
 
 use super::providers::Named;
 use super::{Config, Problem, Sources, assets, issuers, mcp, prices};
+use crate::llm::Vendor;
 
 /// How our variables begin.
 pub(super) const PREFIX: &str = "SWITCHBOARD__";
-
-/// Keys that the usual variables of the vendors fill, when nothing nearer does.
-const USUAL_KEYS: [(&str, [&str; 3]); 3] = [
-    ("GEMINI_API_KEY", ["llm", "gemini", "api_key"]),
-    ("ANTHROPIC_API_KEY", ["llm", "claude", "api_key"]),
-    ("OPENAI_API_KEY", ["llm", "openai", "api_key"]),
-];
 
 /// Settings that the usual variables of OpenTelemetry fill, the nearer ones first, when ours say nothing.
 const USUAL_SETTINGS: [(&str, [&str; 2]); 5] = [
@@ -47,8 +41,9 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     let mut merged = defaults.clone();
     overlay(&mut merged, layer, "", problems);
     environment(&mut merged, &defaults, sources, &named, problems);
-    named.fit(&mut merged, &defaults, problems);
+    let providers = named.take(&mut merged, &defaults, problems);
     let mut config: Config = fit(&mut merged, &defaults, "", problems)?;
+    providers.put(&mut config.llm);
     mcp::inherit(&mut config, &sources.env);
     config.prices = prices;
     Some(config)
@@ -94,7 +89,9 @@ fn has_free_keys(path: &str) -> bool {
 }
 
 fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &Named, problems: &mut Vec<Problem>) {
-    for (name, keys) in USUAL_KEYS {
+    for vendor in Vendor::ALL {
+        let Some(name) = vendor.usual_key() else { continue };
+        let keys = ["llm", vendor.name(), "api_key"];
         let Some(slot) = find(merged, &keys).filter(|slot| slot.as_str() == Some("")) else { continue };
         let file = format!("{name}_FILE");
         let key = match (sources.env.get(name).filter(|key| !key.is_empty()), sources.env.get(&file)) {
@@ -196,8 +193,19 @@ pub(super) fn fit<T: DeserializeOwned>(
     path: &str,
     problems: &mut Vec<Problem>,
 ) -> Option<T> {
+    fit_by(|table| serde_path_to_error::deserialize(Value::Table(table)), merged, defaults, path, problems)
+}
+
+/// The same for what `read` makes of a table.
+pub(super) fn fit_by<T>(
+    read: impl Fn(Table) -> Result<T, serde_path_to_error::Error<toml::de::Error>>,
+    merged: &mut Table,
+    defaults: &Table,
+    path: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
     for _ in 0..MAX_MISTAKES {
-        let error = match serde_path_to_error::deserialize::<_, T>(Value::Table(merged.clone())) {
+        let error = match read(merged.clone()) {
             Ok(config) => return Some(config),
             Err(error) => error,
         };

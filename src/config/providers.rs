@@ -1,13 +1,14 @@
-//! `[llm.providers.NAME]`: providers by a name of the operator's choice, each with the settings of the vendor whose wire it
-//! speaks. The vendor comes first, from the environment or the file: only then is it known which keys there are.
+//! `[llm.VENDOR]` and `[llm.providers.NAME]`: the vendors' own providers, and those by a name of the operator's choice, each
+//! with the settings of the vendor whose wire it speaks. Of the latter the vendor comes first, from the environment or the
+//! file: only then is it known which keys there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use toml::{Table, Value};
 
 use super::Problem;
-use super::layers::{PREFIX, fit};
-use crate::llm::{Vendor, claude, gemini, ollama, openai};
+use super::layers::{PREFIX, fit_by};
+use crate::llm::{self, Vendor, VendorConfig};
 
 /// The names of all providers, and whose wire each speaks.
 #[derive(Default)]
@@ -58,11 +59,13 @@ impl Named {
                 Some((place, _)) => Problem::new(place, format!("must be one of {vendors}")),
                 None => Problem::new(format!("llm.providers.{name}.vendor"), format!("is required: one of {vendors}")),
             });
-            if let Some(providers) = section(layer) {
+            if let Some(providers) = section(layer, &["providers"]) {
                 providers.remove(&name);
             }
-            // Stands in with a whole section, so that whoever names this provider is not told that there is none.
-            named.vendors.insert(name.clone(), Vendor::Ollama);
+            // Stands in with a section that lacks nothing, so that whoever names this provider is not told that there is
+            // none, or what it needs.
+            let stand_in = Vendor::ALL.into_iter().find(|vendor| !vendor.needs_key() && !vendor.is_spoken_by_others());
+            named.vendors.extend(stand_in.map(|vendor| (name.clone(), vendor)));
             named.unclear.insert(name);
         }
         named
@@ -73,15 +76,10 @@ impl Named {
         for (name, vendor) in &self.vendors {
             let Some(Value::Table(llm)) = defaults.get_mut("llm") else { return };
             let Some(Value::Table(mut section)) = llm.get(vendor.name()).cloned() else { return };
-            match vendor {
-                // The vendor's address and models are not those of a server that only speaks its language, and a key
-                // must not go to the wrong one by an omission.
-                Vendor::OpenAi => {
-                    for key in ["base_url", "model"] {
-                        section.insert(key.to_owned(), Value::String(String::new()));
-                    }
+            if vendor.is_spoken_by_others() {
+                for key in ["base_url", "model"] {
+                    section.insert(key.to_owned(), Value::String(String::new()));
                 }
-                Vendor::Gemini | Vendor::Claude | Vendor::Ollama => {}
             }
             if let Some(Value::Table(providers)) = llm.get_mut("providers") {
                 providers.insert(name.clone(), Value::Table(section));
@@ -99,27 +97,50 @@ impl Named {
         }
     }
 
-    /// Makes each provider's settings fit their types, as nothing else could: a mistake behind a `vendor` has no path.
-    pub(super) fn fit(&self, merged: &mut Table, defaults: &Table, problems: &mut Vec<Problem>) {
-        for (name, vendor) in &self.vendors {
-            let default = section(&mut defaults.clone()).and_then(|section| section.remove(name));
-            let slot = section(merged).and_then(|section| section.get_mut(name));
-            let (Some(Value::Table(default)), Some(Value::Table(table))) = (default, slot) else { continue };
-            let path = format!("llm.providers.{name}");
-            match vendor {
-                Vendor::Gemini => drop(fit::<gemini::Config>(table, &default, &path, problems)),
-                Vendor::Claude => drop(fit::<claude::Config>(table, &default, &path, problems)),
-                Vendor::Ollama => drop(fit::<ollama::Config>(table, &default, &path, problems)),
-                Vendor::OpenAi => drop(fit::<openai::Config>(table, &default, &path, problems)),
-            }
-            table.insert("vendor".to_owned(), Value::String(vendor.name().to_owned()));
-        }
+    /// Takes the sections of all providers out of `merged`, made to fit their types, as nothing else could: only a vendor
+    /// knows its settings.
+    pub(super) fn take(&self, merged: &mut Table, defaults: &Table, problems: &mut Vec<Problem>) -> Taken {
+        let mut take = |vendor: Vendor, keys: &[&str]| {
+            let mut table = take_section(merged, keys);
+            let default = take_section(&mut defaults.clone(), keys);
+            let path = format!("llm.{}", keys.join("."));
+            let section = fit_by(|table| vendor.read(table), &mut table, &default, &path, problems);
+            section.unwrap_or_else(|| vendor.defaults())
+        };
+        let vendors = Vendor::ALL.into_iter().map(|vendor| (vendor, take(vendor, &[vendor.name()]))).collect();
+        let providers = self.vendors.iter();
+        let providers = providers.map(|(name, vendor)| (name.clone(), take(*vendor, &["providers", name]))).collect();
+        take_section(merged, &["providers"]);
+        Taken { vendors, providers }
     }
 }
 
-/// The `[llm.providers]` of a table.
-fn section(table: &mut Table) -> Option<&mut Table> {
-    table.get_mut("llm")?.as_table_mut()?.get_mut("providers")?.as_table_mut()
+/// The sections of all providers.
+pub(super) struct Taken {
+    vendors: BTreeMap<Vendor, VendorConfig>,
+    providers: BTreeMap<String, VendorConfig>,
+}
+
+impl Taken {
+    /// Gives them to `llm`.
+    pub(super) fn put(self, llm: &mut llm::Config) {
+        (llm.vendors, llm.providers) = (self.vendors, self.providers);
+    }
+}
+
+/// The section of `[llm]` that `keys` lead to.
+fn section<'a>(table: &'a mut Table, keys: &[&str]) -> Option<&'a mut Table> {
+    let llm = table.get_mut("llm")?.as_table_mut()?;
+    keys.iter().try_fold(llm, |table, key| table.get_mut(*key)?.as_table_mut())
+}
+
+/// The same, taken out; empty where there is none.
+fn take_section(table: &mut Table, keys: &[&str]) -> Table {
+    let Some((last, keys)) = keys.split_last() else { return Table::new() };
+    match section(table, keys).and_then(|table| table.remove(*last)) {
+        Some(Value::Table(section)) => section,
+        Some(_) | None => Table::new(),
+    }
 }
 
 /// What stands behind `llm.providers` in a variable's name, level by level; `None` for other variables.

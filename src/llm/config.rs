@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::http::Patience;
-use super::{Vendor, claude, gemini, ollama, openai};
+use super::{Vendor, VendorConfig};
 use crate::chat::message::ModelOrigin;
 
 /// `[llm]`.
@@ -31,16 +31,12 @@ pub struct Config {
     pub retry: Retry,
     /// When a model that keeps failing is left alone.
     pub breaker: Breaker,
-    /// Google's Gemini.
-    pub gemini: gemini::Config,
-    /// Anthropic's Claude.
-    pub claude: claude::Config,
-    /// Ollama's own protocol.
-    pub ollama: ollama::Config,
-    /// OpenAI and all that speak its chat completions.
-    pub openai: openai::Config,
-    /// More providers, by a name of the operator's choice.
-    pub providers: BTreeMap<String, Provider>,
+    /// The vendors' own sections, which serde does not read: see [`Vendor::read`].
+    #[serde(skip)]
+    pub vendors: BTreeMap<Vendor, VendorConfig>,
+    /// More providers, by a name of the operator's choice, read like those. Their `vendor` says how.
+    #[serde(skip)]
+    pub providers: BTreeMap<String, VendorConfig>,
 }
 
 /// `[llm.retry]`: only calls that failed before their first token are made again.
@@ -65,33 +61,6 @@ pub struct Breaker {
     pub failures: u32,
     /// Seconds until it is asked once more, to see whether it answers again.
     pub open_s: u64,
-}
-
-/// A further provider: one of the vendors' wires at another address. `vendor` says which.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "vendor", rename_all = "lowercase")]
-pub enum Provider {
-    /// Speaks the Gemini API.
-    Gemini(gemini::Config),
-    /// Speaks the Messages API.
-    Claude(claude::Config),
-    /// Speaks Ollama's own API.
-    Ollama(ollama::Config),
-    /// Speaks chat completions.
-    OpenAi(openai::Config),
-}
-
-/// The section of one provider.
-#[derive(Debug, Clone, Copy)]
-pub enum Section<'a> {
-    /// Speaks the Gemini API.
-    Gemini(&'a gemini::Config),
-    /// Speaks the Messages API.
-    Claude(&'a claude::Config),
-    /// Speaks Ollama's own API.
-    Ollama(&'a ollama::Config),
-    /// Speaks chat completions.
-    OpenAi(&'a openai::Config),
 }
 
 /// A model's name that names no model.
@@ -123,10 +92,7 @@ impl Default for Config {
             progress_timeout_s: 300,
             retry: Retry::default(),
             breaker: Breaker::default(),
-            gemini: gemini::Config::default(),
-            claude: claude::Config::default(),
-            ollama: ollama::Config::default(),
-            openai: openai::Config::default(),
+            vendors: Vendor::ALL.into_iter().map(|vendor| (vendor, vendor.defaults())).collect(),
             providers: BTreeMap::new(),
         }
     }
@@ -148,27 +114,17 @@ impl Config {
     /// The provider that answers by default; `None` is the demo model.
     pub fn default_provider(&self) -> Option<&str> {
         match self.provider.as_str() {
-            "auto" => {
-                Vendor::ALL.into_iter().map(Vendor::name).find(|name| self.section(name).is_some_and(Section::has_key))
-            }
+            "auto" => self.vendors.iter().find(|(_, section)| section.has_key()).map(|(vendor, _)| vendor.name()),
             "demo" => None,
             name => Some(name),
         }
     }
 
     /// The section of the provider called `name`.
-    pub fn section(&self, name: &str) -> Option<Section<'_>> {
+    pub fn section(&self, name: &str) -> Option<&VendorConfig> {
         match Vendor::parse(name) {
-            Some(Vendor::Gemini) => Some(Section::Gemini(&self.gemini)),
-            Some(Vendor::Claude) => Some(Section::Claude(&self.claude)),
-            Some(Vendor::Ollama) => Some(Section::Ollama(&self.ollama)),
-            Some(Vendor::OpenAi) => Some(Section::OpenAi(&self.openai)),
-            None => self.providers.get(name).map(|provider| match provider {
-                Provider::Gemini(config) => Section::Gemini(config),
-                Provider::Claude(config) => Section::Claude(config),
-                Provider::Ollama(config) => Section::Ollama(config),
-                Provider::OpenAi(config) => Section::OpenAi(config),
-            }),
+            Some(vendor) => self.vendors.get(&vendor),
+            None => self.providers.get(name),
         }
     }
 
@@ -194,12 +150,7 @@ impl Config {
             names.extend(self.providers.keys().map(String::as_str));
             UnknownModel::Provider(provider.to_owned(), names.join(", "))
         })?;
-        let model = model.unwrap_or_else(|| section.model().trim());
-        let model = match section {
-            // The vendor's lists have the prefix, its addresses too.
-            Section::Gemini(_) => model.strip_prefix("models/").unwrap_or(model),
-            Section::Claude(_) | Section::Ollama(_) | Section::OpenAi(_) => model,
-        };
+        let model = section.vendor().plain_model(model.unwrap_or_else(|| section.common.model.trim()));
         if model.is_empty() {
             return Err(UnknownModel::Model(text.to_owned()));
         }
@@ -217,54 +168,6 @@ impl Config {
             first_byte: seconds(self.first_byte_timeout_s),
             idle: seconds(self.idle_timeout_s),
             progress: seconds(self.progress_timeout_s),
-        }
-    }
-}
-
-impl Section<'_> {
-    /// The wire that is spoken there.
-    pub fn vendor(self) -> Vendor {
-        match self {
-            Self::Gemini(_) => Vendor::Gemini,
-            Self::Claude(_) => Vendor::Claude,
-            Self::Ollama(_) => Vendor::Ollama,
-            Self::OpenAi(_) => Vendor::OpenAi,
-        }
-    }
-
-    /// Whether a key is given.
-    pub fn has_key(self) -> bool {
-        !self.api_key().expose_secret().trim().is_empty()
-    }
-
-    fn api_key(&self) -> &SecretString {
-        match self {
-            Self::Gemini(config) => &config.api_key,
-            Self::Claude(config) => &config.api_key,
-            Self::Ollama(config) => &config.api_key,
-            Self::OpenAi(config) => &config.api_key,
-        }
-    }
-}
-
-impl<'a> Section<'a> {
-    /// Where the API is.
-    pub fn base_url(self) -> &'a str {
-        match self {
-            Self::Gemini(config) => &config.base_url,
-            Self::Claude(config) => &config.base_url,
-            Self::Ollama(config) => &config.base_url,
-            Self::OpenAi(config) => &config.base_url,
-        }
-    }
-
-    /// The provider's own model.
-    pub fn model(self) -> &'a str {
-        match self {
-            Self::Gemini(config) => &config.model,
-            Self::Claude(config) => &config.model,
-            Self::Ollama(config) => &config.model,
-            Self::OpenAi(config) => &config.model,
         }
     }
 }

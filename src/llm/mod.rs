@@ -8,77 +8,69 @@
 //!
 //! **Invariant:** only a `wire` knows its vendor's field names; nothing but the HTTP client is shared between requests.
 
+mod claude;
+mod gemini;
+mod ollama;
+mod openai;
+
 mod answer;
 mod breaker;
-pub mod claude;
 mod config;
 pub mod embeddings;
 mod failure;
 mod few;
 mod form;
-pub mod gemini;
 mod google;
 mod history;
 mod http;
 mod lenient;
 mod ndjson;
-pub mod ollama;
-pub mod openai;
 pub mod recorded;
 mod retry;
 mod router;
 mod schema;
 mod sse;
 mod think;
+mod vendor;
 mod watch;
 
 use std::sync::Arc;
 
 use self::http::Net;
+use self::vendor::Facts;
 use crate::agent::ports::llm::LlmProvider;
 use crate::chat::message::ModelOrigin;
 
-pub use self::config::{Breaker, Config, Provider, Retry, Section, UnknownModel};
+pub use self::config::{Breaker, Config, Retry, UnknownModel};
 pub use self::http::ConnectError;
 pub use self::router::Router;
+pub use self::vendor::{Common, Mistake, Refusal, VendorConfig};
 
-/// The vendors, by the wire they speak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The vendors, by the wire they speak, in the order that `auto` tries them. This enum, `ALL` and `facts` are the table of
+/// vendors: all else goes through it, and what is known of a vendor is in its folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Vendor {
     /// `POST {base}/v1beta/models/{model}:streamGenerateContent`.
     Gemini,
     /// `POST {base}/v1/messages`.
     Claude,
-    /// `POST {base}/api/chat`.
-    Ollama,
     /// `POST {base}/chat/completions`.
     OpenAi,
+    /// `POST {base}/api/chat`.
+    Ollama,
 }
 
 impl Vendor {
-    /// All of them, in the order that `auto` tries them.
+    /// All of them, in their order.
     pub const ALL: [Self; 4] = [Self::Gemini, Self::Claude, Self::OpenAi, Self::Ollama];
 
-    /// The vendor called `name` in the configuration.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|vendor| vendor.name() == name)
-    }
-
-    /// Its name in the configuration.
-    pub fn name(self) -> &'static str {
+    /// What its folder says of it.
+    fn facts(self) -> &'static Facts {
         match self {
-            Self::Gemini => "gemini",
-            Self::Claude => "claude",
-            Self::Ollama => "ollama",
-            Self::OpenAi => "openai",
-        }
-    }
-
-    /// Whether nothing can be asked without a key; local servers need none.
-    pub fn needs_key(self) -> bool {
-        match self {
-            Self::Gemini | Self::Claude => true,
-            Self::Ollama | Self::OpenAi => false,
+            Self::Gemini => &gemini::FACTS,
+            Self::Claude => &claude::FACTS,
+            Self::OpenAi => &openai::FACTS,
+            Self::Ollama => &ollama::FACTS,
         }
     }
 }
@@ -103,10 +95,5 @@ fn connect_with(origin: &ModelOrigin, config: &Config, net: &Net) -> Result<Arc<
     let section = config.section(&origin.provider);
     let section = section.ok_or_else(|| ConnectError::Provider { name: origin.provider.clone() })?;
     let setup = Setup { section: &Config::section_path(&origin.provider), origin: Arc::new(origin.clone()), net };
-    Ok(match section {
-        Section::Gemini(config) => Arc::new(gemini::Gemini::new(setup, config)?),
-        Section::Claude(config) => Arc::new(claude::Claude::new(setup, config)?),
-        Section::Ollama(config) => Arc::new(ollama::Ollama::new(setup, config)?),
-        Section::OpenAi(config) => Arc::new(openai::OpenAi::new(setup, config)?),
-    })
+    section.connect(setup)
 }

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, stream};
 
+use super::Vendor;
 use super::answer::{self, Fold, Frames};
-use super::{Vendor, claude, gemini, ollama, openai};
 use crate::agent::ports::llm::ProviderError;
 use crate::chat::stream::StreamEvent;
 
@@ -16,15 +16,11 @@ pub fn events<P: AsRef<[u8]>>(
     pieces: impl IntoIterator<Item = P>,
 ) -> Vec<Result<StreamEvent, ProviderError>> {
     let pieces = pieces.into_iter().map(|piece| Bytes::copy_from_slice(piece.as_ref())).collect();
-    match vendor {
-        Vendor::Gemini => read(pieces, gemini::reader()),
-        Vendor::Claude => read(pieces, claude::reader()),
-        Vendor::Ollama => read(pieces, ollama::reader()),
-        Vendor::OpenAi => read(pieces, openai::reader()),
-    }
+    (vendor.facts().recorded)(pieces)
 }
 
-fn read(pieces: Vec<Bytes>, reader: (impl Frames, impl Fold)) -> Vec<Result<StreamEvent, ProviderError>> {
+/// What `reader` makes of `pieces`.
+pub(super) fn read(pieces: Vec<Bytes>, reader: (impl Frames, impl Fold)) -> Vec<Result<StreamEvent, ProviderError>> {
     let events = answer::events(stream::iter(pieces.into_iter().map(Ok)), None, reader);
     // Every piece is ready, so the whole answer is.
     events.collect().now_or_never().unwrap_or_default()

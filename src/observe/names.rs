@@ -78,12 +78,3 @@ pub const PROFILE_ID: &str = "profile.id";
 pub const COST_USD: &str = "switchboard.cost_usd";
 /// How a run ended.
 pub const OUTCOME: &str = "switchboard.outcome";
-
-/// The conventions' word for a provider that our settings call `name`. Providers of the operator's own keep their names.
-pub fn provider(name: &str) -> &str {
-    match name {
-        "gemini" => "gcp.gemini",
-        "claude" => "anthropic",
-        own => own,
-    }
-}

@@ -5,6 +5,7 @@ use opentelemetry::trace::{SpanKind, Status};
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::SpanData;
 
+use crate::llm::Vendor;
 use crate::observe::names;
 
 /// The span with the name, the kind and the attributes that the conventions give it.
@@ -28,7 +29,7 @@ pub(super) fn named(mut span: SpanData) -> SpanData {
             operation(&mut span, names::CHAT, names::REQUEST_MODEL);
             for attribute in &mut span.attributes {
                 if attribute.key.as_str() == names::PROVIDER_NAME {
-                    attribute.value = names::provider(&attribute.value.as_str()).to_owned().into();
+                    attribute.value = provider(&attribute.value.as_str()).to_owned().into();
                 } else if attribute.key.as_str() == names::FINISH_REASONS {
                     // A list in the conventions, of one word with us.
                     let word = StringValue::from(attribute.value.as_str().into_owned());
@@ -46,6 +47,11 @@ pub(super) fn named(mut span: SpanData) -> SpanData {
         span.status = Status::error(code);
     }
     span
+}
+
+/// The conventions' word for a provider that our settings call `name`. Providers of the operator's own keep their names.
+fn provider(name: &str) -> &str {
+    Vendor::parse(name).map_or(name, |vendor| vendor.telemetry_name())
 }
 
 /// Says what is done, and to whom: `chat gemini-2.5-flash`.

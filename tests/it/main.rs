@@ -74,3 +74,5 @@ mod tenants;
 mod tidy;
 #[cfg(test)]
 mod tools;
+#[cfg(test)]
+mod vendors;

@@ -9,10 +9,7 @@ use crate::chat::model::{Effort, ModelChoice};
 use crate::config::document::{Entry, Place, Problems, Table};
 use crate::config::{Problem, check};
 use crate::demo::model::DemoModel;
-use crate::llm::{self, Section, UnknownModel};
-
-/// The version of Claude's API whose models take a temperature; later ones refuse the field.
-const CLAUDE_WITH_TEMPERATURE: &str = "2023-06-01";
+use crate::llm::{self, Refusal, UnknownModel, VendorConfig};
 
 /// The name of the built-in model.
 const DEMO: &str = "demo";
@@ -196,13 +193,12 @@ impl<'a> Models<'a> {
     fn temperature(&self, menu: &Menu, place: &Place<'_>) {
         let mut told = BTreeSet::new();
         for model in menu.origins() {
-            if let Some(Section::Claude(section)) = self.llm.section(&model.provider)
-                && section.version != CLAUDE_WITH_TEMPERATURE
+            let section = self.llm.section(&model.provider);
+            if let Some(Refusal { reason, key }) = section.and_then(VendorConfig::refuses_temperature)
                 && told.insert(&model.provider)
             {
                 let path = llm::Config::section_path(&model.provider);
-                let version = &section.version;
-                place.wrong(format_args!("is refused by version {version:?} of the API, see {path}.version"));
+                place.wrong(format_args!("{reason}, see {path}.{key}"));
             }
         }
     }

@@ -10,45 +10,61 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use secrecy::SecretString;
 use serde::Deserialize;
 
 use self::fold::Fold;
 use super::Setup;
 use super::answer;
 use super::http::{self, ConnectError, Endpoint};
+use super::recorded;
 use super::sse::Sse;
+use super::vendor::{self, Common, Facts, Own, Refusal};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
 
-/// `[llm.claude]`.
-#[derive(Debug, Clone, Deserialize)]
+/// The vendor as the table has it.
+pub(super) const FACTS: Facts = Facts {
+    name: "claude",
+    telemetry_name: "anthropic",
+    needs_key: true,
+    usual_key: Some("ANTHROPIC_API_KEY"),
+    is_spoken_by_others: false,
+    model_prefix: "",
+    base_url: "https://api.anthropic.com",
+    model: "claude-sonnet-5-5",
+    defaults: vendor::defaults::<Config>,
+    read: vendor::read::<Config>,
+    recorded: |pieces| recorded::read(pieces, reader()),
+};
+
+/// What `[llm.claude]` has besides.
+#[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The origin that `/v1/messages` is appended to.
-    pub base_url: String,
-    /// The model.
-    pub model: String,
-    /// The key; empty is none.
-    #[serde(deserialize_with = "super::config::secret")]
-    pub api_key: SecretString,
+struct Config {
     /// The `anthropic-version` header. The default is the version that every gateway knows; later ones take no temperature.
-    pub version: String,
+    version: String,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            base_url: "https://api.anthropic.com".to_owned(),
-            model: "claude-sonnet-5-5".to_owned(),
-            api_key: SecretString::default(),
-            version: "2023-06-01".to_owned(),
-        }
+        Self { version: wire::VERSION_WITH_SAMPLING.to_owned() }
+    }
+}
+
+impl Own for Config {
+    fn connect(&self, setup: Setup<'_>, common: &Common) -> Result<Arc<dyn LlmProvider>, ConnectError> {
+        Ok(Arc::new(Claude::new(setup, common, self)?))
+    }
+
+    fn refuses_temperature(&self) -> Option<Refusal> {
+        let Self { version } = self;
+        let reason = format!("is refused by version {version:?} of the API");
+        (version != wire::VERSION_WITH_SAMPLING).then_some(Refusal { reason, key: "version" })
     }
 }
 
 /// Claude, or what speaks its API.
-pub(super) struct Claude {
+struct Claude {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
     version: String,
@@ -56,16 +72,16 @@ pub(super) struct Claude {
 
 impl Claude {
     /// The provider of one model.
-    pub(super) fn new(setup: Setup<'_>, config: &Config) -> Result<Self, ConnectError> {
+    fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
         let Setup { section, origin, net } = setup;
-        let url = http::join(section, &config.base_url, &["v1", "messages"])?;
+        let url = http::join(section, &common.base_url, &["v1", "messages"])?;
         let mut headers = HeaderMap::new();
-        let version = HeaderValue::from_str(&config.version);
+        let version = HeaderValue::from_str(&own.version);
         let version = version.map_err(|_| ConnectError::Header { section: section.to_owned(), key: "version" })?;
         headers.insert(HeaderName::from_static("anthropic-version"), version);
         let endpoint = Endpoint::new(net, url, "text/event-stream", headers);
-        let endpoint = endpoint.with_key(section, HeaderName::from_static("x-api-key"), "", &config.api_key)?;
-        Ok(Self { origin, endpoint, version: config.version.clone() })
+        let endpoint = endpoint.with_key(section, HeaderName::from_static("x-api-key"), "", &common.api_key)?;
+        Ok(Self { origin, endpoint, version: own.version.clone() })
     }
 }
 
@@ -82,6 +98,6 @@ impl LlmProvider for Claude {
 }
 
 /// What reads the bytes of an answer.
-pub(super) fn reader() -> (Sse, impl answer::Fold) {
+fn reader() -> (Sse, impl answer::Fold) {
     (Sse::default(), Fold::default())
 }

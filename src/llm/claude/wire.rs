@@ -16,7 +16,7 @@ use crate::llm::history::{self, Arguments, Entry, Said};
 use crate::llm::schema;
 
 /// The only version of the API that still takes sampling parameters.
-const VERSION_WITH_SAMPLING: &str = "2023-06-01";
+pub(super) const VERSION_WITH_SAMPLING: &str = "2023-06-01";
 
 /// The body of `POST /v1/messages`.
 #[derive(Debug, Serialize)]
@@ -218,7 +218,7 @@ fn tools<'a>(chat: &ChatRequest<'a>) -> Vec<Tool<'a>> {
     let tool = |(number, tool): (usize, &'a std::sync::Arc<ToolDef>)| Tool {
         name: &tool.name,
         description: &tool.description,
-        input_schema: schema::for_claude(&tool.input_schema),
+        input_schema: schema::with_object_top(&tool.input_schema),
         cache_control: (number == chat.tools.len()).then_some(CacheControl::Ephemeral),
     };
     (1..).zip(chat.tools).map(tool).collect()

@@ -9,56 +9,60 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use reqwest::header::{HeaderMap, HeaderName};
-use secrecy::SecretString;
 use serde::Deserialize;
 
 use self::fold::Fold;
 use super::Setup;
 use super::answer;
 use super::http::{self, ConnectError, Endpoint};
+use super::recorded;
 use super::sse::Sse;
+use super::vendor::{self, Common, Facts, Own};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
 
-/// `[llm.gemini]`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The origin that `/v1beta/models/…` is appended to.
-    pub base_url: String,
-    /// The model, with or without `models/`.
-    pub model: String,
-    /// The key; empty is none.
-    #[serde(deserialize_with = "super::config::secret")]
-    pub api_key: SecretString,
-}
+/// The vendor as the table has it.
+pub(super) const FACTS: Facts = Facts {
+    name: "gemini",
+    telemetry_name: "gcp.gemini",
+    needs_key: true,
+    usual_key: Some("GEMINI_API_KEY"),
+    is_spoken_by_others: false,
+    model_prefix: "models/",
+    base_url: "https://generativelanguage.googleapis.com",
+    model: "gemini-2.5-flash",
+    defaults: vendor::defaults::<Config>,
+    read: vendor::read::<Config>,
+    recorded: |pieces| recorded::read(pieces, reader()),
+};
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            base_url: "https://generativelanguage.googleapis.com".to_owned(),
-            model: "gemini-2.5-flash".to_owned(),
-            api_key: SecretString::default(),
-        }
+/// `[llm.gemini]` has nothing but what all have.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {}
+
+impl Own for Config {
+    fn connect(&self, setup: Setup<'_>, common: &Common) -> Result<Arc<dyn LlmProvider>, ConnectError> {
+        Ok(Arc::new(Gemini::new(setup, common)?))
     }
 }
 
 /// Gemini, or what speaks its API.
-pub(super) struct Gemini {
+struct Gemini {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
 }
 
 impl Gemini {
     /// The provider of one model.
-    pub(super) fn new(setup: Setup<'_>, config: &Config) -> Result<Self, ConnectError> {
+    fn new(setup: Setup<'_>, common: &Common) -> Result<Self, ConnectError> {
         let Setup { section, origin, net } = setup;
         let method = format!("{}:streamGenerateContent", origin.model);
-        let mut url = http::join(section, &config.base_url, &["v1beta", "models", &method])?;
+        let mut url = http::join(section, &common.base_url, &["v1beta", "models", &method])?;
         // Without it the answer is one JSON list instead of events.
         url.query_pairs_mut().append_pair("alt", "sse");
         let endpoint = Endpoint::new(net, url, "text/event-stream", HeaderMap::new());
-        let endpoint = endpoint.with_key(section, HeaderName::from_static("x-goog-api-key"), "", &config.api_key)?;
+        let endpoint = endpoint.with_key(section, HeaderName::from_static("x-goog-api-key"), "", &common.api_key)?;
         Ok(Self { origin, endpoint })
     }
 }
@@ -76,6 +80,6 @@ impl LlmProvider for Gemini {
 }
 
 /// What reads the bytes of an answer.
-pub(super) fn reader() -> (Sse, impl answer::Fold) {
+fn reader() -> (Sse, impl answer::Fold) {
     (Sse::default(), Fold::default())
 }

@@ -262,7 +262,7 @@ fn id(call: &ToolCall, is_ours: bool) -> Option<&str> {
 }
 
 fn declaration(tool: &ToolDef) -> FunctionDeclaration<'_> {
-    let parameters_json_schema = schema::for_gemini(&tool.input_schema);
+    let parameters_json_schema = schema::with_references(&tool.input_schema);
     FunctionDeclaration { name: &tool.name, description: &tool.description, parameters_json_schema }
 }
 

@@ -166,7 +166,7 @@ fn id(id: &ToolCallId) -> Option<&str> {
 }
 
 fn tool(tool: &ToolDef) -> Tool<'_> {
-    let (description, parameters) = schema::for_ollama(&tool.description, &tool.input_schema);
+    let (description, parameters) = schema::without_references(&tool.description, &tool.input_schema);
     Tool { function: ToolFunction { name: &tool.name, description, parameters } }
 }
 

@@ -1,5 +1,5 @@
-//! `[llm.openai]` and the sections of further providers that speak chat completions: where the server is, and how it
-//! differs from the others.
+//! What `[llm.openai]` and the sections of further providers that speak chat completions have besides: how the server differs
+//! from the others.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +7,29 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// `[llm.openai]`.
-#[derive(Debug, Clone, Deserialize)]
+/// What `[llm.openai]` has besides.
+#[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// What stands before `/chat/completions`; a query (Azure's `api-version`) is kept.
-    pub base_url: String,
-    /// The model.
-    pub model: String,
-    /// The key; empty is none.
-    #[serde(deserialize_with = "crate::llm::config::secret")]
-    pub api_key: SecretString,
+pub(super) struct Config {
     /// What the server calls the answer's limit.
-    pub max_tokens_field: MaxTokensField,
+    pub(super) max_tokens_field: MaxTokensField,
     /// Whether to ask for token counts; some strict servers refuse the question.
-    pub stream_options: bool,
+    pub(super) stream_options: bool,
     /// Whether reasoning is sent back in the field it came in: `reasoning_content`, as `DeepSeek` demands, `reasoning`, or
     /// `OpenRouter`'s signed `reasoning_details`.
-    pub echo_reasoning: bool,
+    pub(super) echo_reasoning: bool,
     /// Which ids of calls the server takes.
-    pub tool_call_ids: ToolCallIds,
+    pub(super) tool_call_ids: ToolCallIds,
     /// Headers that every request has besides.
-    pub extra_headers: BTreeMap<String, Secret>,
+    pub(super) extra_headers: BTreeMap<String, Secret>,
     /// Fields that every request's body has besides; none of those that requests have anyway.
-    pub extra_body: Map<String, Value>,
+    pub(super) extra_body: Map<String, Value>,
 }
 
 /// The name of the field that limits an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum MaxTokensField {
+pub(super) enum MaxTokensField {
     /// `max_completion_tokens` at OpenAI and Azure, whose newer models refuse the old name; `max_tokens` elsewhere.
     Auto,
     /// The name that every other server knows.
@@ -48,7 +41,7 @@ pub enum MaxTokensField {
 /// The ids of calls that a server takes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolCallIds {
+pub(super) enum ToolCallIds {
     /// As [`Self::Mistral`] at Mistral, up to 40 characters at OpenAI, Azure and OpenRouter, which refuse longer ones of
     /// other models, as [`Self::Any`] elsewhere.
     Auto,
@@ -59,16 +52,13 @@ pub enum ToolCallIds {
 }
 
 /// A text that may be secret: it is never printed.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub struct Secret(#[serde(deserialize_with = "crate::llm::config::secret")] pub SecretString);
+pub(super) struct Secret(#[serde(deserialize_with = "crate::llm::config::secret")] pub(super) SecretString);
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            base_url: "https://api.openai.com/v1".to_owned(),
-            model: "gpt-5.5-mini".to_owned(),
-            api_key: SecretString::default(),
             max_tokens_field: MaxTokensField::Auto,
             stream_options: true,
             echo_reasoning: true,

@@ -20,19 +20,41 @@ use reqwest::header::{
 };
 use secrecy::ExposeSecret;
 
+use self::config::Config;
 use self::fold::Fold;
 use self::habits::{Habits, Host};
 use super::Setup;
 use super::answer;
 use super::http::{self, ConnectError, Endpoint};
+use super::recorded;
 use super::sse::Sse;
+use super::vendor::{self, Common, Facts, Own};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
 
-pub use self::config::{Config, MaxTokensField, Secret, ToolCallIds};
+/// The vendor as the table has it.
+pub(super) const FACTS: Facts = Facts {
+    name: "openai",
+    telemetry_name: "openai",
+    needs_key: false,
+    usual_key: Some("OPENAI_API_KEY"),
+    is_spoken_by_others: true,
+    model_prefix: "",
+    base_url: "https://api.openai.com/v1",
+    model: "gpt-5.5-mini",
+    defaults: vendor::defaults::<Config>,
+    read: vendor::read::<Config>,
+    recorded: |pieces| recorded::read(pieces, reader()),
+};
+
+impl Own for Config {
+    fn connect(&self, setup: Setup<'_>, common: &Common) -> Result<Arc<dyn LlmProvider>, ConnectError> {
+        Ok(Arc::new(OpenAi::new(setup, common, self)?))
+    }
+}
 
 /// OpenAI, or what speaks its API.
-pub(super) struct OpenAi {
+struct OpenAi {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
     habits: Habits,
@@ -40,32 +62,37 @@ pub(super) struct OpenAi {
 
 impl OpenAi {
     /// The provider of one model.
-    pub(super) fn new(setup: Setup<'_>, config: &Config) -> Result<Self, ConnectError> {
+    fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
         let Setup { section, origin, net } = setup;
-        let url = http::join(section, &config.base_url, &["chat", "completions"])?;
+        let url = http::join(section, &common.base_url, &["chat", "completions"])?;
         let host = Host::of(&url);
         let (header, prefix) = match host {
             Host::Azure => (HeaderName::from_static("api-key"), ""),
             Host::OpenAi | Host::OpenRouter | Host::Mistral | Host::Other => (AUTHORIZATION, "Bearer "),
         };
-        let headers = extra_headers(section, config, &header)?;
-        let habits = Habits::new(section, config, host)?;
+        let headers = extra_headers(section, common, own, &header)?;
+        let habits = Habits::new(section, own, host)?;
         let endpoint = Endpoint::new(net, url, "text/event-stream", headers);
-        let endpoint = endpoint.with_key(section, header, prefix, &config.api_key)?;
+        let endpoint = endpoint.with_key(section, header, prefix, &common.api_key)?;
         Ok(Self { origin, endpoint, habits })
     }
 }
 
 /// The configured headers. What the request says itself may not be said twice, and its length is nobody's affair.
-fn extra_headers(section: &str, config: &Config, key_header: &HeaderName) -> Result<HeaderMap, ConnectError> {
-    let own = [ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, CONTENT_LENGTH, TRANSFER_ENCODING, HOST];
-    let has_key = !config.api_key.expose_secret().trim().is_empty();
+fn extra_headers(
+    section: &str,
+    common: &Common,
+    own: &Config,
+    key_header: &HeaderName,
+) -> Result<HeaderMap, ConnectError> {
+    let fixed = [ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, CONTENT_LENGTH, TRANSFER_ENCODING, HOST];
+    let has_key = !common.api_key.expose_secret().trim().is_empty();
     let mut headers = HeaderMap::new();
-    for (key, text) in &config.extra_headers {
+    for (key, text) in &own.extra_headers {
         let extra =
             |reason| ConnectError::Extra { section: section.to_owned(), key: format!("extra_headers.{key}"), reason };
         let name = HeaderName::try_from(key).map_err(|_| extra("is not the name of an http header"))?;
-        if own.contains(&name) || (has_key && name == *key_header) || headers.contains_key(&name) {
+        if fixed.contains(&name) || (has_key && name == *key_header) || headers.contains_key(&name) {
             return Err(extra("is a header that the request has already"));
         }
         let value = HeaderValue::from_str(text.0.expose_secret().trim());
@@ -85,6 +112,6 @@ impl LlmProvider for OpenAi {
 }
 
 /// What reads the bytes of an answer.
-pub(super) fn reader() -> (Sse, impl answer::Fold) {
+fn reader() -> (Sse, impl answer::Fold) {
     (Sse::default(), Fold::default())
 }

@@ -229,6 +229,6 @@ fn result<'a>(answer: &CallResult<'a>, ids: &CallIds<'a>) -> Message<'a> {
 }
 
 fn tool(tool: &ToolDef) -> Tool<'_> {
-    let parameters = schema::for_openai(&tool.input_schema);
+    let parameters = schema::with_object_top_and_items(&tool.input_schema);
     Tool { function: ToolFunction { name: &tool.name, description: &tool.description, parameters } }
 }

@@ -1,12 +1,12 @@
 //! A tool's JSON Schema as each vendor takes it. Vendors drop or refuse what they do not know, so what one cannot take as
 //! a keyword is said in the nearest `description`: the meaning stays, and nothing is lost in silence.
 //!
-//! | vendor | takes |
-//! |---|---|
-//! | Claude | everything, but the top must be an object without alternatives |
-//! | Gemini | the keywords that its API documents for JSON Schema; references to `$defs` |
-//! | Ollama | what its server's own types have fields for; no references |
-//! | chat completions | everything, but the top must be an object without alternatives, and lists must have `items` |
+//! | function | what is taken | by |
+//! |---|---|---|
+//! | [`with_object_top`] | everything, but the top must be an object without alternatives | Claude |
+//! | [`with_object_top_and_items`] | the same, and lists must have `items` | chat completions |
+//! | [`with_references`] | the keywords that Gemini's API documents for JSON Schema; references to `$defs` | Gemini |
+//! | [`without_references`] | what the types of Ollama's server have fields for; no references | Ollama |
 //!
 //! **Invariant:** pure and bounded. Whatever the schema is, the result is an object schema of bounded size. A schema that
 //! a vendor takes as it is costs one walk and no copy.
@@ -33,17 +33,17 @@ const MAX_VALUES: usize = 20_000;
 /// 256 KiB of names, texts and values in one schema: more than many a model can read.
 const MAX_BYTES: usize = 256 << 10;
 
-/// `schema` for Claude.
-pub(crate) fn for_claude(schema: &Value) -> Cow<'_, Value> {
+/// `schema` whose top is an object without alternatives.
+pub(crate) fn with_object_top(schema: &Value) -> Cow<'_, Value> {
     if top::is_plain(schema) && fits(schema) {
         return Cow::Borrowed(schema);
     }
     Cow::Owned(Value::Object(sound(schema).map_or_else(too_large, |schema| top::flat(&schema))))
 }
 
-/// `schema` for Gemini's `parametersJsonSchema`; `None` for a tool without arguments, which must not have one.
-pub(crate) fn for_gemini(schema: &Value) -> Option<Cow<'_, Value>> {
-    let schema = for_subset(schema, Subset::Gemini);
+/// `schema` for `parametersJsonSchema`; `None` for a tool without arguments, which must not have one.
+pub(crate) fn with_references(schema: &Value) -> Option<Cow<'_, Value>> {
+    let schema = for_subset(schema, Subset::WithReferences);
     let says_nothing = |map: &Map<String, Value>| {
         let is_empty = map.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty);
         let is_closed = matches!(map.get("additionalProperties"), None | Some(Value::Bool(false)));
@@ -52,9 +52,9 @@ pub(crate) fn for_gemini(schema: &Value) -> Option<Cow<'_, Value>> {
     (!schema.as_object().is_some_and(says_nothing)).then_some(schema)
 }
 
-/// A tool's description and schema for Ollama, which has no description at the top of a schema.
-pub(crate) fn for_ollama<'a>(description: &'a str, schema: &'a Value) -> (Cow<'a, str>, Cow<'a, Value>) {
-    let mut schema = for_subset(schema, Subset::Ollama);
+/// A tool's description and schema where a schema has no description at the top.
+pub(crate) fn without_references<'a>(description: &'a str, schema: &'a Value) -> (Cow<'a, str>, Cow<'a, Value>) {
+    let mut schema = for_subset(schema, Subset::WithoutReferences);
     if schema.get("description").is_none() {
         return (Cow::Borrowed(description), schema);
     }
@@ -68,8 +68,8 @@ pub(crate) fn for_ollama<'a>(description: &'a str, schema: &'a Value) -> (Cow<'a
     }
 }
 
-/// `schema` for what speaks chat completions.
-pub(crate) fn for_openai(schema: &Value) -> Cow<'_, Value> {
+/// The same with `items` in each list.
+pub(crate) fn with_object_top_and_items(schema: &Value) -> Cow<'_, Value> {
     if top::is_plain(schema) && fits(schema) && lists::have_items(schema) {
         return Cow::Borrowed(schema);
     }

@@ -18,10 +18,10 @@ const MAX_DEPTH: usize = 48;
 /// Which keywords there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subset {
-    /// Keeps references to `$defs`.
-    Gemini,
-    /// Has no references.
-    Ollama,
+    /// Those that Gemini documents; references to `$defs` stay.
+    WithReferences,
+    /// Those of Ollama's types, which have no references.
+    WithoutReferences,
 }
 
 impl Subset {
@@ -29,15 +29,15 @@ impl Subset {
     fn keeps(self, keyword: &str, value: &Value) -> bool {
         match (self, keyword) {
             (_, "description") => value.is_string(),
-            (Self::Gemini, "$id" | "$anchor" | "format" | "title") => value.is_string(),
-            (Self::Gemini, "minItems" | "maxItems" | "minimum" | "maximum") => value.is_number(),
-            (Self::Gemini, "propertyOrdering") => value.is_array(),
-            (Self::Gemini, "additionalProperties") => value.is_boolean(),
-            (Self::Gemini, "type") => value.is_string() || value.is_array(),
-            (Self::Ollama, "type") => value.is_string(),
-            (Self::Gemini, "enum") => is_list_of(value, |value| value.is_string() || value.is_number()),
-            (Self::Ollama, "enum") => value.is_array(),
-            (Self::Gemini | Self::Ollama, _) => false,
+            (Self::WithReferences, "$id" | "$anchor" | "format" | "title") => value.is_string(),
+            (Self::WithReferences, "minItems" | "maxItems" | "minimum" | "maximum") => value.is_number(),
+            (Self::WithReferences, "propertyOrdering") => value.is_array(),
+            (Self::WithReferences, "additionalProperties") => value.is_boolean(),
+            (Self::WithReferences, "type") => value.is_string() || value.is_array(),
+            (Self::WithoutReferences, "type") => value.is_string(),
+            (Self::WithReferences, "enum") => is_list_of(value, |value| value.is_string() || value.is_number()),
+            (Self::WithoutReferences, "enum") => value.is_array(),
+            (Self::WithReferences | Self::WithoutReferences, _) => false,
         }
     }
 }
@@ -92,7 +92,7 @@ impl<'a> Rewriter<'a> {
     pub(super) fn document(mut self) -> Map<String, Value> {
         let root = self.root.as_object().cloned().unwrap_or_default();
         let mut document = self.object(&root);
-        if self.subset == Subset::Gemini {
+        if self.subset == Subset::WithReferences {
             let mut definitions = Map::new();
             let root: &'a Value = self.root;
             for key in refs::KEYS {
@@ -138,7 +138,7 @@ impl<'a> Rewriter<'a> {
     }
 
     fn reference(&mut self, schema: &Map<String, Value>, reference: &str) -> Map<String, Value> {
-        if self.subset == Subset::Gemini
+        if self.subset == Subset::WithReferences
             && let Some(definition) = refs::definition(self.root, reference)
         {
             let name = refs::name_in_defs(self.root, definition);
@@ -189,10 +189,10 @@ impl<'a> Rewriter<'a> {
                 ("items", Value::Object(_) | Value::Bool(_)) => {
                     drop(rewritten.insert(keyword.clone(), self.schema(value)))
                 }
-                ("additionalProperties", Value::Object(_)) if self.subset == Subset::Gemini => {
+                ("additionalProperties", Value::Object(_)) if self.subset == Subset::WithReferences => {
                     rewritten.insert(keyword.clone(), self.schema(value));
                 }
-                ("prefixItems", Value::Array(items)) if self.subset == Subset::Gemini => {
+                ("prefixItems", Value::Array(items)) if self.subset == Subset::WithReferences => {
                     rewritten.insert(keyword.clone(), items.iter().map(|item| self.schema(item)).collect());
                 }
                 ("anyOf" | "oneOf", Value::Array(parts)) if !parts.is_empty() && !rewritten.contains_key("anyOf") => {
@@ -213,7 +213,7 @@ impl<'a> Rewriter<'a> {
                         sentences.push(words::of("required", &Value::Array(unknown)));
                     }
                 }
-                ("type", Value::Array(kinds)) if self.subset == Subset::Ollama => {
+                ("type", Value::Array(kinds)) if self.subset == Subset::WithoutReferences => {
                     let others: Vec<&Value> = kinds.iter().filter(|kind| **kind != "null").collect();
                     if others.len() < kinds.len() && !others.is_empty() {
                         sentences.push("May be null.".to_owned());
@@ -227,7 +227,9 @@ impl<'a> Rewriter<'a> {
                 }
                 ("const", value) => self.values(std::slice::from_ref(value), rewritten, &mut sentences),
                 ("enum", Value::Array(values)) => self.values(values, rewritten, &mut sentences),
-                ("exclusiveMinimum" | "exclusiveMaximum", Value::Number(bound)) if self.subset == Subset::Gemini => {
+                ("exclusiveMinimum" | "exclusiveMaximum", Value::Number(bound))
+                    if self.subset == Subset::WithReferences =>
+                {
                     match inclusive(schema, keyword, bound.as_i64()) {
                         Some((keyword, bound)) => drop(rewritten.insert(keyword.to_owned(), bound)),
                         None => sentences.push(words::of(keyword, value)),
@@ -235,7 +237,7 @@ impl<'a> Rewriter<'a> {
                 }
                 // Written by the exclusive bound, where that is the narrower one.
                 ("minimum" | "maximum", _) if rewritten.contains_key(keyword) => {}
-                ("title", _) if self.subset == Subset::Ollama && schema.contains_key("description") => {}
+                ("title", _) if self.subset == Subset::WithoutReferences && schema.contains_key("description") => {}
                 _ if self.subset.keeps(keyword, value) => drop(rewritten.insert(keyword.clone(), value.clone())),
                 _ => sentences.push(words::of(keyword, value)),
             }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use switchboard::llm::Vendor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::vendors::{VENDORS, Vendor};
+use super::vendors;
 use crate::support::app::TestApp;
 use crate::support::environment::is_long;
 use crate::support::faultproxy::{Cut, FaultProxy, Faults, Way};
@@ -25,9 +26,9 @@ struct World {
 
 impl World {
     async fn start(vendor: Vendor, settings: &[(&str, &str)]) -> Self {
-        let model = Upstream::choosing(move |_| Some(vendor.answer(&WORDS))).await;
+        let model = Upstream::choosing(move |_| Some(vendors::answer(vendor, &WORDS))).await;
         let way = FaultProxy::to(&model.url()).await;
-        let of_vendor = vendor.settings(&way.url());
+        let of_vendor = vendors::settings(vendor, &way.url());
         let mut all: Vec<(&str, &str)> = of_vendor.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         all.extend([
             ("LLM__RETRY__BASE_MS", "0"),
@@ -63,7 +64,7 @@ fn error(frames: &[Frame]) -> (&str, bool) {
 
 #[tokio::test]
 async fn a_model_that_resets_before_its_first_word_is_asked_again_and_nobody_sees_it() {
-    for vendor in VENDORS {
+    for vendor in Vendor::ALL {
         let world = World::start(vendor, &[]).await;
         // Before a byte, in the answer's head, and behind it.
         for (nth, after) in [0, 20, 110].into_iter().enumerate() {
@@ -96,9 +97,9 @@ async fn a_name_that_nobody_knows_and_a_server_without_tls_are_errors_that_may_p
             let _ = client.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
         }
     });
-    for vendor in VENDORS {
+    for vendor in Vendor::ALL {
         for url in ["http://nobody.invalid", without_tls.as_str()] {
-            let settings = vendor.settings(url);
+            let settings = vendors::settings(vendor, url);
             let mut all: Vec<(&str, &str)> =
                 settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
             all.push(("LLM__RETRY__BASE_MS", "0"));
@@ -119,7 +120,7 @@ fn cuts(length: usize) -> Vec<usize> {
 
 #[tokio::test]
 async fn an_answer_that_is_cut_off_anywhere_is_an_error_that_keeps_what_was_said_and_is_not_asked_for_again() {
-    for vendor in VENDORS {
+    for vendor in Vendor::ALL {
         let world = World::start(vendor, &[]).await;
         // More than the answer has: its end, and the little that ends a chunked body, lack nothing.
         let (mut broken, mut again, mut whole) = (0, 0, 0);
@@ -157,7 +158,7 @@ async fn an_answer_that_is_cut_off_anywhere_is_an_error_that_keeps_what_was_said
 
 #[tokio::test]
 async fn a_way_of_single_bytes_changes_nothing() {
-    for vendor in VENDORS {
+    for vendor in Vendor::ALL {
         let world = World::start(vendor, &[]).await;
         for slice in [1, 7] {
             world.way.set(Way::Down, Faults { slice: Some(slice), ..Faults::default() });
@@ -170,7 +171,7 @@ async fn a_way_of_single_bytes_changes_nothing() {
 
 #[tokio::test]
 async fn a_way_that_stalls_is_waited_for_and_given_up_after_the_idle_time() {
-    for vendor in VENDORS {
+    for vendor in Vendor::ALL {
         let settings =
             [("LLM__IDLE_TIMEOUT_S", "2"), ("LLM__FIRST_BYTE_TIMEOUT_S", "2"), ("SERVER__KEEP_ALIVE_S", "1")];
         let world = World::start(vendor, &settings).await;
@@ -206,7 +207,7 @@ async fn an_error_in_a_stream_is_the_same_as_a_refusal_of_its_kind() {
     ];
     for answer in answers {
         let model = Upstream::choosing(move |_| Some(answer.clone())).await;
-        let settings = Vendor::Claude.settings(&model.url());
+        let settings = vendors::settings(Vendor::Claude, &model.url());
         let mut all: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         all.push(("LLM__RETRY__BASE_MS", "0"));
         let app = TestApp::start(&all).await;

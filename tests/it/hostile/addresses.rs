@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use switchboard::config::{Config, Sources};
+use switchboard::llm::Vendor;
 use url::form_urlencoded;
 
 use crate::support::app::TestApp;
@@ -437,14 +438,14 @@ async fn the_shipped_tools_stay_below_the_root_too() {
 
 #[test]
 fn an_address_of_a_setting_has_no_user_and_no_other_scheme() {
-    let sections = [
-        ("[backend]\nmode = \"http\"\nbase_url = ", "demo"),
-        ("[llm.openai]\nbase_url = ", "openai"),
-        ("[llm.gemini]\napi_key = \"k\"\nbase_url = ", "gemini"),
-        ("[llm.claude]\napi_key = \"k\"\nbase_url = ", "claude"),
-        ("[llm.ollama]\nbase_url = ", "ollama"),
-        ("[embeddings]\nmodel = \"m\"\nbase_url = ", "demo"),
-        ("[mcp.peer]\nurl = ", "demo"),
+    let of_vendors = Vendor::ALL.map(|vendor| {
+        let name = vendor.name();
+        (format!("[llm.{name}]\napi_key = \"k\"\nbase_url = "), name)
+    });
+    let others = [
+        ("[backend]\nmode = \"http\"\nbase_url = ".to_owned(), "demo"),
+        ("[embeddings]\nmodel = \"m\"\nbase_url = ".to_owned(), "demo"),
+        ("[mcp.peer]\nurl = ".to_owned(), "demo"),
     ];
     let rows = [
         ("http://127.0.0.1:1/api", true, "a plain one"),
@@ -461,7 +462,7 @@ fn an_address_of_a_setting_has_no_user_and_no_other_scheme() {
         ("http://[::1", false, "half an address"),
         ("http://api.example.com/#x", false, "a fragment"),
     ];
-    for (section, provider) in sections {
+    for (section, provider) in others.into_iter().chain(of_vendors) {
         for (address, is_good, reason) in rows {
             let dir = tempfile::tempdir().unwrap();
             let text = format!("{section}\"{address}\"\n");

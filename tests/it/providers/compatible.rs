@@ -15,7 +15,7 @@ use switchboard::chat::tool::ToolResult;
 use switchboard::chat::trail::CallFate;
 use switchboard::llm::{self, Vendor};
 
-use super::{config, connect, origin, report, some_model, turn};
+use super::{config, connect, origin, report, set, some_model, turn};
 use crate::support::upstream::{Answer, Upstream};
 
 const SSE: &str = "text/event-stream";
@@ -234,7 +234,8 @@ async fn reasoning_goes_back_the_way_it_came_and_is_shown_once() {
         let mut expected = json!({"role": "assistant", "content": null, "tool_calls": calls});
         expected.as_object_mut().unwrap().extend(echo.as_object().unwrap().clone());
         assert_eq!(messages[1], expected, "{why}");
-        let (_, messages) = asked_after(deltas(&chunks), |config| config.openai.echo_reasoning = false).await;
+        let (_, messages) =
+            asked_after(deltas(&chunks), |config| set(config, Vendor::OpenAi, "echo_reasoning = false")).await;
         assert_eq!(
             messages[1],
             json!({"role": "assistant", "content": null, "tool_calls": calls}),

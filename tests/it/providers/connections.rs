@@ -8,7 +8,7 @@ use switchboard::llm::Vendor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::{config, connect, provider, report, turn};
+use super::{config, connect, provider, report, set, turn};
 use crate::support::faultproxy::{Cut, FaultProxy};
 use crate::support::model::says;
 use crate::support::process::Folder;
@@ -223,7 +223,7 @@ async fn a_host_is_named_as_the_address_names_it_and_a_user_in_it_is_told() {
     ];
     for (url, key, host, authorization) in cases {
         let mut config = config(&format!("{url}/v1?a=b%20c&d"));
-        config.openai.api_key = key.to_owned().into();
+        set(&mut config, Vendor::OpenAi, &format!("api_key = '{key}'"));
         let (_, failure) = turn(&*connect(Vendor::OpenAi, &config)).await;
         assert!(failure.is_none(), "{url}: {failure:?}");
         let request = upstream.requests().pop().unwrap();

@@ -11,7 +11,7 @@ use switchboard::chat::stream::StreamEvent;
 use switchboard::llm::{self, Vendor};
 use tokio::net::TcpListener;
 
-use super::{VENDORS, config, connect, provider, report, some_model, turn};
+use super::{config, connect, provider, report, set, some_model, turn};
 use crate::support::upstream::{Answer, End, Upstream};
 
 const SSE: &str = "text/event-stream";
@@ -72,7 +72,7 @@ async fn a_refused_connection_means_unavailable_for_every_vendor() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    for (_, vendor) in VENDORS {
+    for vendor in Vendor::ALL {
         let (_, failure) = turn(&*provider(vendor, &url)).await;
         let error = failure.unwrap();
         assert_eq!(error.kind, ProviderErrorKind::Unavailable { retry_after: None });
@@ -197,29 +197,16 @@ async fn an_answer_without_end_is_cut_off_at_its_cap() {
 
 #[test]
 fn a_wrong_address_provider_or_key_is_refused_before_the_first_request() {
-    type Change = fn(&mut llm::Config);
-    let table: [(Change, &str, &str); 5] = [
-        (
-            |c| c.openai.base_url = "localhost:8000".to_owned(),
-            "openai",
-            "llm.openai.base_url is not an http or https address",
-        ),
-        (|c| c.openai.base_url = String::new(), "openai", "llm.openai.base_url is not an http or https address"),
-        (
-            |c| c.openai.base_url = "file:///etc".to_owned(),
-            "openai",
-            "llm.openai.base_url is not an http or https address",
-        ),
-        (|_| (), "opnai", "\"opnai\" is not a provider"),
-        (
-            |c| c.openai.api_key = "a\nb".to_owned().into(),
-            "openai",
-            "llm.openai.api_key has characters that no http header can carry",
-        ),
+    let table = [
+        ("base_url = 'localhost:8000'", "openai", "llm.openai.base_url is not an http or https address"),
+        ("base_url = ''", "openai", "llm.openai.base_url is not an http or https address"),
+        ("base_url = 'file:///etc'", "openai", "llm.openai.base_url is not an http or https address"),
+        ("", "opnai", "\"opnai\" is not a provider"),
+        ("api_key = \"a\\nb\"", "openai", "llm.openai.api_key has characters that no http header can carry"),
     ];
-    for (change, provider, message) in table {
+    for (text, provider, message) in table {
         let mut config = llm::Config::default();
-        change(&mut config);
+        set(&mut config, Vendor::OpenAi, text);
         let origin = ModelOrigin { provider: provider.to_owned(), model: "m".to_owned() };
         let error = llm::connect(&origin, &config).err().unwrap();
         assert_eq!(error.to_string(), message);
@@ -228,6 +215,7 @@ fn a_wrong_address_provider_or_key_is_refused_before_the_first_request() {
 
 #[test]
 fn a_key_is_never_printed() {
-    let config: llm::Config = toml::from_str("[claude]\napi_key = \"sk-secret\"").unwrap();
+    let mut config = llm::Config::default();
+    set(&mut config, Vendor::Claude, "api_key = 'sk-secret'");
     assert!(!format!("{config:?}").contains("sk-secret"));
 }

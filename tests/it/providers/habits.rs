@@ -13,7 +13,7 @@ use switchboard::chat::trail::CallFate;
 use switchboard::llm::{self, Vendor};
 
 use super::compatible::ask;
-use super::{config, connect, origin, report, some_model, turn};
+use super::{config, connect, origin, report, set, some_model, turn};
 use crate::support::upstream::{Answer, Request, Upstream};
 
 /// What is sent for a question and nothing else, asked as `model` says.
@@ -42,34 +42,30 @@ async fn temperature_and_effort_are_sent_in_the_server_s_own_words_when_somebody
         assert_eq!((&sent["temperature"], &sent["reasoning_effort"]), (&json!(0.25), &json!(openai)));
         let sent = asked(Vendor::Ollama, |_| {}, &model).await.json();
         assert_eq!((&sent["options"]["temperature"], &sent["think"]), (&json!(0.25), &ollama));
-        let with_levels = |config: &mut llm::Config| config.ollama.model = "gpt-oss:20b".to_owned();
+        let with_levels = |config: &mut llm::Config| set(config, Vendor::Ollama, "model = 'gpt-oss:20b'");
         assert_eq!(asked(Vendor::Ollama, with_levels, &model).await.json()["think"], json!(gpt_oss));
     }
 }
 
-fn toml_config(text: &str) -> llm::Config {
-    toml::from_str(text).unwrap()
+/// The defaults, but for what `text` says of the vendor.
+fn openai(text: &str) -> llm::Config {
+    let mut config = llm::Config::default();
+    set(&mut config, Vendor::OpenAi, text);
+    config
 }
 
 #[tokio::test]
 async fn a_request_has_the_headers_and_fields_that_the_operator_added() {
-    let openai = toml_config(
-        r#"
-        [openai]
+    let text = r#"
         api_key = "sk-1"
         extra_headers = { HTTP-Referer = "https://example.org", X-Title = "Switchboard", X-Secret = "hush" }
-        [openai.extra_body]
+        [extra_body]
         parallel_tool_calls = false
         provider = { order = ["anthropic"], allow_fallbacks = false }
-        "#,
-    )
-    .openai;
-    assert!(!format!("{openai:?}").contains("hush"), "{openai:?}");
-    let change = |config: &mut llm::Config| {
-        let base_url = std::mem::take(&mut config.openai.base_url);
-        config.openai = openai;
-        config.openai.base_url = base_url;
-    };
+        "#;
+    let printed = format!("{:?}", openai(text));
+    assert!(printed.contains("HTTP-Referer") && !printed.contains("hush"), "{printed}");
+    let change = |config: &mut llm::Config| set(config, Vendor::OpenAi, text);
     let request = asked(Vendor::OpenAi, change, &ModelChoice::of(some_model(), Some(100))).await;
     let headers = ["http-referer", "x-title", "x-secret", "authorization"].map(|name| request.header(name));
     assert_eq!(headers, [Some("https://example.org"), Some("Switchboard"), Some("hush"), Some("Bearer sk-1")]);
@@ -102,14 +98,14 @@ fn what_a_request_has_anyway_cannot_be_added() {
         ("extra_headers.x = \"a\\nb\"", "extra_headers.x has characters that no http header can carry"),
     ];
     for (text, message) in table {
-        let config = toml_config(&format!("[openai]\n{text}"));
+        let config = openai(text);
         let error = llm::connect(&origin(Vendor::OpenAi, &config), &config).err().unwrap();
         assert_eq!(error.to_string(), format!("llm.openai.{message}"));
     }
-    let own_key = toml_config("[openai]\nextra_headers.Authorization = 'Basic eA=='");
+    let own_key = openai("extra_headers.Authorization = 'Basic eA=='");
     assert!(llm::connect(&origin(Vendor::OpenAi, &own_key), &own_key).is_ok(), "without a key it is the operator's");
-    let error = toml::from_str::<llm::Config>("[openai]\nextra_headers.x = 1234567").unwrap_err();
-    assert!(!error.message().contains("1234567"), "a secret of the wrong type is not quoted: {}", error.message());
+    let error = Vendor::OpenAi.read("extra_headers.x = 1234567".parse().unwrap()).unwrap_err();
+    assert!(!error.to_string().contains("1234567"), "a secret of the wrong type is not quoted: {error}");
 }
 
 #[tokio::test]
@@ -139,8 +135,8 @@ async fn mistral_gets_calls_and_results_under_ids_that_it_takes() {
     ];
     for (setting, is_mapped) in [("mistral", true), ("any", false), ("auto", false)] {
         let upstream = Upstream::script([Answer::status(500, "text/plain", "seen")]).await;
-        let mut config = toml_config(&format!("[openai]\ntool_call_ids = '{setting}'"));
-        config.openai.base_url = upstream.url();
+        let mut config = config(&upstream.url());
+        set(&mut config, Vendor::OpenAi, &format!("tool_call_ids = '{setting}'"));
         let provider = connect(Vendor::OpenAi, &config);
         assert!(ask(&*provider, &messages, &ModelChoice::of(some_model(), Some(100))).await.is_none());
         let sent = upstream.requests().pop().unwrap().json();
@@ -163,8 +159,8 @@ async fn a_secret_header_that_a_server_repeats_is_in_no_error() {
         [Answer::status(400, "application/json", error), Answer::ok("text/event-stream", format!("data: {error}\n\n"))];
     for answer in bodies {
         let upstream = Upstream::script([answer]).await;
-        let mut config = toml_config("[openai]\nextra_headers = { X-Secret = 'hush-hush-1' }");
-        config.openai.base_url = upstream.url();
+        let mut config = config(&upstream.url());
+        set(&mut config, Vendor::OpenAi, "extra_headers = { X-Secret = 'hush-hush-1' }");
         let (_, failure) = turn(&*connect(Vendor::OpenAi, &config)).await;
         let error = failure.unwrap();
         assert!(report(&error).contains("who is [secret]?"), "{}", report(&error));

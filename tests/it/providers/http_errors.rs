@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use switchboard::agent::ports::llm::ProviderErrorKind;
 use switchboard::llm::Vendor;
 
-use super::{VENDORS, config, connect, fixture, provider, report, turn};
+use super::{config, connect, fixture, provider, report, set, turn};
 use crate::support::upstream::{Answer, Upstream};
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn every_recorded_error_says_whether_and_when_to_try_again() {
     let rows = rows.as_array().unwrap();
     assert!(rows.len() >= 30, "{} rows", rows.len());
     for row in rows {
-        let vendor = VENDORS.iter().find(|(name, _)| row["provider"] == *name).unwrap().1;
+        let vendor = Vendor::parse(row["provider"].as_str().unwrap()).unwrap();
         let body = match &row["body"] {
             Value::String(text) => text.clone(),
             json => json.to_string(),
@@ -50,10 +50,10 @@ async fn an_error_has_the_kind_that_tells_the_operator_what_to_do() {
     use ProviderErrorKind as Kind;
     let huge = format!(r#"{{"error":{{"message":"{}"}}}}"#, "x".repeat(200_000));
     let cases = [
-        ("anthropic", 401, r#"{"error":{"type":"authentication_error"}}"#, Kind::Unauthorized),
-        ("anthropic", 404, r#"{"error":{"type":"not_found_error","message":"model: x"}}"#, Kind::ModelNotFound),
-        ("anthropic", 400, r#"{"error":{"message":"prompt is too long: 9 tokens > 8"}}"#, Kind::ContextTooLong),
-        ("anthropic", 413, r#"{"error":{"type":"request_too_large"}}"#, Kind::ContextTooLong),
+        ("claude", 401, r#"{"error":{"type":"authentication_error"}}"#, Kind::Unauthorized),
+        ("claude", 404, r#"{"error":{"type":"not_found_error","message":"model: x"}}"#, Kind::ModelNotFound),
+        ("claude", 400, r#"{"error":{"message":"prompt is too long: 9 tokens > 8"}}"#, Kind::ContextTooLong),
+        ("claude", 413, r#"{"error":{"type":"request_too_large"}}"#, Kind::ContextTooLong),
         ("openai", 400, r#"{"error":{"code":"context_length_exceeded"}}"#, Kind::ContextTooLong),
         ("openai", 400, r#"{"error":{"code":"content_filter"}}"#, Kind::ContentFiltered),
         ("openai", 402, "", Kind::QuotaExceeded),
@@ -61,13 +61,13 @@ async fn an_error_has_the_kind_that_tells_the_operator_what_to_do() {
         ("openai", 302, "", Kind::Rejected),
         // 400s that are something better known.
         (
-            "anthropic",
+            "claude",
             400,
             r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#,
             Kind::QuotaExceeded,
         ),
         (
-            "anthropic",
+            "claude",
             400,
             r#"{"error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000"}}"#,
             Kind::ContextTooLong,
@@ -158,7 +158,7 @@ async fn an_error_has_the_kind_that_tells_the_operator_what_to_do() {
         ("ollama", 400, r#"{"error":"the input length exceeds the context length"}"#, Kind::ContextTooLong),
     ];
     for (name, status, body, kind) in cases {
-        let vendor = VENDORS.iter().find(|(folder, _)| *folder == name).unwrap().1;
+        let vendor = Vendor::parse(name).unwrap();
         // A redirect is not followed: the second request would be unexpected.
         let answer = Answer::status(status, "application/json", body).header("location", "/elsewhere");
         let upstream = Upstream::script([answer]).await;
@@ -190,7 +190,7 @@ async fn a_vendor_s_words_reach_the_log_in_one_line_and_without_the_key() {
     for (answer, key, words, why) in cases {
         let upstream = Upstream::script([answer.header("x-request-id", &format!("req {key}"))]).await;
         let mut config = config(&upstream.url());
-        config.openai.api_key = key.to_owned().into();
+        set(&mut config, Vendor::OpenAi, &format!("api_key = {key:?}"));
         let (_, failure) = turn(&*connect(Vendor::OpenAi, &config)).await;
         let error = failure.unwrap();
         assert!(report(&error).ends_with(words), "{why}: {}", report(&error));
@@ -199,8 +199,9 @@ async fn a_vendor_s_words_reach_the_log_in_one_line_and_without_the_key() {
     }
     // A key may also come as an own header, with its scheme before it.
     let upstream = Upstream::script([Answer::status(400, "text/plain", format!("wrong key {key}"))]).await;
-    let toml = format!("[openai]\nbase_url = '{}'\nextra_headers.Authorization = 'Bearer {key}'", upstream.url());
-    let (_, failure) = turn(&*connect(Vendor::OpenAi, &toml::from_str(&toml).unwrap())).await;
+    let mut config = config(&upstream.url());
+    set(&mut config, Vendor::OpenAi, &format!("extra_headers.Authorization = 'Bearer {key}'"));
+    let (_, failure) = turn(&*connect(Vendor::OpenAi, &config)).await;
     assert_eq!(failure.unwrap().detail.to_string(), "http 400: wrong key [secret]");
 }
 

@@ -19,25 +19,30 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use secrecy::ExposeSecret;
 use serde_json::Value;
 use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
 use switchboard::agent::turn::{Turn, TurnFold};
 use switchboard::chat::message::{Message, ModelOrigin, UserMessage};
 use switchboard::chat::model::ModelChoice;
-use switchboard::llm::{self, Vendor};
-
-/// The vendors by the names of their folders in the corpus.
-const VENDORS: [(&str, Vendor); 4] =
-    [("anthropic", Vendor::Claude), ("gemini", Vendor::Gemini), ("ollama", Vendor::Ollama), ("openai", Vendor::OpenAi)];
+use switchboard::llm::{self, Common, Vendor};
 
 /// A configuration whose vendors are all at `base_url`.
 fn config(base_url: &str) -> llm::Config {
     let mut config = llm::Config::default();
-    config.gemini.base_url = base_url.to_owned();
-    config.claude.base_url = base_url.to_owned();
-    config.ollama.base_url = base_url.to_owned();
-    config.openai.base_url = base_url.to_owned();
+    for section in config.vendors.values_mut() {
+        section.common.base_url = base_url.to_owned();
+    }
     config
+}
+
+/// Has the vendor's section say `text`; address, model and key stay where it says nothing of them.
+fn set(config: &mut llm::Config, vendor: Vendor, text: &str) {
+    let Common { base_url, model, api_key } = &config.vendors[&vendor].common;
+    let texts = [("base_url", base_url.as_str()), ("model", model), ("api_key", api_key.expose_secret())];
+    let mut section: toml::Table = texts.map(|(key, text)| (key.to_owned(), text.into())).into_iter().collect();
+    section.extend(text.parse::<toml::Table>().unwrap());
+    config.vendors.insert(vendor, vendor.read(section).unwrap());
 }
 
 fn provider(vendor: Vendor, base_url: &str) -> Arc<dyn LlmProvider> {

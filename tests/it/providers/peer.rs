@@ -22,7 +22,7 @@ use switchboard::chat::trail::CallFate;
 use switchboard::llm::{self, Vendor};
 use tokio::sync::OnceCell;
 
-use super::{connect, origin, report};
+use super::{connect, origin, report, set};
 use crate::support::app::TestApp;
 use crate::support::frames;
 
@@ -105,14 +105,8 @@ fn model(vendor: Vendor) -> &'static str {
 /// `model` over `vendor`'s wire.
 fn config(url: &str, vendor: Vendor, model: &str, key: &str) -> llm::Config {
     let mut config = super::config(url);
-    config.openai.base_url = format!("{url}/v1");
-    let (model, key) = (model.to_owned(), key.to_owned().into());
-    match vendor {
-        Vendor::OpenAi => (config.openai.model, config.openai.api_key) = (model, key),
-        Vendor::Claude => (config.claude.model, config.claude.api_key) = (model, key),
-        Vendor::Gemini => (config.gemini.model, config.gemini.api_key) = (model, key),
-        Vendor::Ollama => (config.ollama.model, config.ollama.api_key) = (model, key),
-    }
+    set(&mut config, Vendor::OpenAi, &format!("base_url = '{url}/v1'"));
+    set(&mut config, vendor, &format!("model = '{model}'\napi_key = '{key}'"));
     config
 }
 

@@ -205,8 +205,8 @@ async fn an_answer_cut_off_is_never_shown_as_complete() {
         ]
     };
     for (name, prefix) in [
-        ("anthropic/tool-parallel", ""),
-        ("anthropic/thinking-tool-signature", ""),
+        ("claude/tool-parallel", ""),
+        ("claude/thinking-tool-signature", ""),
         ("gemini/tool-parallel-chunks", ""),
         ("gemini/text-multibyte", ""),
         ("ollama/tool-single", ""),

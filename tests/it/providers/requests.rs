@@ -12,11 +12,10 @@ use switchboard::agent::ports::llm::ChatRequest;
 use switchboard::agent::turn::TurnFold;
 use switchboard::chat::message::{Message, ModelOrigin};
 use switchboard::chat::model::{Effort, ModelChoice};
-use switchboard::llm::openai::MaxTokensField;
 use switchboard::llm::{self, Vendor, recorded};
 
 use super::scenarios::{self, Asked, Scenario};
-use super::{config, fixture, origin};
+use super::{config, fixture, origin, set};
 use crate::support::upstream::{Answer, Request, Upstream};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/requests");
@@ -29,16 +28,15 @@ struct Model {
 }
 
 const CLAUDE: Model =
-    Model { vendor: Vendor::Claude, change: |config, _| config.claude.api_key = "sk-1".to_owned().into() };
+    Model { vendor: Vendor::Claude, change: |config, _| set(config, Vendor::Claude, "api_key = 'sk-1'") };
 
 const OLDER_CLAUDE: Model =
-    Model { vendor: Vendor::Claude, change: |config, _| config.claude.model = "claude-haiku-4-5".to_owned() };
+    Model { vendor: Vendor::Claude, change: |config, _| set(config, Vendor::Claude, "model = 'claude-haiku-4-5'") };
 
 const GEMINI: Model = Model {
     vendor: Vendor::Gemini,
     change: |config, _| {
-        config.gemini.api_key = "g-1".to_owned().into();
-        config.gemini.model = "models/gemini-3.5-flash".to_owned();
+        set(config, Vendor::Gemini, "api_key = 'g-1'\nmodel = 'models/gemini-3.5-flash'");
     },
 };
 
@@ -49,17 +47,16 @@ const OLLAMA: Model = Model { vendor: Vendor::Ollama, change: |_, _| {} };
 const OPENAI: Model = Model {
     vendor: Vendor::OpenAi,
     change: |config, url| {
-        config.openai.api_key = "sk-1".to_owned().into();
-        config.openai.base_url = format!("{url}/v1/");
+        set(config, Vendor::OpenAi, &format!("api_key = 'sk-1'\nbase_url = '{url}/v1/'"));
     },
 };
 
 const OTHER_OPENAI: Model = Model {
     vendor: Vendor::OpenAi,
     change: |config, url| {
-        config.openai.base_url = format!("{url}/openai?api-version=1");
-        config.openai.max_tokens_field = MaxTokensField::MaxCompletionTokens;
-        config.openai.stream_options = false;
+        let base_url = format!("base_url = '{url}/openai?api-version=1'");
+        let own = "max_tokens_field = 'max_completion_tokens'\nstream_options = false";
+        set(config, Vendor::OpenAi, &format!("{base_url}\n{own}"));
     },
 };
 
@@ -317,12 +314,11 @@ async fn a_temperature_goes_where_it_is_no_error() {
     let newer_api: Model = Model {
         vendor: Vendor::Claude,
         change: |config, _| {
-            config.claude.model = "claude-haiku-4-5".to_owned();
-            config.claude.version = "2026-10-21".to_owned();
+            set(config, Vendor::Claude, "model = 'claude-haiku-4-5'\nversion = '2026-10-21'");
         },
     };
     let newer_gemini: Model =
-        Model { vendor: Vendor::Gemini, change: |config, _| config.gemini.model = "gemini-3.6-flash".to_owned() };
+        Model { vendor: Vendor::Gemini, change: |config, _| set(config, Vendor::Gemini, "model = 'gemini-3.6-flash'") };
     for (model, effort, expected, reason) in [
         (OLDER_CLAUDE, None, Some(1.0), "the scale ends at 1"),
         (OLDER_CLAUDE, Some(Effort::Low), None, "not while it thinks"),
@@ -344,7 +340,7 @@ async fn a_temperature_goes_where_it_is_no_error() {
 #[tokio::test]
 async fn an_older_claude_thinks_in_a_turn_that_began_with_a_thought_of_its_own() {
     const SMALL: Model =
-        Model { vendor: Vendor::Claude, change: |config, _| config.claude.model = "claude-opus-4-1".to_owned() };
+        Model { vendor: Vendor::Claude, change: |config, _| set(config, Vendor::Claude, "model = 'claude-opus-4-1'") };
     for (scenario, messages, expected, reason) in [
         (scenarios::thinking as fn(&Asked) -> Scenario, 3, Some(8192), "a turn begins"),
         (scenarios::thinking, 5, Some(8192), "it goes on"),
@@ -389,7 +385,7 @@ async fn signed_text_of_gemini_goes_back_in_the_parts_it_came_in() {
 #[tokio::test]
 async fn how_long_an_answer_may_be_is_left_to_the_model_where_it_may_be_left() {
     const FOREIGN: Model =
-        Model { vendor: Vendor::Claude, change: |config, _| config.claude.model = "glm-4.6".to_owned() };
+        Model { vendor: Vendor::Claude, change: |config, _| set(config, Vendor::Claude, "model = 'glm-4.6'") };
     let rows = [
         (CLAUDE, "/max_tokens", Some(64_000), "it has to be told"),
         (FOREIGN, "/max_tokens", Some(8192), "nobody knows what it can write"),

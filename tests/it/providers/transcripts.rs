@@ -13,7 +13,7 @@ use switchboard::chat::stream::FinishReason;
 use switchboard::chat::tool::ToolInput;
 use switchboard::llm::Vendor;
 
-use super::{VENDORS, provider, report, turn};
+use super::{provider, report, turn};
 use crate::support::upstream::{Answer, End, Upstream};
 
 pub(super) struct Case {
@@ -39,7 +39,8 @@ impl Case {
 /// All cases by `vendor/name`.
 pub(super) fn corpus() -> BTreeMap<String, Case> {
     let mut cases = BTreeMap::new();
-    for (folder, vendor) in VENDORS {
+    for vendor in Vendor::ALL {
+        let folder = vendor.name();
         let path = format!("{}/tests/fixtures/transcripts/{folder}", env!("CARGO_MANIFEST_DIR"));
         for entry in fs::read_dir(path).unwrap() {
             let path = entry.unwrap().path();

@@ -313,7 +313,7 @@ async fn play_all(folder: &str, vendor: Vendor) {
 
 #[tokio::test]
 async fn clients_see_every_recorded_answer_of_claude_as_native_events() {
-    play_all("anthropic/", Vendor::Claude).await;
+    play_all("claude/", Vendor::Claude).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What is said about mistakes: all of them at once, each with its key and a reason, none with a secret.
 
 use switchboard::config::{Config, Sources};
+use switchboard::llm::Vendor;
 
 use super::{env, lines, problems, write};
 
@@ -247,8 +248,8 @@ fn no_problem_repeats_a_secret() {
         format!("\"\\q{CANARY}\""),
         format!("\"\"\"{CANARY}"),
     ];
-    let keys =
-        ["auth.hs256_secret", "llm.gemini.api_key", "llm.claude.api_key", "llm.ollama.api_key", "llm.openai.api_key"];
+    let mut keys = vec!["auth.hs256_secret".to_owned()];
+    keys.extend(Vendor::ALL.map(|vendor| format!("llm.{}.api_key", vendor.name())));
     for (key, value) in keys.iter().flat_map(|key| values.iter().map(move |value| (key, value))) {
         write(dir.path(), "default.toml", format!("{key} = {value}\n"));
         let found = problems(&Sources { dir: Some(dir.path().to_owned()), ..Sources::default() });

@@ -63,10 +63,10 @@ fn a_hostile_schema_becomes_an_object_of_bounded_size() {
     for schema in hostile() {
         let shown: String = schema.to_string().chars().take(200).collect();
         let results = [
-            for_claude(&schema),
-            for_gemini(&schema).unwrap_or_default(),
-            for_ollama("", &schema).1,
-            for_openai(&schema),
+            with_object_top(&schema),
+            with_references(&schema).unwrap_or_default(),
+            without_references("", &schema).1,
+            with_object_top_and_items(&schema),
         ];
         for (result, vendor) in results.iter().zip(["claude", "gemini", "ollama", "openai"]) {
             let bytes = result.to_string().len();
@@ -80,10 +80,10 @@ fn a_hostile_schema_becomes_an_object_of_bounded_size() {
 fn the_result_for_a_vendor_is_taken_as_it_is() {
     for schema in hostile().into_iter().filter(fits) {
         let shown: String = schema.to_string().chars().take(200).collect();
-        if let Some(once) = for_gemini(&schema).filter(|once| once.get("$defs").is_none()) {
-            assert_eq!(for_gemini(&once), Some(Cow::Borrowed(&*once)), "{shown}");
+        if let Some(once) = with_references(&schema).filter(|once| once.get("$defs").is_none()) {
+            assert_eq!(with_references(&once), Some(Cow::Borrowed(&*once)), "{shown}");
         }
-        let once = for_claude(&schema);
-        assert_eq!(for_claude(&once), Cow::Borrowed(&*once), "{shown}");
+        let once = with_object_top(&schema);
+        assert_eq!(with_object_top(&once), Cow::Borrowed(&*once), "{shown}");
     }
 }

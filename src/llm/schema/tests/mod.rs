@@ -19,11 +19,11 @@ fn check(rows: impl IntoIterator<Item = Row>, transform: impl Fn(&Value) -> Valu
 }
 
 fn ollama(schema: &Value) -> Value {
-    for_ollama("", schema).1.into_owned()
+    without_references("", schema).1.into_owned()
 }
 
 fn gemini(schema: &Value) -> Value {
-    for_gemini(schema).unwrap().into_owned()
+    with_references(schema).unwrap().into_owned()
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn ollama_gets_references_written_out_until_they_repeat() {
 #[test]
 fn ollama_reads_no_description_of_the_arguments_so_the_tool_has_it() {
     let schema = json!({"type": "object", "properties": {}, "description": "One or none.", "maxProperties": 1});
-    let (description, schema) = for_ollama("Finds", &schema);
+    let (description, schema) = without_references("Finds", &schema);
     assert_eq!(description, "Finds. One or none. At most 1 properties.");
     assert_eq!(*schema, json!({"type": "object", "properties": {}}));
 }
@@ -267,10 +267,10 @@ fn gemini_gets_each_definition_under_a_name_of_its_own_and_none_is_lost() {
 #[test]
 fn gemini_gets_no_schema_for_a_tool_without_arguments() {
     for empty in [json!({"type": "object"}), json!({"type": "object", "properties": {}}), json!(null), json!({})] {
-        assert_eq!(for_gemini(&empty), None, "{empty}");
+        assert_eq!(with_references(&empty), None, "{empty}");
     }
     for free in [json!({"type": "object", "additionalProperties": {"type": "string"}}), json!({"minProperties": 1})] {
-        assert!(for_gemini(&free).is_some(), "{free}");
+        assert!(with_references(&free).is_some(), "{free}");
     }
 }
 
@@ -281,10 +281,15 @@ fn shipped_tools_cost_no_copy() {
     for tool in files.iter().flat_map(|file| serde_json::from_str::<Vec<Value>>(file).unwrap()) {
         let schema = &tool["input_schema"];
         if schema["properties"].as_object().is_none_or(Map::is_empty) {
-            assert_eq!(for_gemini(schema), None);
+            assert_eq!(with_references(schema), None);
             continue;
         }
-        let results = [for_claude(schema), for_gemini(schema).unwrap(), for_ollama("", schema).1, for_openai(schema)];
+        let results = [
+            with_object_top(schema),
+            with_references(schema).unwrap(),
+            without_references("", schema).1,
+            with_object_top_and_items(schema),
+        ];
         for (result, vendor) in results.iter().zip(["claude", "gemini", "ollama", "openai"]) {
             assert!(matches!(result, Cow::Borrowed(same) if std::ptr::eq(*same, schema)), "{vendor}: {tool}");
         }

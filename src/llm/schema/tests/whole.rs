@@ -70,7 +70,7 @@ fn claude_gets_one_object_at_the_top_and_everything_below_as_it_is() {
         ),
     ];
     for (reason, before, after) in rows {
-        assert_eq!(*for_claude(&before), after, "{reason}");
+        assert_eq!(*with_object_top(&before), after, "{reason}");
     }
 }
 
@@ -85,7 +85,7 @@ fn chat_completions_get_the_schema_as_it_is_below_a_plain_top() {
         },
         "$defs": {},
     });
-    assert!(matches!(for_openai(&plain), Cow::Borrowed(same) if *same == plain));
+    assert!(matches!(with_object_top_and_items(&plain), Cow::Borrowed(same) if *same == plain));
     let empty = json!({"type": "object", "properties": {}});
     for (reason, schema, expected) in [
         ("its dialect's name is refused by some", json!({"$schema": "x", "type": "object"}), empty.clone()),
@@ -130,6 +130,6 @@ fn chat_completions_get_the_schema_as_it_is_below_a_plain_top() {
             }),
         ),
     ] {
-        assert_eq!(*for_openai(&schema), expected, "{reason}");
+        assert_eq!(*with_object_top_and_items(&schema), expected, "{reason}");
     }
 }

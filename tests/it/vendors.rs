@@ -1,0 +1,132 @@
+//! The walk to a fifth vendor, as `docs/EXTENDING.md` tells it: one folder in `src/llm/` and its line in the table of
+//! `src/llm/mod.rs`, and then what is said of it and what shows that it works. Each test says what is missing.
+
+use std::fs;
+use std::path::Path;
+
+use switchboard::llm::Vendor;
+
+use crate::tidy::{Source, none, sources};
+
+/// The file with the table.
+const TABLE: &str = "src/llm/mod.rs";
+
+/// The files that speak of each vendor, and their words.
+const SAID: [(&str, &str); 8] = [
+    ("config/default.toml", "\n[llm.NAME]\n"),
+    ("docs/CONFIG.md", "| `llm.NAME.base_url` | `BASE_URL` |"),
+    ("docs/CONFIG.md", "| `llm.NAME.model` | `MODEL` |"),
+    ("docs/CONFIG.md", "| `llm.NAME.api_key` |"),
+    ("docs/PROVIDERS.md", "| `NAME` |"),
+    ("docs/ARCHITECTURE.md", " NAME/"),
+    ("src/demo/model/answer.rs", "`NAME`"),
+    ("src/demo/model/desk/mod.rs", "`NAME`"),
+];
+
+/// The files that name the usual variable of each vendor's key.
+const SAID_OF_KEYS: [&str; 2] = ["docs/CONFIG.md", "src/demo/model/answer.rs"];
+
+/// What shows that a vendor works.
+const SHOWN: [&str; 3] =
+    ["tests/fixtures/transcripts/NAME", "tests/fixtures/requests/NAME", "tests/fuzz/fuzz_targets/fold_NAME.rs"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The code that is no test.
+fn product(source: &Source) -> impl Iterator<Item = &str> {
+    let is_test = source.path.contains("/tests");
+    source.code().take_while(move |line| !is_test && !line.contains("#[cfg(test)]"))
+}
+
+/// How code names a vendor: by the variant, the folder, the name.
+fn names(vendor: Vendor) -> [String; 5] {
+    let name = vendor.name();
+    let [of_all, of_us] = ["Vendor", "Self"].map(|path| format!("{path}::{vendor:?}"));
+    [of_all, of_us, format!("{name}::"), format!("mod {name};"), format!("\"{name}\"")]
+}
+
+#[test]
+fn each_folder_of_a_vendor_is_in_the_table() {
+    let folders = fs::read_dir(root().join("src/llm")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = folders.filter(|path| path.join("wire.rs").is_file());
+    let mut folders: Vec<String> = folders.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    folders.sort();
+    let mut names = Vendor::ALL.map(Vendor::name);
+    names.sort_unstable();
+    assert_eq!(folders, names);
+    assert!(Vendor::ALL.is_sorted(), "the order of `ALL` is that of the variants, in which `auto` tries them");
+}
+
+#[test]
+fn nothing_but_its_folder_and_its_line_names_a_vendor() {
+    let mut violations = Vec::new();
+    for source in sources("src") {
+        for vendor in Vendor::ALL {
+            let own = format!("src/llm/{}/", vendor.name());
+            if source.path == TABLE || source.path.starts_with(&own) {
+                continue;
+            }
+            let mut names = names(vendor).to_vec();
+            // Elsewhere it is a variant of some other enum.
+            if !source.path.starts_with("src/llm/") {
+                names.retain(|name| !name.starts_with("Self::"));
+            }
+            if !SAID_OF_KEYS.contains(&source.path.as_str()) {
+                names.extend(vendor.usual_key().map(str::to_owned));
+            }
+            for line in product(&source).filter(|line| names.iter().any(|name| line.contains(name))) {
+                violations.push(format!("{}: {}", source.path, line.trim()));
+            }
+        }
+    }
+    none(violations);
+}
+
+#[test]
+fn the_table_names_a_vendor_four_times() {
+    let table = sources("src/llm").into_iter().find(|source| source.path == TABLE).unwrap();
+    for vendor in Vendor::ALL {
+        let (names, variant) = (names(vendor), format!("{vendor:?},"));
+        let is_named = |line: &&str| line.trim() == variant || names.iter().any(|name| line.contains(name));
+        let lines: Vec<&str> = table.code().filter(is_named).collect();
+        assert_eq!(lines.len(), 4, "its folder, its variant, its place in `ALL`, its facts: {lines:#?}");
+    }
+}
+
+#[test]
+fn what_is_said_of_vendors_is_said_of_each() {
+    let mut missing = Vec::new();
+    for vendor in Vendor::ALL {
+        let common = vendor.defaults().common;
+        for (path, words) in SAID {
+            let words = words.replace("BASE_URL", &common.base_url).replace("MODEL", &common.model);
+            let words = words.replace("NAME", vendor.name());
+            if !read(path).contains(&words) {
+                missing.push(format!("{path}: {}", words.trim()));
+            }
+        }
+        for (path, key) in SAID_OF_KEYS.into_iter().filter_map(|path| Some((path, vendor.usual_key()?))) {
+            if !read(path).contains(&format!("`{key}`")) {
+                missing.push(format!("{path}: {key}"));
+            }
+        }
+        let shown = SHOWN.map(|path| path.replace("NAME", vendor.name()));
+        missing.extend(shown.into_iter().filter(|path| !root().join(path).exists()));
+    }
+    none(missing);
+}
+
+#[test]
+fn the_walk_in_the_documents_is_this_one() {
+    let text = read("docs/EXTENDING.md");
+    let walk = text.split("\n## ").find(|section| section.starts_with("A model vendor\n")).unwrap();
+    let places = SAID.map(|(path, _)| path).into_iter().chain(SHOWN).chain(SAID_OF_KEYS).chain([TABLE]);
+    let missing = places.map(|path| path.replace("NAME", "VENDOR")).filter(|path| !walk.contains(path.as_str()));
+    none(missing.map(|path| format!("docs/EXTENDING.md: {path}")).collect());
+}
