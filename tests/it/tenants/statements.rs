@@ -152,7 +152,7 @@ fn transactions_reach_beyond_a_tenant_where_there_is_a_reason_alone() {
         ("sql/views/delete.rs", 1),
         ("sqlite/mod.rs", 4),
         // The audit record, which is the operator's, and tools of servers, which are nobody's.
-        ("sql/audit.rs", 5),
+        ("sql/audit.rs", 7),
         ("sql/pins.rs", 3),
         // Of a run of this process, which its id alone names; narrowed to its owner where anything is read.
         ("sql/runs/append.rs", 2),
