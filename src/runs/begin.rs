@@ -232,7 +232,7 @@ impl Runs {
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
             history_bytes: self.settings.history_bytes,
             most: self.most(),
-            room: self.room.clone(),
+            admission: self.admission.clone(),
             summaries: self.summaries.clone(),
         };
         let Some(place) = self.live.enter(live.clone(), self.settings.bounds.per_replica) else {

@@ -5,6 +5,7 @@
 //! that readers follow, here or in another replica; what it says is in the store besides. While it lives its process
 //! renews its lease; when that ends, any process ends the run (`keeper`).
 
+mod admission;
 mod begin;
 pub mod chain;
 pub mod config;
@@ -22,7 +23,6 @@ mod task;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -47,6 +47,7 @@ pub use pulse::Stuck;
 pub use reading::Attached;
 pub use summary::Summariser;
 
+use admission::Admission;
 use config::Settings;
 use live::LiveRuns;
 use log::ring::{Reader, Sees};
@@ -55,9 +56,6 @@ use pulse::Pulse;
 use reading::{Hold, Of, Seats};
 use starts::{Rate, Starts};
 use summary::Summaries;
-
-/// Runs that begin at once: fewer than a store has connections, and enough for commits that many of them share.
-const BEGIN_AT_ONCE: usize = 8;
 
 /// How long a reader waits for a log that lags behind the one where it got its cursor.
 const LAG: Duration = Duration::from_secs(1);
@@ -84,7 +82,7 @@ pub struct Runs {
     /// The runs' own tasks, which are waited for before the process ends.
     tasks: TaskTracker,
     /// For those that just begin.
-    room: Arc<Semaphore>,
+    admission: Arc<Admission>,
     /// When the keeper last came round.
     pulse: Pulse,
     draining: CancellationToken,
@@ -218,7 +216,7 @@ impl Runs {
             replica,
             live: Arc::default(),
             tasks,
-            room: Arc::new(Semaphore::new(BEGIN_AT_ONCE)),
+            admission: Arc::default(),
             pulse: Pulse::default(),
             draining,
             interrupting: CancellationToken::new(),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::admission::Admission;
 use super::begin::Request;
 use super::live::Live;
 use super::log::EventLog;
@@ -46,7 +47,7 @@ pub(super) struct Task {
     pub(super) queue: Option<u32>,
     pub(super) history_bytes: usize,
     pub(super) most: MostRuns,
-    pub(super) room: Arc<Semaphore>,
+    pub(super) admission: Arc<Admission>,
     pub(super) summaries: Arc<Summaries>,
 }
 
@@ -137,7 +138,7 @@ impl Task {
         &self,
         beginning: impl Future<Output = Result<T, BeginError>>,
     ) -> Result<T, BeginError> {
-        match timeout(ROOM_WAIT, self.room.acquire()).await {
+        match timeout(ROOM_WAIT, self.admission.place(self.asked.bytes())).await {
             Ok(Ok(_place)) => beginning.await,
             Ok(Err(closed)) => Err(StoreError::Unavailable(closed.into()).into()),
             Err(late) => Err(StoreError::Unavailable(late.into()).into()),
@@ -224,6 +225,17 @@ pub(super) struct Asked {
     pub(super) profile: Arc<Profile>,
     pub(super) model: ModelChoice,
     pub(super) request: Request,
+}
+
+impl Asked {
+    /// About how many bytes it brings: its message and its screen state.
+    fn bytes(&self) -> usize {
+        let message = match &self.question {
+            Asking::Ask { ask: Ask::Message { text, .. }, .. } => text.len(),
+            Asking::Ask { ask: Ask::Again | Ask::Results(_), .. } | Asking::Continue(_) | Asking::Decided { .. } => 0,
+        };
+        message + self.manner.context.as_ref().map_or(0, |context| context.as_str().len())
+    }
 }
 
 /// An owned [`Question`].
