@@ -26,7 +26,7 @@ pub const CHAT: &str = "chat";
 pub const INVOKE_AGENT: &str = "invoke_agent";
 /// The operation of a tool's call.
 pub const EXECUTE_TOOL: &str = "execute_tool";
-/// Who was asked, in the conventions' word for them; see [`provider`].
+/// Who was asked, in the conventions' word for them, which a vendor's folder gives.
 pub const PROVIDER_NAME: &str = "gen_ai.provider.name";
 /// The model that was asked for.
 pub const REQUEST_MODEL: &str = "gen_ai.request.model";
