@@ -145,6 +145,42 @@ pub struct AuditLine {
     pub digest: String,
 }
 
+/// A part of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// A text, where there is one.
+    Text(Option<&'a str>),
+    /// A whole number.
+    Number(i64),
+}
+
+impl AuditLine {
+    /// Its parts with their names on every wire, in the order in which the digest is over them; the digest itself is none.
+    pub fn parts(&self) -> [(&'static str, Part<'_>); 16] {
+        let number = |number: u64| Part::Number(i64::try_from(number).unwrap_or(i64::MAX));
+        let some = |text| Part::Text(Some(text));
+        let any = |text| Part::Text(Option::as_deref(text));
+        [
+            ("chain", some(&self.chain)),
+            ("seq", number(self.seq)),
+            ("at_ms", Part::Number(self.at_ms)),
+            ("act", some(&self.act)),
+            ("actor", some(&self.actor)),
+            ("user", some(&self.user)),
+            ("conversation_id", any(&self.conversation)),
+            ("run_id", any(&self.run)),
+            ("call_id", any(&self.call)),
+            ("tool", any(&self.tool)),
+            ("subject", any(&self.subject)),
+            ("arguments_digest", any(&self.arguments)),
+            ("outcome", any(&self.outcome)),
+            ("reason", any(&self.reason)),
+            ("count", number(self.count)),
+            ("previous", some(&self.previous)),
+        ]
+    }
+}
+
 /// The chain of refused tokens: whoever brings one has no tenant.
 pub const TOKENS: &str = "tokens";
 

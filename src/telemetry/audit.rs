@@ -16,7 +16,7 @@ use url::Url;
 
 use super::TelemetryError;
 use crate::agent::ports::audit::{AuditSink, NotTaken};
-use crate::chat::audit::AuditLine;
+use crate::chat::audit::{AuditLine, Part};
 use crate::config::Telemetry;
 
 /// What every line is, in OpenTelemetry's words: an event of this name.
@@ -106,55 +106,23 @@ impl AuditSink for AuditLogs {
 
 /// A line as a log record: its act as the body, and all of it as attributes under the names of `docs/AUDIT.md`.
 fn record(line: AuditLine) -> LogRecord {
-    let AuditLine {
-        chain,
-        seq,
-        at_ms,
-        act,
-        actor,
-        user,
-        conversation,
-        run,
-        call,
-        tool,
-        subject,
-        arguments,
-        outcome,
-        reason,
-        count,
-        previous,
-        digest,
-    } = line;
-    let number = |number: u64| Some(Value::IntValue(i64::try_from(number).unwrap_or(i64::MAX)));
-    let text = |text: Option<String>| text.map(Value::StringValue);
-    let all = [
-        ("chain", text(Some(chain))),
-        ("seq", number(seq)),
-        ("at_ms", Some(Value::IntValue(at_ms))),
-        ("act", text(Some(act.clone()))),
-        ("actor", text(Some(actor))),
-        ("user", text(Some(user))),
-        ("conversation_id", text(conversation)),
-        ("run_id", text(run)),
-        ("call_id", text(call)),
-        ("tool", text(tool)),
-        ("subject", text(subject)),
-        ("arguments_digest", text(arguments)),
-        ("outcome", text(outcome)),
-        ("reason", text(reason)),
-        ("count", number(count)),
-        ("previous", text(Some(previous))),
-        ("digest", text(Some(digest))),
-    ];
-    let attributes = all.into_iter().filter_map(|(name, value)| Some(pair(&format!("{EVENT}.{name}"), value?)));
-    let nanos = u64::try_from(at_ms).unwrap_or_default().saturating_mul(1_000_000);
+    let parts = line.parts().into_iter().chain([("digest", Part::Text(Some(&line.digest)))]);
+    let attributes = parts.filter_map(|(name, part)| {
+        let value = match part {
+            Part::Text(text) => Value::StringValue(text?.to_owned()),
+            Part::Number(number) => Value::IntValue(number),
+        };
+        Some(pair(&format!("{EVENT}.{name}"), value))
+    });
+    let attributes = attributes.collect();
+    let nanos = u64::try_from(line.at_ms).unwrap_or_default().saturating_mul(1_000_000);
     LogRecord {
         time_unix_nano: nanos,
         observed_time_unix_nano: nanos,
         severity_number: SeverityNumber::Info.into(),
         severity_text: "INFO".to_owned(),
-        body: Some(AnyValue { value: Some(Value::StringValue(act)) }),
-        attributes: attributes.collect(),
+        body: Some(AnyValue { value: Some(Value::StringValue(line.act)) }),
+        attributes,
         event_name: EVENT.to_owned(),
         ..LogRecord::default()
     }

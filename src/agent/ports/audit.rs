@@ -7,7 +7,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::json;
 
 use super::store::StoreError;
-use crate::chat::audit::{AuditLine, Fact};
+use crate::chat::audit::{AuditLine, Fact, Part};
 
 /// Keeps the audit record: a chain of lines for each tenant, and one for refused tokens.
 #[async_trait]
@@ -79,47 +79,14 @@ pub struct Chain {
     pub waiting: u64,
 }
 
-/// The digest of a line: SHA-256 of the JSON text, without blanks, of a list of its parts in the order of [`AuditLine`], the
-/// previous line's digest last.
+/// The digest of a line: SHA-256 of the JSON text, without blanks, of a list of its parts ([`AuditLine::parts`]), the previous
+/// line's digest last.
 pub fn digest_of(line: &AuditLine) -> String {
-    let AuditLine {
-        chain,
-        seq,
-        at_ms,
-        act,
-        actor,
-        user,
-        conversation,
-        run,
-        call,
-        tool,
-        subject,
-        arguments,
-        outcome,
-        reason,
-        count,
-        previous,
-        digest: _,
-    } = line;
-    let parts = json!([
-        chain,
-        seq,
-        at_ms,
-        act,
-        actor,
-        user,
-        conversation,
-        run,
-        call,
-        tool,
-        subject,
-        arguments,
-        outcome,
-        reason,
-        count,
-        previous
-    ]);
-    sha256(&parts.to_string())
+    let parts = line.parts().map(|(_, part)| match part {
+        Part::Text(text) => json!(text),
+        Part::Number(number) => json!(number),
+    });
+    sha256(&json!(parts).to_string())
 }
 
 /// SHA-256 of a text, as lower-case hexadecimal digits.

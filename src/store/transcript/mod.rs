@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde::ser::Error as _;
 
 use super::change::DecidedRow;
 use super::fates::encode_fates;
@@ -127,7 +128,12 @@ pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
 fn record(kind: &'static str, about: usize, row: impl Serialize) -> Result<Record, RecordError> {
     let mut body = Vec::with_capacity(about);
     serde_json::to_writer(&mut body, &row).map_err(RecordError::json(kind))?;
-    Ok(Record { kind, body: String::from_utf8(body).map_err(|_| RecordError::Kind)?, author: None, fates: None })
+    Ok(Record {
+        kind,
+        body: String::from_utf8(body).map_err(|error| RecordError::json(kind)(serde_json::Error::custom(error)))?,
+        author: None,
+        fates: None,
+    })
 }
 
 /// The message of a record.
