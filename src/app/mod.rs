@@ -31,12 +31,7 @@ use crate::bounded::memory::Memory;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem};
-use crate::dialect::ag_ui::AgUi;
-use crate::dialect::agent_chat::AgentChat;
-use crate::dialect::ai_sdk::AiSdk;
-use crate::dialect::chat_stream::ChatStream;
-use crate::dialect::ndjson::Ndjson;
-use crate::dialect::openai_chat::OpenAiChat;
+use crate::dialect;
 use crate::http::auth::{self, AuthSetupError, DevTokens, Mode, Tokens};
 use crate::http::recorder::Recorder;
 use crate::http::{self, Services, server};
@@ -206,10 +201,6 @@ impl App {
             false => None,
         };
         let recorder = Recorder::new(store.clone(), sink);
-        let agent_chat = AgentChat {
-            max_message_bytes: config.limits.message_bytes,
-            max_context_bytes: config.limits.context_bytes,
-        };
         let services = Services {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
@@ -218,22 +209,11 @@ impl App {
             conversations: store.clone(),
             readiness: Arc::new(ready),
             metrics: measured.page().filter(|_| config.metrics.path),
-            agent_chat: Arc::new(agent_chat),
-            ndjson: Arc::new(Ndjson(agent_chat)),
-            chat_stream: ChatStream {
-                max_message_bytes: config.limits.message_bytes,
-                max_context_bytes: config.limits.context_bytes,
+            dialects: dialect::Settings {
+                message_bytes: config.limits.message_bytes,
+                context_bytes: config.limits.context_bytes,
                 history_bytes: config.limits.history_bytes,
-            },
-            ai_sdk: AiSdk {
-                version: config.server.ai_sdk_version,
-                max_message_bytes: config.limits.message_bytes,
-                max_context_bytes: config.limits.context_bytes,
-            },
-            openai_chat: OpenAiChat {
-                max_message_bytes: config.limits.message_bytes,
-                max_result_bytes: config.limits.context_bytes,
-                max_history_bytes: config.limits.history_bytes,
+                ai_sdk_version: config.server.ai_sdk_version,
             },
             usage: store.clone(),
             usage_role: config.server.usage_role.clone(),
@@ -244,10 +224,6 @@ impl App {
             audit: store.clone(),
             recorder: recorder.clone(),
             chats: store.clone(),
-            ag_ui: AgUi {
-                max_message_bytes: config.limits.message_bytes,
-                max_context_bytes: config.limits.context_bytes,
-            },
             renewal: http::auth::Renewal::of(&config.auth, auth.clone(), clock.clone()).map(Arc::new),
             memory,
             keep_alive: none_if_zero(config.server.keep_alive_s),

@@ -131,6 +131,40 @@ impl ApprovalState {
     }
 }
 
+/// Which of the calls that wait a request may decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecisionRule {
+    /// Whichever its caller may decide.
+    Any,
+    /// Those of its conversation. A decision that comes too late is passed over while others are left, for clients that tell
+    /// all that they have, of which not all is new.
+    Conversation,
+    /// All of those of its conversation at once, or none. Nothing else begins there before.
+    All,
+}
+
+/// A decision on a call that waits, as a client tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deciding {
+    /// The call.
+    pub approval: ApprovalId,
+    /// What is said to it.
+    pub decision: Decision,
+    /// Whether its user only went away, which turns down what waits and is nothing to what does not.
+    pub is_farewell: bool,
+    /// Which call its user was shown.
+    pub seen: Seen,
+}
+
+/// Which call somebody was shown who decides it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// Its protocol does not say.
+    Untold,
+    /// That of this digest; `None` where none was shown.
+    Digest(Option<String>),
+}
+
 /// What a person says to an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {

@@ -1,42 +1,83 @@
-//! Wire protocols, pure: a request's bytes become a [`RunInput`], [`AgentEvent`]s become frames. One file or folder per
-//! protocol.
+//! Wire protocols, pure: a request becomes what it asks for ([`Asked`]), [`AgentEvent`]s become frames. One file or folder
+//! per protocol.
 //!
 //! **Invariant:** no I/O, no async, no status codes. Only files of this folder know event names.
 
 pub mod ag_ui;
 pub mod agent_chat;
 pub mod ai_sdk;
+pub mod asked;
 pub mod chat_stream;
 mod client_tools;
 mod frame;
 mod json;
 pub mod ndjson;
 pub mod openai_chat;
+pub mod reply;
 pub mod shown;
 
 use bytes::BytesMut;
+use http::HeaderMap;
+use serde::de::DeserializeOwned;
+use utoipa::openapi::OpenApi;
 
+use self::asked::{Asked, Assistants};
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::input::{Manner, RunInput};
 
-/// One wire protocol whose requests ask for runs and nothing else. [`chat_stream`]'s also name conversations by numbers
-/// that only the store knows, and decide what waits, so it has a reader of its own.
+/// One wire protocol: what its requests ask for, and how they are answered. Which there are: the table in `http/wires.rs`.
 pub trait Dialect: Send + Sync {
-    /// The run a request body asks for.
+    /// Its routes that begin runs, with their description. All of them are `POST`.
+    fn api(&self) -> OpenApi;
+
+    /// Whether a request that has come on one of its routes is its own, where another protocol has the same route.
+    fn is_meant(&self, _headers: &HeaderMap) -> bool {
+        true
+    }
+
+    /// What a request asks for.
     ///
     /// # Errors
-    /// What is wrong with the body, in words for its sender.
-    fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError>;
+    /// What is wrong with the request, in words for its sender.
+    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError>;
+}
 
-    /// How a request wants an earlier run to be continued; an empty body leaves everything as usual.
+/// The bounds of what requests may say, for all protocols; 0 means no limit.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// The longest message of a user, in bytes.
+    pub message_bytes: usize,
+    /// The largest state of a screen, and the largest result of a client's own tool, in bytes.
+    pub context_bytes: usize,
+    /// How much of a conversation a model is sent, in bytes.
+    pub history_bytes: usize,
+    /// What clients of the AI SDK know that do not say.
+    pub ai_sdk_version: ai_sdk::Version,
+}
+
+/// A request, as far as protocols read one.
+pub struct Request<'a> {
+    /// The part of the path that the route leaves open; `None` where there is none, or it is no text.
+    pub path: Option<&'a str>,
+    /// The part of the URL behind the question mark.
+    pub query: &'a str,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// The body.
+    pub body: &'a [u8],
+    /// Whom its caller may ask.
+    pub assistants: &'a dyn Assistants,
+}
+
+impl Request<'_> {
+    /// The parameters of the URL.
     ///
     /// # Errors
-    /// What is wrong with the body, in words for its sender.
-    fn decode_manner(&self, body: &[u8]) -> Result<Manner, DecodeError>;
-
-    /// A fresh encoder for one run.
-    fn encoder(&self, of: RunIds) -> Box<dyn Encoder>;
+    /// When one is given twice, or is no text.
+    pub fn query<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
+        let once = |_| DecodeError::Request("each parameter may be given once".to_owned());
+        serde_urlencoded::from_str(self.query).map_err(once)
+    }
 }
 
 /// What a run is called, for protocols that tell their clients.
@@ -46,6 +87,8 @@ pub struct RunIds {
     pub run: RunId,
     /// Its conversation.
     pub conversation: ConversationId,
+    /// The conversation's number, in protocols that number them; `None` too where it could not be given one.
+    pub number: Option<i64>,
     /// The HTTP request that asked for it.
     pub request: String,
 }
@@ -70,9 +113,24 @@ pub trait Encoder: Send {
     fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut);
 }
 
-/// A request body that cannot be run.
+/// A request that cannot be carried out, whatever the state of things.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
+    /// The assistant that is asked is not there.
+    #[error("there is no such agent")]
+    NoSuchAssistant,
+    /// The assistant that is asked is for others.
+    #[error("this screen's assistant is not for this user")]
+    NotForYou,
+    /// The model that is asked is not there, or is for others.
+    #[error("the model {0:?} does not exist, or you have no access to it")]
+    NoSuchModel(String),
+    /// Something that no field has.
+    #[error("{0}")]
+    Request(String),
+    /// The body has mistakes, all of them listed, in protocols that tell where each is.
+    #[error("the body has mistakes")]
+    Mistakes(Vec<Mistake>),
     /// Not JSON, not UTF-8, or nested too deeply.
     #[error("the body is not usable JSON: {0}")]
     NotJson(String),
@@ -87,6 +145,24 @@ pub enum DecodeError {
         /// Its limit.
         max_bytes: usize,
     },
+}
+
+/// A mistake, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// Where: `body`, `query` or `path`, then the fields from the outermost on.
+    pub at: Vec<&'static str>,
+    /// What is wrong.
+    pub message: String,
+    /// Which kind of mistake it is.
+    pub kind: &'static str,
+}
+
+impl Mistake {
+    /// A mistake at `at`.
+    pub fn new(at: impl Into<Vec<&'static str>>, kind: &'static str, message: impl Into<String>) -> Self {
+        Self { at: at.into(), message: message.into(), kind }
+    }
 }
 
 /// What is wrong with one field of a request body.

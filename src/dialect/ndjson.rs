@@ -1,23 +1,26 @@
 //! The native protocol's events as lines of JSON (`docs/protocol/ndjson.md`), for clients that read no Server-Sent Events.
 
-use super::agent_chat::{AgentChat, Framing};
-use super::{DecodeError, Dialect, Encoder, RunIds};
-use crate::chat::input::{Manner, RunInput};
+use http::HeaderMap;
+use utoipa::openapi::OpenApi;
 
-/// The protocol: requests are those of [`AgentChat`].
+use super::agent_chat::{AgentChat, Wanted, wanted};
+use super::asked::Asked;
+use super::{DecodeError, Dialect, Request};
+
+/// The protocol: requests are those of [`AgentChat`], which says by their headers how they are answered.
 #[derive(Debug, Clone, Copy)]
 pub struct Ndjson(pub AgentChat);
 
 impl Dialect for Ndjson {
-    fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError> {
-        self.0.decode(body)
+    fn api(&self) -> OpenApi {
+        self.0.api()
     }
 
-    fn decode_manner(&self, body: &[u8]) -> Result<Manner, DecodeError> {
-        self.0.decode_manner(body)
+    fn is_meant(&self, headers: &HeaderMap) -> bool {
+        wanted(headers) == Wanted::Lines
     }
 
-    fn encoder(&self, of: RunIds) -> Box<dyn Encoder> {
-        self.0.framed(of, Framing::Line)
+    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+        self.0.asked(request)
     }
 }

@@ -16,7 +16,6 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::Services;
-use super::accept::Shape;
 use super::earlier::walk;
 use super::problem::Problem;
 use super::views::{
@@ -29,6 +28,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
+use crate::dialect::asked::Shape;
 use crate::dialect::shown::{PayloadBody, SuggestionsBody};
 use crate::runs::log::ring::Next;
 use crate::runs::{AttachError, Attached, StartError};
@@ -107,7 +107,7 @@ pub(super) async fn joined(
     let is_evicted = matches!(why, AttachError::Evicted);
     let conversation = record.as_ref().map(|record| record.conversation.clone());
     let problem = Problem::from(StartError::Joined { run, why }).about(run, conversation);
-    let (Some(record), Shape::Json, true) = (record, shape, is_evicted) else { return Err(problem) };
+    let (Some(record), Shape::Record, true) = (record, shape, is_evicted) else { return Err(problem) };
     let ids = [header_of_run(run), header_of_conversation(&record.conversation)];
     if record.background {
         return Ok((StatusCode::ACCEPTED, ids, location(run), Json(RunBody::of(&record))).into_response());

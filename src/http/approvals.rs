@@ -14,11 +14,11 @@ use super::Services;
 use super::answer::AnswerBody;
 use super::auth::Authenticated;
 use super::body::Taken;
-use super::chat::{request, respond};
 use super::code::Code;
 use super::previews::{COMMENT_BYTES, DecidedBody};
 use super::problem::Problem;
 use super::request_id::RequestId;
+use super::serve::{request, respond};
 use super::views::time;
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
@@ -27,6 +27,7 @@ use crate::chat::approval::Decision;
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ApprovalId, PreviewId};
 use crate::chat::preview::{Preview, Verdict};
+use crate::dialect::agent_chat::AgentChat;
 use crate::runs::Decided;
 
 /// What waits.
@@ -262,7 +263,7 @@ pub(super) async fn decide(
     if comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES) {
         return Err(Problem::unprocessable(format!("comment is longer than {COMMENT_BYTES} bytes")));
     }
-    let manner = services.agent_chat.decode_manner(&body)?;
+    let manner = AgentChat::from(&services.dialects).decode_manner(&body)?;
     let approve = match decision {
         Word::Approve => true,
         Word::Reject => false,

@@ -1,5 +1,5 @@
 //! `/v1/copilotkit`: what CopilotKit's browser client asks of a runtime, without one: who is there, run, connect and
-//! stop. A run is AG-UI's ([`super::ag_ui`]).
+//! stop. A run is AG-UI's.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,15 @@ use axum::{Extension, Json};
 use futures::{StreamExt, stream};
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Services;
-use super::ag_ui::{is_for, no_such_agent, view, waiting, whole};
 use super::auth::Authenticated;
 use super::body::Taken;
-use super::chat::of;
 use super::conversations::paged;
 use super::problem::Problem;
+use super::serve::{Offered, view};
 use super::share::Slot;
 use super::sse;
 use super::views::headers_of;
@@ -27,13 +28,20 @@ use crate::bounded::memory::Kind;
 use crate::chat::approval::Approval;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::dialect::ag_ui::{Called, Earlier, Stream};
+use crate::dialect::DecodeError;
+use crate::dialect::ag_ui::{AgUi, Called, Earlier, Stream, is_for};
+use crate::dialect::reply::Position;
 
 /// Messages that a client which connects is shown again, the newest ones.
 const RESTORED: u32 = 1000;
 
 /// What they take of their user's memory.
 const RESTORED_BYTES: usize = 1 << 20;
+
+/// These routes.
+pub(super) fn routes() -> OpenApiRouter<Services> {
+    OpenApiRouter::new().routes(routes!(info)).routes(routes!(connect)).routes(routes!(stop))
+}
 
 /// Who is there, for the caller.
 #[derive(Serialize, ToSchema)]
@@ -110,9 +118,9 @@ pub(super) async fn connect(
     agent: Result<Path<String>, PathRejection>,
     body: Taken,
 ) -> Result<Response, Problem> {
-    let Path(agent) = agent.map_err(|_| no_such_agent())?;
-    is_for(&services, &caller, &agent)?;
-    let mut asker = services.ag_ui.decode_asker(&body)?;
+    let Path(agent) = agent.map_err(|_| DecodeError::NoSuchAssistant)?;
+    is_for(&Offered { runs: &services.runs, caller: &caller }, &agent)?;
+    let mut asker = AgUi::from(&services.dialects).decode_asker(&body)?;
     let owner = &caller.owner;
     // Looked at before the messages: a run that ends in between has all of its there.
     let live = services.runs.live_run(owner, &asker.thread).await?;
@@ -132,15 +140,15 @@ pub(super) async fn connect(
     let _share = slot.bytes(RESTORED_BYTES)?;
     let mut held = services.memory.reserve(Kind::Export, 0)?;
     let found = services.conversations.conversation(owner, &asker.thread, page, &mut held).await.map_err(paged)?;
-    let waiting = waiting(&services, &caller, &asker.thread).await?;
+    let waiting = services.runs.approvals_in(owner, &asker.thread).await?;
     let waiting: Vec<Approval> = waiting.into_iter().map(|view| view.approval).collect();
     let messages = found.into_iter().flat_map(|view| view.messages);
     let messages: Vec<Earlier> = messages.filter_map(|message| earlier(message, shown_live, &waiting)).collect();
     let before = Stream::new(asker.clone()).restored(&messages, &waiting);
-    let Some(attached) = attached else { return Ok(whole(before)) };
+    let Some(attached) = attached else { return Ok((sse::HEADERS, before).into_response()) };
     asker.run = attached.run.to_string();
     let ids = headers_of(&attached);
-    let view = view(&services, &Stream::new(asker), &of(&attached), true, true);
+    let view = view(&services, &mut Stream::new(asker), &attached, None, Position::ALONE);
     let before = stream::once(std::future::ready(Ok(before)));
     let frames = before.chain(sse::body(attached, view).into_data_stream());
     Ok((sse::HEADERS, ids, Body::from_stream(frames)).into_response())
@@ -195,8 +203,8 @@ pub(super) async fn stop(
     Authenticated(caller): Authenticated,
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<Json<StoppedBody>, Problem> {
-    let Path((agent, thread)) = path.map_err(|_| no_such_agent())?;
-    is_for(&services, &caller, &agent)?;
+    let Path((agent, thread)) = path.map_err(|_| DecodeError::NoSuchAssistant)?;
+    is_for(&Offered { runs: &services.runs, caller: &caller }, &agent)?;
     let owner = &caller.owner;
     let live = match ConversationId::parse(&thread) {
         Ok(thread) => services.runs.live_run(owner, &thread).await?,

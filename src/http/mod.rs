@@ -1,18 +1,16 @@
-//! The product's HTTP surface: every route on this page, each in its own file.
+//! The product's HTTP surface: the routes of all protocols ([`wires`]), and what is around them.
 //!
 //! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one
-//! error body but for the routes of `chat-stream` and of OpenAI's protocol, whose clients know others.
+//! error body but for protocols whose clients know others ([`problem::ErrorForm`]).
 
-mod accept;
-mod ag_ui;
 mod ai_sdk;
 mod answer;
 mod approvals;
 pub mod audit;
 pub mod auth;
 mod body;
+mod branch;
 mod chain;
-mod chat;
 mod chat_stream;
 pub mod code;
 mod conversation_views;
@@ -20,6 +18,7 @@ mod conversations;
 mod copilotkit;
 pub mod description;
 mod docs;
+mod document;
 mod earlier;
 mod export;
 mod files;
@@ -27,28 +26,32 @@ pub mod health;
 pub mod metrics;
 mod openai_chat;
 mod page;
+
 mod previews;
 pub mod problem;
 mod profiles;
 pub mod recorder;
 mod request_id;
 mod runs;
+mod serve;
 pub mod server;
 mod share;
 mod sse;
 mod usage;
 mod views;
+mod wires;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue, Method, header};
-use axum::routing::{get, post};
 use axum::{Router, middleware};
 use serde::Deserialize;
 use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::agent::ports::audit::AuditStore;
 use crate::agent::ports::chats::ChatStore;
@@ -58,11 +61,8 @@ use crate::agent::ports::previews::PreviewDesk;
 use crate::agent::ports::quotas::{QuotaStore, Quotas};
 use crate::agent::ports::usage::UsageStore;
 use crate::bounded::memory::Memory;
-use crate::dialect::Dialect;
-use crate::dialect::ag_ui::AgUi;
-use crate::dialect::ai_sdk::{AiSdk, Version};
-use crate::dialect::chat_stream::ChatStream;
-use crate::dialect::openai_chat::OpenAiChat;
+use crate::dialect;
+use crate::dialect::ai_sdk::Version;
 use crate::observe::prometheus::Page;
 use crate::runs::Runs;
 use problem::Problem;
@@ -170,16 +170,8 @@ pub struct Services {
     pub conversations: Arc<dyn ConversationStore>,
     /// Tells whether a run could be served now.
     pub readiness: Arc<dyn Readiness>,
-    /// The native protocol.
-    pub agent_chat: Arc<dyn Dialect>,
-    /// The same, as lines of JSON.
-    pub ndjson: Arc<dyn Dialect>,
-    /// The protocol of page assistants.
-    pub chat_stream: ChatStream,
-    /// The protocol of the AI SDK.
-    pub ai_sdk: AiSdk,
-    /// OpenAI's protocol.
-    pub openai_chat: OpenAiChat,
+    /// The bounds of what requests may say.
+    pub dialects: dialect::Settings,
     /// Tells what users have used.
     pub usage: Arc<dyn UsageStore>,
     /// Who may see what the whole tenant has used; empty is nobody.
@@ -198,8 +190,6 @@ pub struct Services {
     pub recorder: Arc<Recorder>,
     /// Numbers their conversations and shows them.
     pub chats: Arc<dyn ChatStore>,
-    /// AG-UI and CopilotKit.
-    pub ag_ui: AgUi,
     /// The page for Prometheus, where it is on this port.
     pub metrics: Option<Page>,
     /// Has tokens renewed, where somebody does that.
@@ -226,48 +216,13 @@ pub fn router(config: &Config, services: Services) -> Router {
     };
     let shares = share::Shares::of(config, services.dev_tokens.is_some());
     let renews = services.renewal.is_some();
-    Router::new()
-        .route("/v1/agent/chat", post(chat::post))
-        .route("/v1/agent/runs/{run_id}", get(runs::get))
-        .route("/v1/agent/runs/{run_id}/events", get(runs::events))
-        .route("/v1/agent/runs/{run_id}/cancel", post(runs::cancel))
-        .route("/v1/agent/runs/{run_id}/continue", post(runs::go_on))
-        .route("/v1/agent/conversations", get(conversations::list))
-        .route(
-            "/v1/agent/conversations/{conversation_id}",
-            get(conversations::get).patch(conversations::rename).delete(conversations::delete),
-        )
-        .route("/v1/agent/conversations/{conversation_id}/export", get(conversations::export))
-        .route("/v1/agent/conversations/{conversation_id}/trail", get(conversations::trail))
-        .route("/v1/agent/profiles", get(profiles::list))
-        .route("/v1/agent/usage", get(usage::get))
-        .route("/v1/agent/audit", get(audit::get))
-        .route("/v1/agent/approvals", get(approvals::list))
-        .route("/v1/agent/approvals/{approval_id}", get(approvals::get).post(approvals::decide))
-        .route("/v1/agent/previews/{preview_id}", get(previews::get))
-        .route("/v1/agent/previews/{preview_id}/decision", post(previews::decide))
-        .route("/v1/ai-sdk/chat", post(ai_sdk::post))
-        .route("/v1/ai-sdk/chat/{chat_id}/stream", get(ai_sdk::resume))
-        .route("/v1/ai-sdk/chat/{chat_id}/stop", post(ai_sdk::stop))
-        .route("/api/chat/stream", post(chat_stream::post))
-        .route("/api/chats", get(chat_stream::list))
-        .route("/api/chats/{chat_id}", get(chat_stream::get))
-        .route("/api/chats/admin/all", get(chat_stream::all))
-        .route("/api/chats/admin/{chat_id}", get(chat_stream::of_any))
-        .route("/v1/ag-ui/{agent}", post(ag_ui::post))
-        .route("/v1/copilotkit/info", get(copilotkit::info))
-        .route("/v1/copilotkit/agent/{agent}/run", post(ag_ui::post))
-        .route("/v1/copilotkit/agent/{agent}/connect", post(copilotkit::connect))
-        .route("/v1/copilotkit/agent/{agent}/stop/{thread}", post(copilotkit::stop))
-        .route("/v1/models", get(openai_chat::models::list))
-        .route("/v1/models/{*model}", get(openai_chat::models::get))
-        .route("/v1/chat/completions", post(openai_chat::post))
-        .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
+    let (protocols, wires) = wires::routes(&services.dialects);
+    let (routes, _) = protocols.merge(health::routes()).split_for_parts();
+    routes
         .merge(services.metrics.clone().map_or_else(Router::new, metrics::routes))
         .merge(if config.page { page::routes() } else { Router::new() })
         .merge(if config.docs { description::routes().merge(docs::routes()) } else { Router::new() })
-        .fallback(|| async { Problem::not_found("there is nothing at this path") })
+        .fallback(nothing)
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(services)
         .layer(option_layer(renews.then(|| middleware::from_fn(auth::renewing))))
@@ -277,7 +232,32 @@ pub fn router(config: &Config, services: Services) -> Router {
         }))
         .layer(option_layer(cors(&config.cors_allowed_origins)))
         .layer(middleware::from_fn_with_state(taken_in, body::preflight))
-        .layer(middleware::from_fn_with_state(shares, request_id::layer))
+        .layer(middleware::from_fn_with_state((shares, wires), request_id::layer))
+}
+
+/// What is served of the native protocol beside its chat turns.
+fn native() -> OpenApiRouter<Services> {
+    OpenApiRouter::new()
+        .routes(routes!(runs::get))
+        .routes(routes!(runs::events))
+        .routes(routes!(runs::cancel))
+        .routes(routes!(runs::go_on))
+        .routes(routes!(conversations::list))
+        .routes(routes!(conversations::get, conversations::rename, conversations::delete))
+        .routes(routes!(conversations::export))
+        .routes(routes!(conversations::trail))
+        .routes(routes!(profiles::list))
+        .routes(routes!(usage::get))
+        .routes(routes!(audit::get))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::get, approvals::decide))
+        .routes(routes!(previews::get))
+        .routes(routes!(previews::decide))
+}
+
+/// 404.
+async fn nothing() -> Problem {
+    Problem::not_found("there is nothing at this path")
 }
 
 /// CORS outside of whatever answers, so that preflights need no token and error answers carry the headers too. Without listed

@@ -11,12 +11,11 @@ use axum::response::Response;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use super::chat_stream::refusal;
-use super::openai_chat;
 use super::problem::Problem;
 use super::share::Shares;
+use super::wires::WiresByRoute;
 use crate::observe::ambient::Ambient;
-use crate::observe::metrics::{self, Dialect};
+use crate::observe::metrics;
 use crate::observe::trace_context::{TRACEPARENT, TraceParent};
 use crate::observe::{names, spans};
 
@@ -29,7 +28,11 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 pub(super) struct RequestId(pub(super) String);
 
 /// Gives the request its id and room for what is known of its caller, and writes whatever [`Problem`] its answer carries.
-pub(super) async fn layer(State(shares): State<Shares>, mut request: Request, next: Next) -> Response {
+pub(super) async fn layer(
+    State((shares, wires)): State<(Shares, WiresByRoute)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let given = request.headers().get(&HEADER).and_then(|value| value.to_str().ok());
     let id = match given {
         Some(id) if is_well_formed(id) => id.to_owned(),
@@ -43,10 +46,9 @@ pub(super) async fn layer(State(shares): State<Shares>, mut request: Request, ne
     let method = request.method().clone();
     let parent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()).and_then(TraceParent::parse);
     let span = spans::http_request(&id, method.as_str(), request.uri().path(), route, parent);
-    let ambient = Ambient::new(id.clone(), dialect(request.uri().path()));
+    let wire = wires.find(route);
+    let ambient = Ambient::new(id.clone(), wire.dialect);
     let started = std::time::Instant::now();
-    let tells_detail = refusal::speaks_at(request.uri().path());
-    let tells_openai = openai_chat::refusal::speaks_at(request.uri().path());
     let around = ambient.clone();
     let answer = async {
         let mut response = next.run(request).await;
@@ -56,11 +58,7 @@ pub(super) async fn layer(State(shares): State<Shares>, mut request: Request, ne
             if let Some(limit) = problem.rejection() {
                 metrics::rejected(limit);
             }
-            let mut written = match (tells_detail, tells_openai) {
-                (true, _) => problem.write_detail(),
-                (false, true) => problem.write_openai(),
-                (false, false) => problem.write(&id),
-            };
+            let mut written = problem.write(wire.errors, &id);
             // What the router has put on the answer, such as `Allow`, stays.
             for (name, value) in response.headers() {
                 if !written.headers().contains_key(name) {
@@ -92,20 +90,6 @@ pub(super) async fn layer(State(shares): State<Shares>, mut request: Request, ne
         response
     };
     ambient.around(answer).instrument(span).await
-}
-
-/// What the clients of a path speak.
-fn dialect(path: &str) -> Dialect {
-    const RUNS: [(&str, Dialect); 6] = [
-        ("/v1/agent/", Dialect::AgentChat),
-        ("/api/chat", Dialect::ChatStream),
-        ("/v1/ag-ui/", Dialect::AgUi),
-        ("/v1/copilotkit/", Dialect::AgUi),
-        ("/v1/ai-sdk/", Dialect::AiSdk),
-        ("/v1/chat/completions", Dialect::OpenAiChat),
-    ];
-    let of = RUNS.iter().find(|(prefix, _)| path.starts_with(prefix));
-    of.map_or(Dialect::None, |(_, dialect)| *dialect)
 }
 
 fn is_well_formed(id: &str) -> bool {

@@ -9,15 +9,15 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 
 use super::Services;
-use super::accept::shape;
 use super::auth::Authenticated;
 use super::body::Taken;
-use super::chat::{request, respond, stream};
 use super::problem::Problem;
 use super::request_id::RequestId;
+use super::serve::{request, respond, stream};
 use super::views::RunBody;
 use crate::chat::causes::Causes;
 use crate::chat::ids::RunId;
+use crate::dialect::agent_chat::{AgentChat, Native};
 use crate::runs::AttachError;
 
 /// A path's run, as far as the path tells.
@@ -95,7 +95,7 @@ pub(super) async fn events(
     if attached.is_over() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(stream(&services, attached, true, shape(&headers)))
+    Ok(stream(&services, attached, None, None, Box::new(Native::read(&headers))))
 }
 
 /// 200 with the run as it is after that; one that has ended stays as it is.
@@ -151,7 +151,7 @@ pub(super) async fn go_on(
     body: Taken,
 ) -> Result<Response, Problem> {
     let run = id(run)?;
-    let manner = services.agent_chat.decode_manner(&body)?;
+    let manner = AgentChat::from(&services.dialects).decode_manner(&body)?;
     let request = request(request_id, &headers, &format!("continue {run}"), &body)?;
     let owner = caller.owner.clone();
     let started = services.runs.go_on(caller, run, manner, request).await;

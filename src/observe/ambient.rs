@@ -86,7 +86,7 @@ pub fn request_id() -> Option<String> {
 
 /// What the client of the request at hand speaks.
 pub fn dialect() -> Dialect {
-    with(|ambient| ambient.dialect).unwrap_or(Dialect::None)
+    with(|ambient| ambient.dialect).unwrap_or(Dialect::NONE)
 }
 
 /// Notes time that the request at hand spent in the store.

@@ -1,21 +1,22 @@
-//! Runs that one request asks for: decisions on calls that wait, each of which is a run of its own, and maybe a question behind
-//! them. A conversation has one run at a time, so each begins when the one before it has ended.
+//! Runs that follow each other, since one request asks for all of them: several decisions on calls that wait, each of which
+//! goes on in a run of its own, and what is asked after them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{Attached, Decided, Request, Runs, StartError};
-use crate::agent::ports::store::BeginError;
-use crate::chat::approval::Decision;
-use crate::chat::caller::Caller;
-use crate::chat::ids::{ApprovalId, ConversationId};
+use crate::agent::ports::approvals::ApprovalView;
+use crate::agent::ports::store::{BeginError, StoreError};
+use crate::chat::approval::{Approval, ApprovalState, Consent, Deciding, DecisionRule, Seen};
+use crate::chat::caller::{Caller, Owner};
+use crate::chat::ids::{ApprovalId, ConversationId, MessageId};
 use crate::chat::input::{Manner, RunInput};
 
-/// What one run of a chain does.
+/// What the next run does.
 pub enum Link {
-    /// It goes on with a call that was decided.
-    Decide(ApprovalId, Decision),
-    /// It answers.
+    /// It goes on with a call that waits.
+    Decide(Deciding),
+    /// It answers this.
     Ask(Box<RunInput>),
 }
 
@@ -23,12 +24,86 @@ pub enum Link {
 pub struct Context {
     /// Whose.
     pub caller: Caller,
-    /// In which conversation.
-    pub conversation: ConversationId,
+    /// In which conversation; `None` begins a new one, or is that of the call that is decided.
+    pub conversation: Option<ConversationId>,
+    /// Which calls may be decided.
+    pub rule: DecisionRule,
     /// How decided calls are gone on with.
     pub manner: Manner,
     /// The request that asks for all of them.
     pub request: Request,
+}
+
+/// What waits in a conversation when a request comes.
+#[derive(Default)]
+pub struct Pending {
+    /// The calls, in the order in which they were asked.
+    pub approvals: Vec<ApprovalView>,
+    /// Whether the same request, by its key, has begun runs before. It finds them again, whatever waits by now.
+    pub is_again: bool,
+}
+
+impl Pending {
+    /// The calls.
+    pub fn held(&self) -> Vec<Approval> {
+        self.approvals.iter().map(|view| view.approval.clone()).collect()
+    }
+}
+
+/// Why the next run did not begin.
+#[derive(Debug)]
+pub struct ChainError {
+    /// Why.
+    pub cause: Cause,
+    /// The call that was to be decided, where it is about one.
+    pub call: Option<ApprovalId>,
+}
+
+/// See [`ChainError`].
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    /// It could not be started.
+    #[error(transparent)]
+    Start(StartError),
+    /// Calls wait for a person, and have to be decided first.
+    #[error("calls of this conversation wait for a decision first")]
+    Waiting(Vec<Approval>),
+    /// All that was to be decided had been decided so before.
+    #[error("this has been decided before")]
+    NothingLeft,
+    /// The call is not the one that its user was shown.
+    #[error("the digest is not that of the waiting call")]
+    OtherCall,
+    /// The decision is kept for whoever asked, who goes on with it.
+    #[error("the decision is kept, and whoever asked can go on")]
+    Kept,
+    /// The question stands in the place of a message that is not there; `None` where it has no id of ours.
+    #[error("the message is not on the newest branch of its conversation")]
+    NotOnBranch(Option<MessageId>),
+}
+
+impl From<StartError> for ChainError {
+    fn from(error: StartError) -> Self {
+        Cause::Start(error).into()
+    }
+}
+
+impl From<BeginError> for ChainError {
+    fn from(error: BeginError) -> Self {
+        StartError::from(error).into()
+    }
+}
+
+impl ChainError {
+    fn about(self, call: ApprovalId) -> Self {
+        Self { call: Some(call), ..self }
+    }
+}
+
+impl From<Cause> for ChainError {
+    fn from(cause: Cause) -> Self {
+        Self { cause, call: None }
+    }
 }
 
 /// The runs of one request, in order. What was not reached, since a run broke off or the client went away, still waits.
@@ -36,19 +111,12 @@ pub struct Chain {
     runs: Arc<Runs>,
     context: Context,
     left: VecDeque<Link>,
-    passes_over_late: bool,
 }
 
 impl Chain {
     /// Runs that do this, in order. Nothing begins yet.
     pub fn new(runs: Arc<Runs>, context: Context, links: impl IntoIterator<Item = Link>) -> Self {
-        Self { runs, context, left: links.into_iter().collect(), passes_over_late: false }
-    }
-
-    /// From now on a decision that comes too late is passed over while others are left, for clients that tell all that they
-    /// have, of which not all is new.
-    pub fn passing_over_late(self) -> Self {
-        Self { passes_over_late: true, ..self }
+        Self { runs, context, left: links.into_iter().collect() }
     }
 
     /// Whether no run is left to begin.
@@ -56,42 +124,163 @@ impl Chain {
         self.left.is_empty()
     }
 
+    /// The request that asks for all of them.
+    pub fn request_id(&self) -> &str {
+        &self.context.request.id
+    }
+
     /// Begins the next run; `None` where none is left. It is to be called when the run before has ended.
-    pub async fn next(&mut self) -> Option<Result<Attached, StartError>> {
+    pub async fn next(&mut self) -> Option<Result<Attached, ChainError>> {
         loop {
             let link = self.left.pop_front()?;
-            let begun = self.begin(link).await;
-            let is_late =
-                matches!(begun, Err(StartError::Begin(BeginError::AlreadyDecided | BeginError::ApprovalExpired)));
-            if !(is_late && self.passes_over_late) || self.left.is_empty() {
+            let begun = match link {
+                Link::Ask(input) => {
+                    let Context { caller, request, .. } = &self.context;
+                    self.runs.start(caller.clone(), *input, request.clone()).await.map_err(ChainError::from)
+                }
+                Link::Decide(deciding) => {
+                    let call = deciding.approval;
+                    self.decide(deciding).await.map_err(|not| not.about(call))
+                }
+            };
+            let passes_over_late = self.context.rule == DecisionRule::Conversation && !self.left.is_empty();
+            if !(passes_over_late && begun.as_ref().is_err_and(ChainError::is_late)) {
                 return Some(begun);
             }
         }
     }
 
-    async fn begin(&self, link: Link) -> Result<Attached, StartError> {
-        let Context { caller, conversation, manner, request } = &self.context;
-        let (approval, decision) = match link {
-            Link::Ask(input) => return self.runs.start(caller.clone(), *input, request.clone()).await,
-            Link::Decide(approval, decision) => (approval, decision),
-        };
-        // A call of another conversation is none here, whoever says so.
+    async fn decide(&self, deciding: Deciding) -> Result<Attached, ChainError> {
+        let Context { caller, conversation, rule, manner, request } = &self.context;
+        let Deciding { approval, decision, is_farewell: _, seen } = deciding;
         let found = self.runs.approval(caller, approval).await.map_err(BeginError::from)?;
-        if !found.is_some_and(|view| view.owner == caller.owner && view.approval.conversation == *conversation) {
-            return Err(BeginError::NoSuchApproval.into());
+        let request = match rule {
+            DecisionRule::Any => request.clone(),
+            DecisionRule::Conversation | DecisionRule::All => {
+                // A call of another conversation is none here, whoever says so.
+                let conversation = conversation.as_ref();
+                let is_here = |view: &ApprovalView| Some(&view.approval.conversation) == conversation;
+                if !found.as_ref().is_some_and(|view| view.owner == caller.owner && is_here(view)) {
+                    return Err(BeginError::NoSuchApproval.into());
+                }
+                let key = request.key.as_ref().map(|(key, digest)| (key_of(key, approval), digest.clone()));
+                Request { id: request.id.clone(), key }
+            }
+        };
+        if let (Seen::Digest(seen), Some(view)) = (seen, found)
+            && seen.is_none_or(|seen| seen != view.approval.digest)
+        {
+            return Err(Cause::OtherCall.into());
         }
-        let key = request.key.as_ref().map(|(key, digest)| (key_of(key, approval), digest.clone()));
-        let request = Request { id: request.id.clone(), key };
         match self.runs.decide(caller.clone(), approval, decision, manner.clone(), request).await? {
             Decided::GoesOn(attached) => Ok(attached),
-            // Only calls of others are kept.
-            Decided::Kept(_) => Err(BeginError::NoSuchApproval.into()),
+            Decided::Kept(_) => Err(Cause::Kept.into()),
         }
+    }
+}
+
+impl ChainError {
+    fn is_late(&self) -> bool {
+        matches!(self.cause, Cause::Start(StartError::Begin(BeginError::AlreadyDecided | BeginError::ApprovalExpired)))
+    }
+}
+
+impl Runs {
+    /// What waits in a conversation of the owner's when `request` comes with these decisions.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn pending(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        request: &Request,
+        decisions: &[Deciding],
+    ) -> Result<Pending, StoreError> {
+        let approvals = self.approvals_in(owner, conversation).await?;
+        let Some((key, _)) = &request.key else { return Ok(Pending { approvals, is_again: false }) };
+        let mut keys = vec![key.clone()];
+        keys.extend(decisions.iter().map(|deciding| key_of(key, deciding.approval)));
+        let is_again = self.knows_request(owner, &keys).await?;
+        Ok(Pending { approvals, is_again })
+    }
+
+    /// What is to be done for these decisions, which are all that their user says to what waits in the conversation: in the
+    /// order in which the calls were asked, or nothing of it.
+    ///
+    /// # Errors
+    /// When one of them cannot be taken, or a call that waits has none.
+    pub async fn settle(
+        &self,
+        context: &Context,
+        pending: Pending,
+        decisions: Vec<Deciding>,
+    ) -> Result<Vec<Link>, ChainError> {
+        let held = pending.held();
+        let Pending { approvals: mut open, is_again } = pending;
+        let is_decided = |view: &ApprovalView| decisions.iter().any(|it| it.approval == view.approval.id);
+        // A request that was made before may have led to new calls that wait.
+        if !is_again && !open.iter().all(is_decided) {
+            return Err(Cause::Waiting(held).into());
+        }
+        let mut links = Vec::new();
+        for deciding in decisions {
+            let id = deciding.approval;
+            let view = match open.iter().position(|view| view.approval.id == id) {
+                Some(at) => Some(open.swap_remove(at)),
+                None => {
+                    let found = self.approval(&context.caller, id).await.map_err(BeginError::from)?;
+                    found.filter(|view| {
+                        view.owner == context.caller.owner
+                            && Some(&view.approval.conversation) == context.conversation.as_ref()
+                    })
+                }
+            };
+            let view = view.ok_or_else(|| ChainError::from(BeginError::NoSuchApproval).about(id))?;
+            let at = (view.approval.created_at_ms, id.to_string());
+            match may_be(&context.caller, &view, &deciding, is_again) {
+                Ok(true) => links.push((at, Link::Decide(deciding))),
+                Ok(false) => {}
+                Err(error) => return Err(ChainError::from(error).about(id)),
+            }
+        }
+        links.sort_by(|(asked, _), (other, _)| asked.cmp(other));
+        Ok(links.into_iter().map(|(_, link)| link).collect())
+    }
+}
+
+/// Whether there is something to do for a decision. To what does not wait any more, the same decision again, or a farewell
+/// to what is too late, does nothing.
+fn may_be(caller: &Caller, view: &ApprovalView, deciding: &Deciding, is_again: bool) -> Result<bool, StartError> {
+    let Deciding { approval: _, decision, is_farewell, seen: _ } = deciding;
+    let was_approved = match view.state {
+        ApprovalState::Pending | ApprovalState::Granted if view.has_expired() => {
+            return if *is_farewell { Ok(false) } else { Err(BeginError::ApprovalExpired.into()) };
+        }
+        ApprovalState::Pending => {
+            return match &view.approval.consent {
+                Consent::Role { role, not_requester: true } if decision.approve => {
+                    Err(BeginError::OwnRequest(role.clone()).into())
+                }
+                Consent::Role { role, .. } if decision.approve && !caller.has_role(role) => {
+                    Err(StartError::RoleRequired(role.clone()))
+                }
+                Consent::Role { .. } | Consent::Auto | Consent::User => Ok(true),
+            };
+        }
+        ApprovalState::Granted => return Ok(true),
+        ApprovalState::Approved => true,
+        ApprovalState::Rejected => false,
+    };
+    match *is_farewell || decision.approve == was_approved {
+        false => Err(BeginError::AlreadyDecided.into()),
+        // A request that was made before finds its run by its key.
+        true => Ok(is_again),
     }
 }
 
 /// The key of the run that goes on with a decision of a request with this key. Each run has a key of its own, by which the same
 /// request finds it again.
-pub fn key_of(key: &str, approval: ApprovalId) -> String {
+fn key_of(key: &str, approval: ApprovalId) -> String {
     format!("{key} {approval}")
 }

@@ -13,13 +13,15 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod usage;
+mod wire;
 
 use super::DecodeError;
 use crate::chat::ids::ConversationId;
 
-pub use request::{Asked, Body as RequestBody};
+pub use request::{Body as RequestBody, Read};
 pub use resume::{Answered, Entry};
 pub use stream::{Called, Earlier, Stream};
+pub use wire::is_for;
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +58,7 @@ impl AgUi {
     ///
     /// # Errors
     /// What is wrong with it, in words for its sender.
-    pub fn decode(&self, body: &[u8]) -> Result<Asked, DecodeError> {
+    pub fn decode(&self, body: &[u8]) -> Result<Read, DecodeError> {
         request::decode(self, body)
     }
 

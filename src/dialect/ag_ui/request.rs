@@ -22,7 +22,7 @@ const MOST_RESULTS: usize = 128;
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct Read {
     /// Who asks.
     pub asker: Asker,
     /// What the calls that wait are answered with; empty where the request answers none.
@@ -118,7 +118,7 @@ pub(super) fn decode_asker(bytes: &[u8]) -> Result<Asker, DecodeError> {
 }
 
 /// See [`AgUi::decode`].
-pub(super) fn decode(limits: &AgUi, bytes: &[u8]) -> Result<Asked, DecodeError> {
+pub(super) fn decode(limits: &AgUi, bytes: &[u8]) -> Result<Read, DecodeError> {
     let body = body(bytes)?;
     let mut errors = Vec::new();
     let asker = asker(&body, &mut errors);
@@ -129,7 +129,7 @@ pub(super) fn decode(limits: &AgUi, bytes: &[u8]) -> Result<Asked, DecodeError> 
     let (ask, place) = newest.map_or((None, None), |(ask, place)| (Some(ask), place));
     let (Some(asker), true) = (asker, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
     let manner = Manner { context, details: true, client_tools, ..Manner::default() };
-    Ok(Asked { asker, resume, ask, place, manner })
+    Ok(Read { asker, resume, ask, place, manner })
 }
 
 fn tool(raw: &RawValue) -> Result<Told, &'static str> {

@@ -23,7 +23,7 @@ fn stream(version: Version) -> Stream {
 /// What one of our runs tells, its id written as `R`.
 fn run(stream: &Stream, is_first: bool, is_last: bool, events: &[AgentEvent]) -> Vec<Value> {
     let run = RunId::fresh();
-    let of = RunIds { run, conversation: ConversationId::parse("t").unwrap(), request: "q".to_owned() };
+    let of = RunIds { run, conversation: ConversationId::parse("t").unwrap(), number: None, request: "q".to_owned() };
     let mut encoder = stream.encoder(&of, is_first, is_last);
     let mut out = BytesMut::new();
     encoder.opened(&mut out);

@@ -7,7 +7,7 @@ use crate::dialect::frame;
 
 /// What one event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::dialect) enum Framing {
+pub enum Framing {
     /// A Server-Sent Event.
     Event,
     /// A line of JSON: `{"id"?, "event", "data"}`.

@@ -4,8 +4,10 @@
 //! Tool inputs and tool results never reach these clients, thinking only where its profile shows it. Only `error` has keys
 //! beyond the documented ones.
 
+mod accept;
 pub mod events;
 mod framing;
+mod wire;
 
 use bytes::BytesMut;
 use serde::Deserialize;
@@ -14,7 +16,7 @@ use utoipa::ToSchema;
 
 use self::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart};
 use super::shown::{PayloadBody, SuggestionsBody};
-use super::{DecodeError, Dialect, Encoder, FieldError, RunIds, json};
+use super::{DecodeError, Encoder, FieldError, json};
 use crate::bounded::json::form;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, MessageId};
@@ -23,7 +25,9 @@ use crate::chat::model::{Effort, ModelWish};
 use crate::chat::tool::Progress;
 use crate::chat::trail::CallFate;
 
-pub(super) use framing::Framing;
+pub use accept::{Wanted, wanted};
+use framing::Framing;
+pub use wire::Native;
 
 /// The native protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
@@ -114,8 +118,12 @@ struct Wish<'a> {
     effort: Option<&'a RawValue>,
 }
 
-impl Dialect for AgentChat {
-    fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError> {
+impl AgentChat {
+    /// The run a request body asks for.
+    ///
+    /// # Errors
+    /// What is wrong with the body, in words for its sender.
+    pub fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError> {
         let text = json::object(body)?;
         let parse_error = |error: serde_json::Error| DecodeError::NotJson(error.to_string());
         let body: Body<'_> = form(text).map_err(parse_error)?;
@@ -157,7 +165,11 @@ impl Dialect for AgentChat {
         Ok(RunInput { ask, screen, conversation, parent, earlier: Vec::new(), unlisted: false, manner })
     }
 
-    fn decode_manner(&self, body: &[u8]) -> Result<Manner, DecodeError> {
+    /// How a request wants an earlier run to be continued; an empty body leaves everything as usual.
+    ///
+    /// # Errors
+    /// What is wrong with the body, in words for its sender.
+    pub fn decode_manner(&self, body: &[u8]) -> Result<Manner, DecodeError> {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Manner::default());
         }
@@ -165,17 +177,6 @@ impl Dialect for AgentChat {
         let mut errors = Vec::new();
         let manner = self.manner(text, &mut errors)?;
         if errors.is_empty() { Ok(manner) } else { Err(DecodeError::Fields(errors)) }
-    }
-
-    fn encoder(&self, of: RunIds) -> Box<dyn Encoder> {
-        self.framed(of, Framing::Event)
-    }
-}
-
-impl AgentChat {
-    /// A fresh encoder for one run, whose events stand so on the wire.
-    pub(super) fn framed(&self, of: RunIds, framing: Framing) -> Box<dyn Encoder> {
-        Box::new(AgentChatEncoder { framing, request_id: of.request })
     }
 
     fn manner(&self, text: &str, errors: &mut Vec<FieldError>) -> Result<Manner, DecodeError> {
@@ -342,7 +343,7 @@ impl Encoder for AgentChatEncoder {
 
 #[cfg(test)]
 mod tests {
-    use super::{AgentChat, AgentChatEncoder, Dialect, Encoder, Framing};
+    use super::{AgentChat, AgentChatEncoder, Encoder, Framing};
     use bytes::BytesMut;
 
     #[test]

@@ -12,14 +12,16 @@ mod request;
 mod tests;
 mod tools;
 mod ui_message;
+mod wire;
 
 use serde::Deserialize;
 
-use super::{DecodeError, Encoder, RunIds};
+use super::{DecodeError, RunIds};
 use crate::chat::cost::Cost;
 use crate::chat::stream::Usage;
 
-pub use request::{Asked, Body as RequestBody, Deciding, Edited, Place, What};
+pub use request::{Body as RequestBody, Read, What};
+pub use wire::UiMessages;
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +127,7 @@ impl AiSdk {
     ///
     /// # Errors
     /// What is wrong with it, in words for its sender.
-    pub fn decode(&self, query: &Query, body: &[u8]) -> Result<Asked, DecodeError> {
+    pub fn decode(&self, query: &Query, body: &[u8]) -> Result<Read, DecodeError> {
         request::decode(self, query, body)
     }
 
@@ -136,14 +138,4 @@ impl AiSdk {
     pub fn version(&self, query: &Query) -> Result<Version, DecodeError> {
         request::version(self, query, None)
     }
-
-    /// A fresh encoder.
-    pub fn encoder(&self, answer: Answer) -> Box<dyn Encoder> {
-        Box::new(encoder::AiSdkEncoder::new(answer))
-    }
-}
-
-/// The end of a stream that goes on with nothing more, and why.
-pub fn broken_off(message: &str, request: &str) -> bytes::Bytes {
-    encoder::broken_off(message, request)
 }

@@ -9,12 +9,13 @@ use utoipa::ToSchema;
 use super::ui_message::{Answered, Head, News, news, object, text};
 use super::{AiSdk, Query, Version};
 use crate::bounded::json::form;
-use crate::chat::approval::Decision;
-use crate::chat::ids::{ApprovalId, ConversationId, MessageId};
-use crate::chat::input::{Ask, Manner};
+use crate::chat::approval::Deciding;
+use crate::chat::ids::{ConversationId, MessageId};
+use crate::chat::input::{Ask, Manner, Parent};
 use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::asked::{BranchPoint, Edited};
 use crate::dialect::client_tools::{self, Told};
-use crate::dialect::{DecodeError, Dialect, FieldError, json};
+use crate::dialect::{DecodeError, FieldError, json};
 
 /// 32 decisions in a request: more than a person has made since the last one.
 const MAX_DECISIONS: usize = 32;
@@ -24,7 +25,7 @@ const UNKNOWN_PLACE: &str = "names a message whose place in the conversation is 
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct Read {
     /// What is wanted.
     pub what: What,
     /// The client's chat, which is our conversation.
@@ -47,43 +48,10 @@ pub enum What {
         /// To what.
         ask: Ask,
         /// Where it stands.
-        from: Place,
+        from: BranchPoint,
     },
     /// That calls which wait are decided, one after the other.
     Decide(Vec<Deciding>),
-}
-
-/// Where a question stands in its conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// After the newest message.
-    Newest,
-    /// The question of this message.
-    Question(MessageId),
-    /// That earlier message of the user's, asked again.
-    Again(Edited),
-    /// In the place of an earlier message of the user's.
-    Edited(Edited),
-}
-
-/// Which message is edited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Edited {
-    /// The first.
-    First,
-    /// This one.
-    Message(MessageId),
-    /// The user's next one after this answer.
-    After(MessageId),
-}
-
-/// A decision on a call that waits, as the client tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deciding {
-    /// The call.
-    pub approval: ApprovalId,
-    /// What is said to it.
-    pub decision: Decision,
 }
 
 /// The body; unknown keys are ignored.
@@ -126,7 +94,7 @@ pub struct Body<'a> {
     decision: Option<&'a RawValue>,
 }
 
-pub(super) fn decode(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Asked, DecodeError> {
+pub(super) fn decode(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
     let parsed: Body<'_> = form(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     // `context`, `model`, `background` and `on_busy` are those of the native protocol.
@@ -134,7 +102,7 @@ pub(super) fn decode(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Asked
     let (mut manner, mut errors) = match native.decode_manner(body) {
         Ok(manner) => (manner, Vec::new()),
         Err(DecodeError::Fields(errors)) => (Manner::default(), errors),
-        Err(error @ (DecodeError::NotJson(_) | DecodeError::TooLarge { .. })) => return Err(error),
+        Err(error) => return Err(error),
     };
     let id = json::required_text(parsed.id, "id", &mut errors);
     let conversation = id.and_then(|id| {
@@ -153,7 +121,7 @@ pub(super) fn decode(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Asked
     let wanted = wanted(limits, &parsed, &mut errors)?;
     match (wanted, conversation) {
         (Some((what, continues)), Some(conversation)) if errors.is_empty() => {
-            Ok(Asked { what, conversation, context_type, version, continues, manner })
+            Ok(Read { what, conversation, context_type, version, continues, manner })
         }
         _ => Err(DecodeError::Fields(errors)),
     }
@@ -212,8 +180,8 @@ fn wanted(
                 return Err(DecodeError::TooLarge { field, max_bytes: limits.max_message_bytes });
             }
             let from = match &message_id {
-                None => Some(Place::Newest),
-                Some(id) => edited(id, before).map(Place::Edited),
+                None => Some(BranchPoint::Newest),
+                Some(id) => edited(id, before).map(BranchPoint::Edited),
             };
             let Some(from) = from else {
                 errors.push(FieldError { field: "messageId", reason: UNKNOWN_PLACE.to_owned() });
@@ -281,15 +249,15 @@ fn newest<'a>(body: &Body<'a>, named: Option<&str>, errors: &mut Vec<FieldError>
 }
 
 /// What is to be answered again; `None` where it is not known. Clients cut `messages` behind that question.
-fn again(body: &Body<'_>, message_id: Option<&str>) -> Option<Place> {
-    let Some(id) = message_id else { return Some(Place::Newest) };
+fn again(body: &Body<'_>, message_id: Option<&str>) -> Option<BranchPoint> {
+    let Some(id) = message_id else { return Some(BranchPoint::Newest) };
     if let Ok(MessageId { run, .. }) = MessageId::parse(id) {
         // Whatever the run has said by then, its question is there.
-        return Some(Place::Question(MessageId { run, seq: 0 }));
+        return Some(BranchPoint::At(Parent::Message(MessageId { run, seq: 0 })));
     }
     let mut before: Vec<&RawValue> = form(json::given(body.messages)?.get()).ok()?;
     let question = Head::read(before.pop()?).filter(|head| head.role == "user")?;
-    edited(question.id.as_deref().unwrap_or_default(), Some(before)).map(Place::Again)
+    edited(question.id.as_deref().unwrap_or_default(), Some(before)).map(BranchPoint::Again)
 }
 
 /// Which message `id` is: one of ours, or one whose place the answer before it tells, which has an id of ours.
@@ -312,7 +280,7 @@ fn going_on(limits: &AiSdk, body: &Body<'_>, raw: &RawValue) -> Result<What, (Op
     }
     let News { left, decisions, results } = news(raw, limits.max_context_bytes).map_err(|reason| (None, reason))?;
     if decisions.is_empty() && !results.is_empty() {
-        return Ok(What::Answer { ask: Ask::Results(results), from: Place::Newest });
+        return Ok(What::Answer { ask: Ask::Results(results), from: BranchPoint::Newest });
     }
     let decisions: Vec<Deciding> = left.into_iter().chain(decisions).collect();
     match decisions.len() {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use serde_json::{Map, Value, json};
 
-use super::{AiSdk, Answer, Own, Spent, Version};
+use super::encoder::AiSdkEncoder;
+use super::{Answer, Own, Spent, Version};
 use crate::chat::answer::{SuggestedValue, Suggestions};
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
@@ -15,21 +16,20 @@ use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
 use crate::chat::trail::CallFate;
-use crate::dialect::RunIds;
+use crate::dialect::{Encoder, RunIds};
 
 const RUN: &str = "01999999-9999-7999-8999-000000000001";
 
 fn answer(version: Version) -> Answer {
     let run = RunId::parse(RUN).unwrap();
-    let of = RunIds { run, conversation: ConversationId::parse("c").unwrap(), request: "r".to_owned() };
+    let of = RunIds { run, conversation: ConversationId::parse("c").unwrap(), number: None, request: "r".to_owned() };
     let (client_tools, spent) = (Own::These(Vec::new()), Spent::default());
     Answer { of, version, continues: None, client_tools, more_follows: false, spent }
 }
 
 /// The chunks of a run, without those that every stream has.
 fn chunks(answer: Answer, events: &[AgentEvent]) -> Vec<Value> {
-    let dialect = AiSdk { version: Version::V5, max_message_bytes: 0, max_context_bytes: 0 };
-    let (mut encoder, mut out) = (dialect.encoder(answer), BytesMut::new());
+    let (mut encoder, mut out) = (AiSdkEncoder::new(answer), BytesMut::new());
     encoder.opened(&mut out);
     for event in events {
         encoder.encode(None, event, &mut out);
@@ -255,9 +255,8 @@ fn what_is_for_the_screen_is_a_part_with_an_id() {
 
 #[test]
 fn a_reader_who_has_to_go_elsewhere_or_has_missed_something_is_told_that_this_is_no_whole_answer() {
-    let dialect = AiSdk { version: Version::V5, max_message_bytes: 0, max_context_bytes: 0 };
     for is_lost in [true, false] {
-        let (mut encoder, mut out) = (dialect.encoder(answer(Version::V5)), BytesMut::new());
+        let (mut encoder, mut out) = (AiSdkEncoder::new(answer(Version::V5)), BytesMut::new());
         match is_lost {
             true => encoder.lost(&mut out),
             false => encoder.draining(Some(700), &mut out),
@@ -266,7 +265,7 @@ fn a_reader_who_has_to_go_elsewhere_or_has_missed_something_is_told_that_this_is
         assert!(said.contains(r#"{"type":"error","errorText":""#), "{said}");
         assert!(said.ends_with("(reference: r)\"}\n\ndata: [DONE]\n\n"), "{said}");
     }
-    let (mut encoder, mut out) = (dialect.encoder(answer(Version::V5)), BytesMut::new());
+    let (mut encoder, mut out) = (AiSdkEncoder::new(answer(Version::V5)), BytesMut::new());
     encoder.draining(None, &mut out);
     encoder.keep_alive(&mut out);
     assert_eq!(out, ": draining\n\n: keep-alive\n\n", "who may stay hears the rest");

@@ -55,7 +55,7 @@ enum Stage {
     /// Nothing: it may be one for the client itself. With its arguments, once they are complete.
     Unknown(Option<ToolInput>),
     /// That there is one.
-    Named,
+    ConversationRef,
     /// All but what comes of it.
     Called,
     /// The same, from an earlier run, under this id.
@@ -119,7 +119,7 @@ impl Calls {
             Some(_) | None if self.client_tools.may_have(name) => Stage::Unknown(None),
             Some(_) | None => {
                 write(out, &Chunk::ToolInputStart { tool_call_id: id, tool_name: name, dynamic: true });
-                Stage::Named
+                Stage::ConversationRef
             }
         };
         self.open.push(Open { id: id.to_owned(), name: name.to_owned(), stage });
@@ -134,8 +134,8 @@ impl Calls {
         let Some(call) = self.open.get_mut(at) else { return };
         match call.stage {
             Stage::Unknown(_) => call.stage = Stage::Unknown(Some(input.clone())),
-            Stage::Named if Self::tell_input(id, name, input, true, out) => call.stage = Stage::Called,
-            Stage::Named => {
+            Stage::ConversationRef if Self::tell_input(id, name, input, true, out) => call.stage = Stage::Called,
+            Stage::ConversationRef => {
                 self.open.remove(at);
             }
             Stage::Called | Stage::CalledAs(_) | Stage::Held => {}
@@ -152,7 +152,7 @@ impl Calls {
                 input.take()
             }
             // The loop tells the arguments first; where it did not, an output without them must not go out.
-            Stage::Named => None,
+            Stage::ConversationRef => None,
             Stage::Called | Stage::CalledAs(_) | Stage::Held => return,
         };
         let input = input.unwrap_or_else(|| ToolInput::Object(serde_json::Map::new()));
@@ -206,7 +206,7 @@ impl Calls {
         let tool_call_id = match self.open.get(at).map(|call| &call.stage) {
             Some(Stage::CalledAs(asked_as)) => asked_as.clone(),
             Some(Stage::Called) => id.to_owned(),
-            Some(Stage::Unknown(_) | Stage::Named | Stage::Held) | None => return,
+            Some(Stage::Unknown(_) | Stage::ConversationRef | Stage::Held) | None => return,
         };
         let tool_call_id = tool_call_id.as_str();
         match fate.is_error() {
@@ -233,7 +233,7 @@ impl Calls {
                     Self::tell_input(id, &call.name, &call.input, false, out);
                 }
                 // It was shown as one of the server's, whose page then cannot run it.
-                Some(Stage::Named) => {
+                Some(Stage::ConversationRef) => {
                     Self::tell_input(id, &call.name, &call.input, true, out);
                 }
                 Some(Stage::Called | Stage::CalledAs(_) | Stage::Held) => {}
@@ -255,7 +255,7 @@ impl Calls {
         for call in self.open.drain(..) {
             let tool_call_id = match &call.stage {
                 Stage::Unknown(_) => continue,
-                Stage::Named => {
+                Stage::ConversationRef => {
                     let (tool_call_id, tool_name) = (&*call.id, &*call.name);
                     let chunk = Chunk::ToolInputError {
                         tool_call_id,

@@ -4,9 +4,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::request::Deciding;
 use crate::bounded::json::form;
-use crate::chat::approval::Decision;
+use crate::chat::approval::{Deciding, Decision, Seen};
 use crate::chat::ids::ApprovalId;
 use crate::chat::input::ClientResult;
 
@@ -76,7 +75,8 @@ impl Answered {
         if comment.as_ref().is_some_and(|comment| comment.len() > REASON_BYTES) {
             return Err(format!("has a reason of more than {REASON_BYTES} bytes"));
         }
-        Ok(Deciding { approval, decision: Decision { approve: approved, comment } })
+        let decision = Decision { approve: approved, comment };
+        Ok(Deciding { approval, decision, is_farewell: false, seen: Seen::Untold })
     }
 }
 

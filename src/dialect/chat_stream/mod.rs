@@ -10,11 +10,12 @@ mod request;
 #[cfg(test)]
 mod tests;
 mod told;
+mod wire;
 mod words;
 
-use super::{Encoder, RunIds};
+use super::DecodeError;
 
-pub use request::{Asked, Body as RequestBody, Refused, What, Wrong};
+pub use request::{Body as RequestBody, Read, What};
 pub use told::{Extras, Told, ToolUse, input};
 
 /// The protocol, with the limits of its request fields.
@@ -33,23 +34,7 @@ impl ChatStream {
     ///
     /// # Errors
     /// What is wrong with the body, in words for its sender.
-    pub fn decode(&self, body: &[u8]) -> Result<Asked, Refused> {
+    pub fn decode(&self, body: &[u8]) -> Result<Read, DecodeError> {
         request::decode(self, body)
     }
-
-    /// A fresh encoder for a run of the conversation with that number; `None` where it could not be given one.
-    pub fn encoder(&self, of: &RunIds, number: Option<i64>) -> Box<dyn Encoder> {
-        Box::new(encoder::ChatStreamEncoder::new(of.run.to_string(), number, self.history_bytes))
-    }
-}
-
-/// A whole stream that says why nothing was begun: to these clients an HTTP error of some kinds means that their user
-/// has to sign in again.
-pub fn refusal(message: &str) -> bytes::Bytes {
-    encoder::refusal(message)
-}
-
-/// A whole stream that says this and nothing else.
-pub fn said(message: &str) -> bytes::Bytes {
-    encoder::said(message)
 }

@@ -13,7 +13,7 @@ use crate::chat::approval::{APPROVE_CALL, Decision, REJECT_CALL};
 use crate::chat::ids::ApprovalId;
 use crate::chat::input::{Ask, Manner, Screen};
 use crate::chat::screen::ScreenState;
-use crate::dialect::json;
+use crate::dialect::{DecodeError, Mistake, json};
 
 /// The longest comment on a decision, in bytes.
 const COMMENT_BYTES: usize = 4096;
@@ -26,7 +26,7 @@ const EMPTY: &str = "(empty message)";
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct Read {
     /// What is to be done.
     pub what: What,
     /// Where the user is.
@@ -51,40 +51,6 @@ pub enum What {
         /// What is said to it.
         decision: Decision,
     },
-}
-
-/// A body that cannot be run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// It has mistakes, all of them listed.
-    #[error("the body has mistakes")]
-    Mistakes(Vec<Wrong>),
-    /// A field is larger than its limit.
-    #[error("{field} is larger than {max_bytes} bytes")]
-    TooLarge {
-        /// The field.
-        field: &'static str,
-        /// Its limit.
-        max_bytes: usize,
-    },
-}
-
-/// One mistake.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
-    /// Where: `body`, `query` or `path`, then the fields from the outermost on.
-    pub at: Vec<&'static str>,
-    /// What is wrong.
-    pub message: String,
-    /// Which kind of mistake it is.
-    pub kind: &'static str,
-}
-
-impl Wrong {
-    /// A mistake at `at`.
-    pub fn new(at: impl Into<Vec<&'static str>>, kind: &'static str, message: impl Into<String>) -> Self {
-        Self { at: at.into(), message: message.into(), kind }
-    }
 }
 
 /// The body; unknown keys are ignored, `conversation_history` and `user_role` among them: what was said is what this
@@ -151,8 +117,8 @@ impl<'de> Deserialize<'de> for Whole {
     }
 }
 
-pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Asked, Refused> {
-    let not_json = |reason: String| Refused::Mistakes(vec![Wrong::new(["body"], "json_invalid", reason)]);
+pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Read, DecodeError> {
+    let not_json = |reason: String| DecodeError::Mistakes(vec![Mistake::new(["body"], "json_invalid", reason)]);
     let text = json::object(body).map_err(|error| not_json(error.to_string()))?;
     let body: Body<'_> = form(text).map_err(|error| not_json(error.to_string()))?;
     for (field, raw, max_bytes) in [
@@ -160,7 +126,7 @@ pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Asked, Refused>
         ("action_metadata", body.action_metadata, limits.max_context_bytes),
     ] {
         if raw.is_some_and(|raw| max_bytes != 0 && raw.get().len() > max_bytes) {
-            return Err(Refused::TooLarge { field, max_bytes });
+            return Err(DecodeError::TooLarge { field, max_bytes });
         }
     }
     let mut wrong = Vec::new();
@@ -178,18 +144,18 @@ pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Asked, Refused>
         optional(body.conversation_id, "conversation_id", ("int_type", "a whole number"), &mut wrong);
     let number = number.map(|Whole(number)| number);
     let (Some(message), Some(state), Some(interaction), true) = (message, state, interaction, wrong.is_empty()) else {
-        return Err(Refused::Mistakes(wrong));
+        return Err(DecodeError::Mistakes(wrong));
     };
     if limits.max_message_bytes != 0 && message.len() > limits.max_message_bytes {
-        return Err(Refused::TooLarge { field: "message", max_bytes: limits.max_message_bytes });
+        return Err(DecodeError::TooLarge { field: "message", max_bytes: limits.max_message_bytes });
     }
     let what = what(message, interaction, action)?;
     let screen = screen(&state);
     let manner = Manner { context: Some(state), details: true, ..Manner::default() };
-    Ok(Asked { what, screen, number, manner })
+    Ok(Read { what, screen, number, manner })
 }
 
-fn what(message: String, interaction: Interaction, action: Option<Action>) -> Result<What, Refused> {
+fn what(message: String, interaction: Interaction, action: Option<Action>) -> Result<What, DecodeError> {
     let Some(Action { action_identifier, action_data }) = action else {
         let note = message.trim().is_empty().then(|| EMPTY.to_owned());
         return Ok(What::Answer(Ask::Message { text: message, note }));
@@ -204,10 +170,10 @@ fn what(message: String, interaction: Interaction, action: Option<Action>) -> Re
 }
 
 /// Which call is decided, as it was shown, and why, from `action_data`.
-fn decided(data: Option<&Value>, approve: bool) -> Result<What, Refused> {
+fn decided(data: Option<&Value>, approve: bool) -> Result<What, DecodeError> {
     const AT: [&str; 3] = ["body", "action_metadata", "action_data"];
     let text = |name: &str| data.and_then(|data| data.get(name)).and_then(Value::as_str);
-    let refuse = |kind, message: String| Err(Refused::Mistakes(vec![Wrong::new(AT, kind, message)]));
+    let refuse = |kind, message: String| Err(DecodeError::Mistakes(vec![Mistake::new(AT, kind, message)]));
     let Some(approval) = text("approval_id").and_then(|id| ApprovalId::parse(id).ok()) else {
         return refuse("value_error", "approval_id must be the id of a call that waits for approval".to_owned());
     };
@@ -225,13 +191,14 @@ fn screen(state: &ScreenState) -> Screen {
 }
 
 /// The screen state, which has to be there.
-fn state(raw: Option<&RawValue>, wrong: &mut Vec<Wrong>) -> Option<ScreenState> {
+fn state(raw: Option<&RawValue>, wrong: &mut Vec<Mistake>) -> Option<ScreenState> {
     let Some(raw) = raw else {
-        wrong.push(Wrong::new(["body", "context"], "missing", "Field required"));
+        wrong.push(Mistake::new(["body", "context"], "missing", "Field required"));
         return None;
     };
     let state = json::state(raw);
-    let refuse = |reason| wrong.push(Wrong::new(["body", "context"], "dict_type", format!("Input should be {reason}")));
+    let refuse =
+        |reason| wrong.push(Mistake::new(["body", "context"], "dict_type", format!("Input should be {reason}")));
     state.map_err(refuse).ok()
 }
 
@@ -240,10 +207,10 @@ fn required<'a, T: Deserialize<'a>>(
     raw: Option<&'a RawValue>,
     field: &'static str,
     expected: (&'static str, &str),
-    wrong: &mut Vec<Wrong>,
+    wrong: &mut Vec<Mistake>,
 ) -> Option<T> {
     if raw.is_none() {
-        wrong.push(Wrong::new(["body", field], "missing", "Field required"));
+        wrong.push(Mistake::new(["body", field], "missing", "Field required"));
     }
     read(raw?, field, expected, wrong)
 }
@@ -253,7 +220,7 @@ fn optional<'a, T: Deserialize<'a>>(
     raw: Option<&'a RawValue>,
     field: &'static str,
     expected: (&'static str, &str),
-    wrong: &mut Vec<Wrong>,
+    wrong: &mut Vec<Mistake>,
 ) -> Option<T> {
     read(raw?, field, expected, wrong)
 }
@@ -262,12 +229,12 @@ fn read<'a, T: Deserialize<'a>>(
     raw: &'a RawValue,
     field: &'static str,
     (kind, expected): (&'static str, &str),
-    wrong: &mut Vec<Wrong>,
+    wrong: &mut Vec<Mistake>,
 ) -> Option<T> {
     // A list would pass for an object's fields in their order, and none of the fields is a list.
     let value = Some(raw.get()).filter(|text| !text.starts_with('[')).and_then(|text| form(text).ok());
     if value.is_none() {
-        wrong.push(Wrong::new(["body", field], kind, format!("Input should be {expected}")));
+        wrong.push(Mistake::new(["body", field], kind, format!("Input should be {expected}")));
     }
     value
 }

@@ -7,6 +7,7 @@ use super::{Telling, name_of};
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::ConversationId;
 use crate::dialect::RunIds;
+use crate::dialect::reply::{Document, Outcome};
 
 /// What a run has said so far.
 pub struct Answer {
@@ -18,15 +19,6 @@ pub struct Answer {
     content: String,
     reasoning: String,
     calls: Vec<CallBody>,
-}
-
-/// How it ended.
-#[derive(Debug, PartialEq)]
-pub enum Outcome {
-    /// With an answer: the document.
-    Whole(Vec<u8>),
-    /// Without one.
-    Failed(Failure),
 }
 
 impl Answer {
@@ -42,23 +34,6 @@ impl Answer {
             reasoning: String::new(),
             calls: Vec::new(),
         }
-    }
-
-    /// Takes an event in; the outcome once there is one, after which nothing is to come.
-    pub fn hear(&mut self, event: &AgentEvent) -> Option<Outcome> {
-        let Self { conversation, telling, told, content, reasoning, calls, .. } = self;
-        let mut end = None;
-        told.hear(event, &mut |piece| match piece {
-            Piece::Text(text) => content.push_str(text),
-            Piece::Reasoning(text) => reasoning.push_str(text),
-            Piece::Calls(all) => calls.extend(all.iter().map(|call| body(call, conversation, telling))),
-            Piece::Finished(reason) => end = Some(Ok(reason)),
-            Piece::Failed(failure) => end = Some(Err(failure)),
-        });
-        end.map(|end| match end {
-            Ok(reason) => Outcome::Whole(self.document(reason)),
-            Err(failure) => Outcome::Failed(failure),
-        })
     }
 
     fn document(&self, finish_reason: &'static str) -> Vec<u8> {
@@ -83,21 +58,35 @@ impl Answer {
     }
 }
 
-impl Outcome {
-    /// What is told where the rest of the run is missing here.
-    pub fn lost() -> Self {
-        Self::Failed(told::lost())
+impl Document for Answer {
+    fn hear(&mut self, event: &AgentEvent) -> Option<Outcome> {
+        let Self { conversation, telling, told, content, reasoning, calls, .. } = self;
+        let mut end = None;
+        told.hear(event, &mut |piece| match piece {
+            Piece::Text(text) => content.push_str(text),
+            Piece::Reasoning(text) => reasoning.push_str(text),
+            Piece::Calls(all) => calls.extend(all.iter().map(|call| body(call, conversation, telling))),
+            Piece::Finished(reason) => end = Some(Ok(reason)),
+            Piece::Failed(failure) => end = Some(Err(failure)),
+        });
+        end.map(|end| match end {
+            Ok(reason) => Outcome::Whole(self.document(reason)),
+            Err(failure) => failed(failure),
+        })
     }
 
-    /// The document, or that of the error.
-    pub fn into_body(self) -> Vec<u8> {
-        match self {
-            Self::Whole(document) => document,
-            Self::Failed(failure) => {
-                let body = ErrorBody::new(&failure.message, told::error_type(&failure), None, &failure.code);
-                // Texts always serialise.
-                serde_json::to_vec(&body).unwrap_or_default()
-            }
-        }
+    fn lost(&mut self) -> Outcome {
+        failed(told::lost())
     }
+}
+
+fn failed(failure: Failure) -> Outcome {
+    let (r#type, code) = match &*failure.code {
+        "quota_exceeded" => ("rate_limit_error", "insufficient_quota"),
+        code => (told::error_type(&failure), code),
+    };
+    let body = ErrorBody::new(&failure.message, r#type, None, code);
+    // Texts always serialise.
+    let document = serde_json::to_vec(&body).unwrap_or_default();
+    Outcome::Failed(failure, document)
 }

@@ -13,12 +13,14 @@ mod request;
 mod tests;
 mod told;
 mod tools;
+mod wire;
 
-pub use answer::{Answer, Outcome};
+pub use answer::Answer;
 pub use chunks::{Completion, ErrorBody, ModelBody, ModelListBody};
-pub use request::{Asked, Body as RequestBody};
+pub use request::{Body as RequestBody, Read};
+pub use wire::no_such_model;
 
-use super::{DecodeError, Encoder, RunIds};
+use super::DecodeError;
 use crate::chat::ids::{ConversationId, RunId};
 
 /// The protocol, with the limits of its request fields.
@@ -48,18 +50,8 @@ impl OpenAiChat {
     ///
     /// # Errors
     /// What is wrong with the body, in words for its sender.
-    pub fn decode(&self, body: &[u8], key: Key) -> Result<Asked, DecodeError> {
+    pub fn decode(&self, body: &[u8], key: Key) -> Result<Read, DecodeError> {
         request::decode(self, body, key)
-    }
-
-    /// A fresh encoder for a run, which answers as `model`.
-    pub fn encoder(&self, of: &RunIds, told: Telling) -> Box<dyn Encoder> {
-        Box::new(encoder::ChunkEncoder::new(of, told))
-    }
-
-    /// What a run's whole answer is made of, event by event.
-    pub fn answer(&self, of: &RunIds, told: Telling) -> Answer {
-        Answer::new(of, told)
     }
 }
 

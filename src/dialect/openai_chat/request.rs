@@ -35,7 +35,7 @@ const QUOTED_CHAT: &str = "<chat_history>";
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct Read {
     /// The run. What it wishes of the model is a wish: the profile may not let requests choose.
     pub input: RunInput,
     /// The model's id, which is a profile's `context_type`.
@@ -141,7 +141,7 @@ struct Metadata<'a> {
     conversation_id: Option<&'a RawValue>,
 }
 
-pub(super) fn decode(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Asked, DecodeError> {
+pub(super) fn decode(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
     let body: Body<'_> = form(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     let mut errors = Vec::new();
@@ -199,7 +199,7 @@ pub(super) fn decode(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Asked
         manner: Manner { model: model_wish, client_tools, ..Manner::default() },
     };
     let include_usage = options.flatten().and_then(|options| options.include_usage).unwrap_or(false);
-    Ok(Asked { input, model, is_keyed, stream, include_usage })
+    Ok(Read { input, model, is_keyed, stream, include_usage })
 }
 
 /// What the client tells of the conversation.

@@ -3,20 +3,22 @@
 use bytes::BytesMut;
 use serde_json::{Value, json};
 
-use super::{Asked, Key, OpenAiChat, Outcome, Telling};
+use super::encoder::ChunkEncoder;
+use super::{Answer, Key, OpenAiChat, Read, Telling};
 use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
 use crate::chat::input::{Ask, ClientResult, Told};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolInput};
-use crate::dialect::{DecodeError, RunIds};
+use crate::dialect::reply::{Document, Outcome};
+use crate::dialect::{DecodeError, Encoder, RunIds};
 
 const DIALECT: OpenAiChat = OpenAiChat { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
 
 fn ids() -> RunIds {
     let run = RunId::parse("0198aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee").unwrap();
-    RunIds { run, conversation: ConversationId::parse("0198-c").unwrap(), request: "r".to_owned() }
+    RunIds { run, conversation: ConversationId::parse("0198-c").unwrap(), number: None, request: "r".to_owned() }
 }
 
 fn telling(is_keyed: bool) -> Telling {
@@ -25,7 +27,7 @@ fn telling(is_keyed: bool) -> Telling {
 
 /// The deltas of a stream of `events`, the reason of its end, and what is in its frames besides.
 fn told(is_keyed: bool, events: &[AgentEvent]) -> Vec<Value> {
-    let mut encoder = DIALECT.encoder(&ids(), telling(is_keyed));
+    let mut encoder = ChunkEncoder::new(&ids(), telling(is_keyed));
     let mut out = BytesMut::new();
     for event in events {
         encoder.encode(None, event, &mut out);
@@ -161,7 +163,7 @@ fn every_end_is_one_that_this_protocol_has() {
 
 #[test]
 fn a_stream_that_cannot_go_on_here_ends_with_an_error() {
-    let mut encoder = DIALECT.encoder(&ids(), telling(true));
+    let mut encoder = ChunkEncoder::new(&ids(), telling(true));
     let error = "data: {\"error\":{\"message\":\"Part of this answer is missing here; please ask again\",\
                  \"type\":\"server_error\",\"param\":null,\"code\":\"resync\"}}\n\n";
     let rows = [
@@ -180,7 +182,7 @@ fn a_stream_that_cannot_go_on_here_ends_with_an_error() {
 
 #[test]
 fn a_whole_answer_has_what_a_stream_has() {
-    let mut answer = DIALECT.answer(&ids(), telling(false));
+    let mut answer = Answer::new(&ids(), telling(false));
     let events = [
         AgentEvent::TurnStarted { turn: 0 },
         AgentEvent::ThinkingDelta { text: "hm".to_owned() },
@@ -215,7 +217,7 @@ fn a_whole_answer_has_what_a_stream_has() {
     assert_eq!(document, expected);
 }
 
-fn decode(messages: &Value, key: Key) -> Result<Asked, DecodeError> {
+fn decode(messages: &Value, key: Key) -> Result<Read, DecodeError> {
     DIALECT.decode(json!({"model": "m", "messages": messages}).to_string().as_bytes(), key)
 }
 

@@ -6,14 +6,13 @@ use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
-use super::refusal;
 use super::views::{AdminChatBody, AdminListBody, ChatBody, ListBody};
 use crate::agent::ports::chats::Chats;
 use crate::chat::approval::Approval;
 use crate::chat::caller::Caller;
 use crate::chat::input::Screen;
 use crate::chat::run::RunState;
-use crate::dialect::chat_stream::Wrong;
+use crate::dialect::{DecodeError, Mistake};
 use crate::http::Services;
 use crate::http::audit::note_read;
 use crate::http::auth::Authenticated;
@@ -66,7 +65,7 @@ pub(in crate::http) async fn list(
 ) -> Result<Response, Problem> {
     let (part, limit, offset) = match read(part, MAX_LIMIT) {
         Ok(read) => read,
-        Err(wrong) => return Ok(refusal::invalid(wrong)),
+        Err(wrong) => return Err(DecodeError::Mistakes(wrong).into()),
     };
     let of_any_page = || services.runs.app_at(&Screen::Page { page: None, tab: None, subtab: None });
     let app = part.app.filter(|app| !app.is_empty()).or_else(of_any_page);
@@ -98,7 +97,7 @@ pub(in crate::http) async fn get(
 ) -> Result<Response, Problem> {
     let number = match chat_number(number) {
         Ok(number) => number,
-        Err(wrong) => return Ok(refusal::invalid(wrong)),
+        Err(wrong) => return Err(DecodeError::Mistakes(wrong).into()),
     };
     let of = Chats::Own { owner: &caller.owner, app: None };
     let mut chat = services.chats.chat(of, number).await?.ok_or_else(no_such_chat)?;
@@ -149,7 +148,7 @@ pub(in crate::http) async fn all(
     administrator(&services, &caller)?;
     let (part, limit, offset) = match read(part, MAX_ADMIN_LIMIT) {
         Ok(read) => read,
-        Err(wrong) => return Ok(refusal::invalid(wrong)),
+        Err(wrong) => return Err(DecodeError::Mistakes(wrong).into()),
     };
     let user = part.user_id.filter(|user| !user.is_empty());
     note_read(&services, &caller, user.as_deref().unwrap_or_default(), "/api/chats/admin/all".to_owned()).await?;
@@ -184,7 +183,7 @@ pub(in crate::http) async fn of_any(
     administrator(&services, &caller)?;
     let number = match chat_number(number) {
         Ok(number) => number,
-        Err(wrong) => return Ok(refusal::invalid(wrong)),
+        Err(wrong) => return Err(DecodeError::Mistakes(wrong).into()),
     };
     note_read(&services, &caller, "", format!("/api/chats/admin/{number}")).await?;
     let of = Chats::Tenant { tenant: &caller.owner.tenant, user: None };
@@ -204,14 +203,14 @@ fn no_such_chat() -> Problem {
     Problem::not_found("Chat not found")
 }
 
-fn chat_number(path: ChatPath) -> Result<i64, Vec<Wrong>> {
-    let wrong = || vec![Wrong::new(["path", "chat_id"], "int_parsing", "Input should be a whole number")];
+fn chat_number(path: ChatPath) -> Result<i64, Vec<Mistake>> {
+    let wrong = || vec![Mistake::new(["path", "chat_id"], "int_parsing", "Input should be a whole number")];
     path.ok().and_then(|Path(text)| text.parse().ok()).ok_or_else(wrong)
 }
 
-fn read(part: Result<Query<Part>, QueryRejection>, most: u32) -> Result<(Part, u32, u32), Vec<Wrong>> {
+fn read(part: Result<Query<Part>, QueryRejection>, most: u32) -> Result<(Part, u32, u32), Vec<Mistake>> {
     let Ok(Query(part)) = part else {
-        return Err(vec![Wrong::new(["query"], "value_error", "Each parameter may be given once")]);
+        return Err(vec![Mistake::new(["query"], "value_error", "Each parameter may be given once")]);
     };
     let mut wrong = Vec::new();
     let mut number = |name, text: Option<&str>, default: u32, from: u32, most: u32| {
@@ -219,7 +218,7 @@ fn read(part: Result<Query<Part>, QueryRejection>, most: u32) -> Result<(Part, u
         let number = text.parse().ok().filter(|number| (from..=most).contains(number));
         number.unwrap_or_else(|| {
             let message = format!("Input should be a whole number from {from} to {most}");
-            wrong.push(Wrong::new(["query", name], "int_parsing", message));
+            wrong.push(Mistake::new(["query", name], "int_parsing", message));
             default
         })
     };

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Version, events, parts};
 use crate::http::code::Code;
-use crate::http::{chat_stream, openai_chat};
+use crate::http::problem::ErrorForm;
+use crate::http::wires::{WireInfo, WiresByRoute};
 
 /// What any request with a token may meet.
 const SIGNED: [(u16, &[Code]); 5] = [
@@ -47,11 +48,8 @@ const STARTING: [(u16, &[Code]); 11] = [
 /// The routes that need no token.
 const OPEN: [&str; 2] = ["/livez", "/readyz"];
 
-/// AG-UI's run has a second path for CopilotKit's client.
-const RUN_AT: (&str, &str) = ("/v1/ag-ui/{agent}", "/v1/copilotkit/agent/{agent}/run");
-
 /// The document with all of that.
-pub(super) fn complete(mut document: Value, version: Version) -> Value {
+pub(super) fn complete(mut document: Value, wires: &WiresByRoute, version: Version) -> Value {
     let Some(root) = document.as_object_mut() else { return document };
     let number = match version {
         Version::V31 => "3.1.0",
@@ -69,27 +67,18 @@ pub(super) fn complete(mut document: Value, version: Version) -> Value {
         }
     }
     if let Some(paths) = root.get_mut("paths").and_then(Value::as_object_mut) {
-        twice(paths);
+        // A part that may have slashes is a part like any other here.
+        *paths = std::mem::take(paths).into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
         for (path, item) in paths.iter_mut() {
+            let wire = wires.find(path);
             let operations = item.as_object_mut().into_iter().flat_map(|item| item.values_mut());
-            operations.filter_map(Value::as_object_mut).for_each(|operation| one(path, operation, version));
+            operations.filter_map(Value::as_object_mut).for_each(|operation| one(path, operation, wire, version));
         }
     }
     document
 }
 
-/// The second path of AG-UI's run.
-fn twice(paths: &mut Map<String, Value>) {
-    let Some(mut item) = paths.get(RUN_AT.0).cloned() else { return };
-    if let Some(run) = item.get_mut("post").and_then(Value::as_object_mut) {
-        run.insert("operationId".to_owned(), json!("copilotKitRun"));
-        run.insert("tags".to_owned(), json!(["CopilotKit"]));
-        run.insert("description".to_owned(), json!(format!("The same as `POST {}`.", RUN_AT.0)));
-    }
-    paths.insert(RUN_AT.1.to_owned(), item);
-}
-
-fn one(path: &str, operation: &mut Map<String, Value>, version: Version) {
+fn one(path: &str, operation: &mut Map<String, Value>, wire: WireInfo, version: Version) {
     let is_open = OPEN.contains(&path);
     let has_body = operation.contains_key("requestBody");
     let streams = operation.get("responses").is_some_and(|all| all["200"]["content"]["text/event-stream"].is_object());
@@ -110,13 +99,12 @@ fn one(path: &str, operation: &mut Map<String, Value>, version: Version) {
     }
     let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
     let mut errors = declared(responses);
-    let speech = Speech::at(path);
     let always = SIGNED.iter().filter(|_| !is_open);
     let with_body = WITH_BODY.iter().filter(|_| has_body);
     let starting = STARTING.iter().filter(|_| starts);
     for (status, codes) in always.chain(with_body).chain(starting) {
         // Its clients are told of a bad body field by field, and of what they may not use in a stream.
-        if speech == Speech::Detail && starts && matches!(status, 403 | 404) {
+        if wire.errors == ErrorForm::Detail && starts && matches!(status, 403 | 404) {
             continue;
         }
         let error = errors.entry(*status).or_default();
@@ -124,21 +112,21 @@ fn one(path: &str, operation: &mut Map<String, Value>, version: Version) {
         error.codes.extend(names.filter(|name| !error.codes.contains(name)).collect::<Vec<_>>());
     }
     for (status, error) in errors {
-        responses.insert(status.to_string(), speech.response(status, &error));
+        responses.insert(status.to_string(), response(wire.errors, status, &error));
     }
     for (status, response) in responses.iter_mut() {
         let Some(response) = response.as_object_mut() else { continue };
         headers(response, status, streams);
         if let Some(stream) = response.get_mut("content").and_then(|content| content.get_mut("text/event-stream")) {
-            *stream = stream_of(path, version);
+            *stream = stream_of(wire, version);
         }
     }
     responses.sort_keys();
 }
 
-/// A stream in `path`'s protocol. 3.1 knows it as a text alone.
-fn stream_of(path: &str, version: Version) -> Value {
-    let name = if path.starts_with("/v1/agent/") { events::ANY } else { events::OTHER };
+/// A stream of the protocol. 3.1 knows it as a text alone.
+fn stream_of(wire: WireInfo, version: Version) -> Value {
+    let name = if wire.is_native() { events::ANY } else { events::OTHER };
     let events = json!({"$ref": format!("#/components/schemas/{name}")});
     match version {
         Version::V31 => {
@@ -185,39 +173,22 @@ fn declared(responses: &Map<String, Value>) -> BTreeMap<u16, Declared> {
     errors.collect()
 }
 
-/// How a protocol tells errors.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Speech {
-    Problem,
-    Detail,
-    OpenAi,
-}
-
-impl Speech {
-    fn at(path: &str) -> Self {
-        match (chat_stream::refusal::speaks_at(path), openai_chat::refusal::speaks_at(path)) {
-            (true, _) => Self::Detail,
-            (false, true) => Self::OpenAi,
-            (false, false) => Self::Problem,
+/// An error as its protocol tells it.
+fn response(form: ErrorForm, status: u16, error: &Declared) -> Value {
+    let named: Vec<String> = error.codes.iter().map(|code| format!("`{code}`")).collect();
+    let words = if error.words.is_empty() { "see `docs/ERRORS.md`." } else { &error.words };
+    let description = if named.is_empty() { words.to_owned() } else { format!("{}: {words}", named.join(", ")) };
+    let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    let (kind, schema) = match form {
+        ErrorForm::Problem => {
+            let narrowed = json!({"properties": {"status": {"const": status}, "code": {"enum": error.codes}}});
+            ("application/problem+json", json!({"allOf": [of("Problem"), narrowed]}))
         }
-    }
-
-    fn response(self, status: u16, error: &Declared) -> Value {
-        let named: Vec<String> = error.codes.iter().map(|code| format!("`{code}`")).collect();
-        let words = if error.words.is_empty() { "see `docs/ERRORS.md`." } else { &error.words };
-        let description = if named.is_empty() { words.to_owned() } else { format!("{}: {words}", named.join(", ")) };
-        let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
-        let (kind, schema) = match self {
-            Self::Problem => {
-                let narrowed = json!({"properties": {"status": {"const": status}, "code": {"enum": error.codes}}});
-                ("application/problem+json", json!({"allOf": [of("Problem"), narrowed]}))
-            }
-            Self::Detail if status == 422 => {
-                ("application/json", json!({"oneOf": [of("ChatStreamError"), of("ChatStreamMistakes")]}))
-            }
-            Self::Detail => ("application/json", of("ChatStreamError")),
-            Self::OpenAi => ("application/json", of("OpenAiError")),
-        };
-        json!({"description": description, "content": {kind: {"schema": schema}}})
-    }
+        ErrorForm::Detail if status == 422 => {
+            ("application/json", json!({"oneOf": [of("ChatStreamError"), of("ChatStreamMistakes")]}))
+        }
+        ErrorForm::Detail => ("application/json", of("ChatStreamError")),
+        ErrorForm::OpenAi => ("application/json", of("OpenAiError")),
+    };
+    json!({"description": description, "content": {kind: {"schema": schema}}})
 }

@@ -1,4 +1,4 @@
-//! The API's description in OpenAPI: made of the handlers' own annotations and their bodies' types, completed by what all
+//! The API's description in OpenAPI: made of the routes' own annotations and their bodies' types, completed by what all
 //! of them share (`complete`), served as `/openapi.json` (3.1) and `/openapi-3.2.json`, and printed by
 //! `switchboard openapi`.
 
@@ -16,15 +16,13 @@ use axum::response::Response;
 use axum::routing::get;
 use serde_json::Value;
 use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
 
-use super::chat_stream::chats;
 use super::files::{self, File, Files};
-use super::openai_chat::models;
-use super::problem::{Problem, ProblemBody};
-use super::{
-    Services, ag_ui, ai_sdk, approvals, audit, chat, chat_stream, conversations, copilotkit, health, openai_chat,
-    previews, profiles, runs, usage,
-};
+use super::problem::{Problem, ProblemBody, detail};
+use super::{Services, health, wires};
+use crate::dialect::Settings;
+use crate::dialect::ai_sdk;
 use crate::dialect::openai_chat::ErrorBody;
 
 /// Which OpenAPI a document is.
@@ -54,52 +52,13 @@ impl Version {
             Errors before a stream are `application/problem+json` (RFC 9457) with a stable `code`; `docs/ERRORS.md` explains each. \
             The routes of Chat Stream and of OpenAI's protocol have the error bodies that their clients know."
     ),
-    paths(
-        chat::post,
-        runs::get,
-        runs::events,
-        runs::cancel,
-        runs::go_on,
-        conversations::list,
-        conversations::get,
-        conversations::rename,
-        conversations::delete,
-        conversations::export,
-        conversations::trail,
-        profiles::list,
-        usage::get,
-        audit::get,
-        approvals::list,
-        approvals::get,
-        approvals::decide,
-        previews::get,
-        previews::decide,
-        ai_sdk::post,
-        ai_sdk::resume,
-        ai_sdk::stop,
-        chat_stream::post,
-        chats::list,
-        chats::get,
-        chats::all,
-        chats::of_any,
-        ag_ui::post,
-        copilotkit::info,
-        copilotkit::connect,
-        copilotkit::stop,
-        models::list,
-        models::get,
-        openai_chat::post,
-        health::live,
-        health::ready,
-    ),
     components(schemas(
         ProblemBody<'static>,
         ErrorBody<'static>,
-        chat_stream::refusal::Told<'static>,
-        chat_stream::refusal::Listed<'static>,
+        detail::Told<'static>,
+        detail::Listed<'static>,
     )),
     tags(
-        (name = "Agent Chat", description = "The native protocol: a chat turn in, events out."),
         (name = "Runs", description = "A run apart from the request that began it."),
         (name = "Conversations", description = "What users see of their conversations."),
         (name = "Profiles", description = "Whom the caller may ask."),
@@ -107,15 +66,6 @@ impl Version {
         (name = "Audit", description = "Who has written, decided and looked."),
         (name = "Approvals", description = "What waits for a person."),
         (name = "Previews", description = "Changes that wait for their user."),
-        (name = "AI SDK", description = "The routes of `useChat`.",
-            external_docs(url = "https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol", description = "The protocol")),
-        (name = "Chat Stream", description = "The routes of page assistants. An error's body is `{\"detail\"}`."),
-        (name = "AG-UI", description = "A `RunAgentInput` in, AG-UI events out.",
-            external_docs(url = "https://docs.ag-ui.com/concepts/events", description = "The protocol")),
-        (name = "CopilotKit", description = "What CopilotKit's browser client asks of a runtime.",
-            external_docs(url = "https://docs.copilotkit.ai", description = "The client")),
-        (name = "OpenAI", description = "Chat Completions; a profile is a model. An error's body is `{\"error\"}`.",
-            external_docs(url = "https://platform.openai.com/docs/api-reference/chat", description = "The protocol")),
         (name = "Health", description = "For whoever watches the server. No token."),
     )
 )]
@@ -123,7 +73,12 @@ struct Annotated;
 
 /// The whole document.
 pub fn document(version: Version) -> Value {
-    let mut annotated = Annotated::openapi();
+    // What may be said how long is no part of it.
+    let settings =
+        Settings { message_bytes: 0, context_bytes: 0, history_bytes: 0, ai_sdk_version: ai_sdk::Version::V5 };
+    let (protocols, wires) = wires::routes(&settings);
+    let (_, mut annotated) =
+        OpenApiRouter::with_openapi(Annotated::openapi()).merge(protocols).merge(health::routes()).split_for_parts();
     // The package has none, and one without a name is not allowed.
     annotated.info.license = None;
     let annotated = serde_json::to_value(annotated).unwrap_or_else(|error| {
@@ -131,7 +86,7 @@ pub fn document(version: Version) -> Value {
         tracing::error!(%error, "description not made");
         Value::Null
     });
-    complete::complete(annotated, version)
+    complete::complete(annotated, &wires, version)
 }
 
 /// The document as it is served, printed and checked in: indented, with a line break at its end.

@@ -1,5 +1,7 @@
 //! What the errors of the layers below are to a client.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 
 use super::{Problem, SOON_S};
@@ -12,6 +14,7 @@ use crate::chat::causes::Causes;
 use crate::dialect::{DecodeError, FieldError};
 use crate::http::code::Code;
 use crate::runs::StartError;
+use crate::runs::chain::{Cause, ChainError};
 use crate::runs::log::LogError;
 
 impl From<AuthError> for Problem {
@@ -37,6 +40,16 @@ impl From<DecodeError> for Problem {
     fn from(error: DecodeError) -> Self {
         let detail = error.to_string();
         match error {
+            DecodeError::NoSuchAssistant => Self::not_found(&detail),
+            DecodeError::NotForYou => Self::forbidden(detail),
+            DecodeError::NoSuchModel(_) => {
+                let errors = vec![FieldError { field: "model", reason: detail.clone() }];
+                Self { errors, ..Self::not_found(&detail) }
+            }
+            DecodeError::Request(detail) => Self::bad_request(detail),
+            DecodeError::Mistakes(mistakes) => {
+                Self { mistakes: Some(Arc::new(mistakes)), ..Self::unprocessable(detail) }
+            }
             DecodeError::NotJson(_) => Self::new(StatusCode::BAD_REQUEST, Code::MalformedJson, detail),
             DecodeError::Fields(errors) => {
                 let named: Vec<String> = errors.iter().map(|e| format!("{} {}", e.field, e.reason)).collect();
@@ -84,6 +97,19 @@ impl From<StartError> for Problem {
                 Self { detail, ..problem }.about(run, None)
             }
             StartError::Failed => Self::internal(),
+        }
+    }
+}
+
+impl From<ChainError> for Problem {
+    fn from(ChainError { cause, call: _ }: ChainError) -> Self {
+        let detail = cause.to_string();
+        match cause {
+            Cause::Start(error) => error.into(),
+            Cause::Waiting(_) => Self::conflict(Code::ConversationBusy, detail),
+            Cause::NothingLeft | Cause::Kept => Self::conflict(Code::AlreadyDecided, detail),
+            Cause::OtherCall => Self::conflict(Code::DigestMismatch, detail),
+            Cause::NotOnBranch(_) => BeginError::NoSuchMessage.into(),
         }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Handlers return a [`Problem`]; it rides in the response's extensions until the request-id layer writes the body.
 
+pub(super) mod detail;
 mod errors;
+pub(super) mod openai;
 
 use std::sync::Arc;
 
@@ -13,17 +15,26 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::chat_stream::refusal;
 use super::code::Code;
-use super::openai_chat;
 use super::views::{header_of_conversation, header_of_run, headers_of_rate};
 use crate::chat::ids::{ConversationId, RunId};
-use crate::dialect::FieldError;
+use crate::dialect::{FieldError, Mistake};
 use crate::observe::metrics::Rejection;
 use crate::runs::starts::Rate;
 
 /// When whoever has too much going on may try again, in seconds: something may have ended by then.
 const SOON_S: u32 = 5;
+
+/// How errors look to the clients of a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorForm {
+    /// `application/problem+json`.
+    Problem,
+    /// `{"detail"}`.
+    Detail,
+    /// `{"error"}`, as OpenAI has it.
+    OpenAi,
+}
 
 /// An error answer, not yet written.
 #[derive(Debug, Clone)]
@@ -32,6 +43,8 @@ pub struct Problem {
     code: Code,
     detail: String,
     errors: Vec<FieldError>,
+    /// What is wrong and where, for protocols that tell that.
+    mistakes: Option<Arc<Vec<Mistake>>>,
     challenge: Option<&'static str>,
     retry_after_s: Option<u32>,
     rate: Option<Rate>,
@@ -54,6 +67,7 @@ impl Problem {
             code,
             detail: detail.into(),
             errors: Vec::new(),
+            mistakes: None,
             challenge: None,
             retry_after_s: None,
             rate: None,
@@ -204,19 +218,19 @@ impl Problem {
         self.code.rejection()
     }
 
-    /// The same for a client of `chat-stream`.
-    pub(super) fn write_detail(&self) -> Response {
-        self.with_headers(refusal::told(self.status, &self.detail))
-    }
-
-    /// The same for a client of OpenAI's protocol.
-    pub(super) fn write_openai(&self) -> Response {
+    /// The answer, once the request's id is known, in the form that its client knows.
+    pub(super) fn write(&self, form: ErrorForm, request_id: &str) -> Response {
         let param = self.errors.first().map(|error| error.field);
-        self.with_headers(openai_chat::refusal::told(self.status, self.code.name(), param, &self.detail))
+        self.with_headers(match form {
+            ErrorForm::Problem => self.problem(request_id),
+            ErrorForm::Detail => {
+                detail::told(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
+            }
+            ErrorForm::OpenAi => openai::told(self.status, self.code.name(), param, &self.detail),
+        })
     }
 
-    /// The body, once the request's id is known.
-    pub(super) fn write(&self, request_id: &str) -> Response {
+    fn problem(&self, request_id: &str) -> Response {
         let body = ProblemBody {
             r#type: format!("urn:switchboard:problem:{}", self.code.name()),
             title: self.status.canonical_reason().unwrap_or("Error"),
@@ -230,7 +244,7 @@ impl Problem {
         };
         let mut response = (self.status, Json(body)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        self.with_headers(response)
+        response
     }
 
     fn with_headers(&self, mut response: Response) -> Response {

@@ -1,33 +1,21 @@
 //! What labels may say: closed sets, so that no client, model or tool can make a new series.
 
-/// Which protocol a client speaks.
+/// Which protocol a client speaks, by its name in the table of protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// Our own.
-    AgentChat,
-    /// The one of page assistants.
-    ChatStream,
-    /// AG-UI, CopilotKit among it.
-    AgUi,
-    /// The AI SDK's.
-    AiSdk,
-    /// OpenAI's.
-    OpenAiChat,
-    /// No client: what the server does by itself, and what asks for no run.
-    None,
-}
+pub struct Dialect(&'static str);
 
 impl Dialect {
+    /// No client: what the server does by itself, and what asks for no run.
+    pub const NONE: Self = Self("none");
+
+    /// The protocol of that name.
+    pub const fn named(name: &'static str) -> Self {
+        Self(name)
+    }
+
     /// Its value.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::AgentChat => "agent-chat",
-            Self::ChatStream => "chat-stream",
-            Self::AgUi => "ag-ui",
-            Self::AiSdk => "ai-sdk",
-            Self::OpenAiChat => "openai-chat",
-            Self::None => "none",
-        }
+        self.0
     }
 }
 

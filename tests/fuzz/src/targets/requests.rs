@@ -1,12 +1,12 @@
 //! Bodies of requests, in each protocol: they are understood or refused, in words that name what is wrong.
 
 use switchboard::chat::ids::ConversationId;
+use switchboard::dialect::DecodeError;
 use switchboard::dialect::ag_ui::AgUi;
 use switchboard::dialect::agent_chat::AgentChat;
 use switchboard::dialect::ai_sdk::{AiSdk, Query, Version};
 use switchboard::dialect::chat_stream::ChatStream;
 use switchboard::dialect::openai_chat::{Key, OpenAiChat};
-use switchboard::dialect::{DecodeError, Dialect};
 
 use super::parts;
 
@@ -41,7 +41,7 @@ pub fn ai_sdk(input: &[u8]) {
 
 pub fn chat_stream(input: &[u8]) {
     let dialect = ChatStream { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES, history_bytes: 0 };
-    let _ = dialect.decode(input);
+    let _ = dialect.decode(input).map_err(checked);
 }
 
 /// A conversation's id in a header before the body.
@@ -74,6 +74,10 @@ fn checked(error: DecodeError) -> DecodeError {
                 assert!(!field.reason.is_empty() && field.reason.len() < 2000, "{field:?}");
             }
         }
+        DecodeError::Request(reason) => assert!(!reason.is_empty() && reason.len() < 1000, "{reason:?}"),
+        DecodeError::NoSuchModel(model) => assert!(model.len() < 1000, "{} bytes of a model", model.len()),
+        DecodeError::Mistakes(mistakes) => assert!(!mistakes.is_empty(), "a refusal without a reason"),
+        DecodeError::NoSuchAssistant | DecodeError::NotForYou => {}
         DecodeError::TooLarge { field, max_bytes } => assert!(!field.is_empty() && *max_bytes > 0),
     }
     error

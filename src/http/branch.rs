@@ -1,41 +1,74 @@
-//! Where a question stands: clients name messages by their own ids, and the answer before a message by ours.
+//! Where a question stands: clients name messages by their own ids, and the answer before a message by ours. Ids that a
+//! client made are nobody's, and what has one is new.
 
+use super::Services;
+use super::earlier::outline;
+use super::problem::Problem;
 use crate::agent::ports::conversations::{MessageView, Role};
-use crate::chat::caller::Owner;
-use crate::chat::ids::{ConversationId, MessageId};
-use crate::chat::input::Parent;
-use crate::dialect::ai_sdk::{Edited, Place};
-use crate::dialect::{DecodeError, FieldError};
-use crate::http::Services;
-use crate::http::earlier::outline;
-use crate::http::problem::Problem;
+use crate::chat::ids::MessageId;
+use crate::chat::input::{Ask, Parent};
+use crate::dialect::asked::{BranchPoint, Edited};
+use crate::runs::chain::Context;
 
-/// The message to go on from, where that is not the newest one.
+/// Where a question stands among what is kept.
+pub(super) enum Resolved {
+    /// Behind the newest message.
+    Newest,
+    /// Behind this one.
+    At(Parent),
+    /// It is this message, to be answered again.
+    Again(Parent),
+    /// In the place of a message that is not on the newest branch: the one with this id, where it is one of ours.
+    Nowhere(Option<MessageId>),
+}
+
+/// Where a question stands.
 ///
 /// # Errors
-/// When the edited message is not on the newest branch, or the store failed.
-pub(super) async fn parent(
+/// When the conversation cannot be read.
+pub(super) async fn resolve(
     services: &Services,
-    owner: &Owner,
-    conversation: &ConversationId,
-    from: Place,
-) -> Result<Option<Parent>, Problem> {
-    let (edited, is_again) = match from {
-        Place::Newest => return Ok(None),
-        Place::Question(message) => return Ok(Some(Parent::Message(message))),
-        Place::Edited(Edited::First) => return Ok(Some(Parent::Root)),
-        Place::Again(edited) => (edited, true),
-        Place::Edited(edited) => (edited, false),
+    context: &Context,
+    place: BranchPoint,
+    ask: &Ask,
+) -> Result<Resolved, Problem> {
+    let (edited, is_again) = match place {
+        BranchPoint::Newest => return Ok(Resolved::Newest),
+        BranchPoint::At(parent) => return Ok(Resolved::At(parent)),
+        BranchPoint::Message(message) => return in_place_of(services, context, message, ask).await,
+        BranchPoint::Edited(Edited::First) => return Ok(Resolved::At(Parent::Root)),
+        BranchPoint::Again(edited) => (edited, true),
+        BranchPoint::Edited(edited) => (edited, false),
     };
-    let messages = outline(services, owner, conversation, None).await?.unwrap_or_default();
+    let Some(conversation) = &context.conversation else { return Ok(Resolved::Nowhere(None)) };
+    let messages = outline(services, &context.caller.owner, conversation, None).await?.unwrap_or_default();
     let parent = match is_again {
         true => itself(&messages, &edited).map(|question| Some(Parent::Message(question))),
         false => before(&messages, &edited),
     };
-    parent.ok_or_else(|| {
-        let reason = "names no message of the conversation's newest branch".to_owned();
-        DecodeError::Fields(vec![FieldError { field: "messageId", reason }]).into()
+    Ok(match parent {
+        Some(parent) => parent.map_or(Resolved::Newest, Resolved::At),
+        None => Resolved::Nowhere(None),
     })
+}
+
+/// A question with the id of a message of ours: the same words ask it again, others stand in its place.
+async fn in_place_of(services: &Services, context: &Context, place: MessageId, ask: &Ask) -> Result<Resolved, Problem> {
+    let (Ask::Message { text, note: _ }, Some(conversation)) = (ask, &context.conversation) else {
+        return Ok(Resolved::Newest);
+    };
+    let messages = outline(services, &context.caller.owner, conversation, Some(place)).await?;
+    // A conversation that begins with messages of another one.
+    let Some(messages) = messages else { return Ok(Resolved::Newest) };
+    let at = messages.iter().position(|message| message.id == place && message.role == Role::User);
+    let Some((at, known)) = at.and_then(|at| Some((at, messages.get(at)?))) else {
+        return Ok(Resolved::Nowhere(Some(place)));
+    };
+    if known.text.trim() == text.trim() {
+        return Ok(Resolved::Again(Parent::Message(place)));
+    }
+    let before = at.checked_sub(1).and_then(|at| messages.get(at));
+    Ok(Resolved::At(before.map_or(Parent::Root, |message| Parent::Message(message.id))))
 }
 
 /// What came before the edited message; inside, `None` for the newest message.

@@ -1,14 +1,22 @@
-//! `GET /v1/models`: the profiles that the caller may use, each as a model.
+//! `GET /v1/models`: what clients of OpenAI's protocol ask besides (`docs/protocol/openai.md`): the profiles that the caller
+//! may use, each as a model.
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use super::refusal;
-use crate::dialect::openai_chat::{ModelBody, ModelListBody};
-use crate::http::Services;
-use crate::http::auth::Authenticated;
+use super::Services;
+use super::auth::Authenticated;
+use super::problem::Problem;
+use crate::dialect::openai_chat::{ModelBody, ModelListBody, no_such_model};
+
+/// These routes.
+pub(super) fn routes() -> OpenApiRouter<Services> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get))
+}
 
 /// 200 with all of them, by their ids.
 #[utoipa::path(
@@ -22,7 +30,7 @@ use crate::http::auth::Authenticated;
         (status = 200, description = "The models.", body = crate::dialect::openai_chat::ModelListBody<'static>),
     ),
 )]
-pub(in crate::http) async fn list(State(services): State<Services>, Authenticated(caller): Authenticated) -> Response {
+pub(super) async fn list(State(services): State<Services>, Authenticated(caller): Authenticated) -> Response {
     let profiles = services.runs.profiles_for(&caller);
     let models = profiles.iter().map(|profile| {
         let face = &profile.face;
@@ -34,7 +42,7 @@ pub(in crate::http) async fn list(State(services): State<Services>, Authenticate
 /// 200 with one of them; 404 for one that is not there, or not for the caller.
 #[utoipa::path(
     get,
-    path = "/v1/models/{model}",
+    path = "/v1/models/{*model}",
     operation_id = "getModel",
     tag = "OpenAI",
     summary = "Look at a model",
@@ -47,15 +55,16 @@ pub(in crate::http) async fn list(State(services): State<Services>, Authenticate
         (status = 404, description = "`model_not_found`: it is not there, or not for the caller."),
     ),
 )]
-pub(in crate::http) async fn get(
+pub(super) async fn get(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
     model: Result<Path<String>, PathRejection>,
-) -> Response {
+) -> Result<Response, Problem> {
     let model = model.map(|Path(model)| model).unwrap_or_default();
     let profiles = services.runs.profiles_for(&caller);
     let found = profiles.iter().find(|profile| profile.context_type == model);
-    let Some(profile) = found else { return refusal::no_such_model(&model) };
+    let profile = found.ok_or_else(|| no_such_model(&model))?;
     let face = &profile.face;
-    Json(ModelBody::new(&profile.context_type, face.title.as_deref(), face.description.as_deref())).into_response()
+    let body = ModelBody::new(&profile.context_type, face.title.as_deref(), face.description.as_deref());
+    Ok(Json(body).into_response())
 }

@@ -1,0 +1,218 @@
+//! The AI SDK's protocol among all others: its route, and how its requests are answered.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use utoipa::OpenApi;
+
+use super::{AiSdk, Answer, Own, Query, Read, Spent, Version, encoder};
+use crate::chat::approval::DecisionRule;
+use crate::chat::event::AgentEvent;
+use crate::chat::input::Screen;
+use crate::dialect::asked::{Asked, Assistants, ConversationRef, Question, Shape, What};
+use crate::dialect::reply::{Position, Refusal, RefusalReason, RefusalResponse, Reply};
+use crate::dialect::{DecodeError, Dialect, Encoder, FieldError, Request, RunIds, Settings};
+
+/// What tells its clients that a stream is one of theirs.
+const IS_UI_MESSAGES: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
+
+/// What is said when a later decision cannot be taken: the answer to the earlier ones has begun.
+const NOT_TAKEN: &str = "The next decision was not taken; please reload the conversation";
+
+#[derive(OpenApi)]
+#[openapi(
+    paths(chat),
+    tags((name = "AI SDK", description = "The routes of `useChat`.",
+        external_docs(url = "https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol", description = "The protocol")))
+)]
+struct Api;
+
+#[utoipa::path(
+    post,
+    path = "/v1/ai-sdk/chat",
+    operation_id = "aiSdkChat",
+    tag = "AI SDK",
+    summary = "Answer a chat of useChat",
+    description = "Starts a run, or decides calls that wait, and streams what comes of it.",
+    params(
+        ("sdk" = Option<String>, Query, description = "The client's major version: 5, 6 or 7."),
+        ("context_type" = Option<String>, Query, description = "Which profile answers."),
+        ("profile" = Option<String>, Query, description = "The same, in shorter words."),
+    ),
+    request_body = super::RequestBody<'static>,
+    responses(
+        (status = 200, description = "A UI message stream: nameless frames of JSON chunks, `[DONE]` at the end.", content((String = "text/event-stream"))),
+        (status = 409, description = "`conversation_busy`, `no_such_call`, `already_decided`, `digest_mismatch`: the chat has a run; nothing waits for these results; decided already."),
+        (status = 410, description = "`approval_expired`, `cursor_evicted`: too late."),
+    ),
+)]
+#[expect(dead_code, reason = "has the description")]
+fn chat() {}
+
+impl From<&Settings> for AiSdk {
+    fn from(settings: &Settings) -> Self {
+        let Settings { message_bytes, context_bytes, history_bytes: _, ai_sdk_version } = *settings;
+        Self { version: ai_sdk_version, max_message_bytes: message_bytes, max_context_bytes: context_bytes }
+    }
+}
+
+impl Dialect for AiSdk {
+    fn api(&self) -> utoipa::openapi::OpenApi {
+        Api::openapi()
+    }
+
+    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+        let query: Query = request.query()?;
+        let Read { what, conversation, context_type, version, continues, manner } =
+            self.decode(&query, request.body)?;
+        // The profile may be named outside of the body.
+        let mark = context_type.as_deref().map_or_else(|| "ai-sdk".to_owned(), |profile| format!("ai-sdk {profile}"));
+        let what = match what {
+            super::What::Decide(decisions) => What::Decide(decisions, None),
+            super::What::Answer { ask, from: branch } => {
+                let context_type = context_type.map_or_else(|| the_only(request.assistants), Ok)?;
+                What::Answer(Question { branch, ..Question::new(ask, Screen::Type(context_type)) })
+            }
+        };
+        let own = Own::These(manner.client_tools.iter().map(|tool| tool.name.clone()).collect());
+        Ok(Asked {
+            what,
+            rule: DecisionRule::Conversation,
+            conversation: ConversationRef::Id(Some(conversation)),
+            manner,
+            mark,
+            shape: Shape::Stream,
+            reply: Box::new(UiMessages::new(version, continues, own)),
+        })
+    }
+}
+
+/// The one assistant that the caller may use, where there is just one.
+fn the_only(assistants: &dyn Assistants) -> Result<String, DecodeError> {
+    match assistants.offered().as_slice() {
+        [only] => Ok((*only).to_owned()),
+        several => {
+            let reason = format!("is required, in the URL or as a key of the body: one of {}", several.join(", "));
+            Err(DecodeError::Fields(vec![FieldError { field: "context_type", reason }]))
+        }
+    }
+}
+
+/// A UI message stream. The runs of several decisions are one message in it.
+pub struct UiMessages {
+    version: Version,
+    continues: Option<String>,
+    client_tools: Own,
+    shown: Arc<Mutex<Shown>>,
+}
+
+/// What is seen of the runs while they are shown.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    /// Whether the newest of them has ended well.
+    has_ended_well: bool,
+    /// What all of them have used.
+    spent: Spent,
+}
+
+impl UiMessages {
+    /// A stream for a client of that version that runs these tools itself. `continues` is the message of the client that goes
+    /// on with it; `None` begins a new one.
+    pub fn new(version: Version, continues: Option<String>, client_tools: Own) -> Self {
+        Self { version, continues, client_tools, shown: Arc::default() }
+    }
+}
+
+impl Reply for UiMessages {
+    fn headers(&self, of: &RunIds) -> Vec<(&'static str, String)> {
+        let (name, value) = IS_UI_MESSAGES;
+        // By its id it is come back to.
+        vec![(name, value.to_owned()), ("x-resumable-stream-id", of.conversation.to_string())]
+    }
+
+    fn encoder(&mut self, of: RunIds, at: Position) -> Box<dyn Encoder> {
+        let spent = {
+            let mut shown = lock(&self.shown);
+            shown.has_ended_well = false;
+            shown.spent
+        };
+        let (version, continues, client_tools) = (self.version, self.continues.clone(), self.client_tools.clone());
+        let more_follows = !at.is_last;
+        let encoder =
+            Box::new(encoder::AiSdkEncoder::new(Answer { of, version, continues, client_tools, more_follows, spent }));
+        match at {
+            Position::ALONE => encoder,
+            Position { .. } => Box::new(Watching { encoder, shown: self.shown.clone() }),
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        lock(&self.shown).has_ended_well
+    }
+
+    fn refused(&mut self, refusal: &Refusal<'_>) -> RefusalResponse {
+        let (field, reason) = match refusal.why {
+            RefusalReason::NotOnBranch(_) => ("messageId", "names no message of the conversation's newest branch"),
+            RefusalReason::NoSuchMessage => ("messageId", "names no message of this conversation"),
+            RefusalReason::NothingToRepeat => ("trigger", "asks for another answer, and there is no question yet"),
+            RefusalReason::Waiting(_)
+            | RefusalReason::NothingLeft
+            | RefusalReason::Kept
+            | RefusalReason::Forbidden
+            | RefusalReason::NoSuchAssistant
+            | RefusalReason::NoSuchApproval
+            | RefusalReason::OtherCall
+            | RefusalReason::AlreadyDecided
+            | RefusalReason::Expired
+            | RefusalReason::RoleRequired
+            | RefusalReason::OwnRequest
+            | RefusalReason::Other => return RefusalResponse::AsUsual,
+        };
+        RefusalResponse::Mistake(DecodeError::Fields(vec![FieldError { field, reason: reason.to_owned() }]))
+    }
+
+    fn broken_off(&mut self, refusal: &Refusal<'_>) -> Bytes {
+        encoder::broken_off(NOT_TAKEN, refusal.request)
+    }
+}
+
+/// Nobody panics with it in hand, and it is whole at any time.
+fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An encoder that is looked over the shoulder.
+struct Watching {
+    encoder: Box<dyn Encoder>,
+    shown: Arc<Mutex<Shown>>,
+}
+
+impl Encoder for Watching {
+    fn opened(&mut self, out: &mut BytesMut) {
+        self.encoder.opened(out);
+    }
+
+    fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
+        self.encoder.encode(id, event, out);
+        if let AgentEvent::TurnEnded { cost: Some(cost), .. } = event {
+            *lock(&self.shown).spent.cost.get_or_insert_default() += *cost;
+        }
+        if let AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage } = event {
+            let mut shown = lock(&self.shown);
+            shown.spent.usage += *usage;
+            shown.has_ended_well = true;
+        }
+    }
+
+    fn lost(&mut self, out: &mut BytesMut) {
+        self.encoder.lost(out);
+    }
+
+    fn keep_alive(&mut self, out: &mut BytesMut) {
+        self.encoder.keep_alive(out);
+    }
+
+    fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
+        self.encoder.draining(come_back_ms, out);
+    }
+}

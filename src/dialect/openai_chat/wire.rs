@@ -1,0 +1,132 @@
+//! OpenAI's protocol among all others: its route, and how its requests are answered.
+
+use http::HeaderMap;
+use utoipa::OpenApi;
+
+use super::{Answer, Key, OpenAiChat, Read, Telling, encoder};
+use crate::chat::approval::DecisionRule;
+use crate::chat::ids::ConversationId;
+use crate::chat::input::RunInput;
+use crate::dialect::asked::{Asked, BranchPoint, ConversationRef, Question, Shape, What};
+use crate::dialect::reply::{Document, Position, Reply};
+use crate::dialect::{DecodeError, Dialect, Encoder, Request, RunIds, Settings};
+
+/// The longest part of a model's id that is said back, in characters.
+const MODEL_CHARS: usize = 100;
+
+#[derive(OpenApi)]
+#[openapi(
+    paths(chat),
+    tags((name = "OpenAI", description = "Chat Completions; a profile is a model. An error's body is `{\"error\"}`.",
+        external_docs(url = "https://platform.openai.com/docs/api-reference/chat", description = "The protocol")))
+)]
+struct Api;
+
+#[utoipa::path(
+    post,
+    path = "/v1/chat/completions",
+    operation_id = "chatCompletions",
+    tag = "OpenAI",
+    summary = "Answer a conversation",
+    description = "Starts a run and answers with its stream, or with the whole of it.",
+    params(
+        ("X-Conversation-Id" = Option<String>, Header, description = "The conversation to continue or begin; else `metadata.conversation_id`."),
+    ),
+    request_body = super::RequestBody<'static>,
+    responses(
+        (status = 200, description = "With `stream`, chunks in nameless frames and `[DONE]` at the end; else the completion.", content((String = "text/event-stream"), (super::Completion<'static> = "application/json"))),
+        (status = 400, description = "`malformed_json`, `invalid_request`, `body_unreadable`, `no_such_call`, `context_too_long`: what is wrong."),
+        (status = 404, description = "`model_not_found`, `not_found`: there is no such model."),
+        (status = 429, description = "`provider_rate_limited`, `provider_quota_exceeded`: the model service has too much to do."),
+        (status = 500, description = "`internal`, and whatever bound the run met."),
+        (status = 502, description = "The model service failed."),
+        (status = 504, description = "`run_timeout`, `provider_timeout`: it took too long."),
+    ),
+)]
+#[expect(dead_code, reason = "has the description")]
+fn chat() {}
+
+impl From<&Settings> for OpenAiChat {
+    fn from(settings: &Settings) -> Self {
+        let Settings { message_bytes, context_bytes, history_bytes, ai_sdk_version: _ } = *settings;
+        Self { max_message_bytes: message_bytes, max_result_bytes: context_bytes, max_history_bytes: history_bytes }
+    }
+}
+
+impl Dialect for OpenAiChat {
+    fn api(&self) -> utoipa::openapi::OpenApi {
+        Api::openapi()
+    }
+
+    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+        let Read { input, model, is_keyed, stream, include_usage } =
+            self.decode(request.body, key(request.headers)?)?;
+        let choices = request.assistants.choices(&model).ok_or_else(|| no_such_model(&model))?;
+        let RunInput { ask, screen, conversation, parent, earlier, unlisted, mut manner } = input;
+        let wish = &mut manner.model;
+        wish.temperature = wish.temperature.filter(|_| choices.temperature);
+        wish.effort = wish.effort.filter(|_| choices.effort);
+        let wished = wish.max_tokens.filter(|_| choices.max_tokens);
+        wish.max_tokens = wished.map(|wished| wished.min(choices.most_tokens));
+        manner.background = match request.headers.contains_key("idempotency-key") {
+            // Its client will ask for it again when the connection is lost.
+            true => Some(true),
+            // Nobody could come back to it where it has no name.
+            false => (!is_keyed).then_some(false),
+        };
+        let named = conversation.as_ref().map(ConversationId::as_str).unwrap_or_default();
+        let mark = format!("openai-chat {named}");
+        let branch = parent.map_or(BranchPoint::Newest, BranchPoint::At);
+        Ok(Asked {
+            what: What::Answer(Question { ask, screen, branch, earlier, unlisted }),
+            rule: DecisionRule::Any,
+            conversation: ConversationRef::Id(conversation),
+            manner,
+            mark,
+            shape: if stream { Shape::Stream } else { Shape::Document },
+            reply: Box::new(Telling { model, is_keyed, include_usage }),
+        })
+    }
+}
+
+/// No such model, or not for the caller.
+pub fn no_such_model(model: &str) -> DecodeError {
+    DecodeError::NoSuchModel(model.chars().take(MODEL_CHARS).collect())
+}
+
+impl Reply for Telling {
+    fn encoder(&mut self, of: RunIds, _at: Position) -> Box<dyn Encoder> {
+        Box::new(encoder::ChunkEncoder::new(&of, self.clone()))
+    }
+
+    fn document(&mut self, of: RunIds) -> Option<Box<dyn Document>> {
+        Some(Box::new(Answer::new(&of, self.clone())))
+    }
+}
+
+/// What the ids of Open WebUI begin with that are no chats of one user: a chat that is not kept has the id of a connection,
+/// and a channel belongs to many.
+const NO_CHATS: [&str; 2] = ["local:", "channel:"];
+
+/// The conversation that the headers name.
+///
+/// # Errors
+/// When that is no id, or there are two.
+fn key(headers: &HeaderMap) -> Result<Key, DecodeError> {
+    let named = |name: &'static str| {
+        let mut values = headers.get_all(name).iter().filter(|value| !value.is_empty());
+        let (Some(value), next) = (values.next(), values.next()) else { return Ok(None) };
+        let id = value.to_str().ok().filter(|_| next.is_none()).map(ConversationId::parse);
+        match id {
+            Some(Ok(id)) => Ok(Some(id)),
+            Some(Err(error)) => Err(DecodeError::Request(format!("{name} {error}"))),
+            None => Err(DecodeError::Request(format!("{name} must be given once, as printable ASCII"))),
+        }
+    };
+    if let Some(id) = named("x-conversation-id")? {
+        return Ok(Key::Conversation(id));
+    }
+    let chat = named("x-openwebui-chat-id")?;
+    let chat = chat.filter(|id| !NO_CHATS.iter().any(|begin| id.as_str().starts_with(begin)));
+    Ok(chat.map_or(Key::None, Key::Chat))
+}

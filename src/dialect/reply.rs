@@ -1,0 +1,178 @@
+//! How a request is answered in its protocol.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{DecodeError, Encoder, RunIds};
+use crate::chat::approval::Approval;
+use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::ids::{ApprovalId, MessageId};
+
+/// How one request is answered: what it said of itself is in it. It may be answered with several runs, one after the other,
+/// which its client sees as one stream.
+pub trait Reply: Send {
+    /// What is the same for all of its streams.
+    fn options(&self) -> StreamOptions {
+        StreamOptions::default()
+    }
+
+    /// What the answer's headers say besides.
+    fn headers(&self, _of: &RunIds) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// A fresh encoder for the next run.
+    fn encoder(&mut self, of: RunIds, at: Position) -> Box<dyn Encoder>;
+
+    /// What the run's whole answer is made of; `None` in protocols that know streams alone.
+    fn document(&mut self, _of: RunIds) -> Option<Box<dyn Document>> {
+        None
+    }
+
+    /// Whether the run that was shown has ended so that the next one may begin.
+    fn goes_on(&self) -> bool {
+        false
+    }
+
+    /// Notes calls that wait for a person whatever the next run does.
+    fn waits_besides(&mut self, _calls: &[Approval]) {}
+
+    /// What is answered where nothing was begun.
+    fn refused(&mut self, _refusal: &Refusal<'_>) -> RefusalResponse {
+        RefusalResponse::AsUsual
+    }
+
+    /// The end of a stream whose next run did not begin.
+    fn broken_off(&mut self, _refusal: &Refusal<'_>) -> Bytes {
+        Bytes::new()
+    }
+}
+
+/// What is the same for all streams of a protocol.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamOptions {
+    /// Its media type.
+    pub media_type: &'static str,
+    /// Which frames have numbers, by which a reader comes back.
+    pub numbered: Numbered,
+    /// The longest silence before a comment is sent, where clients of the protocol are promised one.
+    pub silence: Option<Duration>,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        Self { media_type: "text/event-stream", numbered: Numbered::Never, silence: None }
+    }
+}
+
+/// Which frames have numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbered {
+    /// None: nobody comes back to these streams.
+    Never,
+    /// Those of runs in the background.
+    Background,
+    /// All.
+    Always,
+}
+
+/// Where a run stands among those of one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Whether it begins the stream.
+    pub is_first: bool,
+    /// Whether it ends it.
+    pub is_last: bool,
+}
+
+impl Position {
+    /// The only one.
+    pub const ALONE: Self = Self { is_first: true, is_last: true };
+}
+
+/// Takes in a run, event by event, for an answer in one piece.
+pub trait Document: Send {
+    /// Takes an event in; the outcome once there is one, after which nothing is to come.
+    fn hear(&mut self, event: &AgentEvent) -> Option<Outcome>;
+
+    /// The outcome where the rest of the run is missing here.
+    fn lost(&mut self) -> Outcome;
+}
+
+/// How a run ended, as a document tells it.
+#[derive(Debug, PartialEq)]
+pub enum Outcome {
+    /// With an answer.
+    Whole(Vec<u8>),
+    /// Without one: why, and the document that says so.
+    Failed(Failure, Vec<u8>),
+}
+
+impl Outcome {
+    /// The document.
+    pub fn into_body(self) -> Vec<u8> {
+        match self {
+            Self::Whole(document) | Self::Failed(_, document) => document,
+        }
+    }
+}
+
+/// Why nothing was begun.
+#[derive(Debug)]
+pub struct Refusal<'a> {
+    /// Why.
+    pub why: RefusalReason<'a>,
+    /// The call that was to be decided, where it is about one.
+    pub call: Option<ApprovalId>,
+    /// Why, in words for its sender.
+    pub message: String,
+    /// The request's id.
+    pub request: &'a str,
+}
+
+/// What protocols tell apart where nothing was begun.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RefusalReason<'a> {
+    /// Calls wait for a person, and have to be decided first.
+    Waiting(&'a [Approval]),
+    /// All that was to be decided had been decided so before.
+    NothingLeft,
+    /// The decision is kept for whoever asked, who goes on with it.
+    Kept,
+    /// The assistant is for others.
+    Forbidden,
+    /// There is no assistant.
+    NoSuchAssistant,
+    /// There is no such call, or the caller may not decide it.
+    NoSuchApproval,
+    /// The call is not the one that its user was shown.
+    OtherCall,
+    /// The call was decided before.
+    AlreadyDecided,
+    /// It is too late to decide the call.
+    Expired,
+    /// Somebody with another role has to let the call through.
+    RoleRequired,
+    /// Somebody else than who asked has to let the call through.
+    OwnRequest,
+    /// The question stands in the place of a message that is not there; `None` where it has no id of ours.
+    NotOnBranch(Option<MessageId>),
+    /// There is no message to go on from.
+    NoSuchMessage,
+    /// There is no question to be answered again.
+    NothingToRepeat,
+    /// Whatever concerns no protocol.
+    Other,
+}
+
+/// What is answered where nothing was begun.
+#[derive(Debug, PartialEq)]
+pub enum RefusalResponse {
+    /// What any request gets.
+    AsUsual,
+    /// A whole stream.
+    Stream(Bytes),
+    /// What a mistake in the request gets.
+    Mistake(DecodeError),
+}

@@ -1,0 +1,39 @@
+//! The error bodies of page assistants' routes: `{"detail": text}`, or 422 with `{"detail": [{loc, msg, type}]}`.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::dialect;
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatStreamError)]
+pub(in crate::http) struct Told<'a> {
+    detail: &'a str,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatStreamMistakes)]
+pub(in crate::http) struct Listed<'a> {
+    detail: Vec<Mistake<'a>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChatStreamMistake)]
+struct Mistake<'a> {
+    #[schema(value_type = Vec<String>)]
+    loc: &'a [&'static str],
+    msg: &'a str,
+    r#type: &'static str,
+}
+
+/// The answer with that sentence, or with all that is wrong.
+pub(super) fn told(status: StatusCode, detail: &str, mistakes: &[dialect::Mistake]) -> Response {
+    if mistakes.is_empty() {
+        return (status, Json(Told { detail })).into_response();
+    }
+    let mistakes = mistakes.iter().map(|wrong| Mistake { loc: &wrong.at, msg: &wrong.message, r#type: wrong.kind });
+    (status, Json(Listed { detail: mistakes.collect() })).into_response()
+}

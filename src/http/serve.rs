@@ -1,0 +1,428 @@
+//! The one handler of all protocols: what a request asks for is begun, and shown as its protocol shows it.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+
+use super::body::Taken;
+use super::branch::{self, Resolved};
+use super::problem::Problem;
+use super::request_id::RequestId;
+use super::sse::{self, View};
+use super::views::{header_value, headers_of};
+use super::{Services, answer, chain, document};
+use crate::agent::ports::store::BeginError;
+use crate::chat::approval::DecisionRule;
+use crate::chat::caller::{Caller, Owner};
+use crate::chat::causes::Causes;
+use crate::chat::input::{Ask, Manner, Parent, RunInput, Screen};
+use crate::dialect::agent_chat::Native;
+use crate::dialect::asked::{Asked, Assistants, Choices, ConversationRef, Question, Shape, What};
+use crate::dialect::reply::{Numbered, Position, Refusal, RefusalReason, RefusalResponse, Reply};
+use crate::dialect::{self, Dialect, RunIds};
+use crate::runs::chain::{Cause, Chain, ChainError, Context, Link, Pending};
+use crate::runs::{Attached, Request, Runs, StartError};
+
+/// The longest `Idempotency-Key`, in bytes.
+const MAX_KEY_BYTES: usize = 255;
+
+/// A request of a protocol.
+pub(super) struct Call {
+    pub(super) services: Services,
+    pub(super) caller: Caller,
+    pub(super) request_id: RequestId,
+    /// The part of the path that the route leaves open.
+    pub(super) path: Option<String>,
+    pub(super) uri: Uri,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Taken,
+}
+
+/// Carries out what a request asks for, and shows it. What is refused before anything has begun is a [`Problem`], but for
+/// what its protocol tells in a stream.
+pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Result<Response, Problem> {
+    let Call { services, caller, request_id, path, uri, headers, body } = call;
+    let dialect = dialect.ok_or_else(Problem::internal)?;
+    let asked = dialect.asked(&dialect::Request {
+        path: path.as_deref(),
+        query: uri.query().unwrap_or_default(),
+        headers: &headers,
+        body: &body,
+        assistants: &Offered { runs: &services.runs, caller: &caller },
+    })?;
+    let Asked { what, rule, conversation, manner, mark, shape, mut reply } = asked;
+    let request = request(request_id, &headers, &mark, &body)?;
+    let owner = caller.owner.clone();
+    let numbered_in = match &conversation {
+        ConversationRef::Id(_) => None,
+        ConversationRef::Number(_, screen) => Some((screen.clone(), caller.known_as.clone())),
+    };
+    let id = request.id.clone();
+    let turn = Turn { services: &services, caller, rule, conversation, manner, request };
+    let (attached, chain) = match turn.begin(what, &mut *reply).await {
+        Ok(begun) => begun,
+        Err(NotBegun::Problem(problem)) => return Err(*problem),
+        Err(NotBegun::Chain(error)) => return refused(&services, &owner, error, shape, &mut *reply, &id).await,
+    };
+    let number = match numbered_in {
+        None => None,
+        Some((screen, known_as)) => number(&services, &owner, known_as.as_deref(), &screen, &attached).await,
+    };
+    Ok(show(&services, owner, Shown { attached, chain: Some(chain), number }, shape, reply).await)
+}
+
+/// A request that was read.
+struct Turn<'a> {
+    services: &'a Services,
+    caller: Caller,
+    rule: DecisionRule,
+    conversation: ConversationRef,
+    manner: Manner,
+    request: Request,
+}
+
+/// Why nothing was begun: what any protocol tells in the same way, and what its own may tell differently.
+enum NotBegun {
+    Problem(Box<Problem>),
+    Chain(ChainError),
+}
+
+impl<E: Into<Problem>> From<E> for NotBegun {
+    fn from(error: E) -> Self {
+        Self::Problem(Box::new(error.into()))
+    }
+}
+
+impl Turn<'_> {
+    /// Begins the first run, with those that follow.
+    async fn begin(self, what: What, reply: &mut dyn Reply) -> Result<(Attached, Chain), NotBegun> {
+        let Self { services, caller, rule, conversation, manner, request } = self;
+        let conversation = match (conversation, &what) {
+            (ConversationRef::Id(conversation), _) => conversation,
+            (ConversationRef::Number(Some(number), _), What::Answer(_)) => {
+                services.chats.numbered(&caller.owner, number).await?
+            }
+            (ConversationRef::Number(..), _) => None,
+        };
+        let decisions = match &what {
+            What::Answer(_) => &[][..],
+            What::Decide(decisions, _) => decisions,
+        };
+        let pending = match (rule, &conversation) {
+            (DecisionRule::All, Some(thread)) => {
+                services.runs.pending(&caller.owner, thread, &request, decisions).await?
+            }
+            _ => Pending::default(),
+        };
+        let mut context = Context { caller, conversation, rule, manner, request };
+        let links = match what {
+            What::Answer(question) => {
+                let manner = std::mem::take(&mut context.manner);
+                let (ask, parent) = placed(services, &context, pending, &question, reply).await?;
+                let question = Question { ask: ask.unwrap_or(question.ask), ..question };
+                vec![Link::Ask(Box::new(input(&context, question, parent, manner)))]
+            }
+            What::Decide(decisions, then) => {
+                let mut links = match rule {
+                    DecisionRule::All => {
+                        services.runs.settle(&context, pending, decisions).await.map_err(NotBegun::Chain)?
+                    }
+                    DecisionRule::Any | DecisionRule::Conversation => decisions.into_iter().map(Link::Decide).collect(),
+                };
+                let then = then.map(|question| input(&context, question, None, context.manner.clone()));
+                links.extend(then.map(|input| Link::Ask(Box::new(input))));
+                links
+            }
+        };
+        let mut chain = Chain::new(services.runs.clone(), context, links);
+        match chain.next().await {
+            None => Err(NotBegun::Chain(Cause::NothingLeft.into())),
+            Some(Ok(attached)) => Ok((attached, chain)),
+            Some(Err(error)) => Err(NotBegun::Chain(error)),
+        }
+    }
+}
+
+/// What a question asks, where its place says so, and the message that it goes on from, where that is not the newest one.
+async fn placed(
+    services: &Services,
+    context: &Context,
+    pending: Pending,
+    question: &Question,
+    reply: &mut dyn Reply,
+) -> Result<(Option<Ask>, Option<Parent>), NotBegun> {
+    let held = pending.held();
+    match &question.ask {
+        // Results belong to the newest run, whose client cannot go on without them.
+        Ask::Results(_) => reply.waits_besides(&held),
+        Ask::Message { .. } | Ask::Again if !pending.is_again && !held.is_empty() => {
+            return Err(NotBegun::Chain(Cause::Waiting(held).into()));
+        }
+        Ask::Message { .. } | Ask::Again => {}
+    }
+    if pending.is_again {
+        return Ok((None, None));
+    }
+    match branch::resolve(services, context, question.branch.clone(), &question.ask).await? {
+        Resolved::Newest => Ok((None, None)),
+        Resolved::At(parent) => Ok((None, Some(parent))),
+        Resolved::Again(message) => Ok((Some(Ask::Again), Some(message))),
+        Resolved::Nowhere(message) => Err(NotBegun::Chain(Cause::NotOnBranch(message).into())),
+    }
+}
+
+fn input(context: &Context, question: Question, parent: Option<Parent>, manner: Manner) -> RunInput {
+    let Question { ask, screen, branch: _, earlier, unlisted } = question;
+    RunInput { ask, screen, conversation: context.conversation.clone(), parent, earlier, unlisted, manner }
+}
+
+/// What is answered where nothing was begun.
+async fn refused(
+    services: &Services,
+    owner: &Owner,
+    not: ChainError,
+    shape: Shape,
+    reply: &mut dyn Reply,
+    request: &str,
+) -> Result<Response, Problem> {
+    match reply.refused(&refusal(&not, request)) {
+        RefusalResponse::Stream(frames) => return Ok((sse::HEADERS, frames).into_response()),
+        RefusalResponse::Mistake(mistake) => return Err(mistake.into()),
+        RefusalResponse::AsUsual => {}
+    }
+    match not.cause {
+        Cause::Start(StartError::Joined { run, why }) => answer::joined(services, owner, run, why, shape).await,
+        _ => Err(not.into()),
+    }
+}
+
+/// What a protocol is told of it.
+pub(super) fn refusal<'a>(not: &'a ChainError, request: &'a str) -> Refusal<'a> {
+    Refusal { why: why(&not.cause), call: not.call, message: not.cause.to_string(), request }
+}
+
+fn why(cause: &Cause) -> RefusalReason<'_> {
+    let error = match cause {
+        Cause::Start(error) => error,
+        Cause::Waiting(calls) => return RefusalReason::Waiting(calls),
+        Cause::NothingLeft => return RefusalReason::NothingLeft,
+        Cause::OtherCall => return RefusalReason::OtherCall,
+        Cause::Kept => return RefusalReason::Kept,
+        Cause::NotOnBranch(message) => return RefusalReason::NotOnBranch(*message),
+    };
+    match error {
+        StartError::Forbidden => RefusalReason::Forbidden,
+        StartError::UnknownContextType(_) => RefusalReason::NoSuchAssistant,
+        StartError::RoleRequired(_) => RefusalReason::RoleRequired,
+        StartError::Begin(BeginError::OwnRequest(_)) => RefusalReason::OwnRequest,
+        StartError::Begin(BeginError::NoSuchApproval) => RefusalReason::NoSuchApproval,
+        StartError::Begin(BeginError::AlreadyDecided) => RefusalReason::AlreadyDecided,
+        StartError::Begin(BeginError::ApprovalExpired) => RefusalReason::Expired,
+        StartError::Begin(BeginError::NoSuchMessage) => RefusalReason::NoSuchMessage,
+        StartError::Begin(BeginError::NothingToRepeat) => RefusalReason::NothingToRepeat,
+        StartError::Begin(
+            BeginError::Busy { .. }
+            | BeginError::QueueFull
+            | BeginError::KeyMismatch
+            | BeginError::NoSuchRun
+            | BeginError::NoSuchCall
+            | BeginError::NotContinuable(_)
+            | BeginError::TooMany(_)
+            | BeginError::Unconfirmed(_)
+            | BeginError::OverQuota(_)
+            | BeginError::Store(_),
+        )
+        | StartError::NotOffered(_)
+        | StartError::Draining
+        | StartError::NoSuchRun
+        | StartError::TooFast(_)
+        | StartError::Full
+        | StartError::OverBudget { .. }
+        | StartError::Log(_)
+        | StartError::Joined { .. }
+        | StartError::Failed => RefusalReason::Other,
+    }
+}
+
+/// The number of the run's conversation. One that cannot be given is none: its client then begins another conversation with
+/// its next message.
+async fn number(
+    services: &Services,
+    owner: &Owner,
+    known_as: Option<&str>,
+    screen: &Screen,
+    attached: &Attached,
+) -> Option<i64> {
+    let app = services.runs.app_at(screen).unwrap_or_default();
+    match services.chats.number(owner, known_as, &attached.conversation, &app).await {
+        Ok(number) => Some(number),
+        Err(error) => {
+            tracing::error!(error = %Causes(&error), conversation.id = %attached.conversation, "chat not numbered");
+            None
+        }
+    }
+}
+
+/// A run that is to be shown.
+pub(super) struct Shown {
+    pub(super) attached: Attached,
+    /// What follows.
+    pub(super) chain: Option<Chain>,
+    /// Its conversation's number.
+    pub(super) number: Option<i64>,
+}
+
+/// The run as its protocol shows it: a stream of its events, its answer when it is there, or, of one in the background, where
+/// to look.
+pub(super) async fn show(
+    services: &Services,
+    owner: Owner,
+    shown: Shown,
+    shape: Shape,
+    mut reply: Box<dyn Reply>,
+) -> Response {
+    let Shown { attached, chain, number } = shown;
+    let ids = ids_of(&attached, number);
+    let headers = headers_of(&attached);
+    match shape {
+        Shape::Record if attached.background => {
+            (headers, answer::accepted(services, &owner, &attached).await).into_response()
+        }
+        Shape::Record => (headers, answer::whole(services, owner, attached).await).into_response(),
+        Shape::Document => match reply.document(ids) {
+            Some(document) => (headers, document::whole(services, attached, document).await).into_response(),
+            None => stream(services, attached, None, number, reply),
+        },
+        Shape::Stream => stream(services, attached, chain, number, reply),
+    }
+}
+
+/// A run of the native protocol that was begun by other means than a chat turn, shown as one.
+///
+/// # Errors
+/// When it did not start, or is an earlier one that cannot be read any more in that shape.
+pub(super) async fn respond(
+    services: &Services,
+    owner: Owner,
+    started: Result<Attached, StartError>,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let (shape, reply) = (Native::shape(headers), Box::new(Native::to(headers)));
+    match started {
+        Ok(attached) => Ok(show(services, owner, Shown { attached, chain: None, number: None }, shape, reply).await),
+        Err(StartError::Joined { run, why }) => answer::joined(services, &owner, run, why, shape).await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The run's events from where `attached` stands, then those of what follows.
+pub(super) fn stream(
+    services: &Services,
+    attached: Attached,
+    chain: Option<Chain>,
+    number: Option<i64>,
+    mut reply: Box<dyn Reply>,
+) -> Response {
+    let ids = ids_of(&attached, number);
+    let besides = reply.headers(&ids).into_iter();
+    let besides: HeaderMap =
+        besides.map(|(name, value)| (HeaderName::from_static(name), header_value(&value))).collect();
+    let media_type = reply.options().media_type;
+    let headers = headers_of(&attached);
+    let body = match chain.filter(|chain| !chain.is_at_its_end()) {
+        Some(rest) => chain::body(services.clone(), attached, rest, number, reply),
+        None => {
+            let view = view(services, &mut *reply, &attached, number, Position::ALONE);
+            sse::body(attached, view)
+        }
+    };
+    let mut response = (sse::HEADERS, headers, besides, body).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// How the run is shown.
+pub(super) fn view(
+    services: &Services,
+    reply: &mut dyn Reply,
+    attached: &Attached,
+    number: Option<i64>,
+    at: Position,
+) -> View {
+    let options = reply.options();
+    let keep_alive = match options.silence {
+        None => services.keep_alive,
+        Some(most) => Some(services.keep_alive.map_or(most, |silence| silence.min(most))),
+    };
+    View {
+        encoder: reply.encoder(ids_of(attached, number), at),
+        numbered: match options.numbered {
+            Numbered::Never => false,
+            Numbered::Background => attached.background,
+            Numbered::Always => true,
+        },
+        keep_alive,
+        draining: services.runs.draining().clone(),
+    }
+}
+
+/// What the run is called.
+fn ids_of(attached: &Attached, number: Option<i64>) -> RunIds {
+    RunIds {
+        run: attached.run,
+        conversation: attached.conversation.clone(),
+        number,
+        request: attached.request_id.clone(),
+    }
+}
+
+/// The request as its run needs it. `what` tells requests with the same body apart: whatever is said outside of the body
+/// and changes what is asked for stands in it, from the path, the query or a header.
+///
+/// # Errors
+/// When its `Idempotency-Key` is none.
+pub(super) fn request(id: RequestId, headers: &HeaderMap, what: &str, body: &[u8]) -> Result<Request, Problem> {
+    let mut keys = headers.get_all("idempotency-key").iter();
+    let key = match (keys.next(), keys.next()) {
+        (None, _) => return Ok(Request { id: id.0, key: None }),
+        (Some(key), None) => key.to_str().ok().map(str::trim),
+        (Some(_), Some(_)) => None,
+    };
+    let Some(key) = key.filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len())) else {
+        return Err(Problem::bad_request(format!(
+            "Idempotency-Key must be given once and have 1 to {MAX_KEY_BYTES} printable ASCII characters"
+        )));
+    };
+    let mut asked = what.as_bytes().to_vec();
+    asked.push(b'\n');
+    asked.extend_from_slice(body);
+    Ok(Request { id: id.0, key: Some((key.to_owned(), digest(&SHA256, &asked).as_ref().to_vec())) })
+}
+
+/// Whom a caller may ask.
+pub(super) struct Offered<'a> {
+    pub(super) runs: &'a Runs,
+    pub(super) caller: &'a Caller,
+}
+
+impl Assistants for Offered<'_> {
+    fn offered(&self) -> Vec<&str> {
+        self.runs.profiles_for(self.caller).into_iter().map(|profile| profile.context_type.as_str()).collect()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.runs.app_at(&Screen::Type(name.to_owned())).is_some()
+    }
+
+    fn choices(&self, name: &str) -> Option<Choices> {
+        let profiles = self.runs.profiles_for(self.caller);
+        let menu = &profiles.into_iter().find(|profile| profile.context_type == name)?.models;
+        Some(Choices {
+            temperature: menu.temperature,
+            effort: menu.effort,
+            max_tokens: menu.max_tokens,
+            most_tokens: menu.choice.max_tokens.unwrap_or(u32::MAX),
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! The wire protocols: which there are, where they are served, and how their errors look. A new one is a folder under
+//! `dialect/` and a line here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{RawPathParams, State};
+use axum::http::{HeaderMap, Uri};
+use axum::routing::{any, post};
+use utoipa_axum::router::OpenApiRouter;
+
+use super::auth::Authenticated;
+use super::body::Taken;
+use super::problem::ErrorForm;
+use super::request_id::RequestId;
+use super::serve::{Call, serve};
+use super::{Services, ai_sdk, chat_stream, copilotkit, native, nothing, openai_chat};
+use crate::dialect::ag_ui::AgUi;
+use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::ai_sdk::AiSdk;
+use crate::dialect::chat_stream::ChatStream;
+use crate::dialect::ndjson::Ndjson;
+use crate::dialect::openai_chat::OpenAiChat;
+use crate::dialect::{Dialect, Settings};
+use crate::observe::metrics;
+
+/// The protocols: the name of each in metrics, the form of its errors, what it is, and what is served beside the routes that
+/// begin runs. Where two have the same route, the first that is meant answers.
+fn table(settings: &Settings) -> [Wire; 6] {
+    let agent_chat = AgentChat::from(settings);
+    [
+        wire(NATIVE, ErrorForm::Problem, agent_chat, native),
+        wire("ndjson", ErrorForm::Problem, Ndjson(agent_chat), OpenApiRouter::new),
+        Wire {
+            nothing_at: &["/api/chat", "/api/chat/{*rest}", "/api/chats/{chat_id}/{*rest}"],
+            ..wire("chat-stream", ErrorForm::Detail, ChatStream::from(settings), chat_stream::routes)
+        },
+        wire("ag-ui", ErrorForm::Problem, AgUi::from(settings), copilotkit::routes),
+        wire("ai-sdk", ErrorForm::Problem, AiSdk::from(settings), ai_sdk::routes),
+        wire("openai-chat", ErrorForm::OpenAi, OpenAiChat::from(settings), openai_chat::routes),
+    ]
+}
+
+/// The name of the native protocol.
+const NATIVE: &str = "agent-chat";
+
+/// A protocol as it is served.
+struct Wire {
+    info: WireInfo,
+    dialect: Arc<dyn Dialect>,
+    beside: fn() -> OpenApiRouter<Services>,
+    /// Routes where nothing is, which tell so in the form of its errors.
+    nothing_at: &'static [&'static str],
+}
+
+fn wire(
+    name: &'static str,
+    errors: ErrorForm,
+    dialect: impl Dialect + 'static,
+    beside: fn() -> OpenApiRouter<Services>,
+) -> Wire {
+    let info = WireInfo { dialect: metrics::Dialect::named(name), errors };
+    Wire { info, dialect: Arc::new(dialect), beside, nothing_at: &[] }
+}
+
+/// What a route's protocol is to whatever is around all routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WireInfo {
+    /// Its name in metrics.
+    pub(super) dialect: metrics::Dialect,
+    /// How its errors look.
+    pub(super) errors: ErrorForm,
+}
+
+impl WireInfo {
+    /// Of a route without a protocol.
+    const NONE: Self = Self { dialect: metrics::Dialect::NONE, errors: ErrorForm::Problem };
+
+    /// Whether it is the native protocol.
+    pub(super) fn is_native(self) -> bool {
+        self.dialect == metrics::Dialect::named(NATIVE)
+    }
+}
+
+/// The protocol of each route.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WiresByRoute(Arc<HashMap<String, WireInfo>>);
+
+impl WiresByRoute {
+    /// The protocol of a route, as the router or the description writes it.
+    pub(super) fn find(&self, route: &str) -> WireInfo {
+        self.0.get(&plain(route)).copied().unwrap_or(WireInfo::NONE)
+    }
+}
+
+/// A route without the mark of a part that may have slashes, which no description knows.
+fn plain(route: &str) -> String {
+    route.replace("{*", "{")
+}
+
+/// The routes of all protocols with their description, and the protocol of each.
+pub(super) fn routes(settings: &Settings) -> (OpenApiRouter<Services>, WiresByRoute) {
+    let mut router = OpenApiRouter::new();
+    let mut by_route = HashMap::new();
+    let mut chats: Vec<(String, Vec<Arc<dyn Dialect>>)> = Vec::new();
+    for Wire { info, dialect, beside, nothing_at } in table(settings) {
+        let (api, beside) = (dialect.api(), beside());
+        for route in api.paths.paths.keys() {
+            match chats.iter_mut().find(|(known, _)| known == route) {
+                Some((_, dialects)) => dialects.push(dialect.clone()),
+                None => chats.push((route.clone(), vec![dialect.clone()])),
+            }
+        }
+        for route in api.paths.paths.keys().chain(beside.get_openapi().paths.paths.keys()) {
+            by_route.entry(plain(route)).or_insert(info);
+        }
+        router = router.merge(OpenApiRouter::with_openapi(api)).merge(beside);
+        for route in nothing_at {
+            by_route.insert(plain(route), info);
+            router = router.route(route, any(nothing));
+        }
+    }
+    for (route, dialects) in chats {
+        let dialects: Arc<[Arc<dyn Dialect>]> = dialects.into();
+        let handler = move |State(services): State<Services>,
+                            Extension(request_id): Extension<RequestId>,
+                            Authenticated(caller): Authenticated,
+                            path: Result<RawPathParams, RawPathParamsRejection>,
+                            uri: Uri,
+                            headers: HeaderMap,
+                            body: Taken| {
+            let path = path.ok().and_then(|path| path.iter().next().map(|(_, value)| value.to_owned()));
+            let dialect = dialects.iter().find(|dialect| dialect.is_meant(&headers)).or(dialects.first()).cloned();
+            serve(dialect, Call { services, caller, request_id, path, uri, headers, body })
+        };
+        router = router.route(&route, post(handler));
+    }
+    (router, WiresByRoute(Arc::new(by_route)))
+}
