@@ -239,7 +239,7 @@ fn greet(app: &App, config: &Config) -> Result<(), String> {
     };
     say(&format!(
         "switchboard listening on http://{address} ({model}, {fallbacks}backend: {backend}, store: {})",
-        config.store.shown()
+        config.store.display_url()
     ));
     if let Some(address) = app.metrics_address() {
         say(&format!("metrics on http://{address}/metrics"));
@@ -398,7 +398,7 @@ fn audit(config: &Config, command: AuditCommand) -> ExitCode {
     };
     match command {
         AuditCommand::Verify => match runtime.block_on(app::verify_audit(config)) {
-            Ok(verified) => told(&verified),
+            Ok(verified) => report_verified(&verified),
             Err(error) => failed(&with_causes(&error)),
         },
         AuditCommand::Export { chain } => {
@@ -413,7 +413,7 @@ fn audit(config: &Config, command: AuditCommand) -> ExitCode {
 }
 
 /// The end of each chain is told, so that it can be kept elsewhere: a record that was made anew as a whole has another one.
-fn told(verified: &[Verified]) -> ExitCode {
+fn report_verified(verified: &[Verified]) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for Verified { chain, lines, broken } in verified {
         let waiting = match chain.waiting {

@@ -58,7 +58,7 @@ enum Finding {
 }
 
 impl Finding {
-    fn of(is_so: bool) -> Self {
+    fn from_flag(is_so: bool) -> Self {
         if is_so { Self::Yes } else { Self::No }
     }
 }
@@ -91,7 +91,7 @@ impl Report {
     }
 
     /// A model that could not even be asked.
-    pub fn not_asked(origin: &ModelOrigin, why: &str) -> Self {
+    pub fn not_probed(origin: &ModelOrigin, why: &str) -> Self {
         Self { answers: Finding::No, trouble: Some(line(why)), ..Self::blank(origin, None) }
     }
 
@@ -143,7 +143,7 @@ async fn try_all(
     report.answers = Finding::No;
     let word = ask(provider, choice, WORD, &[], deadline).await.map_err(|error| words(&error))?;
     report.first_token = word.first_token;
-    report.usage = Finding::of(word.has_usage);
+    report.usage = Finding::from_flag(word.has_usage);
     if word.text.trim().is_empty() {
         return Err(match word.reason {
             FinishReason::Length => match choice.max_tokens {
@@ -160,7 +160,7 @@ async fn try_all(
     let sentence = sentence.map_err(|error| format!("streams: {}", words(&error)))?;
     report.streams = match sentence.pieces {
         0 | 1 if sentence.text.chars().count() < LONG_ENOUGH => Finding::Unknown,
-        pieces => Finding::of(pieces > 1),
+        pieces => Finding::from_flag(pieces > 1),
     };
 
     report.tools = Finding::No;

@@ -59,7 +59,7 @@ fn report(what: &str, alone: Duration, beside: Duration, served: usize, refused:
 
 fn token(tenant: &str, user: &str) -> String {
     let config =
-        auth::Config { mode: Mode::Hs256, hs256_secret: SecretString::from(SECRET), ..auth::Config::default() };
+        auth::AuthConfig { mode: Mode::Hs256, hs256_secret: SecretString::from(SECRET), ..auth::AuthConfig::default() };
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let claims = Claims {
         user: user.to_owned(),

@@ -8,7 +8,7 @@ use tokio::time::sleep_until;
 use super::language::{LanguageGate, Verdict};
 use super::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
 use super::ports::usage::QUOTA_EXCEEDED;
-use super::run::{Asked, Ended, Turns, failed};
+use super::run::{Ended, TurnRequest, Turns, failed};
 use super::state::{Open, Times, Transcript};
 use super::tally::Tally;
 use super::turn::{Turn, TurnFold};
@@ -33,7 +33,7 @@ impl Turns<'_> {
     pub(super) async fn ask_model(
         &self,
         transcript: &mut Transcript,
-        asked: Asked<'_>,
+        asked: TurnRequest<'_>,
         hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
         let mut may_ask_again = true;
@@ -42,7 +42,7 @@ impl Turns<'_> {
             let (turn, mut gate) = self.answer(transcript, asked, hold_ideographs).await?;
             let times = Times { since_ms, now_ms: self.now_ms() };
             let finish = turn.reason.map_or("truncated", FinishReason::name);
-            transcript.note_turn(Some(&turn.message), finish, turn.usage.map(Counted::told), times);
+            transcript.note_turn(Some(&turn.message), finish, turn.usage.map(Counted::reported), times);
             let failure = match turn.reason {
                 Some(FinishReason::Stop) if turn.message.parts.iter().any(AssistantPart::is_visible) => {
                     return Ok((turn, gate));
@@ -83,7 +83,7 @@ impl Turns<'_> {
     async fn answer(
         &self,
         transcript: &mut Transcript,
-        asked: Asked<'_>,
+        asked: TurnRequest<'_>,
         hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
         self.stay_within_budget().await?;
@@ -119,7 +119,7 @@ impl Turns<'_> {
     async fn stream_turn(
         &self,
         transcript: &mut Transcript,
-        asked: Asked<'_>,
+        asked: TurnRequest<'_>,
         gate: &mut LanguageGate,
     ) -> Result<(), Ended> {
         // Who answers is known when somebody does.

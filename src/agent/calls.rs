@@ -13,10 +13,10 @@ use tracing::Instrument;
 use super::client;
 use super::consent;
 use super::offer::{Look, Offer};
+use super::pending::approval_unavailable;
 use super::ports::approvals::{call_digest, definition_digest};
 use super::ports::store::ApprovedCall;
 use super::ports::tools::{Reporter, ToolContext};
-use super::room::not_asked;
 use super::run::{Ended, Turns, store_failed};
 use super::state::{Open, Times, Transcript};
 use super::stop::StopReason;
@@ -41,7 +41,7 @@ pub(super) enum Leave<'a> {
 }
 
 /// Whether a call would be made as somebody let it through.
-enum Shown {
+enum ApprovedMatch {
     /// It would, or nobody was asked.
     AsItIs(Ready),
     /// Its tool is another one by now, or other arguments would be sent.
@@ -96,9 +96,11 @@ impl Turns<'_> {
                 // Whatever comes after a call that waits may build on it.
                 Step::Make(_) if !transcript.approvals.is_empty() => consent::comes_after(),
                 Step::Make(effect) => match self.completed(&call, effect, leave, offer).await {
-                    Ok(Shown::AsItIs(ready)) => self.make(&call, ready, leave, transcript).await?,
+                    Ok(ApprovedMatch::AsItIs(ready)) => self.make(&call, ready, leave, transcript).await?,
                     // Nobody has said anything to what would be sent now.
-                    Ok(Shown::Otherwise) => self.hold(&call, (asks(offer, &call), leave), offer, transcript).await,
+                    Ok(ApprovedMatch::Otherwise) => {
+                        self.hold(&call, (asks(offer, &call), leave), offer, transcript).await
+                    }
                     Err(output) => *output,
                 },
             };
@@ -174,7 +176,7 @@ impl Turns<'_> {
 
     /// Leaves a call to the client, with something in the place of its result: the next run may never come.
     fn leave(&self, call: ToolCall, since_ms: i64, transcript: &mut Transcript) {
-        let result = ToolResult::of(&call, client::left());
+        let result = ToolResult::from_call(&call, client::left());
         transcript.left.push(call.clone());
         self.note(call, result, since_ms, transcript);
     }
@@ -278,7 +280,7 @@ impl Turns<'_> {
         }
         let now_ms = match self.agent.approvals.time().await {
             Ok(now_ms) => now_ms,
-            Err(error) => return not_asked(&error),
+            Err(error) => return approval_unavailable(&error),
         };
         let life_ms = i64::try_from(self.agent.limits.approval.as_millis()).unwrap_or(i64::MAX);
         let of = (self.cx.run, self.cx.conversation);
@@ -309,7 +311,7 @@ impl Turns<'_> {
         effect: Effect,
         leave: Leave<'_>,
         offer: &Offer,
-    ) -> Result<Shown, Box<ToolOutput>> {
+    ) -> Result<ApprovedMatch, Box<ToolOutput>> {
         let complete = async || self.agent.tools.complete(call, &self.cx_of(leave)).await;
         let arguments = match (leave, effect) {
             (Leave::Asked, Effect::Read) => None,
@@ -317,12 +319,12 @@ impl Turns<'_> {
             (Leave::Given(approved), Effect::Read | Effect::Write) => {
                 let arguments = complete().await?;
                 if call_digest(&call.name, &self.definition(offer, call), &arguments) != approved.digest {
-                    return Ok(Shown::Otherwise);
+                    return Ok(ApprovedMatch::Otherwise);
                 }
                 Some(arguments)
             }
         };
-        Ok(Shown::AsItIs(Ready { arguments, effect }))
+        Ok(ApprovedMatch::AsItIs(Ready { arguments, effect }))
     }
 
     /// What the tool of a call is at the moment.
@@ -348,7 +350,7 @@ impl Turns<'_> {
         transcript: &mut Transcript,
     ) -> Result<ToolOutput, Ended> {
         let write = match (effect, &arguments) {
-            (Effect::Write, Some(arguments)) => Some(Write::of(&call.name, arguments)),
+            (Effect::Write, Some(arguments)) => Some(Write::from_tool(&call.name, arguments)),
             (Effect::Write, None) | (Effect::Read, _) => None,
         };
         let first_try = write.as_ref().and_then(|write| transcript.tries.first(write));

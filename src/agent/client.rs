@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::chat::ids::ToolCallId;
 
-    fn told(schema: Value, input: ToolInput) -> Option<String> {
+    fn wrong_arguments(schema: Value, input: ToolInput) -> Option<String> {
         let def = ToolDef { name: "locate".to_owned(), description: String::new(), input_schema: schema };
         let call = ToolCall { id: ToolCallId::mint(), name: "locate".to_owned(), input };
         check(&def, &call).err().map(|output| output.content)
@@ -66,7 +66,7 @@ mod tests {
             (json!({"pattern": "a", "type": 7}), object(json!({})), None, "one that nobody reads"),
         ];
         for (schema, input, expected, reason) in rows {
-            assert_eq!(told(schema, input), expected, "{reason}");
+            assert_eq!(wrong_arguments(schema, input), expected, "{reason}");
         }
     }
 }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::limits::Limits;
+use super::limits::RunLimits;
 use super::ports::llm::SystemPrompt;
 use super::ports::tools::ToolContext;
 use super::profile::{DiagnosticsShape, Profile};
@@ -45,7 +45,7 @@ use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolDef, ToolInput};
-use crate::chat::trail::{CallFate, Happened};
+use crate::chat::trail::{CallFate, TrailEvent};
 
 /// 1 MiB as JSON, less what its own keys take.
 const MOST_BYTES: usize = 1024 * 1024 - 4096;
@@ -65,21 +65,26 @@ pub(super) struct Diagnosis {
     sent: usize,
     /// Whether the model was asked to answer without further calls.
     limit_reached: bool,
-    room: Room,
+    room: ByteBudget,
     bearer: String,
 }
 
 /// How many bytes may still be said.
-struct Room {
+struct ByteBudget {
     left: usize,
     is_cut: bool,
 }
 
 impl Diagnosis {
     /// A diagnosis of a run of `profile`; `None` where its caller may see none.
-    pub(super) fn of(profile: &Profile, cx: &ToolContext<'_>, model: &ModelChoice, limits: Limits) -> Option<Self> {
+    pub(super) fn from_profile(
+        profile: &Profile,
+        cx: &ToolContext<'_>,
+        model: &ModelChoice,
+        limits: RunLimits,
+    ) -> Option<Self> {
         let shape = profile.diagnostics.shape_for(cx.caller)?;
-        let mut room = Room { left: MOST_BYTES, is_cut: false };
+        let mut room = ByteBudget { left: MOST_BYTES, is_cut: false };
         let mut object = Map::new();
         let name = match shape {
             DiagnosticsShape::Basic => "basic",
@@ -104,7 +109,7 @@ impl Diagnosis {
     }
 
     /// What the model is asked with.
-    pub(super) fn asked(&mut self, system: &SystemPrompt, tools: &[Arc<ToolDef>]) {
+    pub(super) fn record_request(&mut self, system: &SystemPrompt, tools: &[Arc<ToolDef>]) {
         self.object.insert("system_prompt".to_owned(), json!(self.room.text(&system.text())));
         let mut told = Vec::new();
         for tool in tools {
@@ -140,13 +145,13 @@ impl Diagnosis {
     }
 
     /// Something that the trail keeps too.
-    pub(super) fn happened(&mut self, what: &Happened) {
+    pub(super) fn record_entry(&mut self, what: &TrailEvent) {
         match self.shape {
             DiagnosticsShape::Basic => return,
             DiagnosticsShape::Trace => {}
         }
         match what {
-            Happened::ModelTurn { turn, text, finish, usage, duration_ms, .. } => {
+            TrailEvent::ModelTurn { turn, text, finish, usage, duration_ms, .. } => {
                 if self.room.entry() {
                     let text = self.room.text(text.as_str());
                     self.turns.push(json!({
@@ -160,7 +165,7 @@ impl Diagnosis {
                     }));
                 }
             }
-            Happened::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _ } => {
+            TrailEvent::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _ } => {
                 if !self.room.entry() {
                     return;
                 }
@@ -179,10 +184,10 @@ impl Diagnosis {
                 });
                 self.call(*turn, call);
             }
-            Happened::UserMessage { .. }
-            | Happened::ApprovalDecided { .. }
-            | Happened::PreviewDecided(_)
-            | Happened::RunEnded { .. } => {}
+            TrailEvent::UserMessage { .. }
+            | TrailEvent::ApprovalDecided { .. }
+            | TrailEvent::PreviewDecided(_)
+            | TrailEvent::RunEnded { .. } => {}
         }
     }
 
@@ -311,7 +316,7 @@ fn sent(message: &Message) -> Value {
     }
 }
 
-impl Room {
+impl ByteBudget {
     /// Whether there is room for one more entry.
     fn entry(&mut self) -> bool {
         self.is_cut |= self.left < ENTRY_BYTES;
@@ -388,7 +393,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_cut_and_said_to_be() {
-        let mut room = Room { left: 10, is_cut: false };
+        let mut room = ByteBudget { left: 10, is_cut: false };
         assert_eq!((room.text("a\"ü"), room.left, room.is_cut), ("a\"ü".to_owned(), 5, false));
         assert_eq!((room.value(json!([1, 2, 3])), room.left, room.is_cut), (json!("[7 bytes]"), 5, true));
         assert_eq!((room.text("\n\n\n"), room.left), ("\n\n…".to_owned(), 0));

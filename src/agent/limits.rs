@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The bounds of a run; 0 means none.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct RunLimits {
     /// Model calls in a run; 20 by the protocol (section 3).
     pub max_turns: u32,
     /// Tool calls in a run.

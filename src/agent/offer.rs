@@ -53,7 +53,7 @@ pub(super) enum Look {
 impl Offer {
     /// What `profile` offers `caller` for what is `wanted`, and behind that what the client runs itself: all of it,
     /// but for names that the profile has, whoever may use those.
-    pub(super) async fn of(
+    pub(super) async fn prepare(
         profile: &Profile,
         (caller, client_tools): (&Caller, &[Arc<ToolDef>]),
         executor: &dyn ToolExecutor,

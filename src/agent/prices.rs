@@ -36,12 +36,12 @@ impl Prices {
             return None;
         }
         let of_provider = self.by_name.get(&format!("{}:{}", origin.provider, origin.model));
-        Some(of_provider.or_else(|| self.by_name.get(&origin.model))?.of(usage?))
+        Some(of_provider.or_else(|| self.by_name.get(&origin.model))?.cost(usage?))
     }
 }
 
 impl Price {
-    fn of(self, usage: Usage) -> Cost {
+    fn cost(self, usage: Usage) -> Cost {
         // A vendor may count what it read from its cache beside the rest.
         let cached = usage.cached_input_tokens.min(usage.input_tokens);
         let fresh = usage.input_tokens - cached;

@@ -51,7 +51,7 @@ pub struct Profile {
     /// Whether the model may suggest what to say or do next.
     pub suggestions: bool,
     /// The bounds of a run here, where they differ from the settings'.
-    pub bounds: Bounds,
+    pub bounds: ProfileBounds,
     /// Who may see how a run was carried out.
     pub diagnostics: Diagnostics,
     /// The language answers must have, if any.
@@ -148,7 +148,7 @@ pub struct ClientAction {
 
 /// The bounds of a run where a profile sets them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Bounds {
+pub struct ProfileBounds {
     /// Model calls; `None`: as in the settings.
     pub max_turns: Option<u32>,
     /// Tool calls; `None`: as in the settings.

@@ -16,7 +16,7 @@ use super::consent;
 use super::diagnosis::Diagnosis;
 use super::fence::Fences;
 use super::language::Verdict;
-use super::limits::Limits;
+use super::limits::RunLimits;
 use super::offer::Offer;
 use super::ports::approvals::ApprovalStore;
 use super::ports::chats::ChatStore;
@@ -72,7 +72,7 @@ pub struct Agent {
     /// What may be used.
     pub budgets: Budgets,
     /// The bounds.
-    pub limits: Limits,
+    pub limits: RunLimits,
 }
 
 /// One run, its user message already committed.
@@ -87,7 +87,7 @@ pub struct Run {
     pub profile: Arc<Profile>,
     /// Which model, and how it is asked.
     pub model: ModelChoice,
-    /// Whether events tell what tools are called with and what they say; see [`crate::chat::input::Manner`].
+    /// Whether events tell what tools are called with and what they say; see [`crate::chat::input::RunOptions`].
     pub details: bool,
     /// Tools that its client runs itself.
     pub client_tools: Vec<Arc<ToolDef>>,
@@ -97,7 +97,7 @@ pub struct Run {
 
 /// What one model call is asked with.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct TurnRequest<'a> {
     pub(super) system: &'a SystemPrompt,
     pub(super) tools: &'a [Arc<ToolDef>],
     pub(super) may_call: bool,
@@ -143,7 +143,7 @@ impl Agent {
                 events,
             };
             let mut transcript = Transcript::new(run.id, start, &run.profile);
-            transcript.diagnosis = Diagnosis::of(&run.profile, &cx, &run.model, self.limits);
+            transcript.diagnosis = Diagnosis::from_profile(&run.profile, &cx, &run.model, self.limits);
             transcript.speech.keep_raw(transcript.diagnosis.is_some());
             if let Some(decided) = decided {
                 turns.emit(decided);
@@ -216,10 +216,11 @@ impl Turns<'_> {
     async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<(), Ended> {
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.question(), recent: &transcript.recent_tools() };
-        let mut offer = Offer::of(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
+        let mut offer =
+            Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
         let system = self.system_prompt(&offer).await;
         if let Some(diagnosis) = &mut transcript.diagnosis {
-            diagnosis.asked(&system, offer.defs());
+            diagnosis.record_request(&system, offer.defs());
         }
         let max_turns = self.profile.bounds.max_turns.unwrap_or(self.agent.limits.max_turns);
         let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
@@ -237,7 +238,7 @@ impl Turns<'_> {
             self.emit(AgentEvent::TurnStarted { turn });
             metrics::turn();
             let span = spans::agent_turn(turn);
-            let asked = Asked { system: &system, tools: offer.defs(), may_call: true };
+            let asked = TurnRequest { system: &system, tools: offer.defs(), may_call: true };
             let (answer, mut gate) = within(span.clone(), self.ask_model(transcript, asked, retry.is_some())).await?;
 
             if answer.message.calls().next().is_some() {
@@ -326,7 +327,7 @@ impl Turns<'_> {
         self.emit(AgentEvent::TurnStarted { turn });
         metrics::turn();
         let span = spans::agent_turn(turn);
-        let asked = Asked { system, tools: offer.defs(), may_call: false };
+        let asked = TurnRequest { system, tools: offer.defs(), may_call: false };
         let (mut answer, mut gate) = within(span, self.ask_model(transcript, asked, false)).await?;
         answer.message.parts.retain(|part| !matches!(part, AssistantPart::ToolCall { .. }));
         transcript.end_turn();

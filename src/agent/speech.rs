@@ -3,7 +3,7 @@
 
 use super::markers::{Closed, Found, Markers};
 use super::profile::Profile;
-use crate::chat::answer::{Answer, Said, Suggestions};
+use crate::chat::answer::{Answer, AnswerPiece, Suggestions};
 use crate::chat::ids::{PayloadId, ToolCallId};
 use crate::chat::payload::{NewPayload, Payload, PayloadSource};
 use crate::chat::template::Values;
@@ -36,7 +36,7 @@ pub(super) struct Raw {
 
 impl Speech {
     pub(super) fn new(profile: &Profile) -> Self {
-        Self { markers: Markers::of(profile), answer: Answer::default(), raw: None }
+        Self { markers: Markers::from_profile(profile), answer: Answer::default(), raw: None }
     }
 
     /// From now on keeps what the model says as it says it, or does not.
@@ -55,7 +55,7 @@ impl Speech {
             raw.text.push_str(&text);
         }
         let shown = self.markers.push(text);
-        self.said(&shown);
+        self.append_text(&shown);
         shown
     }
 
@@ -73,7 +73,7 @@ impl Speech {
         if let Some(raw) = self.raw.as_mut().filter(|raw| raw.notes.len() < RAW_NOTES) {
             raw.notes.extend(notes);
         }
-        self.said(&rest);
+        self.append_text(&rest);
         let mut payloads = Vec::new();
         for found in found {
             match found {
@@ -87,17 +87,17 @@ impl Speech {
 
     /// A call stands here.
     pub(super) fn call(&mut self, id: ToolCallId) {
-        self.answer.said.push(Said::Call(id));
+        self.answer.said.push(AnswerPiece::Call(id));
     }
 
     /// The server says this in the model's place.
     pub(super) fn notice(&mut self, text: &str) {
-        self.answer.said.push(Said::Notice(text.to_owned()));
+        self.answer.said.push(AnswerPiece::Notice(text.to_owned()));
     }
 
     /// The calls of a turn end here.
     pub(super) fn round_end(&mut self) {
-        self.answer.said.push(Said::RoundEnd);
+        self.answer.said.push(AnswerPiece::RoundEnd);
     }
 
     /// The answer so far, to be added to.
@@ -110,14 +110,14 @@ impl Speech {
         Some(self.answer.suggestions.clone()).filter(|suggestions| !suggestions.is_empty())
     }
 
-    fn said(&mut self, text: &str) {
+    fn append_text(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
         match self.answer.said.last_mut() {
-            Some(Said::Text(said)) => said.push_str(text),
-            Some(Said::Notice(_) | Said::Call(_) | Said::RoundEnd) | None => {
-                self.answer.said.push(Said::Text(text.to_owned()))
+            Some(AnswerPiece::Text(said)) => said.push_str(text),
+            Some(AnswerPiece::Notice(_) | AnswerPiece::Call(_) | AnswerPiece::RoundEnd) | None => {
+                self.answer.said.push(AnswerPiece::Text(text.to_owned()))
             }
         }
     }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use super::consent;
 use super::diagnosis::Diagnosis;
+use super::pending::PendingRoom;
 use super::ports::store::{Commit, RunStart, Used};
 use super::profile::Profile;
 use super::repeats::Repeats;
-use super::room::Room;
 use super::speech::Speech;
 use super::tally::Tally;
 use super::tries::Tries;
 use super::turn::TurnFold;
-use crate::chat::answer::{Answer, Said};
+use crate::chat::answer::{Answer, AnswerPiece};
 use crate::chat::approval::Approval;
 use crate::chat::cost::{Cost, Sum};
 use crate::chat::event::Failure;
@@ -24,7 +24,7 @@ use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::{Counted, Spent, Usage};
 use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
-use crate::chat::trail::{Excerpt, Happened, TrailEntry};
+use crate::chat::trail::{Excerpt, TrailEntry, TrailEvent};
 use crate::chat::unfinished::Unfinished;
 
 /// What stands before a summary, for the model.
@@ -72,7 +72,7 @@ pub(super) struct Transcript {
     /// Writes of which nobody knows what came of them.
     pub(super) tries: Tries,
     /// What its conversation has room for.
-    pub(super) room: Room,
+    pub(super) room: PendingRoom,
     pub(super) open: Open,
     /// Counts the model call that is under way.
     pub(super) tally: Option<Tally>,
@@ -131,7 +131,7 @@ impl Transcript {
             left: Vec::new(),
             repeats: Repeats::default(),
             tries: Tries::default(),
-            room: Room::default(),
+            room: PendingRoom::default(),
             open: Open::Nothing,
             tally: None,
         }
@@ -193,7 +193,7 @@ impl Transcript {
         let answer = std::mem::take(self.speech.answer_mut());
         let is_text = match (answer.said.as_slice(), &self.messages[self.own + 1..]) {
             ([], []) => true,
-            ([Said::Text(said)], [Message::Assistant(message)]) => {
+            ([AnswerPiece::Text(said)], [Message::Assistant(message)]) => {
                 message.texts().flat_map(str::bytes).eq(said.bytes())
             }
             (_, _) => false,
@@ -249,9 +249,9 @@ impl Transcript {
     }
 
     /// Notes what happened.
-    pub(super) fn note(&mut self, at_ms: i64, what: Happened) {
+    pub(super) fn note(&mut self, at_ms: i64, what: TrailEvent) {
         if let Some(diagnosis) = &mut self.diagnosis {
-            diagnosis.happened(&what);
+            diagnosis.record_entry(&what);
         }
         self.trail.push(TrailEntry { at_ms, run: Some(self.run), what });
     }
@@ -275,7 +275,7 @@ impl Transcript {
             }
         }
         let answered_by = self.answered_by.clone();
-        let what = Happened::ModelTurn {
+        let what = TrailEvent::ModelTurn {
             turn: self.turns,
             origin: answered_by.as_ref().map(|(origin, _)| (**origin).clone()),
             request_id: answered_by.and_then(|(_, request_id)| request_id),
@@ -296,7 +296,7 @@ impl Transcript {
     }
 
     fn note_call_of(&mut self, call: ToolCall, result: &ToolResult, sent: bool, times: Times) {
-        let what = Happened::ToolCall {
+        let what = TrailEvent::ToolCall {
             turn: self.turns,
             id: call.id,
             name: call.name,
@@ -319,7 +319,7 @@ impl Transcript {
     /// Notes how the run ended.
     pub(super) fn note_end(&mut self, at_ms: i64, state: RunState, error: Option<&Failure>) {
         let error = error.map(|failure| (failure.code.to_string(), failure.message.clone()));
-        self.note(at_ms, Happened::RunEnded { state, error, usage: self.usage });
+        self.note(at_ms, TrailEvent::RunEnded { state, error, usage: self.usage });
     }
 
     /// Notes another end in place of the one that could not be recorded.
@@ -359,7 +359,7 @@ impl Transcript {
             result.fate = output.fate;
         }
         for entry in &mut self.trail {
-            if let Happened::ToolCall { id, result, fate, .. } = &mut entry.what
+            if let TrailEvent::ToolCall { id, result, fate, .. } = &mut entry.what
                 && calls.contains(id)
             {
                 result.clone_from(&output.content);

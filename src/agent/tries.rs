@@ -13,7 +13,7 @@ pub(super) struct Write(String);
 
 impl Write {
     /// The write of `tool` with `arguments`.
-    pub(super) fn of(tool: &str, arguments: &Map<String, Value>) -> Self {
+    pub(super) fn from_tool(tool: &str, arguments: &Map<String, Value>) -> Self {
         Self(json!([tool, arguments]).to_string())
     }
 }

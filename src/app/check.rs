@@ -26,7 +26,7 @@ use crate::store;
 /// # Errors
 /// See [`StartError`].
 pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>, StartError> {
-    let in_memory = store::Config { url: "sqlite::memory:".to_owned(), ..store::Config::default() };
+    let in_memory = store::StoreConfig { url: "sqlite::memory:".to_owned(), ..store::StoreConfig::default() };
     let store = store::open(&in_memory, Arc::new(SystemClock)).await?;
     let (backend_root, seed) = match config.backend.mode {
         BackendMode::Http => (root(&config.backend.base_url)?, Ok(())),
@@ -65,7 +65,7 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
     let is_known = |origin: &ModelOrigin| choices.iter().any(|choice: &ModelChoice| choice.models.contains(origin));
     match config.summary_writer() {
         Writer::Model(origin) if !is_known(&origin) => {
-            choices.push(ModelChoice::of(origin, config.llm.answer_tokens()));
+            choices.push(ModelChoice::from_model(origin, config.llm.answer_tokens()));
         }
         Writer::Model(_) | Writer::SameModel | Writer::Nobody => {}
     }
@@ -74,7 +74,7 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
 
 /// What the models of `choices` really do, and those of providers that nobody asks yet: all at once, each for at most
 /// `limit`. The demo model needs no probe.
-pub async fn probe(config: &llm::Config, mut choices: Vec<ModelChoice>, limit: Duration) -> Vec<Report> {
+pub async fn probe(config: &llm::LlmConfig, mut choices: Vec<ModelChoice>, limit: Duration) -> Vec<Report> {
     let demo = DemoModel::new();
     choices.retain(|choice| !choice.models.contains(demo.origin()));
     let mut unknown = Vec::new();
@@ -85,10 +85,10 @@ pub async fn probe(config: &llm::Config, mut choices: Vec<ModelChoice>, limit: D
         let is_asked = choices.iter().flat_map(|choice| &choice.models).any(|origin| origin.provider == name);
         match config.model(name) {
             _ if is_asked => {}
-            Ok(origin) => choices.push(ModelChoice::of(origin, config.answer_tokens())),
+            Ok(origin) => choices.push(ModelChoice::from_model(origin, config.answer_tokens())),
             Err(error) => {
                 let origin = ModelOrigin { provider: name.to_owned(), model: "?".to_owned() };
-                unknown.push(Report::not_asked(&origin, &error.to_string()));
+                unknown.push(Report::not_probed(&origin, &error.to_string()));
             }
         }
     }
@@ -97,7 +97,7 @@ pub async fn probe(config: &llm::Config, mut choices: Vec<ModelChoice>, limit: D
     let probes: Vec<_> = probes.map(|(origin, choice)| (origin, choice, llm::connect(origin, config))).collect();
     let probes = probes.into_iter().map(async |(origin, choice, provider)| match provider {
         Ok(provider) => probe::probe(&*provider, origin, choice, limit).await,
-        Err(error) => Report::not_asked(origin, &Causes(&error).to_string()),
+        Err(error) => Report::not_probed(origin, &Causes(&error).to_string()),
     });
     let mut reports = futures::future::join_all(probes).await;
     reports.extend(unknown);

@@ -66,7 +66,7 @@ impl Measured {
     }
 
     /// Serves the port within `bounds`, and sums up histograms now and then, until [`Self::close`].
-    pub(super) fn serve(&mut self, bounds: server::Bounds) {
+    pub(super) fn serve(&mut self, bounds: server::ConnectionBounds) {
         let Some(page) = self.page.clone() else { return };
         let (sums, closing) = (page.clone(), self.closing.clone());
         self.tasks.spawn(async move {

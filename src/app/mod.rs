@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::agent::budget::Budgets;
 use crate::agent::fence::Fences;
-use crate::agent::limits::Limits;
+use crate::agent::limits::RunLimits;
 use crate::agent::ports::audit::AuditSink;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::embeddings::Embedder;
@@ -57,7 +57,7 @@ pub struct App {
     listener: TcpListener,
     address: SocketAddr,
     router: axum::Router,
-    bounds: server::Bounds,
+    bounds: server::ConnectionBounds,
     runs: Arc<Runs>,
     log: Arc<dyn EventLog>,
     desk: Arc<Desk>,
@@ -162,7 +162,7 @@ impl App {
             clock: clock.clone(),
             prices: config.prices.clone(),
             budgets: Budgets::new(config.limits.budget(), store.clone(), clock.clone()),
-            limits: Limits {
+            limits: RunLimits {
                 max_turns: config.runs.max_turns,
                 max_tool_calls: config.runs.max_tool_calls,
                 tool_arguments_bytes: config.limits.tool_arguments_bytes,
@@ -224,7 +224,7 @@ impl App {
             audit: store.clone(),
             recorder: recorder.clone(),
             chats: store.clone(),
-            renewal: http::auth::Renewal::of(&config.auth, auth.clone(), clock.clone()).map(Arc::new),
+            renewal: http::auth::Renewal::from_config(&config.auth, auth.clone(), clock.clone()).map(Arc::new),
             memory,
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
@@ -236,7 +236,7 @@ impl App {
             listener,
             address,
             router: http::router(&config.server, services),
-            bounds: server::Bounds::of(&config.server),
+            bounds: server::ConnectionBounds::from_config(&config.server),
             runs,
             log,
             desk,

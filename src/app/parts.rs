@@ -23,7 +23,7 @@ use crate::store::Store;
 use crate::tools::backend::Backend;
 use crate::tools::data::Loaders;
 use crate::tools::executor::Toolbox;
-use crate::tools::previews::Bounds;
+use crate::tools::previews::PreviewBounds;
 use crate::tools::{self, Deps};
 
 pub(super) fn demo_seed(assets: &Assets) -> Result<Seed, StartError> {
@@ -46,7 +46,8 @@ pub(super) fn tools_and_profiles(
     backend: Arc<Backend>,
     store: Arc<dyn Store>,
 ) -> Result<(Toolbox, Profiles, Arc<Loaders>), StartError> {
-    let preview_bounds = Bounds { life: Duration::from_secs(config.runs.preview_s), most: config.limits.previews };
+    let preview_bounds =
+        PreviewBounds { life: Duration::from_secs(config.runs.preview_s), most: config.limits.previews };
     let deps = Deps { backend, drafts: store.clone(), previews: store.clone(), preview_bounds, payloads: store };
     let built_in = [tools::workflow::tools(&deps), tools::tables::tools(&deps), tools::payloads::tools(&deps.payloads)];
     let handlers = built_in.into_iter().flatten();

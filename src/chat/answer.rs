@@ -9,7 +9,7 @@ use super::ids::ToolCallId;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
     /// Text and calls in the order in which they came.
-    pub said: Vec<Said>,
+    pub said: Vec<AnswerPiece>,
     /// What the model suggests.
     pub suggestions: Suggestions,
     /// How the run was carried out, where its profile lets its caller see that.
@@ -18,7 +18,7 @@ pub struct Answer {
 
 /// A piece of an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum AnswerPiece {
     /// Text for the user, markers taken out.
     Text(String),
     /// Something that the server says in the model's place.

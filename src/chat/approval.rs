@@ -24,7 +24,7 @@ pub enum Consent {
 
 impl Consent {
     /// Who has to let a call through, as wires say it: `user` or `role`, the role, and whether its own user may not.
-    pub fn told(&self) -> (&'static str, Option<&str>, bool) {
+    pub fn wire_fields(&self) -> (&'static str, Option<&str>, bool) {
         match self {
             Self::Auto | Self::User => ("user", None, false),
             Self::Role { role, not_requester } => ("role", Some(role), *not_requester),
@@ -76,7 +76,7 @@ pub const APPROVAL_REQUEST: &str = "approval_request";
 impl Approval {
     /// How the call is shown to whoever decides.
     pub fn artifact(&self) -> Artifact {
-        let (needs, role, not_requester) = self.consent.told();
+        let (needs, role, not_requester) = self.consent.wire_fields();
         let mut payload = json!({
             "approval_id": self.id.to_string(),
             "tool": self.tool,

@@ -83,7 +83,7 @@ pub struct Fact<'a> {
 
 impl<'a> Fact<'a> {
     /// That `actor` did it, for `user`, and nothing more.
-    pub fn of(act: Act, actor: &'a str, user: &'a str) -> Self {
+    pub fn new(act: Act, actor: &'a str, user: &'a str) -> Self {
         Self {
             act,
             actor,

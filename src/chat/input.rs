@@ -20,11 +20,11 @@ pub struct RunInput {
     pub parent: Option<Parent>,
     /// What was said before, as the client tells it, for clients that keep their conversations to themselves. Only of a
     /// conversation that begins: the server's own history is never replaced by it.
-    pub earlier: Vec<Told>,
+    pub earlier: Vec<ClientMessage>,
     /// Whether a conversation that begins is left out of its user's list: its client has a list of its own.
     pub unlisted: bool,
     /// How to run it.
-    pub manner: Manner,
+    pub manner: RunOptions,
 }
 
 /// Where a user is.
@@ -79,7 +79,7 @@ pub struct ClientResult {
 
 /// A message of a conversation that the client keeps; untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum ClientMessage {
     /// What the user said.
     User(String),
     /// What the model is said to have answered.
@@ -97,7 +97,7 @@ pub enum Parent {
 
 /// How a run is to be carried out, whatever it answers.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Manner {
+pub struct RunOptions {
     /// The state of the user's screen; untrusted.
     pub context: Option<ScreenState>,
     /// How the client wants the model asked, where it does not leave that to the profile.

@@ -18,7 +18,7 @@ pub struct ModelChoice {
 
 impl ModelChoice {
     /// `model` alone, answers at most `max_tokens` long, everything else its own way.
-    pub fn of(model: ModelOrigin, max_tokens: Option<u32>) -> Self {
+    pub fn from_model(model: ModelOrigin, max_tokens: Option<u32>) -> Self {
         Self { models: vec![model], max_tokens, temperature: None, effort: None }
     }
 }

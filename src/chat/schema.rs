@@ -80,7 +80,7 @@ impl Schema {
     fn compiled(schema: &Value) -> Result<Self, String> {
         let validator = patterns::options().build(schema).map_err(|error| error.to_string())?;
         let with_defaults = has_defaults(schema).then(|| Arc::new(schema.clone()));
-        Ok(Self { validator: Arc::new(validator), reach: Reach::of(schema), with_defaults })
+        Ok(Self { validator: Arc::new(validator), reach: Reach::from_schema(schema), with_defaults })
     }
 
     /// The schema in `schema`, which came with a request and which nobody has looked at; `None` where it is none, or

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::bounded::json::{self, Room, Wanted};
+use crate::bounded::json::{self, NodeBudget, Wanted};
 
 /// A JSON object of the client's. Clones are the same text.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct ScreenState(Arc<RawValue>);
 impl ScreenState {
     /// The object in `text`; `None` where it is something else.
     pub fn parse(text: &str) -> Option<Self> {
-        let raw: Box<RawValue> = json::form(text).ok()?;
+        let raw: Box<RawValue> = json::parse(text).ok()?;
         raw.get().starts_with('{').then(|| Self(raw.into()))
     }
 
@@ -47,7 +47,7 @@ impl ScreenState {
     pub fn text(&self, name: &str) -> Option<String> {
         let text = self.as_str();
         let wanted = Wanted::field(name, Wanted::nothing());
-        let mut read = json::read(text, &wanted, &mut Room::of(text.len(), None)).ok()?;
+        let mut read = json::read(text, &wanted, &mut NodeBudget::for_bytes(text.len(), None)).ok()?;
         match read.get_mut(name).map(Value::take) {
             Some(Value::String(text)) if !text.is_empty() => Some(text),
             Some(_) | None => None,
@@ -77,7 +77,7 @@ mod tests {
         for other in ["[]", "null", "{", "7", r#"["{}"]"#] {
             assert!(ScreenState::parse(other).is_none(), "{other}");
         }
-        let (a, b): (&RawValue, &RawValue) = (json::form("[1]").unwrap(), json::form("{}").unwrap());
+        let (a, b): (&RawValue, &RawValue) = (json::parse("[1]").unwrap(), json::parse("{}").unwrap());
         let built = ScreenState::of_fields([("state", a), ("con\"text", b)]).unwrap();
         assert_eq!(built.as_str(), r#"{"state":[1],"con\"text":{}}"#);
         assert_eq!(ScreenState::of_fields([]), None);

@@ -141,7 +141,7 @@ pub struct Counted {
 
 impl Counted {
     /// What the vendor has told.
-    pub fn told(usage: Usage) -> Self {
+    pub fn reported(usage: Usage) -> Self {
         Self { usage, is_estimate: false }
     }
 }

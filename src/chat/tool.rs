@@ -144,7 +144,7 @@ pub struct ToolResult {
 
 impl ToolResult {
     /// The result of `call`, as its output says.
-    pub fn of(call: &ToolCall, output: ToolOutput) -> Self {
+    pub fn from_call(call: &ToolCall, output: ToolOutput) -> Self {
         let ToolOutput { content, artifacts: _, payload: _, fate } = output;
         Self { id: call.id.clone(), name: call.name.clone(), content, fate }
     }

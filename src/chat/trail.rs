@@ -16,7 +16,7 @@ pub struct TrailEntry {
     /// In which run; a decision belongs to none.
     pub run: Option<RunId>,
     /// What.
-    pub what: Happened,
+    pub what: TrailEvent,
 }
 
 /// The beginning of a text, and how long the whole of it is. People read the trail; whole texts are in the messages.
@@ -61,7 +61,7 @@ impl<'a> FromIterator<&'a str> for Excerpt {
 
 /// What can happen.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Happened {
+pub enum TrailEvent {
     /// A run began with a message.
     UserMessage {
         /// The user's words; what the server wrote for a run that continues another.
@@ -135,7 +135,7 @@ pub enum Happened {
     },
 }
 
-impl Happened {
+impl TrailEvent {
     /// The entry's kind on the wire.
     pub fn kind(&self) -> &'static str {
         match self {

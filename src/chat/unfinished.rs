@@ -32,7 +32,7 @@ impl Unfinished {
                 true => ToolOutput::unknown(UNKNOWN),
                 false => ToolOutput::not_made(NOT_RUN),
             };
-            results.push(ToolResult::of(call, output));
+            results.push(ToolResult::from_call(call, output));
         }
         [Message::Assistant(message), Message::ToolResults(results)]
     }

@@ -237,7 +237,7 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
 
 /// `[llm] provider` and its fallbacks, in order of trying, each once; what is no model is noted. Empty when the demo
 /// model answers.
-pub(super) fn asked_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
+pub(super) fn asked_models(llm: &llm::LlmConfig, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
     let Some(provider) = llm.default_provider() else { return Vec::new() };
     let mut models = Vec::new();
     match llm.model(provider) {
@@ -247,7 +247,7 @@ pub(super) fn asked_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Ve
             problems.push(Problem::new("llm.provider", error.to_string()));
         }
         Err(UnknownModel::Model(_)) => {
-            problems.push(Problem::new(format!("{}.model", llm::Config::section_path(provider)), "is required"));
+            problems.push(Problem::new(format!("{}.model", llm::LlmConfig::section_path(provider)), "is required"));
         }
     }
     for name in &llm.fallbacks {
@@ -266,9 +266,9 @@ fn is_provider_name(name: &str) -> bool {
 }
 
 /// What is wrong with the section of a provider that may be asked.
-pub(super) fn provider(name: &str, llm: &llm::Config, problems: &mut Vec<Problem>) {
+pub(super) fn provider(name: &str, llm: &llm::LlmConfig, problems: &mut Vec<Problem>) {
     let Some(section) = llm.section(name) else { return };
-    let path = llm::Config::section_path(name);
+    let path = llm::LlmConfig::section_path(name);
     let vendor = section.vendor();
     // A query before the path is appended is how Azure names its API version.
     let base_url = match vendor.is_spoken_by_others() {

@@ -61,7 +61,7 @@ pub(super) fn prepare(
 
 /// A server's settings before anybody has said anything.
 fn server() -> Table {
-    let default = crate::tools::mcp::Config::default();
+    let default = crate::tools::mcp::McpConfig::default();
     let number = |seconds: u64| Value::Integer(i64::try_from(seconds).unwrap_or(i64::MAX));
     let mut table = Table::new();
     for key in ["url", "command"] {

@@ -41,27 +41,27 @@ pub use observability::{Metrics, Telemetry};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Where and how the product listens.
-    pub server: http::Config,
+    pub server: http::ServerConfig,
     /// Whose tokens are accepted.
-    pub auth: http::auth::Config,
+    pub auth: http::auth::AuthConfig,
     /// The pages of the `chat-stream` protocol.
     pub chat_stream: http::ChatStreamConfig,
     /// The language models.
-    pub llm: llm::Config,
+    pub llm: llm::LlmConfig,
     /// Meanings of texts, by which tools are found among many.
-    pub embeddings: llm::embeddings::Config,
+    pub embeddings: llm::embeddings::EmbeddingsConfig,
     /// The REST backend.
     pub backend: Backend,
     /// Servers of tools, by name.
-    pub mcp: BTreeMap<String, tools::mcp::Config>,
+    pub mcp: BTreeMap<String, tools::mcp::McpConfig>,
     /// The database.
-    pub store: store::Config,
+    pub store: store::StoreConfig,
     /// The event log.
     pub events: runs::config::Events,
     /// The bounds of what comes in.
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     /// The bounds of a run, and what becomes of it when nobody reads.
-    pub runs: runs::config::Config,
+    pub runs: runs::config::RunsConfig,
     /// What is logged, and how.
     pub log: Log,
     /// A page for Prometheus.
@@ -98,7 +98,7 @@ pub enum BackendMode {
 /// `[limits]`: what comes in, and how much of everything there may be; sizes in bytes, 0 means none.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// The longest `message`.
     pub message_bytes: usize,
     /// The largest `context`.
@@ -155,10 +155,10 @@ pub struct Limits {
     pub exports_per_tenant_day: u64,
 }
 
-impl Limits {
+impl LimitsConfig {
     /// Those of runs.
-    pub fn bounds(&self) -> runs::config::Bounds {
-        runs::config::Bounds {
+    pub fn bounds(&self) -> runs::config::UserBounds {
+        runs::config::UserBounds {
             per_user: self.active_runs_per_user,
             per_tenant: self.active_runs_per_tenant,
             per_replica: self.active_runs_per_replica,

@@ -123,7 +123,7 @@ pub(super) struct Taken {
 
 impl Taken {
     /// Gives them to `llm`.
-    pub(super) fn put(self, llm: &mut llm::Config) {
+    pub(super) fn put(self, llm: &mut llm::LlmConfig) {
         (llm.vendors, llm.providers) = (self.vendors, self.providers);
     }
 }

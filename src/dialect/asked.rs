@@ -3,7 +3,7 @@
 use super::reply::Reply;
 use crate::chat::approval::{Deciding, DecisionRule};
 use crate::chat::ids::{ConversationId, MessageId};
-use crate::chat::input::{Ask, Manner, Parent, Screen, Told};
+use crate::chat::input::{Ask, ClientMessage, Parent, RunOptions, Screen};
 
 /// What a request asks for.
 pub struct Asked {
@@ -14,7 +14,7 @@ pub struct Asked {
     /// In which conversation.
     pub conversation: ConversationRef,
     /// How its runs are carried out.
-    pub manner: Manner,
+    pub manner: RunOptions,
     /// What tells it from requests with the same body: whatever is said outside of the body and changes what is asked for.
     pub mark: String,
     /// As what it is answered.
@@ -41,7 +41,7 @@ pub struct Question {
     /// Where it stands in the conversation.
     pub branch: BranchPoint,
     /// What was said before, where the client keeps its conversations to itself.
-    pub earlier: Vec<Told>,
+    pub earlier: Vec<ClientMessage>,
     /// Whether a conversation that begins is left out of its user's list.
     pub unlisted: bool,
 }

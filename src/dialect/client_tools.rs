@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{DecodeError, FieldError, json as text};
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use crate::chat::tool::ToolDef;
 
 /// As many as the vendors take; each is in every request to the model.
@@ -26,7 +26,7 @@ const NAME_BYTES: usize = 64;
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// What a client says about one tool.
-pub(super) struct Told {
+pub(super) struct DeclaredTool {
     /// Its name.
     pub(super) name: String,
     /// What it is for.
@@ -41,7 +41,7 @@ pub(super) struct Told {
 /// When they are larger than 128 KiB together.
 pub(super) fn read(
     raw: Option<&RawValue>,
-    read: impl Fn(&RawValue) -> Result<Told, &'static str>,
+    read: impl Fn(&RawValue) -> Result<DeclaredTool, &'static str>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
     let Some(raw) = text::given(raw) else { return Ok(Vec::new()) };
@@ -49,7 +49,7 @@ pub(super) fn read(
         return Err(DecodeError::TooLarge { field: "tools", max_bytes: MAX_BYTES });
     }
     let mut refuse = |reason: String| errors.push(FieldError { field: "tools", reason });
-    let tools: Option<Vec<&RawValue>> = form(raw.get()).ok();
+    let tools: Option<Vec<&RawValue>> = parse(raw.get()).ok();
     let Some(tools) = tools.filter(|tools| tools.iter().all(|tool| tool.get().starts_with('{'))) else {
         refuse("must be a list of objects".to_owned());
         return Ok(Vec::new());
@@ -72,7 +72,7 @@ pub(super) fn read(
     Ok(good)
 }
 
-fn checked(Told { name, description, schema }: Told) -> Result<ToolDef, String> {
+fn checked(DeclaredTool { name, description, schema }: DeclaredTool) -> Result<ToolDef, String> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(allowed) {
         return Err(format!("must have a name of 1 to {NAME_BYTES} characters of A-Z a-z 0-9 _ -"));

@@ -38,7 +38,7 @@ pub(super) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
 
 /// The fields of an object; `None` of anything else. A list would pass for the fields in their order.
 pub(super) fn fields<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| json::form(text).ok())
+    Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| json::parse(text).ok())
 }
 
 /// The field's value, `None` when it is absent, `null` or an empty text. A value of another type is noted in `errors`.
@@ -49,7 +49,7 @@ pub(super) fn optional<'a, T: Deserialize<'a>>(
     errors: &mut Vec<FieldError>,
 ) -> Option<T> {
     let raw = given(raw)?;
-    match json::form(raw.get()) {
+    match json::parse(raw.get()) {
         Ok(value) => Some(value),
         Err(_) => {
             errors.push(FieldError { field, reason: format!("must be {expected}") });

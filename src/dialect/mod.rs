@@ -7,6 +7,7 @@ pub mod ag_ui;
 pub mod agent_chat;
 pub mod ai_sdk;
 pub mod asked;
+pub mod bodies;
 pub mod chat_stream;
 mod client_tools;
 mod frame;
@@ -14,7 +15,6 @@ mod json;
 pub mod ndjson;
 pub mod openai_chat;
 pub mod reply;
-pub mod shown;
 
 use bytes::BytesMut;
 use http::HeaderMap;
@@ -39,7 +39,7 @@ pub trait Dialect: Send + Sync {
     ///
     /// # Errors
     /// What is wrong with the request, in words for its sender.
-    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError>;
+    fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError>;
 }
 
 /// The bounds of what requests may say, for all protocols; 0 means no limit.

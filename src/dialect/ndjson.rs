@@ -20,7 +20,7 @@ impl Dialect for Ndjson {
         wanted(headers) == Wanted::Lines
     }
 
-    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
-        self.0.asked(request)
+    fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+        self.0.decode(request)
     }
 }

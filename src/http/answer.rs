@@ -29,7 +29,7 @@ use crate::chat::ids::RunId;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 use crate::dialect::asked::Shape;
-use crate::dialect::shown::{PayloadBody, SuggestionsBody};
+use crate::dialect::bodies::{PayloadBody, SuggestionsBody};
 use crate::runs::log::ring::Next;
 use crate::runs::{AttachError, Attached, StartError};
 
@@ -68,7 +68,7 @@ struct ArtifactBody {
 pub(super) async fn accepted(services: &Services, owner: &Owner, attached: &Attached) -> Response {
     let location = location(attached.run);
     match services.runs.find(owner, attached.run).await {
-        Ok(Some(run)) => (StatusCode::ACCEPTED, location, Json(RunBody::of(&run))).into_response(),
+        Ok(Some(run)) => (StatusCode::ACCEPTED, location, Json(RunBody::from_run(&run))).into_response(),
         Ok(None) => (StatusCode::ACCEPTED, location, Json(begun(attached))).into_response(),
         Err(error) => {
             tracing::warn!(error = %Causes(&error), run.id = %attached.run, "a run that has begun not read");
@@ -78,7 +78,7 @@ pub(super) async fn accepted(services: &Services, owner: &Owner, attached: &Atta
 }
 
 fn begun(attached: &Attached) -> BegunBody {
-    BegunBody::of(attached.run, &attached.conversation)
+    BegunBody::from_run(attached.run, &attached.conversation)
 }
 
 fn location(run: RunId) -> [(HeaderName, HeaderValue); 1] {
@@ -110,7 +110,7 @@ pub(super) async fn joined(
     let (Some(record), Shape::Record, true) = (record, shape, is_evicted) else { return Err(problem) };
     let ids = [header_of_run(run), header_of_conversation(&record.conversation)];
     if record.background {
-        return Ok((StatusCode::ACCEPTED, ids, location(run), Json(RunBody::of(&record))).into_response());
+        return Ok((StatusCode::ACCEPTED, ids, location(run), Json(RunBody::from_run(&record))).into_response());
     }
     if record.state.is_live() {
         return Err(problem);
@@ -124,8 +124,8 @@ pub(super) async fn joined(
         artifacts: Vec::new(),
         payloads: Vec::new(),
         suggestions: None,
-        usage: UsageBody::of(record.usage, record.cost),
-        error: record.error.as_ref().map(ErrorBody::of),
+        usage: UsageBody::from_usage(record.usage, record.cost),
+        error: record.error.as_ref().map(ErrorBody::from_failure),
     };
     Ok((ids, [(header::CACHE_CONTROL, NO_STORE)], Json(body)).into_response())
 }
@@ -150,7 +150,7 @@ async fn last_words(services: &Services, owner: &Owner, run: &RunRecord) -> Resu
 /// then, which JSON allows, so that no proxy takes the silence for a dead connection.
 pub(super) async fn whole(services: &Services, owner: Owner, attached: Attached) -> Response {
     let services = services.clone();
-    let mut waiting = Waiting { services, owner, attached, said: Said::default(), done: false };
+    let mut waiting = Waiting { services, owner, attached, said: AnswerSoFar::default(), done: false };
     let soon = waiting.services.keep_alive.map_or(SOON, |silence| silence.min(SOON));
     let body = match timeout(soon, waiting.last()).await {
         Ok(last) => Body::from(waiting.document(&last).await),
@@ -171,13 +171,13 @@ struct Waiting {
     services: Services,
     owner: Owner,
     attached: Attached,
-    said: Said,
+    said: AnswerSoFar,
     done: bool,
 }
 
 /// What a run has said so far.
 #[derive(Default)]
-struct Said {
+struct AnswerSoFar {
     message: String,
     artifacts: Vec<ArtifactBody>,
     payloads: Vec<PayloadBody>,
@@ -254,7 +254,7 @@ impl Waiting {
             artifacts: std::mem::take(&mut self.said.artifacts),
             payloads: std::mem::take(&mut self.said.payloads),
             suggestions: self.said.suggestions.take(),
-            usage: UsageBody::of(usage, cost),
+            usage: UsageBody::from_usage(usage, cost),
             error,
         };
         serde_json::to_vec(&body).unwrap_or_else(|error| {
@@ -279,7 +279,7 @@ fn outcome(last: &Last, found: &Found) -> (RunState, Option<ErrorBody>) {
     match last {
         Last::End(event) => {
             // Nothing but an end is waited for.
-            (event.ends_as().unwrap_or(RunState::Completed), event.failure().map(ErrorBody::of))
+            (event.ends_as().unwrap_or(RunState::Completed), event.failure().map(ErrorBody::from_failure))
         }
         Last::Missing => {
             let state = match found {
@@ -293,7 +293,7 @@ fn outcome(last: &Last, found: &Found) -> (RunState, Option<ErrorBody>) {
     }
 }
 
-impl Said {
+impl AnswerSoFar {
     /// Takes everything in until the run has ended, or what comes next is missing. Dropping the future loses nothing.
     async fn all(&mut self, attached: &mut Attached) -> Last {
         while let Next::Event { event, .. } = attached.next().await {
@@ -313,8 +313,10 @@ impl Said {
                 | AgentEvent::ToolCallFinished { .. }
                 | AgentEvent::RoundEnded
                 | AgentEvent::Diagnosed(_) => {}
-                AgentEvent::Payload(payload) => self.payloads.push(PayloadBody::of(payload)),
-                AgentEvent::Suggested(suggestions) => self.suggestions = Some(SuggestionsBody::of(suggestions)),
+                AgentEvent::Payload(payload) => self.payloads.push(PayloadBody::from_payload(payload)),
+                AgentEvent::Suggested(suggestions) => {
+                    self.suggestions = Some(SuggestionsBody::from_suggestions(suggestions))
+                }
                 AgentEvent::Finished { .. }
                 | AgentEvent::AwaitingApproval { .. }
                 | AgentEvent::AwaitingClient { .. }
@@ -362,7 +364,7 @@ mod tests {
         use RunState::{AwaitingApproval, Cancelled, Completed, Failed, Interrupted, Running};
         let finished = || Last::End(AgentEvent::Finished { usage: Usage::default() });
         let waits = || Last::End(AgentEvent::AwaitingApproval { usage: Usage::default() });
-        let internal = || Some(ErrorBody::of(&Failure::internal()));
+        let internal = || Some(ErrorBody::from_failure(&Failure::internal()));
         let resync = || Some(ErrorBody::resync());
         let rows = [
             (Last::End(AgentEvent::Interrupted), in_state(Running), (Interrupted, None), "not recorded yet"),

@@ -95,10 +95,10 @@ pub(super) struct PreviewBody {
 }
 
 impl ApprovalBody {
-    pub(super) fn of(view: ApprovalView) -> Self {
+    pub(super) fn from_view(view: ApprovalView) -> Self {
         let state = if view.has_expired() { "expired" } else { view.state.name() };
         let ApprovalView { owner, approval, .. } = view;
-        let (needs, role, not_requester) = approval.consent.told();
+        let (needs, role, not_requester) = approval.consent.wire_fields();
         let role = role.map(str::to_owned);
         Self {
             approval_id: approval.id.to_string(),
@@ -120,7 +120,7 @@ impl ApprovalBody {
 }
 
 impl PreviewBody {
-    fn of(waiting: WaitingPreview) -> Self {
+    fn from_waiting(waiting: WaitingPreview) -> Self {
         let WaitingPreview { preview, origin: _, may_be_saved, created_at_ms, expires_at_ms } = waiting;
         let Preview { id, conversation, change } = preview;
         Self {
@@ -157,8 +157,8 @@ pub(super) async fn list(
 ) -> Result<Json<ListBody>, Problem> {
     let calls = services.runs.approvals(&caller).await?;
     let previews = services.previews.waiting(&caller, None).await?;
-    let calls = calls.into_iter().map(|view| ItemBody::Call(ApprovalBody::of(view)));
-    let previews = previews.into_iter().map(|waiting| ItemBody::Preview(PreviewBody::of(waiting)));
+    let calls = calls.into_iter().map(|view| ItemBody::Call(ApprovalBody::from_view(view)));
+    let previews = previews.into_iter().map(|waiting| ItemBody::Preview(PreviewBody::from_waiting(waiting)));
     Ok(Json(ListBody { items: calls.chain(previews).collect() }))
 }
 
@@ -184,11 +184,11 @@ pub(super) async fn get(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ItemBody>, Problem> {
     match find(&services, &caller, id).await? {
-        Found::Call(view) => Ok(Json(ItemBody::Call(ApprovalBody::of(*view)))),
+        Found::Call(view) => Ok(Json(ItemBody::Call(ApprovalBody::from_view(*view)))),
         Found::Preview(id) => {
             let previews = services.previews.waiting(&caller, Some(id)).await?;
             let waiting = previews.into_iter().next().ok_or_else(no_such_approval)?;
-            Ok(Json(ItemBody::Preview(PreviewBody::of(waiting))))
+            Ok(Json(ItemBody::Preview(PreviewBody::from_waiting(waiting))))
         }
     }
 }
@@ -263,7 +263,7 @@ pub(super) async fn decide(
     if comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES) {
         return Err(Problem::unprocessable(format!("comment is longer than {COMMENT_BYTES} bytes")));
     }
-    let manner = AgentChat::from(&services.dialects).decode_manner(&body)?;
+    let manner = AgentChat::from(&services.dialects).decode_options(&body)?;
     let approve = match decision {
         Word::Approve => true,
         Word::Reject => false,
@@ -280,7 +280,7 @@ pub(super) async fn decide(
                     DecisionError::Claim(ClaimError::NotFound) => no_such_approval(),
                     error => error.into(),
                 })?;
-            return Ok(Json(DecidedBody::of(&decided)).into_response());
+            return Ok(Json(DecidedBody::from_decided(&decided)).into_response());
         }
     };
     if digest.is_some_and(|digest| digest != approval.digest) {
@@ -291,7 +291,7 @@ pub(super) async fn decide(
     let owner = caller.owner.clone();
     let decided = services.runs.decide(caller, approval.id, Decision { approve, comment }, manner, request).await;
     match decided {
-        Ok(Decided::Kept(view)) => Ok(Json(ItemBody::Call(ApprovalBody::of(*view))).into_response()),
+        Ok(Decided::Kept(view)) => Ok(Json(ItemBody::Call(ApprovalBody::from_view(*view))).into_response()),
         Ok(Decided::GoesOn(attached)) => respond(&services, owner, Ok(attached), &headers).await,
         Err(error) => respond(&services, owner, Err(error), &headers).await,
     }

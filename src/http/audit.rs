@@ -84,7 +84,7 @@ struct LineBody {
 }
 
 impl LineBody {
-    fn of(line: AuditLine) -> Self {
+    fn from_line(line: AuditLine) -> Self {
         Self {
             chain: line.chain,
             seq: line.seq,
@@ -113,7 +113,7 @@ impl LineBody {
 /// # Errors
 /// When it cannot be written as JSON, which does not happen: it is texts and numbers.
 pub fn json_line(line: AuditLine) -> Result<String, serde_json::Error> {
-    let mut text = serde_json::to_string(&LineBody::of(line))?;
+    let mut text = serde_json::to_string(&LineBody::from_line(line))?;
     text.push('\n');
     Ok(text)
 }
@@ -158,7 +158,7 @@ pub(super) async fn get(
     let has_more = page.len() > limit as usize;
     page.truncate(limit as usize);
     let next_cursor = page.last().filter(|_| has_more).map(|line| line.seq.to_string());
-    Ok(Json(RecordBody { items: page.into_iter().map(LineBody::of).collect(), next_cursor }).into_response())
+    Ok(Json(RecordBody { items: page.into_iter().map(LineBody::from_line).collect(), next_cursor }).into_response())
 }
 
 /// Notes that the caller reads what is not their own: that of `user`, or of the whole tenant. Before it is read: nobody looks
@@ -167,7 +167,7 @@ pub(super) async fn get(
 /// # Errors
 /// When it could not be noted.
 pub(super) async fn note_read(services: &Services, caller: &Caller, user: &str, path: String) -> Result<(), Problem> {
-    let fact = Fact { subject: Some(path), ..Fact::of(Act::Read, &caller.owner.user, user) };
+    let fact = Fact { subject: Some(path), ..Fact::new(Act::Read, &caller.owner.user, user) };
     services.audit.note(&chain_of(&caller.owner.tenant), fact).await.map_err(failed)
 }
 

@@ -35,7 +35,7 @@ const HEAD_REST: usize = 14;
 
 /// What a request may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct BodyBounds {
     /// Bytes of the head.
     pub(super) head_bytes: Option<usize>,
     /// Bytes of the body.
@@ -45,7 +45,7 @@ pub(super) struct Bounds {
 }
 
 /// Refuses a head that is too large, and gives the body its time.
-pub(super) async fn layer(State(bounds): State<Bounds>, mut request: Request, next: Next) -> Response {
+pub(super) async fn layer(State(bounds): State<BodyBounds>, mut request: Request, next: Next) -> Response {
     if bounds.head_bytes.is_some_and(|most| head_bytes(&request) > most) {
         return Problem::head_too_large().into_response();
     }
@@ -55,7 +55,7 @@ pub(super) async fn layer(State(bounds): State<Bounds>, mut request: Request, ne
 }
 
 /// Refuses the head of an `OPTIONS` that is too large: with CORS nobody further in sees one.
-pub(super) async fn preflight(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+pub(super) async fn preflight(State(bounds): State<BodyBounds>, request: Request, next: Next) -> Response {
     if request.method() == Method::OPTIONS && bounds.head_bytes.is_some_and(|most| head_bytes(&request) > most) {
         return Problem::head_too_large().into_response();
     }
@@ -92,7 +92,7 @@ impl FromRequest<Services> for Taken {
         if parts.headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
             return Err(Problem::encoded_body());
         }
-        let most = parts.extensions.get::<Bounds>().and_then(|bounds| bounds.body_bytes).unwrap_or(usize::MAX);
+        let most = parts.extensions.get::<BodyBounds>().and_then(|bounds| bounds.body_bytes).unwrap_or(usize::MAX);
         let taken = read(body, most, Held::nothing(&services.memory, parts.extensions.get::<Slot>())?).await?;
         match is_deeper_than(MAX_DEPTH, &taken) {
             true => Err(Problem::too_deep(MAX_DEPTH)),

@@ -20,7 +20,7 @@ pub(super) fn body(
     number: Option<i64>,
     reply: Box<dyn Reply>,
 ) -> Body {
-    let mut shown = Shown { services, chain, number, reply, now: None };
+    let mut shown = ChainBody { services, chain, number, reply, now: None };
     shown.show(first, true);
     Body::from_stream(stream::unfold(shown, |mut shown| async move {
         let piece = shown.next_piece().await?;
@@ -28,7 +28,7 @@ pub(super) fn body(
     }))
 }
 
-struct Shown {
+struct ChainBody {
     services: Services,
     chain: Chain,
     number: Option<i64>,
@@ -37,7 +37,7 @@ struct Shown {
     now: Option<BodyDataStream>,
 }
 
-impl Shown {
+impl ChainBody {
     fn show(&mut self, run: Attached, is_first: bool) {
         let at = Position { is_first, is_last: self.chain.is_at_its_end() };
         let view = view(&self.services, &mut *self.reply, &run, self.number, at);

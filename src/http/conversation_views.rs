@@ -29,8 +29,8 @@ pub(super) struct ListBody {
 }
 
 impl ListBody {
-    pub(super) fn of(page: Paged<ConversationHead>) -> Self {
-        Self { items: page.items.into_iter().map(HeadBody::of).collect(), next_cursor: page.next }
+    pub(super) fn from_page(page: Paged<ConversationHead>) -> Self {
+        Self { items: page.items.into_iter().map(HeadBody::from_head).collect(), next_cursor: page.next }
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) struct HeadBody {
 }
 
 impl HeadBody {
-    pub(super) fn of(head: ConversationHead) -> Self {
+    pub(super) fn from_head(head: ConversationHead) -> Self {
         Self {
             id: head.id.to_string(),
             title: head.title,
@@ -76,10 +76,10 @@ pub(super) struct ConversationBody {
 }
 
 impl ConversationBody {
-    pub(super) fn of(view: ConversationView, live: Option<RunId>) -> Self {
-        let messages = view.messages.into_iter().map(MessageBody::of).collect();
+    pub(super) fn from_view(view: ConversationView, live: Option<RunId>) -> Self {
+        let messages = view.messages.into_iter().map(MessageBody::from_message).collect();
         let live_run_id = live.map(|run| run.to_string());
-        Self { head: HeadBody::of(view.head), live_run_id, messages, next_cursor: view.earlier }
+        Self { head: HeadBody::from_head(view.head), live_run_id, messages, next_cursor: view.earlier }
     }
 }
 
@@ -95,7 +95,7 @@ struct MessageBody {
 }
 
 impl MessageBody {
-    fn of(message: MessageView) -> Self {
+    fn from_message(message: MessageView) -> Self {
         Self {
             id: message.id.to_string(),
             role: match message.role {
@@ -103,7 +103,7 @@ impl MessageBody {
                 Role::Assistant => "assistant",
             },
             text: message.text,
-            tool_calls: message.calls.into_iter().map(CallBody::of).collect(),
+            tool_calls: message.calls.into_iter().map(CallBody::from_call).collect(),
             created_at: time(message.created_at_ms),
         }
     }
@@ -118,7 +118,7 @@ struct CallBody {
 }
 
 impl CallBody {
-    fn of(call: CallView) -> Self {
+    fn from_call(call: CallView) -> Self {
         Self { id: call.id, name: call.name, state: call.fate.name() }
     }
 }
@@ -151,9 +151,9 @@ pub(super) struct RunExportBody {
 
 impl RunExportBody {
     /// The run, and no message yet.
-    pub(super) fn of(export: RunExport) -> Self {
+    pub(super) fn from_export(export: RunExport) -> Self {
         Self {
-            run: RunBody::of(&export.run),
+            run: RunBody::from_run(&export.run),
             context_type: export.run.context_type,
             parent_message_id: export.parent.map(|parent| parent.to_string()),
             context: export.context,
@@ -175,7 +175,7 @@ pub(super) struct PayloadExportBody {
 }
 
 impl PayloadExportBody {
-    pub(super) fn of(export: PayloadExport) -> Self {
+    pub(super) fn from_export(export: PayloadExport) -> Self {
         let PayloadExport { run, id, kind, summary, data } = export;
         Self { run_id: run.to_string(), payload_id: id.to_string(), r#type: kind, data, summary }
     }
@@ -192,7 +192,7 @@ pub(super) struct MessageExportBody {
 }
 
 impl MessageExportBody {
-    pub(super) fn of(message: MessageExport) -> Self {
+    pub(super) fn from_message(message: MessageExport) -> Self {
         Self {
             id: message.id.to_string(),
             kind: message.kind,
@@ -212,7 +212,7 @@ pub(super) struct TrailBody {
 }
 
 impl TrailBody {
-    pub(super) fn of(page: Paged<TrailItem>) -> Self {
+    pub(super) fn from_page(page: Paged<TrailItem>) -> Self {
         Self { items: page.items.into_iter().map(TrailItemBody).collect(), next_cursor: page.next }
     }
 }

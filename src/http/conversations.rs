@@ -74,7 +74,7 @@ pub(super) async fn list(
     part: Result<Query<Part>, QueryRejection>,
 ) -> Result<Json<ListBody>, Problem> {
     let conversations = services.conversations.conversations(&caller.owner, page(part)?).await.map_err(paged)?;
-    Ok(Json(ListBody::of(conversations)))
+    Ok(Json(ListBody::from_page(conversations)))
 }
 
 /// 200 with the conversation and the newest messages of its newest branch, or those before a cursor.
@@ -111,7 +111,7 @@ pub(super) async fn get(
     // the other way round its answer would be in neither.
     let live = services.runs.live_run(&caller.owner, &id).await.map_err(failed)?;
     let found = services.conversations.conversation(&caller.owner, &id, page, &mut held).await.map_err(paged)?;
-    Ok(Json(ConversationBody::of(found.ok_or_else(no_such_conversation)?, live)))
+    Ok(Json(ConversationBody::from_view(found.ok_or_else(no_such_conversation)?, live)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -154,7 +154,7 @@ pub(super) async fn rename(
         return Err(Problem::unprocessable(detail));
     }
     let renamed = services.conversations.rename(&caller.owner, &id, &title).await.map_err(failed)?;
-    Ok(Json(HeadBody::of(renamed.ok_or_else(no_such_conversation)?)))
+    Ok(Json(HeadBody::from_head(renamed.ok_or_else(no_such_conversation)?)))
 }
 
 /// 204 when the conversation is gone with everything of it; its live runs are cancelled.
@@ -245,7 +245,7 @@ pub(super) async fn trail(
 ) -> Result<Json<TrailBody>, Problem> {
     let id = parse(id)?;
     let trail = services.conversations.trail(&caller.owner, &id, page(part)?).await.map_err(paged)?;
-    Ok(Json(TrailBody::of(trail.ok_or_else(no_such_conversation)?)))
+    Ok(Json(TrailBody::from_page(trail.ok_or_else(no_such_conversation)?)))
 }
 
 fn parse(path: ConversationPath) -> Result<ConversationId, Problem> {

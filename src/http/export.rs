@@ -145,11 +145,11 @@ impl Document {
         match item {
             ExportItem::Head(head) => {
                 self.text.extend_from_slice(br#"{"conversation":"#);
-                self.write(&HeadBody::of(head))
+                self.write(&HeadBody::from_head(head))
             }
             ExportItem::Run(run) => {
                 self.next(List::Runs);
-                self.write(&RunExportBody::of(*run))?;
+                self.write(&RunExportBody::from_export(*run))?;
                 // Its messages are its last field: the list stays open for them.
                 self.text.truncate(self.text.len().saturating_sub(b"]}".len()));
                 (self.in_run, self.is_first) = (true, true);
@@ -157,15 +157,15 @@ impl Document {
             }
             ExportItem::Message(message) => {
                 self.comma();
-                self.write(&MessageExportBody::of(message))
+                self.write(&MessageExportBody::from_message(message))
             }
             ExportItem::Payload(payload) => {
                 self.next(List::Payloads);
-                self.write(&PayloadExportBody::of(payload))
+                self.write(&PayloadExportBody::from_export(payload))
             }
             ExportItem::Approval(view) => {
                 self.next(List::Approvals);
-                self.write(&ApprovalBody::of(*view))
+                self.write(&ApprovalBody::from_view(*view))
             }
             ExportItem::Trail(item) => {
                 self.next(List::Trail);

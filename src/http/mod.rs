@@ -68,12 +68,12 @@ use crate::runs::Runs;
 use problem::Problem;
 use recorder::Recorder;
 
-pub use chat_stream::Config as ChatStreamConfig;
+pub use chat_stream::ChatStreamConfig;
 
 /// `[server]`: where and how the product listens.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct ServerConfig {
     /// Address and port; port 0 takes a free one.
     pub bind: String,
     /// Origins that browsers may call from, exactly as they send them; `*` for any. Empty turns CORS off.
@@ -116,7 +116,7 @@ pub struct Config {
     pub admin_role: String,
 }
 
-impl Default for Config {
+impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             bind: "127.0.0.1:8080".to_owned(),
@@ -208,13 +208,13 @@ pub trait Readiness: Send + Sync {
 }
 
 /// The whole surface.
-pub fn router(config: &Config, services: Services) -> Router {
-    let taken_in = body::Bounds {
+pub fn router(config: &ServerConfig, services: Services) -> Router {
+    let taken_in = body::BodyBounds {
         head_bytes: Some(config.head_bytes).filter(|bytes| *bytes != 0),
         body_bytes: Some(config.body_limit_bytes).filter(|bytes| *bytes != 0),
         time: Some(config.body_timeout_s).filter(|time| *time != 0).map(Duration::from_secs),
     };
-    let shares = share::Shares::of(config, services.dev_tokens.is_some());
+    let shares = share::Shares::from_config(config, services.dev_tokens.is_some());
     let renews = services.renewal.is_some();
     let (protocols, wires) = wires::routes(&services.dialects);
     let (routes, _) = protocols.merge(health::routes()).split_for_parts();

@@ -36,7 +36,7 @@ pub(super) async fn list(State(services): State<Services>, Authenticated(caller)
         let face = &profile.face;
         ModelBody::new(&profile.context_type, face.title.as_deref(), face.description.as_deref())
     });
-    Json(ModelListBody::of(models.collect())).into_response()
+    Json(ModelListBody::new(models.collect())).into_response()
 }
 
 /// 200 with one of them; 404 for one that is not there, or not for the caller.

@@ -70,11 +70,11 @@ pub(super) async fn get(
     let id = PreviewId::parse(&preview_id).map_err(|_| no_such_preview())?;
     let waiting = services.previews.waiting(&caller, Some(id)).await?;
     let waiting = waiting.into_iter().next().ok_or_else(no_such_preview)?;
-    Ok(Json(WaitingBody::of(waiting)))
+    Ok(Json(WaitingBody::from_waiting(waiting)))
 }
 
 impl WaitingBody {
-    fn of(waiting: WaitingPreview) -> Self {
+    fn from_waiting(waiting: WaitingPreview) -> Self {
         let WaitingPreview { preview, origin: _, may_be_saved, created_at_ms, expires_at_ms } = waiting;
         let Preview { id, conversation, change } = preview;
         let Change { what, existing_id, name, save: _, body, current } = change;
@@ -168,12 +168,12 @@ pub(super) async fn decide(
         Word::Reject => Verdict::Reject,
     };
     let decided = services.previews.decide(&caller, id, verdict, comment).await?;
-    Ok(Json(DecidedBody::of(&decided)))
+    Ok(Json(DecidedBody::from_decided(&decided)))
 }
 
 impl DecidedBody {
     /// What was decided.
-    pub(super) fn of(decided: &Decided) -> Self {
+    pub(super) fn from_decided(decided: &Decided) -> Self {
         let decision = match decided.verdict {
             Verdict::Accept => "accept",
             Verdict::Reject => "reject",

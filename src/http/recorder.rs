@@ -135,9 +135,9 @@ impl Recorder {
 
     async fn look(&self, told_again: Duration) -> Result<(), StoreError> {
         for (reason, count) in self.due(told_again) {
-            let fact = Fact { reason: Some(reason.to_owned()), count, ..Fact::of(Act::TokenRefused, "", "") };
+            let fact = Fact { reason: Some(reason.to_owned()), count, ..Fact::new(Act::TokenRefused, "", "") };
             if let Err(error) = self.audit.note(TOKENS, fact).await {
-                self.untold(reason, count);
+                self.count_again(reason, count);
                 return Err(error);
             }
         }
@@ -172,7 +172,7 @@ impl Recorder {
     }
 
     /// Counts them again: no line tells of them.
-    fn untold(&self, reason: &'static str, count: u64) {
+    fn count_again(&self, reason: &'static str, count: u64) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let of_reason = refused.entry(reason).or_default();
         *of_reason = Refused { count: of_reason.count.saturating_add(count), told: None };

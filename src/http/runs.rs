@@ -45,7 +45,7 @@ pub(super) async fn get(
     run: RunPath,
 ) -> Result<Json<RunBody>, Problem> {
     let run = services.runs.find(&caller.owner, id(run)?).await?.ok_or_else(Problem::no_such_run)?;
-    Ok(Json(RunBody::of(&run)))
+    Ok(Json(RunBody::from_run(&run)))
 }
 
 /// Where to begin.
@@ -120,7 +120,7 @@ pub(super) async fn cancel(
     run: RunPath,
 ) -> Result<Json<RunBody>, Problem> {
     let run = services.runs.cancel(&caller.owner, id(run)?).await?.ok_or_else(Problem::no_such_run)?;
-    Ok(Json(RunBody::of(&run)))
+    Ok(Json(RunBody::from_run(&run)))
 }
 
 /// Goes on with a run that did not end well, in a new run that is answered like a chat turn.
@@ -151,7 +151,7 @@ pub(super) async fn go_on(
     body: Taken,
 ) -> Result<Response, Problem> {
     let run = id(run)?;
-    let manner = AgentChat::from(&services.dialects).decode_manner(&body)?;
+    let manner = AgentChat::from(&services.dialects).decode_options(&body)?;
     let request = request(request_id, &headers, &format!("continue {run}"), &body)?;
     let owner = caller.owner.clone();
     let started = services.runs.go_on(caller, run, manner, request).await;

@@ -16,7 +16,7 @@ use crate::agent::ports::store::BeginError;
 use crate::chat::approval::DecisionRule;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
-use crate::chat::input::{Ask, Manner, Parent, RunInput, Screen};
+use crate::chat::input::{Ask, Parent, RunInput, RunOptions, Screen};
 use crate::dialect::agent_chat::Native;
 use crate::dialect::asked::{Asked, Assistants, Choices, ConversationRef, Question, Shape, What};
 use crate::dialect::reply::{Numbered, Position, Refusal, RefusalReason, RefusalResponse, Reply};
@@ -44,7 +44,7 @@ pub(super) struct Call {
 pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Result<Response, Problem> {
     let Call { services, caller, request_id, path, uri, headers, body } = call;
     let dialect = dialect.ok_or_else(Problem::internal)?;
-    let asked = dialect.asked(&dialect::Request {
+    let asked = dialect.decode(&dialect::Request {
         path: path.as_deref(),
         query: uri.query().unwrap_or_default(),
         headers: &headers,
@@ -69,7 +69,7 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
         None => None,
         Some((screen, known_as)) => number(&services, &owner, known_as.as_deref(), &screen, &attached).await,
     };
-    Ok(show(&services, owner, Shown { attached, chain: Some(chain), number }, shape, reply).await)
+    Ok(show(&services, owner, Begun { attached, chain: Some(chain), number }, shape, reply).await)
 }
 
 /// A request that was read.
@@ -78,7 +78,7 @@ struct Turn<'a> {
     caller: Caller,
     rule: DecisionRule,
     conversation: ConversationRef,
-    manner: Manner,
+    manner: RunOptions,
     request: Request,
 }
 
@@ -172,7 +172,7 @@ async fn placed(
     }
 }
 
-fn input(context: &Context, question: Question, parent: Option<Parent>, manner: Manner) -> RunInput {
+fn input(context: &Context, question: Question, parent: Option<Parent>, manner: RunOptions) -> RunInput {
     let Question { ask, screen, branch: _, earlier, unlisted } = question;
     RunInput { ask, screen, conversation: context.conversation.clone(), parent, earlier, unlisted, manner }
 }
@@ -265,7 +265,7 @@ async fn number(
 }
 
 /// A run that is to be shown.
-pub(super) struct Shown {
+pub(super) struct Begun {
     pub(super) attached: Attached,
     /// What follows.
     pub(super) chain: Option<Chain>,
@@ -278,11 +278,11 @@ pub(super) struct Shown {
 pub(super) async fn show(
     services: &Services,
     owner: Owner,
-    shown: Shown,
+    shown: Begun,
     shape: Shape,
     mut reply: Box<dyn Reply>,
 ) -> Response {
-    let Shown { attached, chain, number } = shown;
+    let Begun { attached, chain, number } = shown;
     let ids = ids_of(&attached, number);
     let headers = headers_of(&attached);
     match shape {
@@ -310,7 +310,7 @@ pub(super) async fn respond(
 ) -> Result<Response, Problem> {
     let (shape, reply) = (Native::shape(headers), Box::new(Native::to(headers)));
     match started {
-        Ok(attached) => Ok(show(services, owner, Shown { attached, chain: None, number: None }, shape, reply).await),
+        Ok(attached) => Ok(show(services, owner, Begun { attached, chain: None, number: None }, shape, reply).await),
         Err(StartError::Joined { run, why }) => answer::joined(services, &owner, run, why, shape).await,
         Err(error) => Err(error.into()),
     }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::Config;
+use super::ServerConfig;
 use super::problem::Problem;
 use crate::chat::caller::{Caller, Owner};
 
@@ -34,7 +34,7 @@ struct Held {
 
 impl Shares {
     /// Those of `config`; in `dev` mode everybody is told where the time went.
-    pub(super) fn of(config: &Config, is_dev: bool) -> Self {
+    pub(super) fn from_config(config: &ServerConfig, is_dev: bool) -> Self {
         let no_limit = |most: usize| if most == 0 { usize::MAX } else { most };
         let timing = if is_dev { Timing::Everybody } else { Timing::Roles(config.timing_roles.clone()) };
         let (requests, bytes) = (no_limit(config.requests_per_user), no_limit(config.bytes_per_user));
@@ -77,17 +77,17 @@ impl Shares {
 #[derive(Clone)]
 pub(super) struct Slot {
     shares: Shares,
-    place: Arc<OnceLock<Place>>,
+    place: Arc<OnceLock<RequestSlot>>,
 }
 
 /// A request of somebody.
-struct Place {
+struct RequestSlot {
     shares: Shares,
     owner: Owner,
     may_see_timing: bool,
 }
 
-impl Drop for Place {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
         self.shares.give_back(&self.owner, 1, 0);
     }
@@ -109,7 +109,7 @@ impl Slot {
             Timing::Everybody => true,
             Timing::Roles(roles) => roles.iter().any(|role| caller.has_role(role)),
         };
-        let place = Place { shares: self.shares.clone(), owner: caller.owner.clone(), may_see_timing };
+        let place = RequestSlot { shares: self.shares.clone(), owner: caller.owner.clone(), may_see_timing };
         // What could not be put there is given back as it is dropped.
         drop(self.place.set(place));
         Ok(())

@@ -103,9 +103,9 @@ impl Stream for Open {
         let open = self.get_mut();
         while !open.ended && open.buffer.is_empty() {
             match ready!(open.poll_happens(cx)) {
-                Happens::Next(next) => open.encode(next),
-                Happens::Silence => open.view.encoder.keep_alive(&mut open.buffer),
-                Happens::Draining => open.tell_draining(),
+                Wakeup::Next(next) => open.encode(next),
+                Wakeup::Silence => open.view.encoder.keep_alive(&mut open.buffer),
+                Wakeup::Draining => open.tell_draining(),
             }
             open.encode_ready();
         }
@@ -138,13 +138,13 @@ impl Open {
         pause.as_mut().poll(cx)
     }
 
-    fn poll_happens(&mut self, cx: &mut Context<'_>) -> Poll<Happens> {
+    fn poll_happens(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
         loop {
             if let Poll::Ready(next) = self.attached.poll_next(cx) {
-                return Poll::Ready(Happens::Next(next));
+                return Poll::Ready(Wakeup::Next(next));
             }
             if self.draining.is_some() && self.view.draining.is_cancelled() {
-                return Poll::Ready(Happens::Draining);
+                return Poll::Ready(Wakeup::Draining);
             }
             let now = Instant::now();
             if let Some(alarm) = self.alarm.as_mut().filter(|alarm| now >= alarm.deadline()) {
@@ -152,7 +152,7 @@ impl Open {
                 let until = self.view.keep_alive.and_then(|silence| self.next_piece.checked_add(silence));
                 let until = until.unwrap_or(now + NEVER);
                 if now >= until {
-                    return Poll::Ready(Happens::Silence);
+                    return Poll::Ready(Wakeup::Silence);
                 }
                 alarm.as_mut().reset(until);
                 self.woken = None;
@@ -195,7 +195,7 @@ impl Open {
     }
 }
 
-enum Happens {
+enum Wakeup {
     Next(Next),
     Silence,
     Draining,

@@ -66,7 +66,7 @@ struct UsedBody {
 }
 
 impl UsedBody {
-    fn of(used: Used) -> Self {
+    fn from_used(used: Used) -> Self {
         let Used { runs, turns, input_tokens, output_tokens, cached_input_tokens, cost } = used;
         Self { runs, turns, input_tokens, output_tokens, cached_input_tokens, cost_usd: cost.usd() }
     }
@@ -114,12 +114,12 @@ pub(super) async fn get(
     };
     let total = services.usage.used(of, days).await.map_err(failed)?;
     let rows = services.usage.used_by_day(of, days, MAX_ROWS).await.map_err(failed)?;
-    let row = |UsedOnDay { day, model, used }| DayBody { day: day.to_string(), model, used: UsedBody::of(used) };
+    let row = |UsedOnDay { day, model, used }| DayBody { day: day.to_string(), model, used: UsedBody::from_used(used) };
     Ok(Json(UsageBody {
         of: name,
         from: days.from.to_string(),
         to: days.to.to_string(),
-        total: UsedBody::of(total),
+        total: UsedBody::from_used(total),
         days: rows.into_iter().map(row).collect(),
     }))
 }

@@ -37,14 +37,14 @@ pub(super) struct RunBody {
 }
 
 impl RunBody {
-    pub(super) fn of(run: &RunRecord) -> Self {
+    pub(super) fn from_run(run: &RunRecord) -> Self {
         Self {
             id: run.id.to_string(),
             conversation_id: run.conversation.to_string(),
             state: run.state.name(),
             turns: run.turns,
-            usage: UsageBody::of(run.usage, run.cost),
-            error: run.error.as_ref().map(ErrorBody::of),
+            usage: UsageBody::from_usage(run.usage, run.cost),
+            error: run.error.as_ref().map(ErrorBody::from_failure),
             created_at: time(run.created_at_ms),
             finished_at: run.finished_at_ms.map(time),
             last_event_id: run.last_event_id,
@@ -72,7 +72,7 @@ pub(super) struct BegunBody {
 
 impl BegunBody {
     /// A run in the background.
-    pub(super) fn of(run: RunId, conversation: &ConversationId) -> Self {
+    pub(super) fn from_run(run: RunId, conversation: &ConversationId) -> Self {
         Self { id: run.to_string(), conversation_id: conversation.to_string(), background: true }
     }
 }
@@ -102,7 +102,7 @@ pub(super) struct UsageBody {
 }
 
 impl UsageBody {
-    pub(super) fn of(usage: Usage, cost: Option<Cost>) -> Self {
+    pub(super) fn from_usage(usage: Usage, cost: Option<Cost>) -> Self {
         let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
         let cost_usd = cost.map(Cost::usd);
         Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens, cost_usd }
@@ -122,7 +122,7 @@ pub(super) struct ErrorBody {
 }
 
 impl ErrorBody {
-    pub(super) fn of(failure: &Failure) -> Self {
+    pub(super) fn from_failure(failure: &Failure) -> Self {
         Self { code: failure.code.to_string(), message: failure.message.clone() }
     }
 

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::failure;
 use super::http::{self, Opened};
 use crate::agent::ports::llm::{EventStream, ProviderError, ProviderErrorKind};
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::StreamEvent;
 
@@ -98,7 +98,7 @@ impl From<Unreadable> for ProviderError {
 
 /// `json` as a vendor's event.
 pub(crate) fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, ProviderError> {
-    form(json).map_err(malformed)
+    parse(json).map_err(malformed)
 }
 
 /// The error of an answer that is not what the vendor promises.

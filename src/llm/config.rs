@@ -14,7 +14,7 @@ use crate::chat::message::ModelOrigin;
 /// `[llm]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct LlmConfig {
     /// `auto`, a provider's name or `demo`. `auto` is the first vendor with a key, gemini first, else the demo.
     pub provider: String,
     /// Who is tried next, in order, when a model fails before its first token: `provider` or `provider:model`.
@@ -77,11 +77,11 @@ pub enum UnknownModel {
 fn no_model_of_its_own(text: &str) -> String {
     match text.contains(':') {
         true => String::new(),
-        false => format!(", and {}.model is empty", Config::section_path(text)),
+        false => format!(", and {}.model is empty", LlmConfig::section_path(text)),
     }
 }
 
-impl Default for Config {
+impl Default for LlmConfig {
     fn default() -> Self {
         Self {
             provider: "auto".to_owned(),
@@ -110,7 +110,7 @@ impl Default for Breaker {
     }
 }
 
-impl Config {
+impl LlmConfig {
     /// The provider that answers by default; `None` is the demo model.
     pub fn default_provider(&self) -> Option<&str> {
         match self.provider.as_str() {

@@ -40,7 +40,7 @@ const LEFT_ALONE: Duration = Duration::from_secs(30);
 /// `[embeddings]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct EmbeddingsConfig {
     /// What stands before `/embeddings`; empty turns it off.
     pub base_url: String,
     /// The model.
@@ -52,7 +52,7 @@ pub struct Config {
     pub timeout_s: u64,
 }
 
-impl Config {
+impl EmbeddingsConfig {
     /// Whether there is a server to ask.
     pub fn is_on(&self) -> bool {
         !self.base_url.trim().is_empty()
@@ -96,11 +96,11 @@ struct Request<'a> {
 
 #[derive(Deserialize)]
 struct Answer {
-    data: Vec<Said>,
+    data: Vec<ErrorBody>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ErrorBody {
     index: usize,
     embedding: Vec<f32>,
 }
@@ -110,7 +110,7 @@ impl Embeddings {
     ///
     /// # Errors
     /// When the address or the key cannot be used.
-    pub fn connect(config: &Config) -> Result<Self, ConnectError> {
+    pub fn connect(config: &EmbeddingsConfig) -> Result<Self, ConnectError> {
         let patience = Duration::from_secs(config.timeout_s);
         let net = Net::new(Patience { first_byte: Some(patience), idle: Some(patience), progress: None })?;
         let url = join("embeddings", &config.base_url, &["embeddings"])?;

@@ -23,12 +23,12 @@ pub(crate) enum Entry<'a> {
     /// What the user said since the last entry.
     User(Cow<'a, str>),
     /// What the model said, with the results of its calls.
-    Assistant(Said<'a>),
+    Assistant(AssistantTurn<'a>),
 }
 
 /// An assistant message that has text or calls.
 #[derive(Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct AssistantTurn<'a> {
     /// The pieces, in stream order.
     pub(crate) parts: &'a [AssistantPart],
     /// Whether the same vendor and model said it: only then its replay data means anything.
@@ -58,7 +58,7 @@ impl<'a> CallResult<'a> {
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> AssistantTurn<'a> {
     /// The text parts that are not blank, in order.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &'a str> {
         self.parts.iter().filter_map(|part| match part {
@@ -114,7 +114,7 @@ pub(crate) fn entries<'a>(messages: &'a [Message], origin: &ModelOrigin) -> Vec<
                     Some(Message::User(_) | Message::Assistant(_)) | None => &[],
                 };
                 let is_ours = *said.origin == *origin;
-                let said = Said { parts: &said.parts, is_ours, answers: answers(said, results) };
+                let said = AssistantTurn { parts: &said.parts, is_ours, answers: answers(said, results) };
                 if !said.answers.is_empty() || said.texts().next().is_some() {
                     entries.push(Entry::Assistant(said));
                 }
@@ -164,7 +164,7 @@ mod tests {
         ModelOrigin { provider: "p".to_owned(), model: model.to_owned() }
     }
 
-    fn said(model: &str, parts: Vec<AssistantPart>) -> Message {
+    fn assistant_message(model: &str, parts: Vec<AssistantPart>) -> Message {
         Message::Assistant(AssistantMessage { origin: Arc::new(origin(model)), parts })
     }
 
@@ -198,11 +198,11 @@ mod tests {
     fn every_call_is_answered_and_nothing_empty_is_left() {
         let messages = [
             Message::User(UserMessage::new("a")),
-            said("m", vec![AssistantPart::Thinking { text: "hm".to_owned(), replay: None }, text(" ")]),
+            assistant_message("m", vec![AssistantPart::Thinking { text: "hm".to_owned(), replay: None }, text(" ")]),
             Message::User(UserMessage::new("b")),
-            said("m", vec![text("x"), call("1"), text("y"), call("2")]),
+            assistant_message("m", vec![text("x"), call("1"), text("y"), call("2")]),
             Message::ToolResults(vec![result("2", "two"), result("9", "orphan")]),
-            said("other", vec![call("1")]),
+            assistant_message("other", vec![call("1")]),
             Message::User(UserMessage::new("c")),
         ];
         let expected = [

@@ -5,7 +5,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
 use super::failure::ErrorField;
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 
 /// A field that may be of another shape than promised: absent then. For token counts, which some gateways write as
 /// fractions or below zero.
@@ -18,7 +18,7 @@ where
     D: Deserializer<'de>,
 {
     let raw = <&RawValue>::deserialize(deserializer)?;
-    Ok(form(raw.get()).ok())
+    Ok(parse(raw.get()).ok())
 }
 
 /// A whole number, in quotes or not.
@@ -30,7 +30,7 @@ pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, 
 pub(super) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let json = <&RawValue>::deserialize(from)?.get();
     Ok(match json.bytes().next() {
-        Some(b'"') => Some(form(json).map_err(D::Error::custom)?),
+        Some(b'"') => Some(parse(json).map_err(D::Error::custom)?),
         Some(b'0'..=b'9' | b'-') => Some(json.to_owned()),
         Some(_) | None => None,
     })
@@ -40,7 +40,7 @@ pub(super) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>,
 pub(super) fn error<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ErrorField>, D::Error> {
     match <&RawValue>::deserialize(from)?.get() {
         "null" | "false" | r#""""# | "{}" | "[]" | "0" => Ok(None),
-        json => form(json).map(Some).map_err(D::Error::custom),
+        json => parse(json).map(Some).map_err(D::Error::custom),
     }
 }
 

@@ -15,11 +15,11 @@ mod openai;
 
 mod answer;
 mod breaker;
+mod chunk_template;
 mod config;
 pub mod embeddings;
 mod failure;
 mod few;
-mod form;
 mod google;
 mod history;
 mod http;
@@ -41,7 +41,7 @@ use self::vendor::Facts;
 use crate::agent::ports::llm::LlmProvider;
 use crate::chat::message::ModelOrigin;
 
-pub use self::config::{Breaker, Config, Retry, UnknownModel};
+pub use self::config::{Breaker, LlmConfig, Retry, UnknownModel};
 pub use self::http::ConnectError;
 pub use self::router::Router;
 pub use self::vendor::{Common, Mistake, Refusal, VendorConfig};
@@ -87,13 +87,13 @@ struct Setup<'a> {
 ///
 /// # Errors
 /// When there is no such provider, or an address or a key cannot be used.
-pub fn connect(origin: &ModelOrigin, config: &Config) -> Result<Arc<dyn LlmProvider>, ConnectError> {
+pub fn connect(origin: &ModelOrigin, config: &LlmConfig) -> Result<Arc<dyn LlmProvider>, ConnectError> {
     connect_with(origin, config, &Net::new(config.patience())?)
 }
 
-fn connect_with(origin: &ModelOrigin, config: &Config, net: &Net) -> Result<Arc<dyn LlmProvider>, ConnectError> {
+fn connect_with(origin: &ModelOrigin, config: &LlmConfig, net: &Net) -> Result<Arc<dyn LlmProvider>, ConnectError> {
     let section = config.section(&origin.provider);
     let section = section.ok_or_else(|| ConnectError::Provider { name: origin.provider.clone() })?;
-    let setup = Setup { section: &Config::section_path(&origin.provider), origin: Arc::new(origin.clone()), net };
+    let setup = Setup { section: &LlmConfig::section_path(&origin.provider), origin: Arc::new(origin.clone()), net };
     section.connect(setup)
 }

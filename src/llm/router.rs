@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use tower::retry::budget::{Budget, TpsBudget};
 
 use super::breaker::{self, Breaker, Permit};
-use super::config::{self, Config};
+use super::config::{self, LlmConfig};
 use super::connect_with;
 use super::http::{ConnectError, Net, Patience};
 use super::retry::Policy;
@@ -51,7 +51,7 @@ impl Router {
     /// # Errors
     /// When one of them cannot be set up.
     pub fn connect<'a>(
-        config: &Config,
+        config: &LlmConfig,
         origins: impl IntoIterator<Item = &'a ModelOrigin>,
     ) -> Result<Self, ConnectError> {
         let mut router = Self {
@@ -122,7 +122,7 @@ impl Router {
             sleep(wait).await;
             failure = Some(error);
         }
-        Err(nobody())
+        Err(no_provider())
     }
 }
 
@@ -154,7 +154,7 @@ impl LlmProvider for Router {
                 log(&other, "model call failed; another model was asked", 0, None);
             }
         }
-        Err(failure.unwrap_or_else(nobody))
+        Err(failure.unwrap_or_else(no_provider))
     }
 }
 
@@ -186,7 +186,7 @@ fn left_alone(model: &Model, open: breaker::Open) -> ProviderError {
     ProviderError { origin: Some(Arc::clone(&model.origin)), ..ProviderError::new(kind, detail) }
 }
 
-fn nobody() -> ProviderError {
+fn no_provider() -> ProviderError {
     ProviderError::new(ProviderErrorKind::Unavailable { retry_after: None }, "no model is configured for this request")
 }
 

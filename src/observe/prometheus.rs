@@ -40,7 +40,7 @@ pub struct Page {
 /// See [`RecorderError`].
 pub fn record() -> Result<Page, RecorderError> {
     if let Some(recorder) = RECORDER.get() {
-        return Ok(Page::of(recorder));
+        return Ok(Page::from_recorder(recorder));
     }
     let mut builder = PrometheusBuilder::new();
     for metric in ALL {
@@ -52,7 +52,7 @@ pub fn record() -> Result<Page, RecorderError> {
     let handle = recorder.handle();
     if ::metrics::set_global_recorder(recorder).is_err() {
         // Somebody was quicker; only another library would not have left a handle.
-        return RECORDER.get().map(Page::of).ok_or(RecorderError::Taken);
+        return RECORDER.get().map(Page::from_recorder).ok_or(RecorderError::Taken);
     }
     for metric in ALL {
         match metric.kind {
@@ -62,11 +62,11 @@ pub fn record() -> Result<Page, RecorderError> {
         }
     }
     ours::are_recorded();
-    Ok(Page::of(RECORDER.get_or_init(|| handle)))
+    Ok(Page::from_recorder(RECORDER.get_or_init(|| handle)))
 }
 
 impl Page {
-    fn of(recorder: &PrometheusHandle) -> Self {
+    fn from_recorder(recorder: &PrometheusHandle) -> Self {
         Self { recorder: recorder.clone(), look: Arc::new(|| {}) }
     }
 

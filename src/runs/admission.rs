@@ -29,7 +29,7 @@ impl Admission {
     ///
     /// # Errors
     /// Never: nobody closes it.
-    pub(super) async fn place(
+    pub(super) async fn acquire(
         &self,
         bytes: usize,
     ) -> Result<(Option<SemaphorePermit<'_>>, SemaphorePermit<'_>), AcquireError> {
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn those_who_bring_much_wait_for_each_other_and_nobody_for_them() {
         let admission = Admission::default();
-        let enter = |bytes| futures::FutureExt::now_or_never(admission.place(bytes)).map(Result::unwrap);
+        let enter = |bytes| futures::FutureExt::now_or_never(admission.acquire(bytes)).map(Result::unwrap);
         let large: Vec<_> = (0..LARGE_AT_ONCE).map(|_| enter(LARGE + 1).unwrap()).collect();
         assert!(enter(LARGE + 1).is_none(), "as many as may be");
         let small: Vec<_> = (LARGE_AT_ONCE..BEGIN_AT_ONCE).map(|_| enter(LARGE).unwrap()).collect();

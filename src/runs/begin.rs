@@ -12,7 +12,7 @@ use super::live::Live;
 use super::log::ring::{Reader, Sees};
 use super::reading::{Attached, Hold, Of};
 use super::starts::Rate;
-use super::task::{Asked, Asking, Task};
+use super::task::{OwnedQuestion, RequestedRun, Task};
 use super::{Runs, StartError};
 use crate::agent::ports::store::{BeginError, MostRuns, RequestKey, StoreError};
 use crate::agent::profile::Profile;
@@ -20,7 +20,7 @@ use crate::agent::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::input::{Manner, OnBusy, RunInput, Screen};
+use crate::chat::input::{OnBusy, RunInput, RunOptions, Screen};
 use crate::chat::model::ModelChoice;
 use crate::chat::run::RunRecord;
 use crate::observe::ambient;
@@ -56,8 +56,8 @@ impl Runs {
         let RunInput { ask, screen, conversation, parent, earlier, unlisted, manner } = input;
         let (profile, model) = self.answering(&caller, &screen, &manner)?;
         let conversation = conversation.unwrap_or_else(ConversationId::fresh);
-        let question = Asking::Ask { ask, parent, earlier, unlisted };
-        self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await
+        let question = OwnedQuestion::Ask { ask, parent, earlier, unlisted };
+        self.begin(caller, RequestedRun { conversation, question, manner, profile, model, request }).await
     }
 
     /// Whether a request of the owner's with one of these keys has begun a run, which it would find again.
@@ -76,21 +76,21 @@ impl Runs {
         &self,
         caller: Caller,
         run: RunId,
-        manner: Manner,
+        manner: RunOptions,
         request: Request,
     ) -> Result<Attached, StartError> {
         let found = self.store.find_run(&caller.owner, run).await.map_err(BeginError::from)?;
         let RunRecord { conversation, context_type, .. } = found.ok_or(StartError::NoSuchRun)?;
         let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &manner)?;
-        let question = Asking::Continue(run);
-        self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await
+        let question = OwnedQuestion::Continue(run);
+        self.begin(caller, RequestedRun { conversation, question, manner, profile, model, request }).await
     }
 
     pub(super) fn answering(
         &self,
         caller: &Caller,
         screen: &Screen,
-        manner: &Manner,
+        manner: &RunOptions,
     ) -> Result<(Arc<Profile>, ModelChoice), StartError> {
         let unknown = || StartError::UnknownContextType(self.profiles.context_types().join(", "));
         let profile = self.profiles.select(screen).ok_or_else(unknown)?;
@@ -101,7 +101,7 @@ impl Runs {
         Ok((profile, model))
     }
 
-    pub(super) async fn begin(&self, caller: Caller, asked: Asked) -> Result<Attached, StartError> {
+    pub(super) async fn begin(&self, caller: Caller, asked: RequestedRun) -> Result<Attached, StartError> {
         // Counted before the question is asked, so that the drain waits for a run that was let in just before it.
         let _admitted = self.tasks.token();
         let owner = caller.owner.clone();
@@ -148,14 +148,14 @@ impl Runs {
 
     /// Whether one more run may be begun, as far as that can be told before anything is written; how often its user may,
     /// where that is counted. That comes last, so that whoever is refused for another reason has lost no start.
-    async fn let_in(&self, owner: &Owner, asked: &Asked) -> Result<Option<Rate>, StartError> {
+    async fn let_in(&self, owner: &Owner, asked: &RequestedRun) -> Result<Option<Rate>, StartError> {
         if self.live.is_full(self.settings.bounds.per_replica) {
             return Err(StartError::Full);
         }
         if let Some(over) = self.agent.budgets.check(owner).await.map_err(BeginError::from)? {
             return Err(StartError::OverBudget { retry_after_s: over.retry_after_s });
         }
-        self.store.has_room(owner, &asked.conversation, self.most(), &self.settings.bounds.quotas).await?;
+        self.store.check_pending_limit(owner, &asked.conversation, self.most(), &self.settings.bounds.quotas).await?;
         match asked.question.is_start() {
             true => self.starts.take(owner).await.map_err(StartError::TooFast),
             false => Ok(None),
@@ -212,7 +212,12 @@ impl Runs {
         }
     }
 
-    async fn try_begin(&self, caller: Caller, asked: &Arc<Asked>, on_busy: OnBusy) -> Result<Attached, StartError> {
+    async fn try_begin(
+        &self,
+        caller: Caller,
+        asked: &Arc<RequestedRun>,
+        on_busy: OnBusy,
+    ) -> Result<Attached, StartError> {
         let id = RunId::fresh();
         let background = asked.manner.background.unwrap_or(asked.profile.background);
         let seat = self.seats.take(id).ok_or(StartError::Failed)?;

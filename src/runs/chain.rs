@@ -10,7 +10,7 @@ use crate::agent::ports::store::{BeginError, StoreError};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Deciding, DecisionRule, Seen};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId, MessageId};
-use crate::chat::input::{Manner, RunInput};
+use crate::chat::input::{RunInput, RunOptions};
 
 /// What the next run does.
 pub enum Link {
@@ -29,7 +29,7 @@ pub struct Context {
     /// Which calls may be decided.
     pub rule: DecisionRule,
     /// How decided calls are gone on with.
-    pub manner: Manner,
+    pub manner: RunOptions,
     /// The request that asks for all of them.
     pub request: Request,
 }

@@ -10,7 +10,7 @@ use crate::chat::input::OnBusy;
 /// `[runs]`: the bounds of a run, and what becomes of it when nobody reads.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct RunsConfig {
     /// Model calls; 0 means no limit.
     pub max_turns: u32,
     /// Tool calls; 0 means no limit.
@@ -59,12 +59,12 @@ pub struct Settings {
     /// How much history a run begins with, in bytes; 0 means all.
     pub history_bytes: usize,
     /// How many runs there may be, and how long each may become.
-    pub bounds: Bounds,
+    pub bounds: UserBounds,
 }
 
 /// How many runs there may be at once, who may read them, and how much each may tell; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Bounds {
+pub struct UserBounds {
     /// Live runs of a user, those that wait for their turn among them.
     pub per_user: u32,
     /// Live runs of a tenant.
@@ -81,9 +81,9 @@ pub struct Bounds {
     pub quotas: Quotas,
 }
 
-impl Config {
+impl RunsConfig {
     /// The engine's settings; `history_bytes` and `bounds` are of another section.
-    pub fn settings(&self, history_bytes: usize, bounds: Bounds) -> Settings {
+    pub fn settings(&self, history_bytes: usize, bounds: UserBounds) -> Settings {
         Settings {
             grace: Duration::from_secs(self.grace_s),
             on_busy: OnBusy::parse(&self.on_busy).unwrap_or(OnBusy::Reject),

@@ -3,7 +3,7 @@
 
 use super::begin::Request;
 use super::reading::Attached;
-use super::task::{Asked, Asking};
+use super::task::{OwnedQuestion, RequestedRun};
 use super::{Runs, StartError};
 use crate::agent::offer::of_profile;
 use crate::agent::ports::approvals::{ApprovalView, GrantError};
@@ -12,7 +12,7 @@ use crate::agent::profile::Profile;
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId};
-use crate::chat::input::{Manner, Screen};
+use crate::chat::input::{RunOptions, Screen};
 
 /// What came of a decision.
 pub enum Decided {
@@ -61,7 +61,7 @@ impl Runs {
         caller: Caller,
         id: ApprovalId,
         decision: Decision,
-        manner: Manner,
+        manner: RunOptions,
         request: Request,
     ) -> Result<Decided, StartError> {
         let found = self.approvals.approval(&caller, id).await.map_err(BeginError::from)?;
@@ -81,8 +81,9 @@ impl Runs {
             self.may_go_on(&approval, view.state, &profile, &caller)?;
         }
         let conversation = approval.conversation;
-        let question = Asking::Decided { approval: id, decision };
-        let attached = self.begin(caller, Asked { conversation, question, manner, profile, model, request }).await?;
+        let question = OwnedQuestion::Decided { approval: id, decision };
+        let attached =
+            self.begin(caller, RequestedRun { conversation, question, manner, profile, model, request }).await?;
         Ok(Decided::GoesOn(attached))
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::config::{Bounds, Settings};
+use super::config::{Settings, UserBounds};
 use super::interest::Interest;
 use super::log::Writer;
 use super::log::ring::size;
@@ -36,7 +36,7 @@ pub(super) struct Live {
     /// Who reads it.
     pub(super) interest: Interest,
     writer: Arc<dyn Writer>,
-    said: Mutex<Said>,
+    said: Mutex<Draft>,
     lease: Lease,
     /// What is measured of it.
     pub(super) meter: RunMeter,
@@ -51,7 +51,7 @@ struct Length {
 }
 
 impl Length {
-    fn of(bounds: &Bounds) -> Self {
+    fn from_bounds(bounds: &UserBounds) -> Self {
         let most = |bound: u64| if bound == 0 { u64::MAX } else { bound };
         Self { most_events: most(bounds.run_events), most_bytes: most(bounds.run_bytes), bytes: AtomicU64::new(0) }
     }
@@ -71,7 +71,7 @@ impl Length {
 
 /// What the turn that streams has said and is not kept yet.
 #[derive(Default)]
-struct Said {
+struct Draft {
     turn: u32,
     /// How much of the turn's text was kept, in bytes.
     kept: u64,
@@ -85,7 +85,7 @@ struct Said {
 /// its turn ends; of one whose process dies before that, it is not told.
 const MOST_BETWEEN_BEATS: usize = 2 << 20;
 
-impl Said {
+impl Draft {
     fn add(&mut self, text: &str) {
         self.is_cut |= self.rest.len() + text.len() > MOST_BETWEEN_BEATS;
         if !self.is_cut {
@@ -115,8 +115,8 @@ impl Live {
             writer,
             said: Mutex::default(),
             lease: Lease { life: *lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
-            meter: RunMeter::asked(ambient::dialect()),
-            length: Length::of(bounds),
+            meter: RunMeter::requested(ambient::dialect()),
+            length: Length::from_bounds(bounds),
         })
     }
 
@@ -127,7 +127,7 @@ impl Live {
 
     /// What it has said since the last beat that was kept.
     pub(super) fn progress(&self) -> Progress {
-        let said = self.said();
+        let said = self.draft();
         let piece = (!said.rest.is_empty()).then(|| Piece { at: said.kept, text: said.rest.clone() });
         let last_event_id = self.writer.ring().kept_next().checked_sub(1);
         Progress { run: self.id, turn: said.turn, said: piece, last_event_id }
@@ -135,7 +135,7 @@ impl Live {
 
     /// Notes that `progress`, which [`Self::progress`] gave, was kept.
     pub(super) fn has_kept(&self, progress: &Progress) {
-        let mut said = self.said();
+        let mut said = self.draft();
         let Some(piece) = progress.said.as_ref().filter(|piece| said.turn == progress.turn && said.kept == piece.at)
         else {
             return;
@@ -167,7 +167,7 @@ impl Live {
         self.lease.began.elapsed().saturating_sub(renewed) > self.lease.life
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
+    fn draft(&self) -> MutexGuard<'_, Draft> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -177,9 +177,9 @@ impl EventSink for Live {
     /// ended the run: it says nothing more, but that.
     fn emit(&self, event: AgentEvent) {
         if let AgentEvent::TurnStarted { turn } = &event {
-            *self.said() = Said { turn: *turn, ..Said::default() };
+            *self.draft() = Draft { turn: *turn, ..Draft::default() };
         } else if let AgentEvent::TextDelta { text } = &event {
-            self.said().add(text);
+            self.draft().add(text);
             self.speaks();
         } else if let AgentEvent::ToolCallStarted { .. } = &event {
             self.speaks();
@@ -236,20 +236,20 @@ pub(super) struct LiveRuns {
 }
 
 /// A run's place among them, given back when nothing of it is left to commit.
-pub(super) struct Place {
+pub(super) struct LivePermit {
     runs: Arc<LiveRuns>,
     live: Arc<Live>,
 }
 
 impl LiveRuns {
     /// Takes a run in, unless there are as many as `most`; 0 is no limit.
-    pub(super) fn enter(self: &Arc<Self>, live: Arc<Live>, most: usize) -> Option<Place> {
+    pub(super) fn enter(self: &Arc<Self>, live: Arc<Live>, most: usize) -> Option<LivePermit> {
         let mut runs = self.lock();
         if most != 0 && runs.len() >= most {
             return None;
         }
         runs.insert(live.id, live.clone());
-        Some(Place { runs: self.clone(), live })
+        Some(LivePermit { runs: self.clone(), live })
     }
 
     /// Whether there are as many as `most`; 0 is no limit.
@@ -286,7 +286,7 @@ impl LiveRuns {
     }
 }
 
-impl Drop for Place {
+impl Drop for LivePermit {
     fn drop(&mut self) {
         self.runs.lock().remove(&self.live.id);
         self.live.settled.cancel();

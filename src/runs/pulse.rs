@@ -66,7 +66,7 @@ impl Runs {
             return Err(Stuck::Tasks);
         }
         // A place like a run's, given back at once.
-        match timeout(BEGIN, self.admission.place(0)).await {
+        match timeout(BEGIN, self.admission.acquire(0)).await {
             Ok(Ok(_place)) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Stuck::Room),
         }

@@ -23,7 +23,7 @@ use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
-use crate::chat::input::{Ask, Manner, Parent, Told};
+use crate::chat::input::{Ask, ClientMessage, Parent, RunOptions};
 use crate::chat::model::ModelChoice;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
@@ -41,7 +41,7 @@ pub(super) struct Task {
     pub(super) log: Arc<dyn EventLog>,
     pub(super) live: Arc<Live>,
     pub(super) caller: Caller,
-    pub(super) asked: Arc<Asked>,
+    pub(super) asked: Arc<RequestedRun>,
     pub(super) replica: String,
     pub(super) lease_ms: i64,
     pub(super) queue: Option<u32>,
@@ -57,7 +57,7 @@ pub(super) type TellBegun = oneshot::Sender<Result<Option<Box<RunRecord>>, Begin
 impl Task {
     /// Drives the run from its first commit to its end.
     pub(super) async fn run(self, begun: TellBegun) {
-        let Asked { conversation, question, request, profile, .. } = &*self.asked;
+        let RequestedRun { conversation, question, request, profile, .. } = &*self.asked;
         let new = NewRun {
             id: self.live.id,
             owner: &self.caller.owner,
@@ -65,17 +65,17 @@ impl Task {
             context_type: &profile.context_type,
             context: self.asked.manner.context.as_ref(),
             question: match question {
-                Asking::Ask { ask, parent, .. } => Question::Ask { ask, parent: *parent },
-                Asking::Continue(run) => Question::Continue(*run),
-                Asking::Decided { approval, decision } => Question::Decided { approval: *approval, decision },
+                OwnedQuestion::Ask { ask, parent, .. } => Question::Ask { ask, parent: *parent },
+                OwnedQuestion::Continue(run) => Question::Continue(*run),
+                OwnedQuestion::Decided { approval, decision } => Question::Decided { approval: *approval, decision },
             },
             earlier: match question {
-                Asking::Ask { earlier, .. } => earlier,
-                Asking::Continue(_) | Asking::Decided { .. } => &[],
+                OwnedQuestion::Ask { earlier, .. } => earlier,
+                OwnedQuestion::Continue(_) | OwnedQuestion::Decided { .. } => &[],
             },
             unlisted: match question {
-                Asking::Ask { unlisted, .. } => *unlisted,
-                Asking::Continue(_) | Asking::Decided { .. } => false,
+                OwnedQuestion::Ask { unlisted, .. } => *unlisted,
+                OwnedQuestion::Continue(_) | OwnedQuestion::Decided { .. } => false,
             },
             key: request.key.as_ref().map(|(key, digest)| RequestKey { key, digest }),
             queue: self.queue,
@@ -87,7 +87,7 @@ impl Task {
             most: self.most,
         };
         let since = std::time::Instant::now();
-        let answer = self.when_there_is_room(self.store.begin_run(new)).await;
+        let answer = self.when_admitted(self.store.begin_run(new)).await;
         // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
         let start = match answer {
             Err(error) => {
@@ -134,11 +134,8 @@ impl Task {
     }
 
     /// Begins when few others do, so that those who begin do not hold up those who end.
-    async fn when_there_is_room<T>(
-        &self,
-        beginning: impl Future<Output = Result<T, BeginError>>,
-    ) -> Result<T, BeginError> {
-        match timeout(ROOM_WAIT, self.admission.place(self.asked.bytes())).await {
+    async fn when_admitted<T>(&self, beginning: impl Future<Output = Result<T, BeginError>>) -> Result<T, BeginError> {
+        match timeout(ROOM_WAIT, self.admission.acquire(self.asked.bytes())).await {
             Ok(Ok(_place)) => beginning.await,
             Ok(Err(closed)) => Err(StoreError::Unavailable(closed.into()).into()),
             Err(late) => Err(StoreError::Unavailable(late.into()).into()),
@@ -218,34 +215,36 @@ impl Task {
 }
 
 /// A run as it was asked for.
-pub(super) struct Asked {
+pub(super) struct RequestedRun {
     pub(super) conversation: ConversationId,
-    pub(super) question: Asking,
-    pub(super) manner: Manner,
+    pub(super) question: OwnedQuestion,
+    pub(super) manner: RunOptions,
     pub(super) profile: Arc<Profile>,
     pub(super) model: ModelChoice,
     pub(super) request: Request,
 }
 
-impl Asked {
+impl RequestedRun {
     /// About how many bytes it brings: its message and its screen state.
     fn bytes(&self) -> usize {
         let message = match &self.question {
-            Asking::Ask { ask: Ask::Message { text, .. }, .. } => text.len(),
-            Asking::Ask { ask: Ask::Again | Ask::Results(_), .. } | Asking::Continue(_) | Asking::Decided { .. } => 0,
+            OwnedQuestion::Ask { ask: Ask::Message { text, .. }, .. } => text.len(),
+            OwnedQuestion::Ask { ask: Ask::Again | Ask::Results(_), .. }
+            | OwnedQuestion::Continue(_)
+            | OwnedQuestion::Decided { .. } => 0,
         };
         message + self.manner.context.as_ref().map_or(0, |context| context.as_str().len())
     }
 }
 
 /// An owned [`Question`].
-pub(super) enum Asking {
-    Ask { ask: Ask, parent: Option<Parent>, earlier: Vec<Told>, unlisted: bool },
+pub(super) enum OwnedQuestion {
+    Ask { ask: Ask, parent: Option<Parent>, earlier: Vec<ClientMessage>, unlisted: bool },
     Continue(RunId),
     Decided { approval: ApprovalId, decision: Decision },
 }
 
-impl Asking {
+impl OwnedQuestion {
     /// Whether it counts as a start. A decision does not: a person takes it once, and what models are asked behind it counts
     /// against the message that began its chain of runs. Results of a client's tools are no person's, and come as fast as a
     /// client can send them.
@@ -264,14 +263,14 @@ mod tests {
     #[test]
     fn what_a_client_may_send_without_end_is_a_start() {
         let decision = Decision { approve: true, comment: None };
-        let ask = |ask| Asking::Ask { ask, parent: None, earlier: Vec::new(), unlisted: false };
+        let ask = |ask| OwnedQuestion::Ask { ask, parent: None, earlier: Vec::new(), unlisted: false };
         let rows = [
             (ask(Ask::message("hello")), true, "a message"),
             (ask(Ask::Again), true, "the same again"),
-            (Asking::Continue(RunId::fresh()), true, "a run that goes on"),
+            (OwnedQuestion::Continue(RunId::fresh()), true, "a run that goes on"),
             (ask(Ask::Results(Vec::new())), true, "results, which no person sends"),
             (
-                Asking::Decided { approval: ApprovalId::fresh(), decision },
+                OwnedQuestion::Decided { approval: ApprovalId::fresh(), decision },
                 false,
                 "a decision, which a person takes once",
             ),

@@ -8,7 +8,9 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::transcript::{IdRow, RecordError};
-use crate::chat::answer::{ActionHandler, ActionStyle, Answer, Said, SuggestedAction, SuggestedValue, Suggestions};
+use crate::chat::answer::{
+    ActionHandler, ActionStyle, Answer, AnswerPiece, SuggestedAction, SuggestedValue, Suggestions,
+};
 
 /// An [`Answer`] without how it was made, which few read and which may be long.
 #[derive(Serialize, Deserialize)]
@@ -82,12 +84,12 @@ pub(super) struct AnswerRecord {
 pub(super) fn encode_answer(answer: &Answer) -> Result<AnswerRecord, RecordError> {
     let json = RecordError::json("answer");
     let Answer { said, suggestions: Suggestions { values, actions }, diagnostics } = answer;
-    let notices = said.iter().enumerate().filter(|(_, said)| matches!(said, Said::Notice(_))).map(|(at, _)| at);
+    let notices = said.iter().enumerate().filter(|(_, said)| matches!(said, AnswerPiece::Notice(_))).map(|(at, _)| at);
     let notices = notices.collect();
     let said = said.iter().map(|said| match said {
-        Said::Text(text) | Said::Notice(text) => SaidRow::Text(Cow::Borrowed(text)),
-        Said::Call(id) => SaidRow::Call(IdRow::of(id)),
-        Said::RoundEnd => SaidRow::RoundEnd,
+        AnswerPiece::Text(text) | AnswerPiece::Notice(text) => SaidRow::Text(Cow::Borrowed(text)),
+        AnswerPiece::Call(id) => SaidRow::Call(IdRow::from_id(id)),
+        AnswerPiece::RoundEnd => SaidRow::RoundEnd,
     });
     let values = values.as_ref().map(|values| values.iter().map(value_row).collect());
     let actions = actions.as_ref().map(|actions| actions.iter().map(action_row).collect::<Result<_, _>>());
@@ -106,10 +108,10 @@ pub(super) fn decode_answer(body: &str, diagnostics: Option<&str>) -> Result<Ans
     let json = RecordError::json("answer");
     let row: AnswerRow<'_> = serde_json::from_str(body).map_err(&json)?;
     let said = row.said.into_iter().enumerate().map(|(at, said)| match said {
-        SaidRow::Text(text) if row.notices.contains(&at) => Said::Notice(text.into_owned()),
-        SaidRow::Text(text) => Said::Text(text.into_owned()),
-        SaidRow::Call(id) => Said::Call(id.into_id()),
-        SaidRow::RoundEnd => Said::RoundEnd,
+        SaidRow::Text(text) if row.notices.contains(&at) => AnswerPiece::Notice(text.into_owned()),
+        SaidRow::Text(text) => AnswerPiece::Text(text.into_owned()),
+        SaidRow::Call(id) => AnswerPiece::Call(id.into_id()),
+        SaidRow::RoundEnd => AnswerPiece::RoundEnd,
     });
     let value = |row: ValueRow<'_>| SuggestedValue { label: row.label.into_owned(), value: row.value.into_owned() };
     let values = row.values.map(|values| values.into_iter().map(value).collect());
@@ -162,7 +164,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{AnswerRecord, decode_answer, encode_answer};
-    use crate::chat::answer::{ActionHandler, ActionStyle, Answer, Said, SuggestedAction, SuggestedValue, Suggestions};
+    use crate::chat::answer::{
+        ActionHandler, ActionStyle, Answer, AnswerPiece, SuggestedAction, SuggestedValue, Suggestions,
+    };
     use crate::chat::ids::ToolCallId;
 
     fn deep(levels: usize) -> Value {
@@ -187,12 +191,12 @@ mod tests {
         };
         let bare = SuggestedAction { handler: ActionHandler::Client, data: None, style: None, ..action.clone() };
         let said = vec![
-            Said::Text("one\u{0}".into()),
-            Said::Notice("[again]".into()),
-            Said::Call(ToolCallId::mint()),
-            Said::Call(ToolCallId::from_model("toolu_1")),
-            Said::RoundEnd,
-            Said::Text(String::new()),
+            AnswerPiece::Text("one\u{0}".into()),
+            AnswerPiece::Notice("[again]".into()),
+            AnswerPiece::Call(ToolCallId::mint()),
+            AnswerPiece::Call(ToolCallId::from_model("toolu_1")),
+            AnswerPiece::RoundEnd,
+            AnswerPiece::Text(String::new()),
         ];
         let suggestions = Suggestions { values: Some(vec![value]), actions: Some(vec![action, bare]) };
         let answers = [
@@ -207,7 +211,8 @@ mod tests {
 
     #[test]
     fn what_could_not_be_read_again_does_not_cost_the_answer() {
-        let answer = Answer { said: vec![Said::Text("Hi".into())], diagnostics: Some(deep(200)), ..Answer::default() };
+        let answer =
+            Answer { said: vec![AnswerPiece::Text("Hi".into())], diagnostics: Some(deep(200)), ..Answer::default() };
         assert_eq!(read_again(&answer), Answer { diagnostics: None, ..answer });
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn encode_calling(turn: &Unfinished) -> Result<String, RecordError> {
     let row = CallingRow {
         message: raw(Message::Assistant(turn.message.clone()))?,
         results: raw(Message::ToolResults(turn.results.clone()))?,
-        dispatched: turn.dispatched.as_ref().map(IdRow::of),
+        dispatched: turn.dispatched.as_ref().map(IdRow::from_id),
     };
     serde_json::to_string(&row).map_err(RecordError::json("turn"))
 }

@@ -126,7 +126,7 @@ pub(super) fn subject(change: &Change) -> String {
 /// # Errors
 /// When it cannot be written as JSON.
 pub(super) fn encode_decided(decided: &Decided) -> Result<String, RecordError> {
-    serde_json::to_string(&DecidedRow::of(decided)).map_err(RecordError::json("decision"))
+    serde_json::to_string(&DecidedRow::from_decided(decided)).map_err(RecordError::json("decision"))
 }
 
 /// The decision in `text`.
@@ -140,7 +140,7 @@ pub(super) fn decode_decided(text: &str) -> Result<Decided, RecordError> {
 
 impl<'a> DecidedRow<'a> {
     /// The row of `decided`.
-    pub(super) fn of(decided: &'a Decided) -> Self {
+    pub(super) fn from_decided(decided: &'a Decided) -> Self {
         Self {
             preview: Cow::Owned(decided.preview.to_string()),
             what: Cow::Borrowed(&decided.what),

@@ -71,10 +71,10 @@ pub(super) fn answered(
         let (content, fate) = match result {
             Some(result) => {
                 let fate = if result.is_error { CallFate::Failed } else { CallFate::Done };
-                (told(&result.content, result.is_error)?, fate)
+                (result_for_model(&result.content, result.is_error)?, fate)
             }
             // It had the call, and may have made it.
-            None => (told("the application told no result of this call", true)?, CallFate::Unknown),
+            None => (result_for_model("the application told no result of this call", true)?, CallFate::Unknown),
         };
         Ok(ToolResult { id: ToolCallId::mint(), name: call.name.clone(), content, fate })
     };
@@ -86,9 +86,9 @@ pub(super) fn answered(
 }
 
 /// What the model reads of a result: whatever the client says stands as its word.
-fn told(content: &str, is_error: bool) -> Result<String, serde_json::Error> {
+fn result_for_model(content: &str, is_error: bool) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
-    struct Told<'a> {
+    struct ClientWords<'a> {
         told_by: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<&'a RawValue>,
@@ -105,7 +105,7 @@ fn told(content: &str, is_error: bool) -> Result<String, serde_json::Error> {
         Err(_) => to_raw_value(&Value::String(cut(content)))?,
     };
     let (result, error) = if is_error { (None, Some(&*said)) } else { (Some(&*said), None) };
-    serde_json::to_string(&Told { told_by: "client", result, error })
+    serde_json::to_string(&ClientWords { told_by: "client", result, error })
 }
 
 fn cut(content: &str) -> String {

@@ -3,9 +3,9 @@
 use crate::chat::message::{AssistantMessage, Message};
 
 /// The room that is left for history while messages are read, newest first.
-pub(super) struct Room(Option<usize>);
+pub(super) struct HistoryBudget(Option<usize>);
 
-impl Room {
+impl HistoryBudget {
     /// Room for `bytes` of stored messages; 0 means no limit.
     pub(super) fn new(bytes: usize) -> Self {
         Self((bytes > 0).then_some(bytes))
@@ -56,7 +56,7 @@ fn answers(message: &Message, assistant: &AssistantMessage) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Room, presentable};
+    use super::{HistoryBudget, presentable};
     use crate::chat::ids::ToolCallId;
     use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
     use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
@@ -130,7 +130,7 @@ mod tests {
             (0, &[usize::MAX, usize::MAX], &[true, true], "0 means no limit"),
         ];
         for (bytes, sizes, expected, reason) in rows {
-            let mut room = Room::new(bytes);
+            let mut room = HistoryBudget::new(bytes);
             let taken: Vec<_> = sizes.iter().map(|size| room.take(*size)).collect();
             assert_eq!(taken, expected, "{reason}");
         }

@@ -17,6 +17,7 @@ mod approval;
 mod calling;
 mod change;
 mod client;
+mod client_history;
 mod fates;
 mod fault;
 mod history;
@@ -30,7 +31,6 @@ mod settle;
 mod sqlite;
 mod stuck;
 mod summary;
-mod told;
 mod trail;
 mod transcript;
 mod view;
@@ -63,7 +63,7 @@ use sqlite::SqliteStore;
 /// The `[store]` section.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct StoreConfig {
     /// `sqlite://FILE`, made with its folder when missing, `sqlite::memory:` for a store that ends with the process, or
     /// `postgres://USER:PASSWORD@HOST/DATABASE`.
     pub url: String,
@@ -85,15 +85,15 @@ pub enum RowSecurity {
     On,
 }
 
-impl Default for Config {
+impl Default for StoreConfig {
     fn default() -> Self {
         Self { url: "sqlite://data/switchboard.db".to_owned(), max_connections: 10, row_security: RowSecurity::Off }
     }
 }
 
-impl Config {
+impl StoreConfig {
     /// Where the database is, without the words that open it.
-    pub fn shown(&self) -> String {
+    pub fn display_url(&self) -> String {
         if self.url.starts_with("sqlite:") {
             return self.url.clone();
         }
@@ -140,7 +140,7 @@ pub trait Store:
 ///
 /// # Errors
 /// See [`OpenError`]; the texts are for the operator.
-pub async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, OpenError> {
+pub async fn open(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, OpenError> {
     // The URL may hold a password, so no error repeats it.
     match config.url.split_once(':').map(|(scheme, _)| scheme) {
         Some("sqlite") => Ok(Arc::new(SqliteStore::open(&config.url, clock).await?)),
@@ -154,7 +154,7 @@ pub async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Stor
 ///
 /// # Errors
 /// See [`OpenError`]; the texts are for the operator.
-pub async fn open_audit(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn AuditStore>, OpenError> {
+pub async fn open_audit(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Arc<dyn AuditStore>, OpenError> {
     match config.url.split_once(':').map(|(scheme, _)| scheme) {
         Some("sqlite") => Ok(Arc::new(SqliteStore::open_to_read(&config.url, clock).await?)),
         Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::open_to_read(config, clock)?)),

@@ -7,14 +7,14 @@ use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin
 use crate::chat::run::RunState;
 use crate::chat::stream::FinishReason;
 use crate::chat::tool::{ToolCall, ToolResult};
-use crate::chat::trail::Happened;
+use crate::chat::trail::TrailEvent;
 use crate::chat::unfinished::Unfinished;
 
 /// What is left of a turn.
 #[derive(Default)]
 pub(super) struct Settled {
     pub(super) messages: Vec<Message>,
-    pub(super) trail: Vec<Happened>,
+    pub(super) trail: Vec<TrailEvent>,
 }
 
 /// A turn with calls, the number of which is `turn`: each call has a result, and an entry that says what became of it.
@@ -32,7 +32,7 @@ pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
         let ToolCall { id, name, input: arguments } = call;
         let sent = dispatched.as_ref() == Some(&id);
         // Nobody is left who knows how long it took.
-        Happened::ToolCall { turn, id, name, arguments, result: result.content.clone(), fate, duration_ms: 0, sent }
+        TrailEvent::ToolCall { turn, id, name, arguments, result: result.content.clone(), fate, duration_ms: 0, sent }
     };
     trail.extend(calls.into_iter().zip(results).map(entry));
     Settled { messages: messages.into(), trail }
@@ -44,7 +44,7 @@ pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
 ///
 /// # Errors
 /// When a piece is no JSON text.
-pub(super) fn settle_said(
+pub(super) fn settle_draft(
     pieces: &[(i64, String)],
     turn: u32,
     newest_answer: Option<&Message>,
@@ -72,12 +72,12 @@ pub(super) fn settle_said(
 }
 
 /// What the trail says of a model call whose process died.
-fn model_turn(turn: u32, message: &AssistantMessage, finish: &str) -> Happened {
+fn model_turn(turn: u32, message: &AssistantMessage, finish: &str) -> TrailEvent {
     let thinking = message.parts.iter().filter_map(|part| match part {
         AssistantPart::Thinking { text, .. } => Some(text.as_str()),
         AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => None,
     });
-    Happened::ModelTurn {
+    TrailEvent::ModelTurn {
         turn,
         origin: Some((*message.origin).clone()),
         request_id: None,

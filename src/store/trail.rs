@@ -8,7 +8,7 @@ use super::transcript::RecordError;
 use crate::chat::preview::Decided;
 use crate::chat::stream::{Counted, Usage};
 use crate::chat::tool::ToolInput;
-use crate::chat::trail::{Excerpt, Happened};
+use crate::chat::trail::{Excerpt, TrailEvent};
 
 /// Bytes of one text in an entry: 64 KiB. People read the trail, and whole texts are in the messages.
 const TEXT_BYTES: usize = 64 * 1024;
@@ -17,13 +17,23 @@ const TEXT_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// When it cannot be written as JSON.
-pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
+pub(super) fn encode_entry(what: &TrailEvent) -> Result<String, RecordError> {
     let mut body = match what {
-        Happened::UserMessage { text, decisions } => {
+        TrailEvent::UserMessage { text, decisions } => {
             let decisions = decisions.iter().map(decided).collect::<Result<Vec<_>, _>>()?;
             json!({ "text": text, "decisions": decisions })
         }
-        Happened::ModelTurn { turn, origin, request_id, text, thinking, calls, finish, usage: tokens, duration_ms } => {
+        TrailEvent::ModelTurn {
+            turn,
+            origin,
+            request_id,
+            text,
+            thinking,
+            calls,
+            finish,
+            usage: tokens,
+            duration_ms,
+        } => {
             json!({
                 "turn": turn,
                 "provider": origin.as_ref().map(|origin| &origin.provider),
@@ -37,7 +47,7 @@ pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
                 "duration_ms": duration_ms,
             })
         }
-        Happened::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _ } => {
+        TrailEvent::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _ } => {
             let arguments = match arguments {
                 ToolInput::Object(map) => Value::Object(map.clone()),
                 ToolInput::Invalid(text) => Value::String(text.clone()),
@@ -52,15 +62,15 @@ pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
                 "duration_ms": duration_ms,
             })
         }
-        Happened::PreviewDecided(decision) => decided(decision)?,
-        Happened::ApprovalDecided { approval, tool, verdict, by, comment } => json!({
+        TrailEvent::PreviewDecided(decision) => decided(decision)?,
+        TrailEvent::ApprovalDecided { approval, tool, verdict, by, comment } => json!({
             "approval_id": approval.to_string(),
             "tool": tool,
             "decision": verdict.name(),
             "by": by,
             "comment": comment,
         }),
-        Happened::RunEnded { state, error, usage: tokens } => json!({
+        TrailEvent::RunEnded { state, error, usage: tokens } => json!({
             "state": state.name(),
             "error": error.as_ref().map(|(code, message)| json!({ "code": code, "message": message })),
             "usage": usage(*tokens),
@@ -72,7 +82,7 @@ pub(super) fn encode_entry(what: &Happened) -> Result<String, RecordError> {
 }
 
 fn decided(decision: &Decided) -> Result<Value, RecordError> {
-    serde_json::to_value(DecidedRow::of(decision)).map_err(RecordError::json("trail entry"))
+    serde_json::to_value(DecidedRow::from_decided(decision)).map_err(RecordError::json("trail entry"))
 }
 
 fn counted(tokens: Counted) -> Value {
@@ -93,7 +103,7 @@ fn usage(tokens: Usage) -> Value {
 }
 
 /// Cuts the texts of an entry; an object or list that is too long as a whole becomes a text that was cut.
-fn bound(body: &mut Value, what: &Happened) {
+fn bound(body: &mut Value, what: &TrailEvent) {
     let Value::Object(fields) = body else { return };
     for (name, field) in fields.iter_mut() {
         let text = match field {
@@ -113,10 +123,10 @@ fn bound(body: &mut Value, what: &Happened) {
 }
 
 /// What this field of an entry is the beginning of.
-fn excerpt<'a>(what: &'a Happened, field: &str) -> Option<&'a Excerpt> {
+fn excerpt<'a>(what: &'a TrailEvent, field: &str) -> Option<&'a Excerpt> {
     match (what, field) {
-        (Happened::ModelTurn { text, .. }, "text") => Some(text),
-        (Happened::ModelTurn { thinking, .. }, "thinking") => Some(thinking),
+        (TrailEvent::ModelTurn { text, .. }, "text") => Some(text),
+        (TrailEvent::ModelTurn { thinking, .. }, "thinking") => Some(thinking),
         (_, _) => None,
     }
 }

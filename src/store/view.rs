@@ -1,7 +1,7 @@
 //! What users see of stored conversations, as pure functions of rows: titles, cursors, messages.
 
 use crate::agent::ports::conversations::{CallView, MessageView, Role};
-use crate::chat::answer::{Answer, Said};
+use crate::chat::answer::{Answer, AnswerPiece};
 use crate::chat::ids::{ConversationId, MessageId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, Message};
 use crate::chat::tool::ToolResult;
@@ -64,20 +64,20 @@ pub(super) fn number(text: &str) -> Option<i64> {
 pub(super) struct Kept {
     pub(super) id: MessageId,
     pub(super) created_at_ms: i64,
-    pub(super) what: Shown,
+    pub(super) what: ViewPart,
 }
 
 /// What a view needs of a message.
-pub(super) enum Shown {
+pub(super) enum ViewPart {
     User(String),
     Assistant(AssistantMessage),
     /// What became of the calls before it.
     Fates(Vec<(String, CallFate)>),
 }
 
-impl Shown {
+impl ViewPart {
     /// What a view needs of `message`.
-    pub(super) fn of(message: Message) -> Self {
+    pub(super) fn from_message(message: Message) -> Self {
         match message {
             Message::User(user) => Self::User(user.text),
             Message::Assistant(said) => Self::Assistant(said),
@@ -96,15 +96,15 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
     let mut seen: Vec<MessageView> = Vec::new();
     for Kept { id, created_at_ms, what } in kept {
         match what {
-            Shown::User(text) => {
+            ViewPart::User(text) => {
                 let calls = Vec::new();
                 seen.push(MessageView { id, role: Role::User, text, calls, created_at_ms });
             }
-            Shown::Assistant(said) => {
+            ViewPart::Assistant(said) => {
                 let calls = said.calls().map(|call| call_view(&call.id, &call.name)).collect();
                 seen.push(MessageView { id, role: Role::Assistant, text: said.text(), calls, created_at_ms });
             }
-            Shown::Fates(fates) => {
+            ViewPart::Fates(fates) => {
                 let asked = seen.last_mut().filter(|asked| asked.id.run == id.run);
                 for call in asked.into_iter().flat_map(|asked| &mut asked.calls) {
                     tell(call, &fates);
@@ -118,7 +118,7 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
 /// Gives the messages of `run` the words that were shown, in place of those that the model wrote: without what was
 /// meant for the machine. An answer is in parts, each of which ends with the calls of its turn; a message that has
 /// other calls than the next part got no part of its own, and its words were shown with a later one's.
-pub(super) fn tell_as_shown(messages: &mut [MessageView], run: RunId, answer: &Answer) {
+pub(super) fn replace_with_shown_text(messages: &mut [MessageView], run: RunId, answer: &Answer) {
     let mut parts = parts(answer).into_iter().peekable();
     let of_run = |message: &&mut MessageView| match message.role {
         Role::Assistant => message.id.run == run,
@@ -149,12 +149,12 @@ fn parts(answer: &Answer) -> Vec<Part<'_>> {
     let mut parts = vec![Part::default()];
     for said in &answer.said {
         match (said, parts.last_mut()) {
-            (Said::Text(text), Some(part)) => part.text.push_str(text),
+            (AnswerPiece::Text(text), Some(part)) => part.text.push_str(text),
             // The loop says this one, not the model.
-            (Said::Notice(_), _) => {}
-            (Said::Call(id), Some(part)) => part.calls.push(id.as_str()),
-            (Said::RoundEnd, _) => parts.push(Part::default()),
-            (Said::Text(_) | Said::Call(_), None) => {}
+            (AnswerPiece::Notice(_), _) => {}
+            (AnswerPiece::Call(id), Some(part)) => part.calls.push(id.as_str()),
+            (AnswerPiece::RoundEnd, _) => parts.push(Part::default()),
+            (AnswerPiece::Text(_) | AnswerPiece::Call(_), None) => {}
         }
     }
     parts

@@ -20,7 +20,7 @@ use super::rest::request::{Filled, RestRequest};
 use super::rest::values;
 use crate::agent::ports::data::{DataLoader, Loaded};
 use crate::agent::ports::tools::ToolContext;
-use crate::bounded::json::{self, Room, Wanted};
+use crate::bounded::json::{self, NodeBudget, Wanted};
 use crate::chat::caller::{Audience, Caller};
 use crate::chat::template::{TemplateError, ValueTemplate};
 
@@ -123,7 +123,7 @@ impl Loaders {
     }
 
     async fn try_load(&self, loader: &Loader, cx: &ToolContext<'_>) -> Result<Option<Value>, Failure> {
-        let mut values = values::of(cx);
+        let mut values = values::context_values(cx);
         if let Some(when) = &loader.when
             && !when.fill(&values)?.is_some_and(|value| is_true(&value))
         {
@@ -152,7 +152,7 @@ impl Loaders {
 
     async fn fetch(&self, loader: &Loader, filled: &Filled, caller: &Caller) -> Result<Arc<Kept>, Failure> {
         let (request, projection) = (filled.request(&loader.request, None), loader.projection.clone());
-        let made = move |answer, room: &mut Room| projection.of(Cow::Owned(answer), room);
+        let made = move |answer, room: &mut NodeBudget| projection.apply(Cow::Owned(answer), room);
         let value = self.backend.read(caller, request, loader.projection.wanted(Wanted::All), made).await;
         let value = value.map_err(ToolError::from)?;
         let bytes = value.to_string().len();

@@ -46,7 +46,7 @@ pub struct Deps {
     /// Where changes wait for their user's decision.
     pub previews: Arc<dyn PreviewStore>,
     /// How many of them, and how long.
-    pub preview_bounds: previews::Bounds,
+    pub preview_bounds: previews::PreviewBounds,
     /// Where a conversation's structured data is.
     pub payloads: Arc<dyn PayloadStore>,
 }

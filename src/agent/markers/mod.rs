@@ -85,7 +85,7 @@ pub struct Closed {
 
 impl Markers {
     /// Watches for what `profile` lets a model write.
-    pub fn of(profile: &Profile) -> Self {
+    pub fn from_profile(profile: &Profile) -> Self {
         Self {
             known: Marker::all(profile),
             held: String::new(),

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::agent::menu::Menu;
-use crate::agent::profile::{Bounds, ClientAction, Diagnostics, Face, PayloadType};
+use crate::agent::profile::{ClientAction, Diagnostics, Face, PayloadType, ProfileBounds};
 use crate::agent::prompt::Prompt;
 use crate::chat::answer::{ActionHandler, ActionStyle};
 use crate::chat::model::ModelChoice;
@@ -38,7 +38,7 @@ fn profile() -> Profile {
         ],
         client_actions: vec![ClientAction { name: "close".to_owned(), description: String::new() }],
         suggestions: true,
-        bounds: Bounds::default(),
+        bounds: ProfileBounds::default(),
         face: Face::default(),
         is_page: false,
         diagnostics: Diagnostics::default(),
@@ -51,7 +51,7 @@ fn profile() -> Profile {
 
 /// What is shown of a turn that comes in these pieces, and the rest of it.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Closed {
-    let mut markers = Markers::of(&profile());
+    let mut markers = Markers::from_profile(&profile());
     let shown: String = pieces.into_iter().map(|piece| markers.push(piece.to_owned())).collect();
     let closed = markers.close();
     Closed { rest: shown + &closed.rest, ..closed }
@@ -225,7 +225,7 @@ fn a_model_offers_no_decision() {
 
 #[test]
 fn what_a_turn_said_that_does_not_count_is_gone() {
-    let mut markers = Markers::of(&profile());
+    let mut markers = Markers::from_profile(&profile());
     let rejected = r#"Well SUGGESTED_VALUES: [{"label": "A", "value": "a"}] QUERY: {"q": 1} QUERY: {"#;
     assert_eq!(markers.push(rejected.to_owned()), "Well");
     markers.discard();
@@ -247,7 +247,7 @@ fn text_waits_only_while_it_may_be_the_beginning_of_a_marker() {
         (&["QUERY: [", "x"], &["", "QUERY: [x"], "no JSON, seen at once"),
     ];
     for (pieces, shown, reason) in rows {
-        let mut markers = Markers::of(&profile());
+        let mut markers = Markers::from_profile(&profile());
         let said: Vec<String> = pieces.iter().map(|piece| markers.push((*piece).to_owned())).collect();
         assert_eq!(said, shown, "{reason}");
     }
@@ -263,7 +263,7 @@ fn too_much_behind_a_marker_is_text() {
 
 #[test]
 fn a_turn_begins_anew() {
-    let mut markers = Markers::of(&profile());
+    let mut markers = Markers::from_profile(&profile());
     assert_eq!(markers.push("Wait. QUERY: {".to_owned()), "Wait.");
     assert_eq!(markers.close().rest, " QUERY: {");
     assert_eq!(markers.push("QUERY: {\"q\": 1}\nDone".to_owned()), "Done");

@@ -13,7 +13,7 @@ use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::event::Failure;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
-use crate::chat::input::{Ask, Parent, Told};
+use crate::chat::input::{Ask, ClientMessage, Parent};
 use crate::chat::message::{AssistantMessage, Message, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::run::{RunRecord, RunState};
@@ -120,7 +120,7 @@ pub trait RunStore: Send + Sync {
     ///
     /// # Errors
     /// When there are too many, or the store failed.
-    async fn has_room(
+    async fn check_pending_limit(
         &self,
         owner: &Owner,
         conversation: &ConversationId,
@@ -146,7 +146,7 @@ pub struct NewRun<'a> {
     pub question: Question<'a>,
     /// What was said before, where the conversation begins with it: kept with it, as far as it fits, and part of the
     /// history of every branch.
-    pub earlier: &'a [Told],
+    pub earlier: &'a [ClientMessage],
     /// Whether a conversation that begins with it is left out of lists.
     pub unlisted: bool,
     /// Makes a repeated request find this run.

@@ -45,7 +45,7 @@ impl Finder {
     /// The places of the tools that fit, best first; those that do not fit at all are left out.
     pub async fn ranked(&self, wanted: Wanted<'_>, tools: &[&OfferedTool]) -> Vec<usize> {
         let question: String = wanted.question.chars().take(QUESTION_CHARS).collect();
-        let tools = self.texts.of(tools);
+        let tools = self.texts.texts_for(tools);
         let by_words = words::ranked(&question, wanted.recent, &tools);
         let embedder = self.embedder.as_deref().filter(|_| !question.trim().is_empty() && !tools.is_empty());
         let Some(embedder) = embedder else { return by_words };

@@ -38,7 +38,7 @@ struct Kept {
 
 impl Texts {
     /// The texts of `tools`, in order.
-    pub(super) fn of(&self, tools: &[&OfferedTool]) -> Vec<Arc<Text>> {
+    pub(super) fn texts_for(&self, tools: &[&OfferedTool]) -> Vec<Arc<Text>> {
         tools.iter().map(|tool| self.text(tool)).collect()
     }
 
@@ -49,7 +49,7 @@ impl Texts {
             return known;
         }
         // Made without the lock: somebody else may make it too, which costs nothing but time.
-        let text = Arc::new(Text::of(tool));
+        let text = Arc::new(Text::from_tool(tool));
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).put(key, &text);
         text
     }
@@ -68,7 +68,7 @@ impl Kept {
 }
 
 impl Text {
-    fn of(tool: &OfferedTool) -> Self {
+    fn from_tool(tool: &OfferedTool) -> Self {
         let mut meant = format!("{}: {}", tool.def.name, tool.def.description);
         for sample in &tool.samples {
             meant.push('\n');
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn the_text_of_a_definition_is_made_once() {
         let texts = Texts::default();
-        let one = |tool: &OfferedTool| texts.of(&[tool]).remove(0);
+        let one = |tool: &OfferedTool| texts.texts_for(&[tool]).remove(0);
         let first = one(&tool("a", "b", &["c", "d"]));
         assert_eq!(first.meant, "a: b\nc\nd");
         assert!(Arc::ptr_eq(&first, &one(&tool("a", "b", &["c", "d"]))), "the same definition in another place");
@@ -125,11 +125,11 @@ mod tests {
         let mut kept = Kept::default();
         let large = "x".repeat(MOST_KEPT / 3);
         for key in 0..10 {
-            kept.put(key, &Arc::new(Text::of(&tool("a", &large, &[]))));
+            kept.put(key, &Arc::new(Text::from_tool(&tool("a", &large, &[]))));
             assert!(kept.bytes <= MOST_KEPT);
         }
         let bytes = kept.bytes;
-        kept.put(9, &Arc::new(Text::of(&tool("a", "b", &[]))));
+        kept.put(9, &Arc::new(Text::from_tool(&tool("a", "b", &[]))));
         assert!(kept.bytes < bytes, "what is replaced counts no more");
     }
 }

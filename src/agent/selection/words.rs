@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn the_tool_that_a_question_is_about_comes_first() {
         let tools = tools();
-        let texts = Texts::default().of(&tools.iter().collect::<Vec<_>>());
+        let texts = Texts::default().texts_for(&tools.iter().collect::<Vec<_>>());
         let rows: [(&str, &[&str], Option<&str>, &str); 12] = [
             ("search articles on gene editing", &[], Some("search_articles"), "words of the name"),
             ("find me a paper about CRISPR", &[], Some("search_articles"), "a sample question, in the singular"),

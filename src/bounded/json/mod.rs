@@ -5,9 +5,9 @@
 //! **Invariant:** the values of a text never take more than [`room()`] allows for its bytes.
 //! **Invariant:** this is the one place where JSON of others becomes a [`Value`] (`tests/it/tidy.rs`).
 
+mod budget;
 mod compact;
 mod reader;
-mod room;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +19,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+pub use self::budget::{NodeBudget, budget_for, memory};
 use self::compact::Compact;
 use self::reader::Count;
-pub use self::room::{Room, memory, room};
 use super::memory::Exhausted;
 
 /// How many lists and objects may stand in each other.
@@ -91,7 +91,7 @@ impl Wanted {
 /// # Errors
 /// See [`JsonError`].
 pub fn check(text: &str) -> Result<(), JsonError> {
-    Count::new(&mut Room::endless(), true).run(text, None).map(drop)
+    Count::new(&mut NodeBudget::endless(), true).run(text, None).map(drop)
 }
 
 /// Looks at all of `text` too: whether there would be room for so many `copies` of its values, for what somebody else reads or
@@ -100,7 +100,7 @@ pub fn check(text: &str) -> Result<(), JsonError> {
 /// # Errors
 /// See [`JsonError`].
 pub fn fits(text: &str, copies: usize) -> Result<(), JsonError> {
-    Count::new(&mut Room::of(text.len(), None).for_each_of(copies), false).run(text, None).map(drop)
+    Count::new(&mut NodeBudget::for_bytes(text.len(), None).for_each_of(copies), false).run(text, None).map(drop)
 }
 
 /// The value of `text`, as far as it is `wanted`; it takes its memory from `room`. Where a name comes twice the last one
@@ -108,7 +108,7 @@ pub fn fits(text: &str, copies: usize) -> Result<(), JsonError> {
 ///
 /// # Errors
 /// See [`JsonError`].
-pub fn read(text: &str, wanted: &Wanted, room: &mut Room) -> Result<Value, JsonError> {
+pub fn read(text: &str, wanted: &Wanted, room: &mut NodeBudget) -> Result<Value, JsonError> {
     let read = Count::new(room, false).run(text, Some(wanted));
     room.settle();
     read
@@ -118,7 +118,7 @@ pub fn read(text: &str, wanted: &Wanted, room: &mut Room) -> Result<Value, JsonE
 ///
 /// # Errors
 /// See [`JsonError`].
-pub fn compact(text: &str, room: &mut Room) -> Result<String, JsonError> {
+pub fn compact(text: &str, room: &mut NodeBudget) -> Result<String, JsonError> {
     room.take(text.len())?;
     let out = RefCell::new(Vec::with_capacity(text.len()));
     let count = Count::new(room, false);
@@ -134,7 +134,7 @@ pub fn compact(text: &str, room: &mut Room) -> Result<String, JsonError> {
 /// # Errors
 /// See [`JsonError`].
 pub fn value(text: &str) -> Result<Value, JsonError> {
-    read(text, &Wanted::All, &mut Room::of(text.len(), None))
+    read(text, &Wanted::All, &mut NodeBudget::for_bytes(text.len(), None))
 }
 
 /// The same of bytes.
@@ -157,7 +157,7 @@ pub fn object(text: &str) -> Option<Map<String, Value>> {
 ///
 /// # Errors
 /// When it has another form.
-pub fn form<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_json::Error> {
+pub fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_json::Error> {
     serde_json::from_str(text)
 }
 

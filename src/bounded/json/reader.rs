@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::room::{FIELD, Room, VALUE, block, fields_of};
+use super::budget::{FIELD, NodeBudget, VALUE, block, fields_of};
 use super::{JsonError, MAX_DEPTH, Wanted};
 
 /// 16 names are compared one by one, which is quicker than hashing them.
@@ -17,7 +17,7 @@ const FEW_NAMES: usize = 16;
 
 /// What is read, and what it takes.
 pub(super) struct Count<'a> {
-    room: RefCell<&'a mut Room>,
+    room: RefCell<&'a mut NodeBudget>,
     depth: Cell<usize>,
     /// Whether a name may come only once.
     is_distinct: bool,
@@ -28,7 +28,7 @@ pub(super) struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    pub(super) fn new(room: &'a mut Room, is_distinct: bool) -> Self {
+    pub(super) fn new(room: &'a mut NodeBudget, is_distinct: bool) -> Self {
         Self {
             room: RefCell::new(room),
             depth: Cell::new(0),

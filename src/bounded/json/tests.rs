@@ -20,7 +20,7 @@ fn a_text_becomes_the_value_that_it_says() {
         let read = value(text).unwrap();
         assert_eq!(read.to_string(), expected.to_string(), "{text}");
         if !text.contains("\"a\":3") {
-            let compact = compact(text, &mut Room::of(text.len(), None)).unwrap();
+            let compact = compact(text, &mut NodeBudget::for_bytes(text.len(), None)).unwrap();
             assert_eq!(compact, expected.to_string(), "{text}");
         }
     }
@@ -36,7 +36,7 @@ fn only_what_is_wanted_is_read() {
     let item = Wanted::field("id", Wanted::All).and(Wanted::field("n", Wanted::field("a", Wanted::All)));
     let wanted = Wanted::field("items", item).and(Wanted::field("rest", Wanted::nothing()));
     let expected = json!({"items": [{"id": 1}, {"id": 2, "n": [{"a": 1}]}, 7], "rest": {}});
-    let some = |text: &str| read(text, &wanted, &mut Room::of(text.len(), None));
+    let some = |text: &str| read(text, &wanted, &mut NodeBudget::for_bytes(text.len(), None));
     assert_eq!(some(text).unwrap(), expected);
     assert!(some(r#"{"x":[1,}"#).is_err(), "what is left out has to be JSON too");
 }
@@ -46,14 +46,14 @@ fn what_takes_too_much_is_refused_whether_it_is_read_or_only_looked_at() {
     let many = |row: &str, bytes: usize| format!("[{}{row}]", format!("{row},").repeat(bytes / (row.len() + 1)));
     for row in [r#"{"":0}"#, "0", "[]", "{}", r#"{"a":1,"b":2}"#] {
         let text = many(row, 2 << 20);
-        let most = room(text.len());
+        let most = budget_for(text.len());
         assert!(matches!(fits(&text, 1), Err(JsonError::TooMany(told)) if told == most), "{row}");
         assert!(check(&text).is_ok(), "what is passed on is its text: {row}");
         assert!(matches!(value(&text), Err(JsonError::TooMany(told)) if told == most), "{row}");
         let few = many(row, 64 << 10);
         assert!(fits(&few, 1).is_ok() && value(&few).is_ok(), "a small one is: {row}");
         let whole = value(&few).unwrap();
-        assert!(memory(&whole) <= room(few.len()), "{row}");
+        assert!(memory(&whole) <= budget_for(few.len()), "{row}");
     }
     let row =
         r#"{"id":"2c4a1f4e-7f0e-4b0b-9d53-0a6a5a2f1c11","name":"a usual name of a thing","at":"2026-11-22T18:00:00Z"}"#;
@@ -65,11 +65,11 @@ fn what_takes_too_much_is_refused_whether_it_is_read_or_only_looked_at() {
 fn what_is_read_is_reserved_first() {
     let memory = Memory::new(2 << 20);
     let text = format!("[{}0]", "0,".repeat(10_000));
-    let mut room = Room::of(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
+    let mut room = NodeBudget::for_bytes(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
     let whole = read(&text, &Wanted::All, &mut room).unwrap();
     let (taken, held) = (super::memory(&whole), memory.reserved().map(|(_, bytes)| bytes).sum::<usize>());
     assert!((taken * 9 / 10..=taken * 2).contains(&held), "{held} for {taken}");
-    let mut second = Room::of(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
+    let mut second = NodeBudget::for_bytes(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
     let refused = read(&text, &Wanted::All, &mut second);
     assert!(matches!(refused, Err(JsonError::Exhausted(_))), "{refused:?}");
     drop((room, second));

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -16,9 +16,9 @@ pub(super) enum Level {
 
 impl Level {
     /// What `text` is, if it is all valid JSON.
-    pub(super) fn of(text: &str) -> Option<Self> {
+    pub(super) fn from_text(text: &str) -> Option<Self> {
         let level = Self::of_value(text)?;
-        form::<&RawValue>(text).ok().map(|_| level)
+        parse::<&RawValue>(text).ok().map(|_| level)
     }
 
     /// What `json` is, which is known to be valid.

@@ -12,7 +12,7 @@ use std::fmt::{self, Write as _};
 use serde_json::value::RawValue;
 
 use self::level::{Level, Members, Rows};
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 
 /// How deep values are looked into; what is deeper is kept or left out whole.
 const DEPTH: usize = 32;
@@ -45,15 +45,16 @@ pub fn fit(content: &str, max_bytes: usize, advice: &str) -> Option<String> {
 pub fn fit_json(content: &str, max_bytes: usize, advice: &str) -> Option<String> {
     let content = content.trim();
     let mut lost = Lost::default();
-    let Some(level) = Level::of(content) else {
-        form::<&RawValue>(content).ok()?;
-        let kept: String =
-            text(content, max_bytes, &mut Place::root(&mut lost)).and_then(|kept| form(&kept).ok()).unwrap_or_default();
+    let Some(level) = Level::from_text(content) else {
+        parse::<&RawValue>(content).ok()?;
+        let kept: String = text(content, max_bytes, &mut FieldPath::root(&mut lost))
+            .and_then(|kept| parse(&kept).ok())
+            .unwrap_or_default();
         return Some(quoted(&format!("{kept}\n[cut: {} bytes in all; {advice}]", content.len())));
     };
     let kept = match level {
-        Level::Object => object(content, max_bytes, &mut Place::root(&mut lost)),
-        Level::List => list(content, max_bytes, &mut Place::root(&mut lost)).map(|(kept, _)| kept),
+        Level::Object => object(content, max_bytes, &mut FieldPath::root(&mut lost)),
+        Level::List => list(content, max_bytes, &mut FieldPath::root(&mut lost)).map(|(kept, _)| kept),
     };
     let mut kept = kept.unwrap_or_else(|| {
         lost.note("all", "left out");
@@ -68,7 +69,7 @@ pub fn fit_json(content: &str, max_bytes: usize, advice: &str) -> Option<String>
 
 /// Adds a note for the model to `content`: inside of it where it is a JSON object or list, and behind it otherwise.
 pub fn add_note(content: &mut String, note: &str) {
-    match Level::of(content.trim()) {
+    match Level::from_text(content.trim()) {
         Some(level) => {
             let mut json = content.trim().to_owned();
             add(&mut json, level, "note", note);
@@ -141,24 +142,24 @@ impl fmt::Display for Lost {
 }
 
 /// Where a value stands, and who is told what of it was lost.
-struct Place<'a> {
+struct FieldPath<'a> {
     path: String,
     depth: usize,
     lost: &'a mut Lost,
 }
 
-impl<'a> Place<'a> {
+impl<'a> FieldPath<'a> {
     fn root(lost: &'a mut Lost) -> Self {
         Self { path: String::new(), depth: 0, lost }
     }
 
-    fn member(&mut self, name: &str) -> Place<'_> {
+    fn member(&mut self, name: &str) -> FieldPath<'_> {
         let dot = if self.path.is_empty() { "" } else { "." };
-        Place { path: format!("{}{dot}{name}", self.path), depth: self.depth + 1, lost: self.lost }
+        FieldPath { path: format!("{}{dot}{name}", self.path), depth: self.depth + 1, lost: self.lost }
     }
 
-    fn row(&mut self, at: usize) -> Place<'_> {
-        Place { path: format!("{}[{at}]", self.path), depth: self.depth + 1, lost: self.lost }
+    fn row(&mut self, at: usize) -> FieldPath<'_> {
+        FieldPath { path: format!("{}[{at}]", self.path), depth: self.depth + 1, lost: self.lost }
     }
 
     fn lost(&mut self, what: &str) {
@@ -167,7 +168,7 @@ impl<'a> Place<'a> {
 }
 
 /// A value in `room` bytes; `None` where no part of it would say anything.
-fn value(raw: &str, room: usize, place: &mut Place<'_>) -> Option<String> {
+fn value(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
     if raw.len() <= room {
         return Some(raw.to_owned());
     }
@@ -189,7 +190,7 @@ struct Left {
 }
 
 /// A list with its first rows, all of them whole, as many as fit; of a first row that is too long by itself a part.
-fn list(raw: &str, room: usize, place: &mut Place<'_>) -> Option<(String, Left)> {
+fn list(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<(String, Left)> {
     let rows = Rows::read(raw, room)?;
     let mut kept = String::from("[");
     for row in &rows.first {
@@ -216,7 +217,7 @@ fn list(raw: &str, room: usize, place: &mut Place<'_>) -> Option<(String, Left)>
 
 /// An object with its short members whole, and of the long ones as much as fits, each as much as the others. One of too many
 /// members has the first of them.
-fn object(raw: &str, room: usize, place: &mut Place<'_>) -> Option<String> {
+fn object(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
     let members = Members::read(raw, room / 4 + 1)?;
     let frame: usize = 2 + members.first.iter().map(|(name, _)| quoted(name).len() + 2).sum::<usize>();
     let lengths = || members.first.iter().map(|(_, value)| value.get().len());
@@ -259,7 +260,7 @@ fn object(raw: &str, room: usize, place: &mut Place<'_>) -> Option<String> {
 }
 
 /// The first members of an object that has many, as many as fit.
-fn first_members(members: &Members<'_>, room: usize, place: &mut Place<'_>) -> Option<String> {
+fn first_members(members: &Members<'_>, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
     let mut left = room.checked_sub(2)?;
     let fits = |(name, value): &&(String, &RawValue)| {
         let bytes = quoted(name).len() + value.get().len() + 2;
@@ -303,8 +304,8 @@ fn level_at(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
 }
 
 /// A JSON text in `room` bytes, cut as text is; `None` of what is no text.
-fn text(raw: &str, room: usize, place: &mut Place<'_>) -> Option<String> {
-    let whole: String = form(raw).ok()?;
+fn text(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
+    let whole: String = parse(raw).ok()?;
     // The quotation marks, and three bytes for the sign at its end.
     let mut left = room.checked_sub(5)?;
     let mut end = 0;

@@ -20,7 +20,7 @@ pub struct Reach(usize);
 
 impl Reach {
     /// The reach of `schema`; `None` where it refers to nothing, so that no value takes it deeper than it is written.
-    pub fn of(schema: &Value) -> Option<Self> {
+    pub fn from_schema(schema: &Value) -> Option<Self> {
         let mut references = BTreeSet::new();
         gather(schema, &mut references);
         if references.is_empty() {
@@ -92,13 +92,13 @@ mod tests {
     #[test]
     fn a_schema_reaches_as_far_as_all_that_it_refers_to() {
         let plain = json!({"properties": {"a": {"type": "string"}}});
-        assert_eq!(Reach::of(&plain), None);
+        assert_eq!(Reach::from_schema(&plain), None);
         let refers = json!({"properties": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"type": "string"}}});
-        assert_eq!(Reach::of(&refers), Some(Reach(4 + 2)));
+        assert_eq!(Reach::from_schema(&refers), Some(Reach(4 + 2)));
         let whole = json!({"properties": {"a": {"$dynamicRef": "#node"}}});
-        assert_eq!(Reach::of(&whole), Some(Reach(4 + 4)), "what is not found is everything");
+        assert_eq!(Reach::from_schema(&whole), Some(Reach(4 + 4)), "what is not found is everything");
         let property = json!({"properties": {"$ref": {"type": "string"}}});
-        assert_eq!(Reach::of(&property), None, "a property of that name");
+        assert_eq!(Reach::from_schema(&property), None, "a property of that name");
     }
 
     #[test]

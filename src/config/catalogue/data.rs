@@ -33,7 +33,7 @@ pub(super) fn read(owner: &str, tables: Vec<Table<'_>>) -> Vec<(DataSlot, Loader
 
 fn slot(table: &mut Table<'_>, found: &[(DataSlot, Loader)]) -> Option<String> {
     let entry = table.required("slot")?;
-    let place = entry.place();
+    let place = entry.location();
     let slot = entry.text()?;
     let is_name = |slot: &str| {
         let begins = slot.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
@@ -54,7 +54,7 @@ fn loader(table: &mut Table<'_>) -> Option<Loader> {
     // There are no arguments yet.
     let known = &values::NAMES[1..];
     let when = table.take("when").and_then(|entry| {
-        let place = entry.place();
+        let place = entry.location();
         request::value_template(&place, &entry.json()?, known)
     });
     let call = table.required("request").and_then(|entry| request::read(entry.table()?, Maker::Loader));
@@ -76,7 +76,7 @@ fn loader(table: &mut Table<'_>) -> Option<Loader> {
 pub(super) fn ttl(table: &mut Table<'_>, default_s: u64) -> Duration {
     let default = Duration::from_secs(default_s);
     let Some(entry) = table.take("ttl_s") else { return default };
-    let place = entry.place();
+    let place = entry.location();
     match entry.count() {
         Some(seconds) if seconds <= MAX_TTL_S => Duration::from_secs(seconds),
         Some(_) => {

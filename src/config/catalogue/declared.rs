@@ -12,7 +12,7 @@ use crate::agent::profile::PayloadType;
 use crate::chat::approval::Consent;
 use crate::chat::template::ValueTemplate;
 use crate::chat::tool::{Effect, Policy, ToolDef};
-use crate::config::document::{Entry, Place, Table};
+use crate::config::document::{Entry, Location, Table};
 use crate::tools::rest::arguments::{Arguments, without_required};
 use crate::tools::rest::lookup::Lookup;
 use crate::tools::rest::projection::Projection;
@@ -28,12 +28,12 @@ const TTL_S: u64 = 60;
 pub(super) struct Extras<'a> {
     samples: Vec<String>,
     roles: Vec<String>,
-    approval: Option<(Place<'a>, Consent)>,
+    approval: Option<(Location<'a>, Consent)>,
     /// Who lets a write through where nothing is said.
     unsaid: Consent,
-    invalidates: Option<(Place<'a>, Vec<String>)>,
+    invalidates: Option<(Location<'a>, Vec<String>)>,
     inject: Vec<(String, ValueTemplate)>,
-    lookups: Vec<(Place<'a>, Lookup)>,
+    lookups: Vec<(Location<'a>, Lookup)>,
     reading: Reading,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Known<'k> {
 impl<'a> Extras<'a> {
     /// The keys of `table` that tools and overlays share; what is wrong is noted.
     pub(super) fn read(table: &mut Table<'a>, known: Known<'_>) -> Self {
-        let approval = table.take("approval").and_then(|entry| Some((entry.place(), consent(entry)?)));
+        let approval = table.take("approval").and_then(|entry| Some((entry.location(), consent(entry)?)));
         let approval = not_requester(table, approval);
-        let invalidates = table.take("invalidates").map(|entry| (entry.place(), entry.texts()));
+        let invalidates = table.take("invalidates").map(|entry| (entry.location(), entry.texts()));
         let inject = table.take("inject").and_then(|entry| request::value_templates(entry, &values::NAMES[1..]));
         let lookups = table.table("resolve").map(lookups).unwrap_or_default();
         let reading = table.table("result").map(|table| reading(table, known)).unwrap_or_default();
@@ -98,7 +98,7 @@ impl<'a> Extras<'a> {
     ///
     /// # Errors
     /// When the schema is none.
-    pub(super) fn make(self, def: ToolDef, request: RestRequest, path: Option<&Place<'_>>) -> Result<Made, String> {
+    pub(super) fn make(self, def: ToolDef, request: RestRequest, path: Option<&Location<'_>>) -> Result<Made, String> {
         let ToolDef { name, description, input_schema } = def;
         let has = |argument: &str| {
             let properties = input_schema.get("properties").and_then(Value::as_object);
@@ -159,7 +159,7 @@ impl<'a> Extras<'a> {
 pub(super) fn schema(table: &mut Table<'_>) -> Value {
     let none = || serde_json::json!({"type": "object", "properties": {}});
     let Some(entry) = table.take("input_schema") else { return none() };
-    let place = entry.place();
+    let place = entry.location();
     let value = match entry.is_text() {
         false => entry.json(),
         true => entry.text().and_then(|text| match serde_json::from_str(&text) {
@@ -183,7 +183,7 @@ pub(super) fn schema(table: &mut Table<'_>) -> Value {
 /// The projection at `key`.
 pub(super) fn projection(table: &mut Table<'_>, key: &str) -> Option<Projection> {
     let entry = table.take(key)?;
-    let place = entry.place();
+    let place = entry.location();
     match Projection::parse(&entry.text()?) {
         Ok(projection) => Some(projection),
         Err(reason) => {
@@ -195,7 +195,7 @@ pub(super) fn projection(table: &mut Table<'_>, key: &str) -> Option<Projection>
 
 /// Who has to let a call through.
 fn consent(entry: Entry<'_>) -> Option<Consent> {
-    let place = entry.place();
+    let place = entry.location();
     let text = entry.text()?;
     match (text.as_str(), text.strip_prefix("role:").map(str::trim)) {
         ("auto", _) => Some(Consent::Auto),
@@ -209,9 +209,12 @@ fn consent(entry: Entry<'_>) -> Option<Consent> {
 }
 
 /// The same where the call's own user may not let it through.
-fn not_requester<'a>(table: &mut Table<'a>, approval: Option<(Place<'a>, Consent)>) -> Option<(Place<'a>, Consent)> {
+fn not_requester<'a>(
+    table: &mut Table<'a>,
+    approval: Option<(Location<'a>, Consent)>,
+) -> Option<(Location<'a>, Consent)> {
     let Some(entry) = table.take("not_requester") else { return approval };
-    let place = entry.place();
+    let place = entry.location();
     let not_requester = entry.flag()?;
     match approval {
         Some((at, Consent::Role { role, .. })) => Some((at, Consent::Role { role, not_requester })),
@@ -222,11 +225,11 @@ fn not_requester<'a>(table: &mut Table<'a>, approval: Option<(Place<'a>, Consent
     }
 }
 
-fn lookups(mut table: Table<'_>) -> Vec<(Place<'_>, Lookup)> {
+fn lookups(mut table: Table<'_>) -> Vec<(Location<'_>, Lookup)> {
     let mut found = Vec::new();
     for argument in table.keys() {
         let Some(entry) = table.take(&argument) else { continue };
-        let place = entry.place();
+        let place = entry.location();
         let Some(mut table) = entry.table() else { continue };
         let path = request::path(&mut table, "path");
         let items = projection(&mut table, "items").unwrap_or_default();
@@ -244,12 +247,12 @@ fn lookups(mut table: Table<'_>) -> Vec<(Place<'_>, Lookup)> {
 fn reading(mut table: Table<'_>, known: Known<'_>) -> Reading {
     let found = projection(&mut table, "projection").unwrap_or_default();
     let text = table.take("text").and_then(|entry| {
-        let place = entry.place();
+        let place = entry.location();
         let names: Vec<&str> = values::NAMES.into_iter().chain(values::OF_ANSWERS).collect();
         request::template(&place, &entry.text()?, &names)
     });
     let kind = table.take("payload").and_then(|entry| {
-        let place = entry.place();
+        let place = entry.location();
         let kind = entry.text()?;
         if !known.payload_types.contains_key(&kind) {
             place.wrong(format_args!("{kind:?} is not defined in payloads/*.toml"));

@@ -4,8 +4,8 @@
 use crate::agent::menu::Menu;
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::profile::{
-    Bounds, ClientAction, DataSlot, Diagnostics, DiagnosticsShape, Face, OnLimit, PayloadType, Profile, ReplyLanguage,
-    Selection, SourcedTool,
+    ClientAction, DataSlot, Diagnostics, DiagnosticsShape, Face, OnLimit, PayloadType, Profile, ProfileBounds,
+    ReplyLanguage, Selection, SourcedTool,
 };
 use crate::agent::prompt::Prompt;
 use crate::chat::template::{Template, TemplateError};
@@ -124,7 +124,7 @@ impl Layer {
             payload_types: self.payload_types,
             client_actions: self.client_actions,
             suggestions: self.suggestions.unwrap_or_default(),
-            bounds: Bounds {
+            bounds: ProfileBounds {
                 max_turns: self.max_turns,
                 max_tool_calls: self.max_tool_calls,
                 on_limit: self.on_limit.unwrap_or_default(),

@@ -46,7 +46,7 @@ pub struct Catalogue {
 /// Every problem at once.
 pub fn load(
     assets: &Assets,
-    llm: &llm::Config,
+    llm: &llm::LlmConfig,
     sources: &BTreeSet<String>,
     has_handler: impl Fn(&str) -> bool,
 ) -> Result<Catalogue, Vec<Problem>> {

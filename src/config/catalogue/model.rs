@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::agent::menu::{Menu, Offer};
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::{Effort, ModelChoice};
-use crate::config::document::{Entry, Place, Problems, Table};
+use crate::config::document::{Entry, Location, Problems, Table};
 use crate::config::{Problem, check};
 use crate::demo::model::DemoModel;
 use crate::llm::{self, Refusal, UnknownModel, VendorConfig};
@@ -16,13 +16,13 @@ const DEMO: &str = "demo";
 
 /// The settings that profiles choose from.
 pub(super) struct Models<'a> {
-    llm: &'a llm::Config,
+    llm: &'a llm::LlmConfig,
     /// What applies where a profile says nothing.
     default: ModelChoice,
 }
 
 /// Who answers where a profile says nothing: the settings' provider and its fallbacks, else the demo model.
-pub fn default_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
+pub fn default_models(llm: &llm::LlmConfig, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
     let mut models = check::asked_models(llm, problems);
     if models.is_empty() {
         models.push(DemoModel::new().origin().clone());
@@ -32,7 +32,7 @@ pub fn default_models(llm: &llm::Config, problems: &mut Vec<Problem>) -> Vec<Mod
 
 impl<'a> Models<'a> {
     /// What `llm` says.
-    pub(super) fn new(llm: &'a llm::Config, problems: &Problems) -> Self {
+    pub(super) fn new(llm: &'a llm::LlmConfig, problems: &Problems) -> Self {
         let mut found = Vec::new();
         let models = default_models(llm, &mut found);
         problems.extend(found);
@@ -46,7 +46,7 @@ impl<'a> Models<'a> {
 
     /// The menu that the `[model]` in `table` describes; what is wrong with it is noted.
     pub(super) fn menu(&self, mut table: Table<'_>) -> Menu {
-        let place = table.place();
+        let place = table.location();
         let mut temperature_places = [None, None];
         let choice = self.choice(&mut table, &mut temperature_places[0]);
         let request = table.table("request");
@@ -67,11 +67,11 @@ impl<'a> Models<'a> {
         }
     }
 
-    fn choice<'t>(&self, table: &mut Table<'t>, set: &mut Option<Place<'t>>) -> ModelChoice {
+    fn choice<'t>(&self, table: &mut Table<'t>, set: &mut Option<Location<'t>>) -> ModelChoice {
         let first = table.take("use").and_then(name);
         let fallbacks = table.take("fallbacks").and_then(names);
         let temperature = table.take("temperature").and_then(|entry| {
-            let place = entry.place();
+            let place = entry.location();
             let number = entry.number()?;
             if !(0.0..=2.0).contains(&number) {
                 place.wrong("must be a number from 0 to 2");
@@ -81,7 +81,7 @@ impl<'a> Models<'a> {
             Some(number)
         });
         let max_tokens = table.take("max_tokens").and_then(|entry| {
-            let place = entry.place();
+            let place = entry.location();
             let count = u32::try_from(entry.count()?).ok().filter(|count| *count > 0);
             if count.is_none() {
                 place.wrong(format_args!("must be a whole number from 1 to {}", u32::MAX));
@@ -94,7 +94,7 @@ impl<'a> Models<'a> {
     }
 
     /// Who is asked first, and who then: each once.
-    fn order(&self, first: Option<Named<'_>>, fallbacks: Option<(Place<'_>, Vec<String>)>) -> Vec<ModelOrigin> {
+    fn order(&self, first: Option<Named<'_>>, fallbacks: Option<(Location<'_>, Vec<String>)>) -> Vec<ModelOrigin> {
         let Self { llm, default } = self;
         let mut models = match first {
             None => default.models.iter().take(1).cloned().collect(),
@@ -127,7 +127,7 @@ impl<'a> Models<'a> {
     }
 
     /// The model called `name`, as an iterator's worth of it.
-    fn known(&self, place: &Place<'_>, name: &str) -> Vec<ModelOrigin> {
+    fn known(&self, place: &Location<'_>, name: &str) -> Vec<ModelOrigin> {
         match self.origin(name) {
             Ok(model) => vec![model],
             Err(error) => {
@@ -137,11 +137,11 @@ impl<'a> Models<'a> {
         }
     }
 
-    fn offers<'t>(&self, choice: ModelChoice, table: Option<Table<'t>>, may_set: &mut Option<Place<'t>>) -> Menu {
+    fn offers<'t>(&self, choice: ModelChoice, table: Option<Table<'t>>, may_set: &mut Option<Location<'t>>) -> Menu {
         let mut menu = Menu::only(choice);
         let Some(mut table) = table else { return menu };
         menu.temperature = table.take("temperature").is_some_and(|entry| {
-            let place = entry.place();
+            let place = entry.location();
             let may = entry.flag().unwrap_or_default();
             *may_set = may.then_some(place);
             may
@@ -158,7 +158,7 @@ impl<'a> Models<'a> {
     }
 
     fn offer(&self, name: String, entry: Entry<'_>) -> Option<Offer> {
-        let place = entry.place();
+        let place = entry.location();
         if !is_offer_name(&name) {
             place.wrong("a name in requests is 1 to 64 of A-Z a-z 0-9 . _ : -");
         }
@@ -175,7 +175,7 @@ impl<'a> Models<'a> {
     }
 
     /// What is wrong with providers that the settings alone would not ask.
-    fn providers(&self, menu: &Menu, place: &Place<'_>) {
+    fn providers(&self, menu: &Menu, place: &Location<'_>) {
         let by_default = self.default.models.iter().map(|model| model.provider.as_str());
         let mut checked: BTreeSet<&str> = by_default.collect();
         for model in menu.origins() {
@@ -190,14 +190,14 @@ impl<'a> Models<'a> {
     }
 
     /// A temperature where it would be refused.
-    fn temperature(&self, menu: &Menu, place: &Place<'_>) {
+    fn temperature(&self, menu: &Menu, place: &Location<'_>) {
         let mut told = BTreeSet::new();
         for model in menu.origins() {
             let section = self.llm.section(&model.provider);
             if let Some(Refusal { reason, key }) = section.and_then(VendorConfig::refuses_temperature)
                 && told.insert(&model.provider)
             {
-                let path = llm::Config::section_path(&model.provider);
+                let path = llm::LlmConfig::section_path(&model.provider);
                 place.wrong(format_args!("{reason}, see {path}.{key}"));
             }
         }
@@ -205,13 +205,13 @@ impl<'a> Models<'a> {
 }
 
 /// A name and where it stands.
-type Named<'a> = (Place<'a>, String);
+type Named<'a> = (Location<'a>, String);
 
 /// What names a model, in words for the operator.
 const NAME: &str = "a name such as \"claude\" or \"claude:claude-haiku-4-5\"";
 
 fn name(entry: Entry<'_>) -> Option<Named<'_>> {
-    let place = entry.place();
+    let place = entry.location();
     if !entry.is_text() {
         place.wrong(format_args!("must be {NAME}"));
         return None;
@@ -219,8 +219,8 @@ fn name(entry: Entry<'_>) -> Option<Named<'_>> {
     entry.text().map(|name| (place, name))
 }
 
-fn names(entry: Entry<'_>) -> Option<(Place<'_>, Vec<String>)> {
-    let place = entry.place();
+fn names(entry: Entry<'_>) -> Option<(Location<'_>, Vec<String>)> {
+    let place = entry.location();
     if !entry.is_list() {
         place.wrong("must be a list of such names");
         return None;

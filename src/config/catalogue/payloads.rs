@@ -10,7 +10,7 @@ use crate::chat::schema::Schema;
 use crate::chat::template::Template;
 use crate::config::Problem;
 use crate::config::assets::Assets;
-use crate::config::document::{Entry, File, Place, Problems, Table};
+use crate::config::document::{Entry, File, Location, Problems, Table};
 
 /// What a summary takes values from.
 const SUMMARY_NAME: &str = "data";
@@ -25,7 +25,7 @@ pub(super) fn read(assets: &Assets, problems: &Problems) -> BTreeMap<String, Pay
         };
         let Some(mut file) = File::read(&path, &text, problems) else { continue };
         for table in file.tables("payload_type") {
-            let place = table.place();
+            let place = table.location();
             let Some(kind) = payload_type(table) else { continue };
             if kind.marker.is_some()
                 && let Some(other) = types.values().find(|other| other.marker == kind.marker)
@@ -64,7 +64,7 @@ fn payload_type(mut table: Table<'_>) -> Option<PayloadType> {
 }
 
 fn checked(entry: Entry<'_>, fits: fn(&str) -> bool, expected: &str) -> Option<String> {
-    let place = entry.place();
+    let place = entry.location();
     let text = entry.text()?;
     if !fits(&text) {
         place.wrong(format_args!("must be {expected}"));
@@ -90,7 +90,7 @@ fn is_marker(marker: &str) -> bool {
 
 /// A schema, as a table or as JSON in a text.
 fn schema(entry: Entry<'_>) -> Option<Schema> {
-    let place = entry.place();
+    let place = entry.location();
     let value = if entry.is_text() {
         let text = entry.text()?;
         let value = serde_json::from_str::<Value>(&text);
@@ -102,13 +102,13 @@ fn schema(entry: Entry<'_>) -> Option<Schema> {
 }
 
 fn summary(entry: Entry<'_>) -> Option<Template> {
-    let place = entry.place();
+    let place = entry.location();
     let text = entry.text()?;
     template(&place, &text, &[SUMMARY_NAME])
 }
 
 /// The template in `text`, which takes values of these names only.
-fn template(place: &Place<'_>, text: &str, names: &[&str]) -> Option<Template> {
+fn template(place: &Location<'_>, text: &str, names: &[&str]) -> Option<Template> {
     let template = Template::parse(text).map_err(|error| place.wrong_below(error.line.max(1), error.reason)).ok()?;
     for name in template.names().filter(|name| !names.contains(name)) {
         place.wrong(format_args!("takes {name:?}; there is only {}", names.join(", ")));

@@ -11,7 +11,7 @@ use super::tools::Tools;
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::profile::{ClientAction, DiagnosticsShape, Face, OnLimit, PayloadType, ReplyLanguage, SourcedTool};
 use crate::chat::template::Template;
-use crate::config::document::{Entry, Place, Table};
+use crate::config::document::{Entry, Location, Table};
 use crate::tools::data::Loader;
 
 /// What profiles are made of.
@@ -37,7 +37,7 @@ impl Parts<'_> {
     ) -> Layer {
         let mut layer = Layer { roles: roles(table), ..Layer::default() };
         if let Some(entry) = table.take("identity") {
-            let place = entry.place();
+            let place = entry.location();
             layer.identity = entry.text().and_then(|name| self.texts.block(&place, &name));
         }
         layer.instructions = self.blocks(table, "instructions");
@@ -98,7 +98,7 @@ impl Parts<'_> {
         table.names(key).into_iter().filter_map(|(place, name)| self.texts.block(&place, &name)).collect()
     }
 
-    fn tool(&self, place: &Place<'_>, name: String, layer: &mut Layer) {
+    fn tool(&self, place: &Location<'_>, name: String, layer: &mut Layer) {
         match (self.tools.offered(&name), self.sourced(&name)) {
             (Some(tool), _) => {
                 if !(self.has_handler)(&name) && !self.tools.declares(&name) {
@@ -125,7 +125,7 @@ impl Parts<'_> {
 
 fn roles(table: &mut Table<'_>) -> Option<Vec<String>> {
     let entry = table.take("roles")?;
-    let place = entry.place();
+    let place = entry.location();
     let roles = entry.texts();
     if roles.iter().any(|role| role.trim().is_empty()) {
         place.wrong("must not have an empty name");
@@ -150,7 +150,7 @@ fn client_actions(table: &mut Table<'_>) -> Vec<ClientAction> {
 
 fn face(table: &mut Table<'_>) -> Face {
     let object = |entry: Entry<'_>| {
-        let place = entry.place();
+        let place = entry.location();
         match entry.json()? {
             Value::Object(fields) => Some(fields),
             _ => {
@@ -184,7 +184,7 @@ fn diagnostics(table: &mut Table<'_>, layer: &mut Layer) {
 }
 
 /// Reads `[select_tools]`; the names of its core, each with its place.
-fn select_tools<'a>(table: &mut Table<'a>, layer: &mut Layer) -> Vec<(Place<'a>, String)> {
+fn select_tools<'a>(table: &mut Table<'a>, layer: &mut Layer) -> Vec<(Location<'a>, String)> {
     let Some(mut table) = table.table("select_tools") else { return Vec::new() };
     let core = table.names("core");
     let most = whole(&mut table, "most").and_then(|most| usize::try_from(most).ok());
@@ -195,7 +195,7 @@ fn select_tools<'a>(table: &mut Table<'a>, layer: &mut Layer) -> Vec<(Place<'a>,
 
 fn whole(table: &mut Table<'_>, key: &str) -> Option<u32> {
     let entry = table.take(key)?;
-    let place = entry.place();
+    let place = entry.location();
     let count = u32::try_from(entry.count()?).ok();
     if count.is_none() {
         place.wrong(format_args!("must be at most {}", u32::MAX));

@@ -7,7 +7,7 @@ use super::profile::Parts;
 use crate::agent::profile::{Profile, Profiles};
 use crate::config::Problem;
 use crate::config::assets::Assets;
-use crate::config::document::{Entry, File, Place, Problems, Table};
+use crate::config::document::{Entry, File, Location, Problems, Table};
 use crate::tools::data::Loader;
 
 /// The page that stands for all.
@@ -18,7 +18,7 @@ struct Head<'a> {
     table: Table<'a>,
     /// Empty where the file does not say.
     id: String,
-    place: Place<'a>,
+    place: Location<'a>,
     /// `None` where the file does not say.
     screen: Option<Screen>,
 }
@@ -113,8 +113,8 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
 
 /// Where the file of `table` applies.
 fn head(mut table: Table<'_>) -> Head<'_> {
-    let named = table.required("id").map(|entry| (entry.place(), said(entry).unwrap_or_default()));
-    let (place, id) = named.unwrap_or_else(|| (table.place(), String::new()));
+    let named = table.required("id").map(|entry| (entry.location(), non_blank_text(entry).unwrap_or_default()));
+    let (place, id) = named.unwrap_or_else(|| (table.location(), String::new()));
     if !id.is_empty() && !is_id(&id) {
         place.wrong("must be 1 to 64 of A-Z a-z 0-9 _ -");
     }
@@ -123,7 +123,7 @@ fn head(mut table: Table<'_>) -> Head<'_> {
             page.wrong("must not be given beside context_type");
             None
         }
-        (Some(entry), None) => said(entry).map(Screen::Type),
+        (Some(entry), None) => non_blank_text(entry).map(Screen::Type),
         (None, Some(entry)) => page(entry),
         (None, None) => {
             table.wrong("context_type or page is missing");
@@ -134,8 +134,8 @@ fn head(mut table: Table<'_>) -> Head<'_> {
 }
 
 fn page(entry: Entry<'_>) -> Option<Screen> {
-    let place = entry.place();
-    let page = said(entry)?;
+    let place = entry.location();
+    let page = non_blank_text(entry)?;
     if page == ANY_PAGE {
         return Some(Screen::AnyPage);
     }
@@ -146,8 +146,8 @@ fn page(entry: Entry<'_>) -> Option<Screen> {
 }
 
 /// A text that says something.
-fn said(entry: Entry<'_>) -> Option<String> {
-    let place = entry.place();
+fn non_blank_text(entry: Entry<'_>) -> Option<String> {
+    let place = entry.location();
     let text = entry.text()?;
     if text.trim().is_empty() {
         place.wrong("must not be empty");
@@ -157,7 +157,7 @@ fn said(entry: Entry<'_>) -> Option<String> {
 }
 
 fn app(table: &mut Table<'_>) -> Option<String> {
-    table.take("app").and_then(said)
+    table.take("app").and_then(non_blank_text)
 }
 
 fn is_id(id: &str) -> bool {
@@ -166,7 +166,7 @@ fn is_id(id: &str) -> bool {
 
 impl Gathered {
     /// Adds the profile that `layer` describes, the file of which stands at `place`.
-    fn add(&mut self, parts: &Parts<'_>, layer: Layer, id: String, context_type: String, place: &Place<'_>) {
+    fn add(&mut self, parts: &Parts<'_>, layer: Layer, id: String, context_type: String, place: &Location<'_>) {
         let path = place.path();
         if let Some(other) = self.types.insert(context_type.clone(), path.to_owned()) {
             place.wrong(format_args!("{id:?} is selected by {context_type:?}, as the one in {other} is"));
@@ -189,7 +189,7 @@ impl Gathered {
         let Some(mut table) = table else { return };
         for name in table.keys() {
             let Some(mut tab) = table.table(&name) else { continue };
-            let place = tab.place();
+            let place = tab.location();
             if name.trim().is_empty() || name.contains('/') {
                 place.wrong("must have a name without a slash");
             }

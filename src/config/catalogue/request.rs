@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::chat::template::{Template, ValueTemplate};
 use crate::chat::tool::Effect;
-use crate::config::document::{Entry, Place, Table};
+use crate::config::document::{Entry, Location, Table};
 use crate::tools::backend::{Framing, Verb};
 use crate::tools::rest::path::PathTemplate;
 use crate::tools::rest::request::{Body, RestRequest};
@@ -50,7 +50,7 @@ pub(super) struct Call<'a> {
     /// The call.
     pub(super) request: RestRequest,
     /// The path.
-    pub(super) path: Place<'a>,
+    pub(super) path: Location<'a>,
 }
 
 /// The call that `table` describes; `None` when its path cannot be read. What is wrong is noted.
@@ -98,9 +98,9 @@ pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
 }
 
 /// The path at `key`, which has to be there, and where it stands.
-pub(super) fn path<'a>(table: &mut Table<'a>, key: &str) -> Option<(PathTemplate, Place<'a>)> {
+pub(super) fn path<'a>(table: &mut Table<'a>, key: &str) -> Option<(PathTemplate, Location<'a>)> {
     let entry = table.required(key)?;
-    let place = entry.place();
+    let place = entry.location();
     match PathTemplate::parse(&entry.text()?) {
         Ok(path) => Some((path, place)),
         Err(error) => {
@@ -118,7 +118,7 @@ pub(super) fn effect(table: &mut Table<'_>) -> Option<Effect> {
 /// How long a call may take, where the file says so.
 pub(super) fn timeout(table: &mut Table<'_>) -> Option<Duration> {
     let entry = table.take("timeout_s")?;
-    let place = entry.place();
+    let place = entry.location();
     let seconds = entry.count()?;
     if !(1..=MAX_TIMEOUT_S).contains(&seconds) {
         place.wrong(format_args!("must be from 1 to {MAX_TIMEOUT_S}"));
@@ -130,7 +130,7 @@ pub(super) fn timeout(table: &mut Table<'_>) -> Option<Duration> {
 /// The statuses that say that nothing was done, where the file names any; they are of use to a write alone.
 pub(super) fn failed_statuses(table: &mut Table<'_>, effect: Option<Effect>) -> Vec<u16> {
     let Some(entry) = table.take("failed_statuses") else { return Vec::new() };
-    let place = entry.place();
+    let place = entry.location();
     if effect == Some(Effect::Read) {
         place.wrong("must not be given for a call that only reads");
     }
@@ -146,7 +146,7 @@ pub(super) fn failed_statuses(table: &mut Table<'_>, effect: Option<Effect>) -> 
 }
 
 /// Notes each of `names` that is not among `known`.
-pub(super) fn know<'n>(place: &Place<'_>, names: impl IntoIterator<Item = &'n str>, known: &[&str]) {
+pub(super) fn know<'n>(place: &Location<'_>, names: impl IntoIterator<Item = &'n str>, known: &[&str]) {
     for name in names {
         if !known.contains(&name) {
             place.wrong(format_args!("takes {name:?}, which is not there; there are: {}", known.join(", ")));
@@ -155,7 +155,7 @@ pub(super) fn know<'n>(place: &Place<'_>, names: impl IntoIterator<Item = &'n st
 }
 
 /// The template in `value`, which stands at `place`, over `known` names.
-pub(super) fn value_template(place: &Place<'_>, value: &Value, known: &[&str]) -> Option<ValueTemplate> {
+pub(super) fn value_template(place: &Location<'_>, value: &Value, known: &[&str]) -> Option<ValueTemplate> {
     match ValueTemplate::parse(value) {
         Ok(template) => {
             know(place, template.names(), known);
@@ -169,7 +169,7 @@ pub(super) fn value_template(place: &Place<'_>, value: &Value, known: &[&str]) -
 }
 
 /// The template in `text`, which stands at `place`, over `known` names.
-pub(super) fn template(place: &Place<'_>, text: &str, known: &[&str]) -> Option<Template> {
+pub(super) fn template(place: &Location<'_>, text: &str, known: &[&str]) -> Option<Template> {
     match Template::parse(text) {
         Ok(template) => {
             know(place, template.names(), known);
@@ -184,7 +184,7 @@ pub(super) fn template(place: &Place<'_>, text: &str, known: &[&str]) -> Option<
 
 /// The fields of a table, each a template, in the order of the file.
 pub(super) fn value_templates(entry: Entry<'_>, known: &[&str]) -> Option<Vec<(String, ValueTemplate)>> {
-    let place = entry.place();
+    let place = entry.location();
     let Value::Object(fields) = entry.json()? else {
         place.wrong("must be a table");
         return None;
@@ -198,7 +198,7 @@ fn query(entry: Entry<'_>) -> Option<Vec<(String, ValueTemplate)>> {
 }
 
 fn body(entry: Entry<'_>) -> Body {
-    let place = entry.place();
+    let place = entry.location();
     match entry.json() {
         None | Some(Value::Bool(false)) => Body::Nothing,
         Some(value) => value_template(&place, &value, &values::NAMES).map_or(Body::Nothing, Body::Made),
@@ -206,7 +206,7 @@ fn body(entry: Entry<'_>) -> Body {
 }
 
 fn headers(entry: Entry<'_>) -> Vec<(String, Template)> {
-    let place = entry.place();
+    let place = entry.location();
     let Some(Value::Object(fields)) = entry.json() else {
         place.wrong("must be a table");
         return Vec::new();

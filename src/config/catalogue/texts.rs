@@ -7,7 +7,7 @@ use crate::agent::prompt::NAMES;
 use crate::chat::template::{Template, Values};
 use crate::config::Problem;
 use crate::config::assets::Assets;
-use crate::config::document::{Place, Problems};
+use crate::config::document::{Location, Problems};
 
 /// The blocks that were read so far.
 pub(super) struct Texts<'a> {
@@ -33,7 +33,7 @@ impl<'a> Texts<'a> {
     }
 
     /// The block in the file `name` below `prompts/`, which is named at `place`.
-    pub(super) fn block(&self, place: &Place<'_>, name: &str) -> Option<Template> {
+    pub(super) fn block(&self, place: &Location<'_>, name: &str) -> Option<Template> {
         let path = format!("prompts/{name}");
         let known = self.read.borrow().get(name).cloned();
         let read = known.unwrap_or_else(|| {

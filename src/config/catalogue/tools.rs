@@ -14,7 +14,7 @@ use crate::agent::ports::tools::OfferedTool;
 use crate::chat::tool::{Policy, ToolDef};
 use crate::config::Problem;
 use crate::config::assets::Assets;
-use crate::config::document::{File, Place, Problems, Table};
+use crate::config::document::{File, Location, Problems, Table};
 use crate::tools::rest::tool::Declared;
 
 /// Names that the loop answers to by itself.
@@ -147,8 +147,8 @@ fn texts(path: &str, assets: &Assets, tools: &mut Tools, problems: &Problems) {
 
 /// The tool that `table` of the file at `path` declares.
 fn tool(path: &str, mut table: Table<'_>, known: Known<'_>, tools: &mut Tools) {
-    let name: Option<(Place<'_>, String)> =
-        table.required("name").and_then(|entry| Some((entry.place(), entry.text()?)));
+    let name: Option<(Location<'_>, String)> =
+        table.required("name").and_then(|entry| Some((entry.location(), entry.text()?)));
     if let Some((place, name)) = &name
         && let Some(reason) = tools.claim_declared(path, name, known)
     {

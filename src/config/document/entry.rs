@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{File, Place, Table};
+use super::{File, Location, Table};
 
 /// A value where it stands.
 pub struct Entry<'a> {
@@ -21,8 +21,8 @@ pub struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// Where it stands.
-    pub fn place(&self) -> Place<'a> {
-        Place { file: self.file, key: self.key.clone(), at: self.at.start }
+    pub fn location(&self) -> Location<'a> {
+        Location { file: self.file, key: self.key.clone(), at: self.at.start }
     }
 
     /// Notes what is wrong with it.
@@ -94,7 +94,7 @@ impl<'a> Entry<'a> {
     /// The table.
     pub fn table(self) -> Option<Table<'a>> {
         match self.value {
-            DeValue::Table(table) => Some(Table::of(self.file, format!("{}.", self.key), self.at, table)),
+            DeValue::Table(table) => Some(Table::new(self.file, format!("{}.", self.key), self.at, table)),
             _ => self.expected(None, "a table"),
         }
     }
@@ -110,7 +110,7 @@ impl<'a> Entry<'a> {
             match item.into_inner() {
                 DeValue::Table(table) => {
                     let prefix = format!("{}[{number}].", self.key);
-                    tables.push(Table::of(self.file, prefix, at, table));
+                    tables.push(Table::new(self.file, prefix, at, table));
                 }
                 _ => self.file.wrong(at.start, &self.key, "must be a list of tables"),
             }

@@ -63,7 +63,7 @@ impl<'a> File<'a> {
     pub fn read(path: &'a str, text: &'a str, problems: &'a Problems) -> Option<Table<'a>> {
         let file = Self { path, text, problems };
         match DeTable::parse(text) {
-            Ok(table) => Some(Table::of(file, String::new(), 0..0, table.into_inner())),
+            Ok(table) => Some(Table::new(file, String::new(), 0..0, table.into_inner())),
             Err(error) => {
                 let at = error.span().unwrap_or(0..0);
                 let reason = error.message().to_owned();
@@ -86,7 +86,7 @@ impl<'a> File<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn of(file: File<'a>, prefix: String, at: Range<usize>, table: DeTable<'a>) -> Self {
+    fn new(file: File<'a>, prefix: String, at: Range<usize>, table: DeTable<'a>) -> Self {
         let entries = table.into_iter().map(|(key, value)| {
             let at = key.span();
             (key.into_inner().into_owned(), (at, value))
@@ -95,8 +95,8 @@ impl<'a> Table<'a> {
     }
 
     /// Where it begins.
-    pub fn place(&self) -> Place<'a> {
-        Place { file: self.file, key: self.prefix.trim_end_matches('.').to_owned(), at: self.at.start }
+    pub fn location(&self) -> Location<'a> {
+        Location { file: self.file, key: self.prefix.trim_end_matches('.').to_owned(), at: self.at.start }
     }
 
     /// The keys that are left, sorted.
@@ -138,7 +138,7 @@ impl<'a> Table<'a> {
     /// The text at `key`, which has to be there and to say something.
     pub fn required_text(&mut self, key: &str) -> Option<String> {
         let entry = self.required(key)?;
-        let place = entry.place();
+        let place = entry.location();
         let text = entry.text()?;
         if text.trim().is_empty() {
             place.wrong("must not be empty");
@@ -153,11 +153,11 @@ impl<'a> Table<'a> {
     }
 
     /// The texts in the list at `key`, each with its place; one that is there twice is noted.
-    pub fn names(&mut self, key: &str) -> Vec<(Place<'a>, String)> {
+    pub fn names(&mut self, key: &str) -> Vec<(Location<'a>, String)> {
         let Some(entry) = self.take(key) else { return Vec::new() };
-        let mut names: Vec<(Place<'a>, String)> = Vec::new();
+        let mut names: Vec<(Location<'a>, String)> = Vec::new();
         for item in entry.items() {
-            let place = item.place();
+            let place = item.location();
             let Some(name) = item.text() else { continue };
             match names.iter().any(|(_, known)| *known == name) {
                 true => place.wrong(format_args!("{name:?} is listed twice")),
@@ -185,7 +185,7 @@ impl<'a> Table<'a> {
     /// One of `choices` by its name at `key`.
     pub fn one_of<T: Clone>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
         let entry = self.take(key)?;
-        let place = entry.place();
+        let place = entry.location();
         let text = entry.text()?;
         let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| choice.clone());
         if found.is_none() {
@@ -205,13 +205,13 @@ impl<'a> Table<'a> {
 
 /// Where a value stands, for notes about it after it was taken.
 #[derive(Clone)]
-pub struct Place<'a> {
+pub struct Location<'a> {
     file: File<'a>,
     key: String,
     at: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     /// The file's path below `config/`.
     pub fn path(&self) -> &'a str {
         self.file.path

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::error::{ApiError, Code};
 
 /// The version of `record`: a digest of all of it.
-pub fn of(record: &impl Serialize) -> String {
+pub fn etag(record: &impl Serialize) -> String {
     let text = serde_json::to_vec(record).unwrap_or_default();
     let hex: String = digest(&SHA256, &text).as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     format!("\"{hex}\"")

@@ -109,7 +109,7 @@ pub(super) fn step(found: &Value) -> String {
     if action.get("is_active").and_then(Value::as_bool) == Some(false) {
         text.push_str(" It is switched off.");
     }
-    if let Some(place) = place(found) {
+    if let Some(place) = position_name(found) {
         text.push_str(&format!(" {place}"));
     }
     let facts = configuration(action.get("action_config").or_else(|| action.get("config")).unwrap_or(&Value::Null));
@@ -119,7 +119,7 @@ pub(super) fn step(found: &Value) -> String {
     text
 }
 
-fn place(found: &Value) -> Option<String> {
+fn position_name(found: &Value) -> Option<String> {
     let edges = |key: &str, direction: &str| -> Vec<String> {
         words::items(found.get(key).unwrap_or(&Value::Null), &[])
             .iter()

@@ -67,20 +67,20 @@ const TYPE_WORDS: &[(&[&str], ReadKind)] = &[
     (&["check_reorder_point", "reorder"], |_| Kind::CheckReorderPoint),
     (&["create_alert", "alert", "alerts", "alarm"], |clause| Kind::Alert {
         severity: severity(clause),
-        title: said(clause),
+        title: quoted_text(clause),
     }),
     (&["send_email", "email", "emails", "e-mail", "e-mails", "mail", "mails"], |clause| Kind::Email {
         to: texts(clause, |text| {
             text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'))
         }),
-        body: said(clause),
+        body: quoted_text(clause),
     }),
     (&["send_notification", "notification", "notify", "notifies", "notifications"], |clause| Kind::Notification {
         to: uuids(clause),
-        body: said(clause),
+        body: quoted_text(clause),
     }),
     (&["seek_approval", "approval", "approve"], |clause| Kind::Approval { approvers: uuids(clause) }),
-    (&["log_audit_entry", "audit", "log", "logs"], |clause| Kind::Audit { message: said(clause) }),
+    (&["log_audit_entry", "audit", "log", "logs"], |clause| Kind::Audit { message: quoted_text(clause) }),
     (&["delay", "wait", "waits", "pause"], |clause| Kind::Delay(duration(clause))),
     (&["update_field", "update", "updates", "set", "sets"], |clause| Kind::UpdateField(assignment(clause))),
     (&["evaluate_condition", "condition", "check", "checks"], |clause| Kind::Condition(condition(clause))),
@@ -316,7 +316,7 @@ fn severity(clause: Clause<'_>) -> &'static str {
 }
 
 /// The text after "saying", "titled", "message" and the like.
-fn said(clause: Clause<'_>) -> Option<String> {
+fn quoted_text(clause: Clause<'_>) -> Option<String> {
     let words = ["saying", "titled", "title", "message", "text", "subject", "body", "says"];
     let at = clause.position(&words)? + 1;
     let rest = clause.from(at);

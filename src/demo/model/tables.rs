@@ -19,7 +19,7 @@ pub(super) fn run(scene: &Scene<'_>, wish: &TableWish) -> Script {
                 Some(name) => fetched(scene, json!({ "name": name }))?,
                 None => current(scene)?,
             };
-            Ok(target.told())
+            Ok(target.describe())
         }
         TableWish::Find(name) => {
             let listed = scene.ask("list_table_configs", json!({}))?;
@@ -32,7 +32,7 @@ pub(super) fn run(scene: &Scene<'_>, wish: &TableWish) -> Script {
                 let configs = table_words::configs(listed);
                 return Err(Pause::Say(format!("I know no table called {}. {configs}", words::bold(name))));
             };
-            Ok(fetched(scene, json!({ "id": id }))?.told())
+            Ok(fetched(scene, json!({ "id": id }))?.describe())
         }
         TableWish::Reference(topic) => {
             let input = topic.map_or_else(|| json!({}), |topic| json!({ "topic": topic }));
@@ -70,7 +70,7 @@ struct Target {
 
 impl Target {
     /// What it shows, in words.
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         words::noted(&self.note, &table_words::config(self.name.as_deref(), &self.config))
     }
 }

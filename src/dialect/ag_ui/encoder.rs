@@ -6,7 +6,7 @@
 use bytes::BytesMut;
 use serde_json::Value;
 
-use super::super::shown::{PayloadBody, SuggestionsBody};
+use super::super::bodies::{PayloadBody, SuggestionsBody};
 use super::super::{Encoder, frame};
 use super::calls::Calls;
 use super::events::{Activity, Custom, Event, Interrupt, ToolProgress};
@@ -203,7 +203,7 @@ impl AgUiEncoder {
     fn artifact(&mut self, artifact: &Artifact, out: &mut BytesMut) {
         if artifact.kind == APPROVAL_REQUEST {
             let id = artifact.payload.get("approval_id").and_then(Value::as_str).unwrap_or_default();
-            let interrupt = Interrupt::of(&artifact.payload, self.calls.held_for(id));
+            let interrupt = Interrupt::from_payload(&artifact.payload, self.calls.held_for(id));
             self.stream.so_far().interrupts.push(interrupt);
             return;
         }
@@ -212,7 +212,7 @@ impl AgUiEncoder {
             Some(id) => format!("preview-{id}"),
             None => self.mint('a'),
         };
-        let (activity_type, content) = (&*artifact.kind, Activity::of(artifact));
+        let (activity_type, content) = (&*artifact.kind, Activity::from_artifact(artifact));
         self.write(&Event::ActivitySnapshot { message_id: &message_id, activity_type, content }, out);
     }
 
@@ -329,12 +329,12 @@ impl Encoder for AgUiEncoder {
             AgentEvent::Artifact(artifact) => self.artifact(artifact, out),
             AgentEvent::Payload(payload) => {
                 let (message_id, activity_type) = (format!("payload-{}", payload.id), payload.kind.as_str());
-                let content = Activity::Payload(PayloadBody::of(payload));
+                let content = Activity::Payload(PayloadBody::from_payload(payload));
                 self.write(&Event::ActivitySnapshot { message_id: &message_id, activity_type, content }, out);
             }
             AgentEvent::RoundEnded => self.end_calls(out),
             AgentEvent::Suggested(suggestions) => {
-                let value = Custom::Suggestions(SuggestionsBody::of(suggestions));
+                let value = Custom::Suggestions(SuggestionsBody::from_suggestions(suggestions));
                 self.write(&Event::Custom { name: "suggestions", value }, out);
             }
             AgentEvent::Diagnosed(_) => {}

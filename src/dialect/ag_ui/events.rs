@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::shown::{PayloadBody, SuggestionsBody};
+use super::super::bodies::{PayloadBody, SuggestionsBody};
 use super::usage::ModelUsage;
 use crate::chat::artifact::Artifact;
 
@@ -84,7 +84,7 @@ pub(super) enum Event<'a> {
         role: &'static str,
     },
     MessagesSnapshot {
-        messages: &'a [Said<'a>],
+        messages: &'a [SnapshotMessage<'a>],
     },
     ActivitySnapshot {
         message_id: &'a str,
@@ -112,7 +112,7 @@ pub(super) enum Outcome<'a> {
 /// A message of a snapshot.
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
-pub(super) enum Said<'a> {
+pub(super) enum SnapshotMessage<'a> {
     User {
         id: &'a str,
         content: &'a str,
@@ -122,7 +122,7 @@ pub(super) enum Said<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<CallOfSaid<'a>>,
+        tool_calls: Vec<SnapshotCall<'a>>,
     },
     Tool {
         id: &'a str,
@@ -133,22 +133,22 @@ pub(super) enum Said<'a> {
 
 /// A call in a message of a snapshot.
 #[derive(Serialize)]
-pub(super) struct CallOfSaid<'a> {
+pub(super) struct SnapshotCall<'a> {
     id: &'a str,
     r#type: &'static str,
-    function: FunctionOfSaid<'a>,
+    function: SnapshotFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct FunctionOfSaid<'a> {
+struct SnapshotFunction<'a> {
     name: &'a str,
     arguments: &'static str,
 }
 
-impl<'a> CallOfSaid<'a> {
+impl<'a> SnapshotCall<'a> {
     /// A call of that tool. Its arguments are not shown again, and clients parse what stands for them as JSON.
-    pub(super) fn of(id: &'a str, name: &'a str) -> Self {
-        Self { id, r#type: "function", function: FunctionOfSaid { name, arguments: "{}" } }
+    pub(super) fn new(id: &'a str, name: &'a str) -> Self {
+        Self { id, r#type: "function", function: SnapshotFunction { name, arguments: "{}" } }
     }
 }
 
@@ -163,7 +163,7 @@ pub(super) enum Activity<'a> {
 
 impl<'a> Activity<'a> {
     /// What an artifact shows.
-    pub(super) fn of(artifact: &'a Artifact) -> Self {
+    pub(super) fn from_artifact(artifact: &'a Artifact) -> Self {
         match &artifact.payload {
             Value::Object(fields) => Self::Artifact(fields),
             value => Self::Other { value },
@@ -216,7 +216,7 @@ impl Interrupt {
     }
 
     /// The interrupt of an `approval_request` artifact; `call` is the id that clients know its call by, where they do.
-    pub(super) fn of(payload: &Value, call: Option<String>) -> Self {
+    pub(super) fn from_payload(payload: &Value, call: Option<String>) -> Self {
         let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();
         let tool = text("tool");
         let message = match text("role") {

@@ -58,8 +58,8 @@ impl AgUi {
     ///
     /// # Errors
     /// What is wrong with it, in words for its sender.
-    pub fn decode(&self, body: &[u8]) -> Result<Read, DecodeError> {
-        request::decode(self, body)
+    pub fn parse(&self, body: &[u8]) -> Result<Read, DecodeError> {
+        request::read(self, body)
     }
 
     /// Who asks, from a `RunAgentInput` that asks for nothing new.

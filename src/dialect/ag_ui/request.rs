@@ -5,13 +5,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::super::client_tools::{self, Told};
+use super::super::client_tools::{self, DeclaredTool};
 use super::super::{DecodeError, FieldError, json};
 use super::resume::{Answered, resume};
 use super::{AgUi, Asker, Version};
-use crate::bounded::json::{Tree, fits, form};
+use crate::bounded::json::{Tree, fits, parse};
 use crate::chat::ids::{ConversationId, MessageId, RunId};
-use crate::chat::input::{Ask, ClientResult, Manner};
+use crate::chat::input::{Ask, ClientResult, RunOptions};
 use crate::chat::screen::ScreenState;
 
 /// The longest name that a client gives its run, in bytes.
@@ -32,7 +32,7 @@ pub struct Read {
     /// The message of ours whose id the newest words have: they ask it again, or stand in its place.
     pub place: Option<MessageId>,
     /// How.
-    pub manner: Manner,
+    pub manner: RunOptions,
 }
 
 /// The body; unknown keys are ignored.
@@ -108,7 +108,7 @@ pub(super) fn refuse(errors: &mut Errors, field: &'static str, reason: impl Into
 }
 
 fn body(bytes: &[u8]) -> Result<Body<'_>, DecodeError> {
-    form(json::object(bytes)?).map_err(|error| DecodeError::NotJson(error.to_string()))
+    parse(json::object(bytes)?).map_err(|error| DecodeError::NotJson(error.to_string()))
 }
 
 /// See [`AgUi::decode_asker`].
@@ -117,8 +117,8 @@ pub(super) fn decode_asker(bytes: &[u8]) -> Result<Asker, DecodeError> {
     asker(&body(bytes)?, &mut errors).filter(|_| errors.is_empty()).ok_or(DecodeError::Fields(errors))
 }
 
-/// See [`AgUi::decode`].
-pub(super) fn decode(limits: &AgUi, bytes: &[u8]) -> Result<Read, DecodeError> {
+/// See [`AgUi::parse`].
+pub(super) fn read(limits: &AgUi, bytes: &[u8]) -> Result<Read, DecodeError> {
     let body = body(bytes)?;
     let mut errors = Vec::new();
     let asker = asker(&body, &mut errors);
@@ -128,15 +128,15 @@ pub(super) fn decode(limits: &AgUi, bytes: &[u8]) -> Result<Read, DecodeError> {
     let newest = newest(limits, body.messages, !resume.is_empty(), &mut errors)?;
     let (ask, place) = newest.map_or((None, None), |(ask, place)| (Some(ask), place));
     let (Some(asker), true) = (asker, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
-    let manner = Manner { context, details: true, client_tools, ..Manner::default() };
+    let manner = RunOptions { context, details: true, client_tools, ..RunOptions::default() };
     Ok(Read { asker, resume, ask, place, manner })
 }
 
-fn tool(raw: &RawValue) -> Result<Told, &'static str> {
-    let tool: Result<Tool, _> = form(raw.get());
+fn tool(raw: &RawValue) -> Result<DeclaredTool, &'static str> {
+    let tool: Result<Tool, _> = parse(raw.get());
     let Tool { name, description, parameters } =
         tool.map_err(|_| "must have a name and may have a description, both texts, and parameters, an object")?;
-    Ok(Told { name, description, schema: parameters.map(|Tree(schema)| schema) })
+    Ok(DeclaredTool { name, description, schema: parameters.map(|Tree(schema)| schema) })
 }
 
 fn asker(body: &Body<'_>, errors: &mut Errors) -> Option<Asker> {
@@ -182,7 +182,7 @@ fn newest(
     errors: &mut Errors,
 ) -> Result<Option<(Ask, Option<MessageId>)>, DecodeError> {
     let messages: Option<Vec<&RawValue>> = match raw {
-        Some(raw) => form(raw.get()).ok(),
+        Some(raw) => parse(raw.get()).ok(),
         None => None,
     };
     let Some(messages) = messages else {
@@ -192,7 +192,7 @@ fn newest(
     let mut results = Vec::new();
     let mut ours = false;
     for (at, raw) in messages.iter().enumerate().rev() {
-        let Ok(message) = form::<Message<'_>>(raw.get()) else {
+        let Ok(message) = parse::<Message<'_>>(raw.get()) else {
             refuse(errors, "messages", format!("[{at}] must be an object with a role"));
             return Ok(None);
         };
@@ -284,10 +284,10 @@ fn result(message: Message<'_>) -> Result<ClientResult, String> {
 /// A message's content as text: itself, or its parts, a line break between them.
 fn text(raw: Option<&RawValue>) -> Result<String, String> {
     let Some(raw) = json::given(raw) else { return Ok(String::new()) };
-    if let Ok(text) = form::<String>(raw.get()) {
+    if let Ok(text) = parse::<String>(raw.get()) {
         return Ok(text);
     }
-    let parts: Vec<Part> = form(raw.get()).map_err(|_| "must have a content that is a text or a list of parts")?;
+    let parts: Vec<Part> = parse(raw.get()).map_err(|_| "must have a content that is a text or a list of parts")?;
     let mut text = String::new();
     for Part { r#type, text: words } in parts {
         let ("text", Some(words)) = (r#type.as_str(), words) else {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::super::json;
 use super::request::{Errors, refuse};
-use crate::bounded::json::{Tree, form};
+use crate::bounded::json::{Tree, parse};
 use crate::chat::approval::Decision;
 use crate::chat::ids::ApprovalId;
 
@@ -63,7 +63,7 @@ enum Status {
 /// What `resume` says, entry by entry; what is wrong with it is noted.
 pub(super) fn resume(raw: Option<&RawValue>, errors: &mut Errors) -> Vec<Answered> {
     let Some(raw) = json::given(raw) else { return Vec::new() };
-    let Ok(entries) = form::<Vec<ResumeEntry>>(raw.get()) else {
+    let Ok(entries) = parse::<Vec<ResumeEntry>>(raw.get()) else {
         refuse(
             errors,
             "resume",

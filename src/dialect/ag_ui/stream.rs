@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::super::{Encoder, RunIds, frame};
 use super::encoder::AgUiEncoder;
-use super::events::{CallOfSaid, Event, Interrupt, Outcome, Said};
+use super::events::{Event, Interrupt, Outcome, SnapshotCall, SnapshotMessage};
 use super::usage::Tally;
 use super::{Asker, Version};
 use crate::chat::approval::Approval;
@@ -126,7 +126,8 @@ impl Stream {
 
     /// Notes calls that wait for a person whatever this run does: its good end names them.
     pub fn remember(&self, waiting: &[Approval]) {
-        let interrupts = waiting.iter().map(|held| Interrupt::of(&held.artifact().payload, held.call.clone()));
+        let interrupts =
+            waiting.iter().map(|held| Interrupt::from_payload(&held.artifact().payload, held.call.clone()));
         self.so_far().interrupts.extend(interrupts);
     }
 
@@ -135,7 +136,7 @@ impl Stream {
     pub fn restored(&self, messages: &[Earlier], waiting: &[Approval]) -> Bytes {
         let mut out = BytesMut::new();
         self.begin(&mut out);
-        let said: Vec<Said<'_>> = messages.iter().flat_map(said).collect();
+        let said: Vec<SnapshotMessage<'_>> = messages.iter().flat_map(snapshot_messages).collect();
         if !said.is_empty() {
             frame::write_data(&mut out, None, &Event::MessagesSnapshot { messages: &said });
         }
@@ -188,16 +189,16 @@ impl Stream {
 }
 
 /// A message of a snapshot, and the results of its calls.
-fn said(message: &Earlier) -> Vec<Said<'_>> {
+fn snapshot_messages(message: &Earlier) -> Vec<SnapshotMessage<'_>> {
     match message {
-        Earlier::User { id, text } => vec![Said::User { id, content: text }],
+        Earlier::User { id, text } => vec![SnapshotMessage::User { id, content: text }],
         Earlier::Assistant { id, text, calls } => {
             let content = Some(text.as_str()).filter(|text| !text.is_empty());
-            let tool_calls = calls.iter().map(|call| CallOfSaid::of(&call.id, &call.name)).collect();
+            let tool_calls = calls.iter().map(|call| SnapshotCall::new(&call.id, &call.name)).collect();
             let results = calls.iter().filter_map(|Called { id, result, fate, name: _ }| {
-                Some(Said::Tool { id: result, tool_call_id: id, content: words((*fate)?) })
+                Some(SnapshotMessage::Tool { id: result, tool_call_id: id, content: words((*fate)?) })
             });
-            std::iter::once(Said::Assistant { id, content, tool_calls }).chain(results).collect()
+            std::iter::once(SnapshotMessage::Assistant { id, content, tool_calls }).chain(results).collect()
         }
     }
 }

@@ -72,10 +72,10 @@ impl Dialect for AgUi {
         Api::openapi()
     }
 
-    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+    fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let agent = request.path.ok_or(DecodeError::NoSuchAssistant)?;
         is_for(request.assistants, agent)?;
-        let Read { asker, resume, ask, place, manner } = self.decode(request.body)?;
+        let Read { asker, resume, ask, place, manner } = self.parse(request.body)?;
         let question = |ask: Ask| Question {
             branch: place.map_or(BranchPoint::Newest, BranchPoint::Message),
             ..Question::new(ask, Screen::Type(agent.to_owned()))

@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::dialect::shown::{PayloadBody, SuggestionsBody};
+use crate::dialect::bodies::{PayloadBody, SuggestionsBody};
 
 /// A model call begins.
 #[derive(Serialize, ToSchema)]

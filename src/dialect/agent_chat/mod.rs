@@ -15,12 +15,12 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use self::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart};
-use super::shown::{PayloadBody, SuggestionsBody};
+use super::bodies::{PayloadBody, SuggestionsBody};
 use super::{DecodeError, Encoder, FieldError, json};
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, MessageId};
-use crate::chat::input::{Ask, Manner, OnBusy, Parent, RunInput, Screen};
+use crate::chat::input::{Ask, OnBusy, Parent, RunInput, RunOptions, Screen};
 use crate::chat::model::{Effort, ModelWish};
 use crate::chat::tool::Progress;
 use crate::chat::trail::CallFate;
@@ -123,10 +123,10 @@ impl AgentChat {
     ///
     /// # Errors
     /// What is wrong with the body, in words for its sender.
-    pub fn decode(&self, body: &[u8]) -> Result<RunInput, DecodeError> {
+    pub fn parse(&self, body: &[u8]) -> Result<RunInput, DecodeError> {
         let text = json::object(body)?;
         let parse_error = |error: serde_json::Error| DecodeError::NotJson(error.to_string());
-        let body: Body<'_> = form(text).map_err(parse_error)?;
+        let body: Body<'_> = parse(text).map_err(parse_error)?;
         let mut errors = Vec::new();
         let again = json::optional(body.regenerate, "regenerate", "true or false", &mut errors).unwrap_or(false);
         let message = match again {
@@ -138,7 +138,7 @@ impl AgentChat {
             errors.push(FieldError { field: "message", reason });
         }
         let context_type = json::required_text(body.context_type, "context_type", &mut errors);
-        let manner = self.manner(text, &mut errors)?;
+        let manner = self.options(text, &mut errors)?;
         let conversation: Option<String> =
             json::optional(body.conversation_id, "conversation_id", "a string", &mut errors);
         let conversation = conversation.and_then(|id| {
@@ -169,18 +169,18 @@ impl AgentChat {
     ///
     /// # Errors
     /// What is wrong with the body, in words for its sender.
-    pub fn decode_manner(&self, body: &[u8]) -> Result<Manner, DecodeError> {
+    pub fn decode_options(&self, body: &[u8]) -> Result<RunOptions, DecodeError> {
         if body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Manner::default());
+            return Ok(RunOptions::default());
         }
         let text = json::object(body)?;
         let mut errors = Vec::new();
-        let manner = self.manner(text, &mut errors)?;
+        let manner = self.options(text, &mut errors)?;
         if errors.is_empty() { Ok(manner) } else { Err(DecodeError::Fields(errors)) }
     }
 
-    fn manner(&self, text: &str, errors: &mut Vec<FieldError>) -> Result<Manner, DecodeError> {
-        let body: MannerBody<'_> = form(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    fn options(&self, text: &str, errors: &mut Vec<FieldError>) -> Result<RunOptions, DecodeError> {
+        let body: MannerBody<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
         check_size("context", body.context, self.max_context_bytes)?;
         let context = json::screen(body.context, "context", errors);
         let model = wish(body.model, errors);
@@ -191,7 +191,7 @@ impl AgentChat {
             let reason = format!("must be one of: {}", OnBusy::ALL.map(OnBusy::name).join(", "));
             errors.push(FieldError { field: "on_busy", reason });
         }
-        Ok(Manner { context, model, background, on_busy: policy, details: false, client_tools: Vec::new() })
+        Ok(RunOptions { context, model, background, on_busy: policy, details: false, client_tools: Vec::new() })
     }
 }
 
@@ -214,7 +214,7 @@ fn parent(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Parent
 fn wish(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> ModelWish {
     let Some(raw) = json::given(raw) else { return ModelWish::default() };
     // A list would pass for the fields in their order.
-    let wish = Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| form(text).ok());
+    let wish = Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| parse(text).ok());
     let Some(Wish { name, temperature, max_tokens, effort }) = wish else {
         let reason = "must be an object of name, temperature, max_tokens and effort, each at most once".to_owned();
         errors.push(FieldError { field: "model", reason });
@@ -291,9 +291,9 @@ impl Encoder for AgentChatEncoder {
                 let data = ToolCallProgress { tool_use_id: call.as_str(), name, stage, message, fraction: *fraction };
                 self.framing.write(out, id, "tool_call_progress", &data);
             }
-            AgentEvent::Payload(payload) => self.framing.write(out, id, "payload", &PayloadBody::of(payload)),
+            AgentEvent::Payload(payload) => self.framing.write(out, id, "payload", &PayloadBody::from_payload(payload)),
             AgentEvent::Suggested(suggestions) => {
-                self.framing.write(out, id, "suggestions", &SuggestionsBody::of(suggestions));
+                self.framing.write(out, id, "suggestions", &SuggestionsBody::from_suggestions(suggestions));
             }
             AgentEvent::ToolCallStarted { id: call, name } => {
                 self.framing.write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call.as_str(), name });
@@ -349,25 +349,25 @@ mod tests {
     #[test]
     fn an_empty_text_is_an_optional_field_left_out() {
         let dialect = AgentChat { max_message_bytes: 0, max_context_bytes: 0 };
-        let bare = dialect.decode(br#"{"message": "hi", "context_type": "w"}"#).unwrap();
+        let bare = dialect.parse(br#"{"message": "hi", "context_type": "w"}"#).unwrap();
         let fields =
             ["context", "conversation_id", "model", "background", "on_busy", "regenerate", "parent_message_id"];
         for field in fields {
             for absent in ["null", r#""""#] {
                 let body = format!(r#"{{"message": "hi", "context_type": "w", "{field}": {absent}}}"#);
-                assert_eq!(dialect.decode(body.as_bytes()).unwrap(), bare, "{body}");
+                assert_eq!(dialect.parse(body.as_bytes()).unwrap(), bare, "{body}");
             }
         }
         for field in ["name", "temperature", "max_tokens", "effort"] {
             let body = format!(r#"{{"message": "hi", "context_type": "w", "model": {{"{field}": ""}}}}"#);
-            assert_eq!(dialect.decode(body.as_bytes()).unwrap(), bare, "{body}");
+            assert_eq!(dialect.parse(body.as_bytes()).unwrap(), bare, "{body}");
         }
         for field in ["context", "background", "on_busy"] {
             let blank = format!(r#"{{"message": "hi", "context_type": "w", "{field}": " "}}"#);
-            assert!(dialect.decode(blank.as_bytes()).is_err(), "{blank} is not empty");
+            assert!(dialect.parse(blank.as_bytes()).is_err(), "{blank} is not empty");
         }
         let again = br#"{"message": "", "context_type": "w", "conversation_id": "c", "regenerate": true}"#;
-        dialect.decode(again).unwrap();
+        dialect.parse(again).unwrap();
     }
 
     #[test]

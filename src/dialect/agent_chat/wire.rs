@@ -46,8 +46,8 @@ impl Dialect for AgentChat {
         wanted(headers) != Wanted::Lines
     }
 
-    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
-        let RunInput { ask, screen, conversation, parent, earlier, unlisted, manner } = self.decode(request.body)?;
+    fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+        let RunInput { ask, screen, conversation, parent, earlier, unlisted, manner } = self.parse(request.body)?;
         let branch = parent.map_or(BranchPoint::Newest, BranchPoint::At);
         Ok(Asked {
             what: What::Answer(Question { ask, screen, branch, earlier, unlisted }),

@@ -134,7 +134,7 @@ pub(super) struct UsageBody {
 }
 
 impl UsageBody {
-    pub(super) fn of(usage: Usage) -> Self {
+    pub(super) fn from_usage(usage: Usage) -> Self {
         let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
         let total_tokens = input_tokens.saturating_add(output_tokens);
         Self { input_tokens, output_tokens, total_tokens, cached_input_tokens, reasoning_tokens }

@@ -18,7 +18,7 @@ use crate::chat::ids::ToolCallId;
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::Progress;
-use crate::dialect::shown::SuggestionsBody;
+use crate::dialect::bodies::SuggestionsBody;
 use crate::dialect::{Encoder, RunIds, frame};
 
 const INTERRUPTED: &str = "The server stopped while answering; please ask again";
@@ -146,7 +146,7 @@ impl AiSdkEncoder {
     }
 
     fn artifact(&mut self, Artifact { kind, payload }: &Artifact, out: &mut BytesMut) {
-        let data = Plain::of(payload);
+        let data = Plain::from_value(payload);
         if kind == APPROVAL_REQUEST {
             let id = payload.get("approval_id").and_then(serde_json::Value::as_str);
             return self.part("data-approval", id, &data, out);
@@ -163,7 +163,7 @@ impl AiSdkEncoder {
             stage,
             message,
             fraction: *fraction,
-            data: data.as_ref().map(Plain::of),
+            data: data.as_ref().map(Plain::from_value),
         };
         write_part(out, &DataChunk { r#type: "data-progress", id: None, data: &body, transient: true });
     }
@@ -171,7 +171,7 @@ impl AiSdkEncoder {
     fn metadata(&self, finish_reason: Option<&'static str>) -> Metadata<'_> {
         let usage = self.usage.map(|mut usage| {
             usage += self.earlier;
-            UsageBody::of(usage)
+            UsageBody::from_usage(usage)
         });
         Metadata {
             run_id: &self.run,
@@ -284,10 +284,10 @@ impl Encoder for AiSdkEncoder {
             AgentEvent::Artifact(artifact) => self.artifact(artifact, out),
             AgentEvent::Payload(payload) => {
                 let id = payload.id.as_str();
-                self.part(&part_name(&payload.kind), Some(id), &Plain::of(&payload.data), out);
+                self.part(&part_name(&payload.kind), Some(id), &Plain::from_value(&payload.data), out);
             }
             AgentEvent::Suggested(suggestions) => {
-                let body = Plain::of(&SuggestionsBody::of(suggestions));
+                let body = Plain::from_value(&SuggestionsBody::from_suggestions(suggestions));
                 self.part("data-suggestions", Some("suggestions"), &body, out);
             }
             AgentEvent::RoundEnded | AgentEvent::Diagnosed(_) => {}

@@ -127,8 +127,8 @@ impl AiSdk {
     ///
     /// # Errors
     /// What is wrong with it, in words for its sender.
-    pub fn decode(&self, query: &Query, body: &[u8]) -> Result<Read, DecodeError> {
-        request::decode(self, query, body)
+    pub fn parse(&self, query: &Query, body: &[u8]) -> Result<Read, DecodeError> {
+        request::read(self, query, body)
     }
 
     /// The client's version as the URL tells it, else the usual one.

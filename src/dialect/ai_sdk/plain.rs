@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::bounded::json::{form, value};
+use crate::bounded::json::{parse, value};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -22,7 +22,7 @@ pub(super) enum Plain {
 
 impl Plain {
     /// The value itself.
-    pub(super) fn of<T: Serialize>(value: &T) -> Self {
+    pub(super) fn from_value<T: Serialize>(value: &T) -> Self {
         match to_raw_value(value) {
             Ok(json) if has_refused_key(json.get()) => Self::Text(json.get().to_owned()),
             Ok(json) => Self::Json(json),
@@ -37,11 +37,11 @@ impl Plain {
         if has_hidden {
             // Written anew it has no line breaks, and its keys are spelled out.
             return match value(text) {
-                Ok(value) => Self::of(&value),
+                Ok(value) => Self::from_value(&value),
                 Err(_) => Self::Text(text.to_owned()),
             };
         }
-        match form::<Box<RawValue>>(text) {
+        match parse::<Box<RawValue>>(text) {
             Ok(json) if !has_refused_key(text) => Self::Json(json),
             Ok(_) | Err(_) => Self::Text(text.to_owned()),
         }
@@ -57,11 +57,11 @@ fn has_refused_key(json: &str) -> bool {
 /// The words of a failed call: those in `{"error": words}`, or the whole text.
 pub(super) fn error_words(result: &str) -> Cow<'_, str> {
     #[derive(Deserialize)]
-    struct Told<'a> {
+    struct ErrorResult<'a> {
         #[serde(borrow)]
         error: Cow<'a, str>,
     }
-    match form::<Told<'_>>(result) {
+    match parse::<ErrorResult<'_>>(result) {
         Ok(told) => told.error,
         Err(_) => Cow::Borrowed(result),
     }

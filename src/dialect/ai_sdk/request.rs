@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 
 use super::ui_message::{Answered, Head, News, news, object, text};
 use super::{AiSdk, Query, Version};
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use crate::chat::approval::Deciding;
 use crate::chat::ids::{ConversationId, MessageId};
-use crate::chat::input::{Ask, Manner, Parent};
+use crate::chat::input::{Ask, Parent, RunOptions};
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::asked::{BranchPoint, Edited};
-use crate::dialect::client_tools::{self, Told};
+use crate::dialect::client_tools::{self, DeclaredTool};
 use crate::dialect::{DecodeError, FieldError, json};
 
 /// 32 decisions in a request: more than a person has made since the last one.
@@ -37,7 +37,7 @@ pub struct Read {
     /// The client's message that the answer goes on with; `None` begins a new one.
     pub continues: Option<String>,
     /// How to run it.
-    pub manner: Manner,
+    pub manner: RunOptions,
 }
 
 /// What is wanted.
@@ -94,14 +94,14 @@ pub struct Body<'a> {
     decision: Option<&'a RawValue>,
 }
 
-pub(super) fn decode(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Read, DecodeError> {
+pub(super) fn read(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
-    let parsed: Body<'_> = form(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    let parsed: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     // `context`, `model`, `background` and `on_busy` are those of the native protocol.
     let native = AgentChat { max_message_bytes: 0, max_context_bytes: limits.max_context_bytes };
-    let (mut manner, mut errors) = match native.decode_manner(body) {
+    let (mut manner, mut errors) = match native.decode_options(body) {
         Ok(manner) => (manner, Vec::new()),
-        Err(DecodeError::Fields(errors)) => (Manner::default(), errors),
+        Err(DecodeError::Fields(errors)) => (RunOptions::default(), errors),
         Err(error) => return Err(error),
     };
     let id = json::required_text(parsed.id, "id", &mut errors);
@@ -255,7 +255,7 @@ fn again(body: &Body<'_>, message_id: Option<&str>) -> Option<BranchPoint> {
         // Whatever the run has said by then, its question is there.
         return Some(BranchPoint::At(Parent::Message(MessageId { run, seq: 0 })));
     }
-    let mut before: Vec<&RawValue> = form(json::given(body.messages)?.get()).ok()?;
+    let mut before: Vec<&RawValue> = parse(json::given(body.messages)?.get()).ok()?;
     let question = Head::read(before.pop()?).filter(|head| head.role == "user")?;
     edited(question.id.as_deref().unwrap_or_default(), Some(before)).map(BranchPoint::Again)
 }
@@ -299,8 +299,8 @@ struct Tool {
     input_schema: Map<String, Value>,
 }
 
-fn tool(raw: &RawValue) -> Result<Told, &'static str> {
+fn tool(raw: &RawValue) -> Result<DeclaredTool, &'static str> {
     let Tool { name, description, input_schema } =
         object(raw).ok_or("must have a name and inputSchema, an object, and may have a description")?;
-    Ok(Told { name, description, schema: Some(Value::Object(input_schema)) })
+    Ok(DeclaredTool { name, description, schema: Some(Value::Object(input_schema)) })
 }

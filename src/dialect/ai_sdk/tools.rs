@@ -20,7 +20,7 @@ const UNREADABLE: &str = "The arguments of this call cannot be read";
 const CUT_OFF: &str = "The run ended before there was an answer to this call";
 
 /// What is said of an error of which nothing is told.
-fn untold(fate: CallFate) -> &'static str {
+fn generic_error(fate: CallFate) -> &'static str {
     match fate {
         CallFate::Unknown => "It is not known whether this call took effect",
         CallFate::Failed => "This call failed",
@@ -167,7 +167,7 @@ impl Calls {
     fn tell_input(id: &str, name: &str, input: &ToolInput, dynamic: bool, out: &mut BytesMut) -> bool {
         match input {
             ToolInput::Object(input) => {
-                let input = &Plain::of(input);
+                let input = &Plain::from_value(input);
                 write(out, &Chunk::ToolInputAvailable { tool_call_id: id, tool_name: name, input, dynamic });
                 true
             }
@@ -212,7 +212,7 @@ impl Calls {
         match fate.is_error() {
             true => {
                 let words = error_words(result);
-                let error_text = if words.is_empty() { untold(fate) } else { &*words };
+                let error_text = if words.is_empty() { generic_error(fate) } else { &*words };
                 write(out, &Chunk::ToolOutputError { tool_call_id, error_text, dynamic: true });
             }
             false => {

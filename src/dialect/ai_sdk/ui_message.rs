@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use crate::chat::approval::{Deciding, Decision, Seen};
 use crate::chat::ids::ApprovalId;
 use crate::chat::input::ClientResult;
@@ -141,7 +141,7 @@ pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, Stri
                 answered.push(part.approval.ok_or_else(|| "has a decision without its approval".to_owned())?);
             }
             Some("output-available") if is_pages_own && part.provider_executed != Some(true) => {
-                let content = part.output.map_or_else(|| "null".to_owned(), said);
+                let content = part.output.map_or_else(|| "null".to_owned(), result_text);
                 news.results.push(ClientResult { call: call(part.tool_call_id)?, content, is_error: false });
             }
             Some("output-error") if is_pages_own && part.provider_executed != Some(true) => {
@@ -165,8 +165,8 @@ fn call(id: Option<String>) -> Result<String, String> {
 }
 
 /// A result for the model: a text as it is, everything else as JSON.
-fn said(output: &RawValue) -> String {
-    form::<String>(output.get()).unwrap_or_else(|_| output.get().to_owned())
+fn result_text(output: &RawValue) -> String {
+    parse::<String>(output.get()).unwrap_or_else(|_| output.get().to_owned())
 }
 
 fn parts(raw: &RawValue) -> Result<Vec<Part<'_>>, String> {
@@ -177,5 +177,5 @@ fn parts(raw: &RawValue) -> Result<Vec<Part<'_>>, String> {
 
 /// The object that `raw` is; a list would pass for the fields in their order.
 pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| form(text).ok())
+    Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| parse(text).ok())
 }

@@ -61,10 +61,9 @@ impl Dialect for AiSdk {
         Api::openapi()
     }
 
-    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+    fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let query: Query = request.query()?;
-        let Read { what, conversation, context_type, version, continues, manner } =
-            self.decode(&query, request.body)?;
+        let Read { what, conversation, context_type, version, continues, manner } = self.parse(&query, request.body)?;
         // The profile may be named outside of the body.
         let mark = context_type.as_deref().map_or_else(|| "ai-sdk".to_owned(), |profile| format!("ai-sdk {profile}"));
         let what = match what {
@@ -103,12 +102,12 @@ pub struct UiMessages {
     version: Version,
     continues: Option<String>,
     client_tools: Own,
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<Progress>>,
 }
 
 /// What is seen of the runs while they are shown.
 #[derive(Clone, Copy, Default)]
-struct Shown {
+struct Progress {
     /// Whether the newest of them has ended well.
     has_ended_well: bool,
     /// What all of them have used.
@@ -177,14 +176,14 @@ impl Reply for UiMessages {
 }
 
 /// Nobody panics with it in hand, and it is whole at any time.
-fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
+fn lock(shown: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An encoder that is looked over the shoulder.
 struct Watching {
     encoder: Box<dyn Encoder>,
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<Progress>>,
 }
 
 impl Encoder for Watching {

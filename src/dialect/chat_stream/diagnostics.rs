@@ -71,7 +71,7 @@ struct Call {
 
 /// `diagnosed` as a page shows it; `None` where it makes no sense. `run` names a trace, and `final_response` is what
 /// the page got.
-pub(super) fn shown(diagnosed: &Value, run: &str, final_response: impl FnOnce() -> Value) -> Option<Value> {
+pub(super) fn trace_body(diagnosed: &Value, run: &str, final_response: impl FnOnce() -> Value) -> Option<Value> {
     match Diagnosed::deserialize(diagnosed) {
         Ok(of) if of.shape == "trace" => Some(trace(of, run, final_response())),
         Ok(of) => Some(basic(of)),
@@ -226,7 +226,7 @@ fn outcome<'a>(word: &'a str, code: &str) -> &'a str {
 mod tests {
     use serde_json::json;
 
-    use super::shown;
+    use super::trace_body;
 
     fn messages() -> Vec<serde_json::Value> {
         let call = json!({"type": "tool_use", "id": "c", "name": "t", "input": {}});
@@ -265,8 +265,8 @@ mod tests {
             "system_prompt": "S", "messages": messages(), "context": {"a": 1},
             "raw_llm_response": "R",
         });
-        assert_eq!(shown(&diagnosed("basic"), "r", || json!({})), Some(expected));
-        assert_eq!(shown(&json!([1]), "r", || json!({})), None, "what is no account of a run is not shown");
+        assert_eq!(trace_body(&diagnosed("basic"), "r", || json!({})), Some(expected));
+        assert_eq!(trace_body(&json!([1]), "r", || json!({})), None, "what is no account of a run is not shown");
     }
 
     #[test]
@@ -294,6 +294,6 @@ mod tests {
             "final_text": "R", "final_response": {"message": "R"}, "outcome": "max_iterations",
             "total_input_tokens": 30, "total_output_tokens": 10, "peak_input_tokens": 20, "total_duration_ms": 11,
         });
-        assert_eq!(shown(&diagnosed("trace"), "r", || json!({"message": "R"})), Some(expected));
+        assert_eq!(trace_body(&diagnosed("trace"), "r", || json!({"message": "R"})), Some(expected));
     }
 }

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::told::{self, CompletePayload, SEPARATOR, Told, ToolUse};
+use super::answer::{self, Answer, CompletePayload, SEPARATOR, ToolUse};
 use super::words;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::ToolCallId;
@@ -40,14 +40,14 @@ pub(super) struct ChatStreamEncoder {
     has_started: bool,
     /// The call that runs, with its arguments and how far it has come: calls run one after the other.
     running: Option<(ToolCallId, Value, f64)>,
-    told: Told,
+    told: Answer,
 }
 
 impl ChatStreamEncoder {
     pub(super) fn new(run: String, number: Option<i64>, history_bytes: usize) -> Self {
         let nearly_full = u64::try_from(history_bytes).ok().filter(|bytes| *bytes != 0);
         let nearly_full = nearly_full.map(|bytes| bytes / TOKEN_BYTES * NEARLY_FULL_PERCENT / 100);
-        Self { run, number, nearly_full, has_started: false, running: None, told: Told::default() }
+        Self { run, number, nearly_full, has_started: false, running: None, told: Answer::default() }
     }
 
     fn running(&self, call: &ToolCallId) -> Option<&(ToolCallId, Value, f64)> {
@@ -63,8 +63,8 @@ pub(super) fn refusal(message: &str) -> Bytes {
 }
 
 /// See [`super::said`].
-pub(super) fn said(message: &str) -> Bytes {
-    let mut told = Told::default();
+pub(super) fn whole_answer(message: &str) -> Bytes {
+    let mut told = Answer::default();
     told.text(message);
     let mut out = BytesMut::new();
     write(&mut out, None, &Frame::Complete { payload: told.complete("", None) });
@@ -101,7 +101,7 @@ impl Encoder for ChatStreamEncoder {
             | AgentEvent::ToolCallHeld { .. }
             | AgentEvent::CallDecided { .. } => {}
             AgentEvent::ToolCallReady { id: call, name, input } => {
-                let input = told::input(input);
+                let input = answer::input(input);
                 write(out, id, &Frame::ToolStart { tool: name, input: &input, tool_use_id: call.as_str() });
                 self.running = Some((call.clone(), input, 0.0));
             }

@@ -3,20 +3,20 @@
 //!
 //! Its clients see the inputs and results of tools, and learn the whole answer once more with the last frame.
 
+mod answer;
 mod diagnostics;
 mod encoder;
 mod note;
 mod request;
 #[cfg(test)]
 mod tests;
-mod told;
 mod wire;
 mod words;
 
 use super::DecodeError;
 
+pub use answer::{Answer, Extras, ToolUse, input};
 pub use request::{Body as RequestBody, Read, What};
-pub use told::{Extras, Told, ToolUse, input};
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ impl ChatStream {
     ///
     /// # Errors
     /// What is wrong with the body, in words for its sender.
-    pub fn decode(&self, body: &[u8]) -> Result<Read, DecodeError> {
-        request::decode(self, body)
+    pub fn parse(&self, body: &[u8]) -> Result<Read, DecodeError> {
+        request::read(self, body)
     }
 }

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{ChatStream, note};
-use crate::bounded::json::{Tree, form};
+use crate::bounded::json::{Tree, parse};
 use crate::chat::approval::{APPROVE_CALL, Decision, REJECT_CALL};
 use crate::chat::ids::ApprovalId;
-use crate::chat::input::{Ask, Manner, Screen};
+use crate::chat::input::{Ask, RunOptions, Screen};
 use crate::chat::screen::ScreenState;
 use crate::dialect::{DecodeError, Mistake, json};
 
@@ -34,7 +34,7 @@ pub struct Read {
     /// The number of the conversation; `None` begins a new one.
     pub number: Option<i64>,
     /// How to run it.
-    pub manner: Manner,
+    pub manner: RunOptions,
 }
 
 /// What is to be done.
@@ -117,10 +117,10 @@ impl<'de> Deserialize<'de> for Whole {
     }
 }
 
-pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Read, DecodeError> {
+pub(super) fn read(limits: &ChatStream, body: &[u8]) -> Result<Read, DecodeError> {
     let not_json = |reason: String| DecodeError::Mistakes(vec![Mistake::new(["body"], "json_invalid", reason)]);
     let text = json::object(body).map_err(|error| not_json(error.to_string()))?;
-    let body: Body<'_> = form(text).map_err(|error| not_json(error.to_string()))?;
+    let body: Body<'_> = parse(text).map_err(|error| not_json(error.to_string()))?;
     for (field, raw, max_bytes) in [
         ("context", body.context, limits.max_context_bytes),
         ("action_metadata", body.action_metadata, limits.max_context_bytes),
@@ -151,7 +151,7 @@ pub(super) fn decode(limits: &ChatStream, body: &[u8]) -> Result<Read, DecodeErr
     }
     let what = what(message, interaction, action)?;
     let screen = screen(&state);
-    let manner = Manner { context: Some(state), details: true, ..Manner::default() };
+    let manner = RunOptions { context: Some(state), details: true, ..RunOptions::default() };
     Ok(Read { what, screen, number, manner })
 }
 
@@ -212,7 +212,7 @@ fn required<'a, T: Deserialize<'a>>(
     if raw.is_none() {
         wrong.push(Mistake::new(["body", field], "missing", "Field required"));
     }
-    read(raw?, field, expected, wrong)
+    value(raw?, field, expected, wrong)
 }
 
 /// The value of a field that may be left out or `null`.
@@ -222,17 +222,17 @@ fn optional<'a, T: Deserialize<'a>>(
     expected: (&'static str, &str),
     wrong: &mut Vec<Mistake>,
 ) -> Option<T> {
-    read(raw?, field, expected, wrong)
+    value(raw?, field, expected, wrong)
 }
 
-fn read<'a, T: Deserialize<'a>>(
+fn value<'a, T: Deserialize<'a>>(
     raw: &'a RawValue,
     field: &'static str,
     (kind, expected): (&'static str, &str),
     wrong: &mut Vec<Mistake>,
 ) -> Option<T> {
     // A list would pass for an object's fields in their order, and none of the fields is a list.
-    let value = Some(raw.get()).filter(|text| !text.starts_with('[')).and_then(|text| form(text).ok());
+    let value = Some(raw.get()).filter(|text| !text.starts_with('[')).and_then(|text| parse(text).ok());
     if value.is_none() {
         wrong.push(Mistake::new(["body", field], kind, format!("Input should be {expected}")));
     }

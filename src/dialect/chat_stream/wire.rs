@@ -58,8 +58,8 @@ impl Dialect for ChatStream {
         Api::openapi()
     }
 
-    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
-        let Read { what, screen, number, manner } = self.decode(request.body)?;
+    fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+        let Read { what, screen, number, manner } = self.parse(request.body)?;
         let what = match what {
             super::What::Answer(ask) => What::Answer(Question::new(ask, screen.clone())),
             super::What::Decide { approval, digest, decision } => {
@@ -96,7 +96,7 @@ impl Reply for Frames {
 
     fn refused(&mut self, refusal: &Refusal<'_>) -> RefusalResponse {
         let words = match refusal.why {
-            RefusalReason::Kept => return RefusalResponse::Stream(encoder::said(KEPT)),
+            RefusalReason::Kept => return RefusalResponse::Stream(encoder::whole_answer(KEPT)),
             RefusalReason::NoSuchAssistant => {
                 let at = ["body", "context", "current_page"];
                 let mistake = Mistake::new(at, "value_error", "No assistant is configured for this page");

@@ -2,7 +2,7 @@
 
 use super::chunks::{CallBody, Completion, ErrorBody, MessageBody, UsageBody, WholeChoice};
 use super::encoder::body;
-use super::told::{self, Piece, Told};
+use super::transcript::{self, Piece, Transcript};
 use super::{Telling, name_of};
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::ConversationId;
@@ -15,7 +15,7 @@ pub struct Answer {
     created: u64,
     conversation: ConversationId,
     telling: Telling,
-    told: Told,
+    told: Transcript,
     content: String,
     reasoning: String,
     calls: Vec<CallBody>,
@@ -29,7 +29,7 @@ impl Answer {
             created,
             conversation: of.conversation.clone(),
             telling,
-            told: Told::default(),
+            told: Transcript::default(),
             content: String::new(),
             reasoning: String::new(),
             calls: Vec::new(),
@@ -51,7 +51,7 @@ impl Answer {
             created: self.created,
             model: &self.telling.model,
             choices: [WholeChoice { index: 0, message, logprobs: None, finish_reason }],
-            usage: UsageBody::of(self.told.usage()),
+            usage: UsageBody::from_usage(self.told.usage()),
         };
         // Texts and numbers always serialise.
         serde_json::to_vec(&completion).unwrap_or_default()
@@ -76,14 +76,14 @@ impl Document for Answer {
     }
 
     fn lost(&mut self) -> Outcome {
-        failed(told::lost())
+        failed(transcript::lost())
     }
 }
 
 fn failed(failure: Failure) -> Outcome {
     let (r#type, code) = match &*failure.code {
         "quota_exceeded" => ("rate_limit_error", "insufficient_quota"),
-        code => (told::error_type(&failure), code),
+        code => (transcript::error_type(&failure), code),
     };
     let body = ErrorBody::new(&failure.message, r#type, None, code);
     // Texts always serialise.

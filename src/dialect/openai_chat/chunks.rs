@@ -119,7 +119,7 @@ struct CompletionDetails {
 }
 
 impl UsageBody {
-    pub(super) fn of(usage: Usage) -> Self {
+    pub(super) fn from_usage(usage: Usage) -> Self {
         Self {
             prompt_tokens: usage.input_tokens,
             completion_tokens: usage.output_tokens,
@@ -134,12 +134,12 @@ impl UsageBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OpenAiError)]
 pub struct ErrorBody<'a> {
-    error: Told<'a>,
+    error: ErrorFields<'a>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OpenAiErrorDetail)]
-struct Told<'a> {
+struct ErrorFields<'a> {
     message: &'a str,
     r#type: &'a str,
     param: Option<&'a str>,
@@ -149,7 +149,7 @@ struct Told<'a> {
 impl<'a> ErrorBody<'a> {
     /// An error of that type; `param` is the field that it is about.
     pub fn new(message: &'a str, r#type: &'a str, param: Option<&'a str>, code: &'a str) -> Self {
-        Self { error: Told { message, r#type, param, code: Some(code) } }
+        Self { error: ErrorFields { message, r#type, param, code: Some(code) } }
     }
 }
 
@@ -184,7 +184,7 @@ pub struct ModelListBody<'a> {
 
 impl<'a> ModelListBody<'a> {
     /// These.
-    pub fn of(data: Vec<ModelBody<'a>>) -> Self {
+    pub fn new(data: Vec<ModelBody<'a>>) -> Self {
         Self { object: "list", data }
     }
 }

@@ -4,7 +4,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::chunks::{CallBody, Choice, Chunk, Delta, ErrorBody, FunctionBody, UsageBody};
-use super::told::{self, Piece, Told};
+use super::transcript::{self, Piece, Transcript};
 use super::{Telling, call_ids, name_of};
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::ConversationId;
@@ -12,7 +12,7 @@ use crate::chat::tool::{ToolCall, ToolInput};
 use crate::dialect::{Encoder, RunIds, frame};
 
 pub(super) struct ChunkEncoder {
-    told: Told,
+    told: Transcript,
     writer: Writer,
 }
 
@@ -27,7 +27,10 @@ struct Writer {
 impl ChunkEncoder {
     pub(super) fn new(of: &RunIds, telling: Telling) -> Self {
         let (id, created) = name_of(of.run);
-        Self { told: Told::default(), writer: Writer { id, created, conversation: of.conversation.clone(), telling } }
+        Self {
+            told: Transcript::default(),
+            writer: Writer { id, created, conversation: of.conversation.clone(), telling },
+        }
     }
 }
 
@@ -81,7 +84,11 @@ pub(super) fn body(call: &ToolCall, conversation: &ConversationId, telling: &Tel
 }
 
 fn write_failure(out: &mut BytesMut, failure: &Failure) {
-    frame::write_data(out, None, &ErrorBody::new(&failure.message, told::error_type(failure), None, &failure.code));
+    frame::write_data(
+        out,
+        None,
+        &ErrorBody::new(&failure.message, transcript::error_type(failure), None, &failure.code),
+    );
 }
 
 impl Encoder for ChunkEncoder {
@@ -99,14 +106,14 @@ impl Encoder for ChunkEncoder {
         });
         if is_whole {
             if writer.telling.include_usage {
-                writer.chunk(out, &[], Some(UsageBody::of(told.usage())));
+                writer.chunk(out, &[], Some(UsageBody::from_usage(told.usage())));
             }
             out.put_slice(b"data: [DONE]\n\n");
         }
     }
 
     fn lost(&mut self, out: &mut BytesMut) {
-        write_failure(out, &told::lost());
+        write_failure(out, &transcript::lost());
     }
 
     fn keep_alive(&mut self, out: &mut BytesMut) {

@@ -11,8 +11,8 @@ mod encoder;
 mod request;
 #[cfg(test)]
 mod tests;
-mod told;
 mod tools;
+mod transcript;
 mod wire;
 
 pub use answer::Answer;
@@ -50,8 +50,8 @@ impl OpenAiChat {
     ///
     /// # Errors
     /// What is wrong with the body, in words for its sender.
-    pub fn decode(&self, body: &[u8], key: Key) -> Result<Read, DecodeError> {
-        request::decode(self, body, key)
+    pub fn parse(&self, body: &[u8], key: Key) -> Result<Read, DecodeError> {
+        request::read(self, body, key)
     }
 }
 

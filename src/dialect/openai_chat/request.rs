@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{Key, OpenAiChat, call_ids, tools};
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use crate::chat::ids::ConversationId;
-use crate::chat::input::{Ask, ClientResult, Manner, RunInput, Screen, Told};
+use crate::chat::input::{Ask, ClientMessage, ClientResult, RunInput, RunOptions, Screen};
 use crate::chat::model::{Effort, ModelWish};
 use crate::dialect::{DecodeError, FieldError, json};
 
@@ -141,9 +141,9 @@ struct Metadata<'a> {
     conversation_id: Option<&'a RawValue>,
 }
 
-pub(super) fn decode(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, DecodeError> {
+pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
-    let body: Body<'_> = form(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    let body: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     let mut errors = Vec::new();
     let model = json::required_text(body.model, "model", &mut errors);
     let stream = json::optional(body.stream, "stream", "true or false", &mut errors).unwrap_or(false);
@@ -196,15 +196,15 @@ pub(super) fn decode(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read,
         parent: None,
         earlier,
         unlisted: !is_keyed,
-        manner: Manner { model: model_wish, client_tools, ..Manner::default() },
+        manner: RunOptions { model: model_wish, client_tools, ..RunOptions::default() },
     };
     let include_usage = options.flatten().and_then(|options| options.include_usage).unwrap_or(false);
     Ok(Read { input, model, is_keyed, stream, include_usage })
 }
 
 /// What the client tells of the conversation.
-struct Said {
-    earlier: Vec<Told>,
+struct ToldMessages {
+    earlier: Vec<ClientMessage>,
     newest: Newest,
 }
 
@@ -215,7 +215,7 @@ enum Newest {
     Results(Vec<(String, String)>),
 }
 
-impl Said {
+impl ToldMessages {
     /// Whether a front end asks for something of its own about the chat, which is no part of it.
     fn is_task(&self) -> bool {
         match &self.newest {
@@ -230,19 +230,19 @@ fn is_task(text: &str) -> bool {
     task.is_some_and(|task| TASKS.iter().any(|begin| task.starts_with(begin)) && task.contains(QUOTED_CHAT))
 }
 
-fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Said> {
-    let mut refuse = |reason: String| -> Option<Said> {
+fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<ToldMessages> {
+    let mut refuse = |reason: String| -> Option<ToldMessages> {
         errors.push(FieldError { field: "messages", reason });
         None
     };
-    let list = raw.and_then(|raw| form::<Vec<&RawValue>>(raw.get()).ok());
+    let list = raw.and_then(|raw| parse::<Vec<&RawValue>>(raw.get()).ok());
     let Some(list) = list else { return refuse("must be a list of messages".to_owned()) };
     let mut said = Vec::with_capacity(list.len());
     for (at, raw) in list.into_iter().enumerate() {
         let Some(message) = json::fields::<Message<'_>>(raw) else {
             return refuse(format!("must have an object with a role as message {at}"));
         };
-        match message.role.and_then(|role| form::<Role>(role.get()).ok()) {
+        match message.role.and_then(|role| parse::<Role>(role.get()).ok()) {
             // The profile says who the assistant is, and what it is told.
             Some(Role::System | Role::Developer) => {}
             Some(role) => said.push((at, role, message)),
@@ -254,7 +254,7 @@ fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Said
     }
     let results = said.iter().rev().take_while(|(_, role, _)| *role == Role::Tool).count();
     let rest = said.split_off(said.len().saturating_sub(results.max(1)));
-    let earlier = said.iter().filter_map(|(_, role, message)| told(*role, message)).collect();
+    let earlier = said.iter().filter_map(|(_, role, message)| earlier_message(*role, message)).collect();
     let newest = match rest.first() {
         Some((at, Role::User, message)) => match words(message.content) {
             Some(text) if !text.trim().is_empty() => Newest::User(text),
@@ -269,14 +269,14 @@ fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Said
             return refuse("must end with a message of the user, or with results of tools".to_owned());
         }
     };
-    Some(Said { earlier, newest })
+    Some(ToldMessages { earlier, newest })
 }
 
 /// A message of before: its text, if it has any and is the user's or the assistant's.
-fn told(role: Role, message: &Message<'_>) -> Option<Told> {
+fn earlier_message(role: Role, message: &Message<'_>) -> Option<ClientMessage> {
     let tell = match role {
-        Role::User => Told::User,
-        Role::Assistant => Told::Assistant,
+        Role::User => ClientMessage::User,
+        Role::Assistant => ClientMessage::Assistant,
         Role::System | Role::Developer | Role::Tool | Role::Function => return None,
     };
     let text = match words(message.content) {
@@ -288,7 +288,7 @@ fn told(role: Role, message: &Message<'_>) -> Option<Told> {
 }
 
 fn result(at: usize, message: &Message<'_>) -> Result<(String, String), String> {
-    let id = message.tool_call_id.and_then(|id| form::<String>(id.get()).ok());
+    let id = message.tool_call_id.and_then(|id| parse::<String>(id.get()).ok());
     let id = id.filter(|id| !id.is_empty()).ok_or_else(|| format!("must have a tool_call_id in message {at}"))?;
     let content = words(message.content).ok_or_else(|| format!("must have text as the content of message {at}"))?;
     Ok((id, content))
@@ -297,16 +297,16 @@ fn result(at: usize, message: &Message<'_>) -> Result<(String, String), String> 
 /// A content that is text: a string, or parts that are all text. `null` is an empty one.
 fn words(raw: Option<&RawValue>) -> Option<String> {
     let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Some(String::new()) };
-    if let Ok(text) = form::<String>(raw.get()) {
+    if let Ok(text) = parse::<String>(raw.get()) {
         return Some(text);
     }
-    let all: Vec<Part> = form(raw.get()).ok()?;
+    let all: Vec<Part> = parse(raw.get()).ok()?;
     all.iter().all(|part| part.r#type == "text" && part.text.is_some()).then(|| joined(all))
 }
 
 /// What of a content's parts is text.
 fn parts(raw: &RawValue) -> Option<String> {
-    form(raw.get()).ok().map(joined)
+    parse(raw.get()).ok().map(joined)
 }
 
 fn joined(parts: Vec<Part>) -> String {
@@ -344,10 +344,10 @@ fn called(
 }
 
 /// The newest messages that have at most `max_bytes` together; 0 means all.
-fn bounded(mut earlier: Vec<Told>, max_bytes: usize) -> Vec<Told> {
+fn bounded(mut earlier: Vec<ClientMessage>, max_bytes: usize) -> Vec<ClientMessage> {
     let mut bytes = 0_usize;
     let fitting = earlier.iter().rev().take_while(|told| {
-        let (Told::User(text) | Told::Assistant(text)) = told;
+        let (ClientMessage::User(text) | ClientMessage::Assistant(text)) = told;
         bytes = bytes.saturating_add(text.len());
         max_bytes == 0 || bytes <= max_bytes
     });

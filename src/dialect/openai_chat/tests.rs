@@ -8,7 +8,7 @@ use super::{Answer, Key, OpenAiChat, Read, Telling};
 use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Failure};
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
-use crate::chat::input::{Ask, ClientResult, Told};
+use crate::chat::input::{Ask, ClientMessage, ClientResult};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolInput};
 use crate::dialect::reply::{Document, Outcome};
@@ -218,7 +218,7 @@ fn a_whole_answer_has_what_a_stream_has() {
 }
 
 fn decode(messages: &Value, key: Key) -> Result<Read, DecodeError> {
-    DIALECT.decode(json!({"model": "m", "messages": messages}).to_string().as_bytes(), key)
+    DIALECT.parse(json!({"model": "m", "messages": messages}).to_string().as_bytes(), key)
 }
 
 fn conversation(id: &str) -> ConversationId {
@@ -281,7 +281,11 @@ fn what_a_client_tells_of_before_is_bounded_and_only_words() {
     ]);
     let asked = decode(&messages, Key::None).unwrap();
     assert_eq!(asked.input.ask, Ask::message("New"));
-    let told = [Told::Assistant("a".to_owned()), Told::User("b".to_owned()), Told::Assistant("c\nd".to_owned())];
+    let told = [
+        ClientMessage::Assistant("a".to_owned()),
+        ClientMessage::User("b".to_owned()),
+        ClientMessage::Assistant("c\nd".to_owned()),
+    ];
     assert_eq!(asked.input.earlier, told, "the newest that fit 10 bytes");
     assert_eq!((asked.input.conversation, asked.input.unlisted, asked.is_keyed), (None, true, false));
     let keyed = decode(&messages, Key::Chat(conversation("k"))).unwrap();
@@ -297,7 +301,7 @@ fn a_front_ends_own_question_about_a_chat_is_no_part_of_it() {
     let wide = OpenAiChat { max_message_bytes: 0, ..DIALECT };
     let of = |messages: &Value, key| {
         let body = json!({"model": "m", "messages": messages}).to_string();
-        wide.decode(body.as_bytes(), key).unwrap().input.conversation
+        wide.parse(body.as_bytes(), key).unwrap().input.conversation
     };
     assert_eq!(of(&task, Key::Chat(conversation("k"))), None, "a title");
     assert_eq!(of(&document, Key::Chat(conversation("k"))), Some(conversation("k")), "a question with a document");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::chat::tool::ToolDef;
-use crate::dialect::client_tools::{self, Told};
+use crate::dialect::client_tools::{self, DeclaredTool};
 use crate::dialect::{DecodeError, FieldError, json};
 
 #[derive(Deserialize)]
@@ -33,15 +33,15 @@ pub(super) fn tools(
     choice: Option<&RawValue>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
-    let found = client_tools::read(tools, told, errors)?;
+    let found = client_tools::read(tools, declared_tool, errors)?;
     let is_none = choice.is_some_and(|choice| choice.get() == r#""none""#);
     Ok(if is_none { Vec::new() } else { found })
 }
 
-fn told(raw: &RawValue) -> Result<Told, &'static str> {
+fn declared_tool(raw: &RawValue) -> Result<DeclaredTool, &'static str> {
     let tool = json::fields::<Tool<'_>>(raw).filter(|tool| tool.r#type == "function");
     let function = tool.ok_or("must have the type \"function\"")?.function.and_then(json::fields::<Function>);
     let Function { name, description, parameters } =
         function.ok_or("must have a function with a name, and parameters that are a JSON Schema")?;
-    Ok(Told { name, description, schema: parameters })
+    Ok(DeclaredTool { name, description, schema: parameters })
 }

@@ -58,9 +58,8 @@ impl Dialect for OpenAiChat {
         Api::openapi()
     }
 
-    fn asked(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
-        let Read { input, model, is_keyed, stream, include_usage } =
-            self.decode(request.body, key(request.headers)?)?;
+    fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+        let Read { input, model, is_keyed, stream, include_usage } = self.parse(request.body, key(request.headers)?)?;
         let choices = request.assistants.choices(&model).ok_or_else(|| no_such_model(&model))?;
         let RunInput { ask, screen, conversation, parent, earlier, unlisted, mut manner } = input;
         let wish = &mut manner.model;

@@ -22,7 +22,7 @@ const MAX_TENANT_BYTES: usize = 256;
 /// `[auth]`: whose tokens are accepted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct AuthConfig {
     /// How tokens are verified.
     pub mode: Mode,
     /// Where `dev` keeps the secret that it makes for itself.
@@ -64,7 +64,7 @@ pub struct Config {
     pub issuers: BTreeMap<String, Issuer>,
 }
 
-impl Default for Config {
+impl Default for AuthConfig {
     fn default() -> Self {
         Self {
             mode: Mode::Dev,
@@ -132,7 +132,7 @@ pub struct Issuer {
 
 impl Default for Issuer {
     fn default() -> Self {
-        let Config { typ, leeway_s, tenant_claim, roles_claim, .. } = Config::default();
+        let AuthConfig { typ, leeway_s, tenant_claim, roles_claim, .. } = AuthConfig::default();
         Self {
             issuer: String::new(),
             audience: Vec::new(),
@@ -148,7 +148,7 @@ impl Default for Issuer {
     }
 }
 
-impl Config {
+impl AuthConfig {
     /// Whether [`Self::mode`] speaks for an issuer itself, beside the named ones.
     pub(super) fn speaks_for_itself(&self) -> bool {
         match self.mode {

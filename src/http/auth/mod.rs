@@ -26,7 +26,7 @@ use crate::agent::ports::clock::Clock;
 use crate::agent::ports::identity::AuthError;
 use crate::chat::caller::Caller;
 
-pub use config::{Config, Issuer, Mode};
+pub use config::{AuthConfig, Issuer, Mode};
 pub use dev::{DevToken, DevTokens};
 pub use renew::Renewal;
 pub(super) use renew::{NEW_TOKEN, layer as renewing};
@@ -84,7 +84,7 @@ pub enum AuthSetupError {
 ///
 /// # Errors
 /// When a key is missing, unreadable or too weak.
-pub fn build(config: &Config, known_as_claim: &str, clock: Arc<dyn Clock>) -> Result<Arc<Tokens>, AuthSetupError> {
+pub fn build(config: &AuthConfig, known_as_claim: &str, clock: Arc<dyn Clock>) -> Result<Arc<Tokens>, AuthSetupError> {
     Ok(Arc::new(Tokens::new(config, known_as_claim, clock)?))
 }
 

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-use super::config::{Config, source};
+use super::config::{AuthConfig, source};
 use super::{MAX_TOKEN_BYTES, fetch};
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::identity::Authenticator;
@@ -51,15 +51,15 @@ pub struct Renewal {
     clock: Arc<dyn Clock>,
     authenticator: Arc<dyn Authenticator>,
     /// By the token's digest.
-    asked: Mutex<HashMap<Vec<u8>, (Instant, Asking)>>,
+    asked: Mutex<HashMap<Vec<u8>, (Instant, PendingRenewal)>>,
 }
 
 /// One question about one token, whoever waits for its answer.
-type Asking = Shared<BoxFuture<'static, Option<Bearer>>>;
+type PendingRenewal = Shared<BoxFuture<'static, Option<Bearer>>>;
 
 /// Takes the renewal that a request begins, from where its token is verified to where its answer is written.
 #[derive(Clone)]
-pub(super) struct Slot(Arc<Mutex<Option<oneshot::Sender<Asking>>>>);
+pub(super) struct Slot(Arc<Mutex<Option<oneshot::Sender<PendingRenewal>>>>);
 
 impl Slot {
     /// Begins to renew `caller`'s token, where that is near its end.
@@ -86,13 +86,17 @@ enum NotRenewed {
 
 impl Renewal {
     /// What `config` asks for; `None` where it names no address.
-    pub fn of(config: &Config, authenticator: Arc<dyn Authenticator>, clock: Arc<dyn Clock>) -> Option<Self> {
+    pub fn from_config(
+        config: &AuthConfig,
+        authenticator: Arc<dyn Authenticator>,
+        clock: Arc<dyn Clock>,
+    ) -> Option<Self> {
         let url = source(&config.renew_url).ok()?;
         let before_ms = i64::try_from(config.renew_before_s).unwrap_or(i64::MAX / 1000).saturating_mul(1000);
         Some(Self { url, before_ms, clock, authenticator, asked: Mutex::default() })
     }
 
-    fn asking(&self, caller: &Caller) -> Option<Asking> {
+    fn asking(&self, caller: &Caller) -> Option<PendingRenewal> {
         let ends = caller.expires_at_ms?;
         if ends.saturating_sub(self.clock.now_ms()) > self.before_ms {
             return None;

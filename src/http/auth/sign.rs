@@ -5,7 +5,7 @@ use std::time::Duration;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Map, json};
 
-use super::{AuthSetupError, Config};
+use super::{AuthConfig, AuthSetupError};
 
 /// What a token made here says.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    pub(super) fn new(config: &Config, secret: &[u8]) -> Self {
+    pub(super) fn new(config: &AuthConfig, secret: &[u8]) -> Self {
         Self {
             key: EncodingKey::from_secret(secret),
             typ: config.typ.clone(),

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::claims::{Claims, Rules, Tenants};
-use super::config::{Config, Issuer as IssuerConfig, Mode};
+use super::config::{AuthConfig, Issuer as IssuerConfig, Mode};
 use super::fetch::Source;
 use super::keys::{Found, Key, rs256_file};
 use super::published::{Again, Published, Timing};
@@ -62,7 +62,11 @@ impl Tokens {
     ///
     /// # Errors
     /// When a key of the settings is missing, unreadable or too weak.
-    pub(super) fn new(config: &Config, known_as_claim: &str, clock: Arc<dyn Clock>) -> Result<Self, AuthSetupError> {
+    pub(super) fn new(
+        config: &AuthConfig,
+        known_as_claim: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, AuthSetupError> {
         let timing = Timing {
             refresh: Duration::from_secs(config.jwks_refresh_s),
             cooldown: Duration::from_secs(config.jwks_cooldown_s),
@@ -204,7 +208,7 @@ fn signed_by<'a>(keys: impl IntoIterator<Item = &'a Key>, token: &str) -> Result
     Err(last)
 }
 
-fn own_rules(config: &Config, known_as_claim: &str) -> Rules {
+fn own_rules(config: &AuthConfig, known_as_claim: &str) -> Rules {
     Rules {
         issuer: config.issuer.clone(),
         audiences: Some(config.audience.clone()).filter(|audience| !audience.is_empty()).into_iter().collect(),

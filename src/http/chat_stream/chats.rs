@@ -71,7 +71,7 @@ pub(in crate::http) async fn list(
     let app = part.app.filter(|app| !app.is_empty()).or_else(of_any_page);
     let of = Chats::Own { owner: &caller.owner, app: app.as_deref() };
     let (chats, _) = services.chats.chats(of, limit, offset).await?;
-    Ok(Json(ListBody::of(chats)).into_response())
+    Ok(Json(ListBody::from_chats(chats)).into_response())
 }
 
 /// 200 with the chat and the newest of what was said in it; 404 for another's.
@@ -111,7 +111,7 @@ pub(in crate::http) async fn get(
         true => waiting(&services, &caller, number).await?,
         false => Vec::new(),
     };
-    Ok(Json(ChatBody::of(chat, &waiting)).into_response())
+    Ok(Json(ChatBody::from_chat(chat, &waiting)).into_response())
 }
 
 /// The calls of the caller's chat that wait for somebody, oldest first.
@@ -154,7 +154,7 @@ pub(in crate::http) async fn all(
     note_read(&services, &caller, user.as_deref().unwrap_or_default(), "/api/chats/admin/all".to_owned()).await?;
     let of = Chats::Tenant { tenant: &caller.owner.tenant, user: user.as_deref() };
     let (chats, total) = services.chats.chats(of, limit, offset).await?;
-    Ok(Json(AdminListBody::of(chats, total, limit, offset)).into_response())
+    Ok(Json(AdminListBody::from_chats(chats, total, limit, offset)).into_response())
 }
 
 /// 200 with any chat of the administrator's tenant; 403 for everybody else.
@@ -188,7 +188,7 @@ pub(in crate::http) async fn of_any(
     note_read(&services, &caller, "", format!("/api/chats/admin/{number}")).await?;
     let of = Chats::Tenant { tenant: &caller.owner.tenant, user: None };
     let found = services.chats.chat(of, number).await?;
-    Ok(Json(AdminChatBody::of(found.ok_or_else(no_such_chat)?)).into_response())
+    Ok(Json(AdminChatBody::from_chat(found.ok_or_else(no_such_chat)?)).into_response())
 }
 
 fn administrator(services: &Services, caller: &Caller) -> Result<(), Problem> {

@@ -12,7 +12,7 @@ use super::Services;
 /// `[chat_stream]`: pages of this protocol.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct ChatStreamConfig {
     /// The claim with the number that pages know a user by; empty where that is `sub`.
     pub user_claim: String,
 }

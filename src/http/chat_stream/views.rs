@@ -5,13 +5,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::agent::ports::chats::{ChatHead, ChatRun, ChatView};
-use crate::chat::answer::Said;
+use crate::chat::answer::AnswerPiece;
 use crate::chat::approval::Approval;
 use crate::chat::message::Message;
 use crate::chat::run::RunState;
 use crate::chat::screen::ScreenState;
 use crate::chat::tool::ToolResult;
-use crate::dialect::chat_stream::{Told, ToolUse, input};
+use crate::dialect::chat_stream::{Answer, ToolUse, input};
 use crate::http::views::time;
 
 /// 50 characters of a first message are a title.
@@ -25,8 +25,8 @@ pub(in crate::http) struct ListBody {
 }
 
 impl ListBody {
-    pub(super) fn of(chats: Vec<ChatHead>) -> Self {
-        Self { chats: chats.into_iter().map(|chat| HeadBody::of(&chat)).collect() }
+    pub(super) fn from_chats(chats: Vec<ChatHead>) -> Self {
+        Self { chats: chats.into_iter().map(|chat| HeadBody::from_chat(&chat)).collect() }
     }
 }
 
@@ -40,7 +40,7 @@ struct HeadBody {
 }
 
 impl HeadBody {
-    fn of(chat: &ChatHead) -> Self {
+    fn from_chat(chat: &ChatHead) -> Self {
         Self {
             id: chat.number,
             title: title(&chat.title),
@@ -61,8 +61,8 @@ pub(in crate::http) struct AdminListBody {
 }
 
 impl AdminListBody {
-    pub(super) fn of(chats: Vec<ChatHead>, total: u64, limit: u32, offset: u32) -> Self {
-        Self { chats: chats.iter().map(AdminHeadBody::of).collect(), total, limit, offset }
+    pub(super) fn from_chats(chats: Vec<ChatHead>, total: u64, limit: u32, offset: u32) -> Self {
+        Self { chats: chats.iter().map(AdminHeadBody::from_chat).collect(), total, limit, offset }
     }
 }
 
@@ -77,8 +77,8 @@ struct AdminHeadBody {
 }
 
 impl AdminHeadBody {
-    fn of(chat: &ChatHead) -> Self {
-        Self { head: HeadBody::of(chat), user: UserBody::of(chat), message_count: chat.message_count }
+    fn from_chat(chat: &ChatHead) -> Self {
+        Self { head: HeadBody::from_chat(chat), user: UserBody::from_chat(chat), message_count: chat.message_count }
     }
 }
 
@@ -94,7 +94,7 @@ struct UserBody {
 }
 
 impl UserBody {
-    fn of(chat: &ChatHead) -> Self {
+    fn from_chat(chat: &ChatHead) -> Self {
         let user = &chat.owner.user;
         let email = Some(user.clone()).filter(|user| user.contains('@'));
         let known_as = chat.known_as.as_ref().unwrap_or(user);
@@ -116,8 +116,8 @@ pub(in crate::http) struct ChatBody {
 
 impl ChatBody {
     /// `waiting` is what its user can still decide.
-    pub(super) fn of(chat: ChatView, waiting: &[Approval]) -> Self {
-        Self { head: HeadBody::of(&chat.head), messages: messages(&chat, waiting) }
+    pub(super) fn from_chat(chat: ChatView, waiting: &[Approval]) -> Self {
+        Self { head: HeadBody::from_chat(&chat.head), messages: messages(&chat, waiting) }
     }
 }
 
@@ -131,8 +131,8 @@ pub(in crate::http) struct AdminChatBody {
 }
 
 impl AdminChatBody {
-    pub(super) fn of(chat: ChatView) -> Self {
-        Self { head: AdminHeadBody::of(&chat.head), messages: messages(&chat, &[]) }
+    pub(super) fn from_chat(chat: ChatView) -> Self {
+        Self { head: AdminHeadBody::from_chat(&chat.head), messages: messages(&chat, &[]) }
     }
 }
 
@@ -160,13 +160,13 @@ fn messages(chat: &ChatView, waiting: &[Approval]) -> Vec<MessageBody> {
     let waits = chat.runs.iter().rposition(|run| run.state == RunState::AwaitingApproval);
     let messages = chat.runs.iter().enumerate().flat_map(|(at, run)| {
         let waiting = if Some(at) == waits { waiting } else { &[] };
-        [asked(run), answered(run, chat.head.number, waiting)]
+        [user_message(run), answered(run, chat.head.number, waiting)]
     });
     messages.flatten().collect()
 }
 
 /// What the user said; `None` where they pressed a button instead.
-fn asked(run: &ChatRun) -> Option<MessageBody> {
+fn user_message(run: &ChatRun) -> Option<MessageBody> {
     let Some(Message::User(asked)) = run.messages.first().filter(|_| !run.by_server) else { return None };
     Some(MessageBody {
         id: run.run_seq.saturating_mul(2),
@@ -186,7 +186,7 @@ fn answered(run: &ChatRun, number: i64, waiting: &[Approval]) -> Option<MessageB
         RunState::Failed => Some("error"),
         RunState::Cancelled | RunState::Interrupted => Some("cancelled"),
     };
-    let mut told = told(run);
+    let mut told = assistant_answer(run);
     for approval in waiting {
         told.artifact(&approval.artifact());
     }
@@ -204,20 +204,20 @@ fn answered(run: &ChatRun, number: i64, waiting: &[Approval]) -> Option<MessageB
     })
 }
 
-fn told(run: &ChatRun) -> Told {
-    let mut told = Told::default();
+fn assistant_answer(run: &ChatRun) -> Answer {
+    let mut told = Answer::default();
     match &run.answer {
         Some(answer) => {
             let mut uses = rounds(&run.messages).into_iter().flat_map(|(_, uses)| uses);
             for said in &answer.said {
                 match said {
-                    Said::Text(text) | Said::Notice(text) => told.text(text),
-                    Said::Call(_) => {
+                    AnswerPiece::Text(text) | AnswerPiece::Notice(text) => told.text(text),
+                    AnswerPiece::Call(_) => {
                         if let Some(used) = uses.next() {
                             told.call(used);
                         }
                     }
-                    Said::RoundEnd => told.round_end(),
+                    AnswerPiece::RoundEnd => told.round_end(),
                 }
             }
             // Calls of a turn that was cut short have results that nobody was told.

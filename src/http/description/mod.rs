@@ -55,8 +55,8 @@ impl Version {
     components(schemas(
         ProblemBody<'static>,
         ErrorBody<'static>,
-        detail::Told<'static>,
-        detail::Listed<'static>,
+        detail::DetailBody<'static>,
+        detail::MistakesBody<'static>,
     )),
     tags(
         (name = "Runs", description = "A run apart from the request that began it."),

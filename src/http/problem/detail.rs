@@ -10,13 +10,13 @@ use crate::dialect;
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ChatStreamError)]
-pub(in crate::http) struct Told<'a> {
+pub(in crate::http) struct DetailBody<'a> {
     detail: &'a str,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ChatStreamMistakes)]
-pub(in crate::http) struct Listed<'a> {
+pub(in crate::http) struct MistakesBody<'a> {
     detail: Vec<Mistake<'a>>,
 }
 
@@ -30,10 +30,10 @@ struct Mistake<'a> {
 }
 
 /// The answer with that sentence, or with all that is wrong.
-pub(super) fn told(status: StatusCode, detail: &str, mistakes: &[dialect::Mistake]) -> Response {
+pub(super) fn response(status: StatusCode, detail: &str, mistakes: &[dialect::Mistake]) -> Response {
     if mistakes.is_empty() {
-        return (status, Json(Told { detail })).into_response();
+        return (status, Json(DetailBody { detail })).into_response();
     }
     let mistakes = mistakes.iter().map(|wrong| Mistake { loc: &wrong.at, msg: &wrong.message, r#type: wrong.kind });
-    (status, Json(Listed { detail: mistakes.collect() })).into_response()
+    (status, Json(MistakesBody { detail: mistakes.collect() })).into_response()
 }

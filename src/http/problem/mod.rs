@@ -224,9 +224,9 @@ impl Problem {
         self.with_headers(match form {
             ErrorForm::Problem => self.problem(request_id),
             ErrorForm::Detail => {
-                detail::told(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
+                detail::response(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
             }
-            ErrorForm::OpenAi => openai::told(self.status, self.code.name(), param, &self.detail),
+            ErrorForm::OpenAi => openai::response(self.status, self.code.name(), param, &self.detail),
         })
     }
 

@@ -16,7 +16,7 @@ pub(in crate::http) const NO_RETRY: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-should-retry"), HeaderValue::from_static("false"));
 
 /// The answer with that error; `param` is the field that it is about.
-pub(super) fn told(status: StatusCode, code: &str, param: Option<&str>, message: &str) -> Response {
+pub(super) fn response(status: StatusCode, code: &str, param: Option<&str>, message: &str) -> Response {
     let (status, param) = match code {
         // A conflict to the server; these clients would send it again.
         "no_such_call" => (StatusCode::BAD_REQUEST, Some("messages")),

@@ -16,7 +16,7 @@ use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::whole::{Found, Inbound, Scan, Told};
+use super::whole::{Found, HeadsAnswered, Inbound, Scan};
 use crate::observe::metrics::{self, Rejection};
 
 /// What a client is told whose head takes too long; then the connection is closed.
@@ -40,7 +40,7 @@ const PIECE: usize = 2048;
 /// has to wait.
 #[derive(Default)]
 pub(super) struct Phase {
-    told: Told,
+    told: HeadsAnswered,
     answering: AtomicBool,
     /// Bytes of the request's body that nobody has read yet.
     unread: AtomicU64,
@@ -64,8 +64,8 @@ impl Answering {
     }
 
     /// The request's body, which is counted as it is read.
-    pub(super) fn counting(&self, body: Incoming) -> Asked {
-        Asked { body, phase: self.0.clone() }
+    pub(super) fn counting(&self, body: Incoming) -> RequestBody {
+        RequestBody { body, phase: self.0.clone() }
     }
 
     /// Goes on until `body` is sent, or given up, and so does what is `held` for it.
@@ -81,12 +81,12 @@ impl Drop for Answering {
 }
 
 /// A request's body.
-pub(super) struct Asked {
+pub(super) struct RequestBody {
     body: Incoming,
     phase: Arc<Phase>,
 }
 
-impl Body for Asked {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

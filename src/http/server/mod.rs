@@ -26,7 +26,7 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Config;
+use super::ServerConfig;
 use super::share::Slot;
 use crate::chat::causes::Causes;
 use crate::observe::metrics::{self, Connection, Rejection};
@@ -57,7 +57,7 @@ pub(super) struct Peer(pub(super) SocketAddr);
 
 /// What connections may take of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ConnectionBounds {
     /// Connections at once.
     pub connections: usize,
     /// Those of one address; 0 means no limit.
@@ -79,9 +79,9 @@ pub enum Port {
     Metrics,
 }
 
-impl Bounds {
+impl ConnectionBounds {
     /// Those of `config`.
-    pub fn of(config: &Config) -> Self {
+    pub fn from_config(config: &ServerConfig) -> Self {
         Self {
             connections: Some(config.max_connections).filter(|most| *most != 0).unwrap_or(Semaphore::MAX_PERMITS),
             per_address: config.connections_per_address,
@@ -98,7 +98,7 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     port: Port,
-    bounds: Bounds,
+    bounds: ConnectionBounds,
     stop: impl Future<Output = ()>,
     abort: CancellationToken,
 ) {
@@ -159,7 +159,13 @@ pub async fn serve(
 }
 
 /// Answers the requests of one connection until it is closed, or `finishing` is cancelled and the request at hand answered.
-async fn drive(stream: TcpStream, peer: SocketAddr, router: Router, bounds: &Bounds, finishing: CancellationToken) {
+async fn drive(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    bounds: &ConnectionBounds,
+    finishing: CancellationToken,
+) {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(STALL_TIMEOUT));
     let phase = Arc::new(Phase::default());

@@ -22,12 +22,12 @@ pub(super) enum Inbound {
 
 /// What the service has said of the heads that it got.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct HeadsAnswered {
     heads: AtomicUsize,
     body: AtomicU64,
 }
 
-impl Told {
+impl HeadsAnswered {
     /// One more head has come, and a body of this length follows it; `None` where only the body itself can say.
     pub(super) fn head(&self, body: Option<u64>) {
         self.body.store(body.unwrap_or(UNKNOWN), Ordering::Relaxed);

@@ -10,8 +10,8 @@ use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, FinishReason, ReplayOn, StreamEvent, Usage};
 use crate::llm::answer::{self, Flow, arguments_text, malformed, read};
+use crate::llm::chunk_template::ChunkTemplate;
 use crate::llm::failure;
-use crate::llm::form::Form;
 
 /// An answer so far.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Fold {
     next_slot: u32,
     stop_reason: Option<String>,
     usage: event::Usage,
-    form: Form,
+    form: ChunkTemplate,
 }
 
 /// A block that is open.
@@ -239,7 +239,7 @@ mod tests {
     use crate::llm::answer::Fold as _;
 
     /// What a stream says, one line per event.
-    fn said(frames: &[Value]) -> Vec<String> {
+    fn folded(frames: &[Value]) -> Vec<String> {
         let (mut fold, mut events) = (Fold::default(), Vec::new());
         for frame in frames {
             fold.push(&frame.to_string(), &mut events).unwrap();
@@ -276,7 +276,7 @@ mod tests {
             json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
             json!({"type": "message_stop"}),
         ];
-        assert_eq!(said(&frames), ["used 9 1", "used 9 5", "finished Stop"]);
+        assert_eq!(folded(&frames), ["used 9 1", "used 9 5", "finished Stop"]);
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
             "input 1 1}",
             "finished Stop",
         ];
-        assert_eq!(said(&frames), expected);
+        assert_eq!(folded(&frames), expected);
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
         ];
         let expected =
             ["thinking ", "replay Thinking \"S\"", "call 0 Some(\"a\") f", "input 0 {\"q\":1}", "finished Stop"];
-        assert_eq!(said(&frames), expected);
+        assert_eq!(folded(&frames), expected);
     }
 
     #[test]
@@ -349,7 +349,7 @@ mod tests {
                 "too late",
             ),
         ] {
-            assert_eq!(said(&frames), [expected, vec!["finished Stop"]].concat(), "{reason}");
+            assert_eq!(folded(&frames), [expected, vec!["finished Stop"]].concat(), "{reason}");
         }
     }
 
@@ -362,7 +362,7 @@ mod tests {
         let calls = (0..10).map(|slot| format!("call {slot} None f"));
         let inputs = (0..10).map(|slot| format!("input {slot} {{\"q\":{slot}}}"));
         let expected: Vec<String> = calls.chain(inputs).chain(["finished Stop".to_owned()]).collect();
-        assert_eq!(said(&frames), expected);
+        assert_eq!(folded(&frames), expected);
     }
 
     #[test]
@@ -379,7 +379,7 @@ mod tests {
             json!({"type": "message_stop"}),
         ];
         let expected = ["used 0 1", "text a", "text b", "call 0 None f", "input 0 {}", "finished Stop"];
-        assert_eq!(said(&frames), expected, "a count that cannot be read is none");
+        assert_eq!(folded(&frames), expected, "a count that cannot be read is none");
     }
 
     #[test]

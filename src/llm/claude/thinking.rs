@@ -47,7 +47,7 @@ pub(super) enum Generation {
 impl Generation {
     /// Of the model called `model`: the version stands before or behind the family, as in `claude-3-7-sonnet-20250219`
     /// and `anthropic/claude-sonnet-4-5@20250929`.
-    pub(super) fn of(model: &str) -> Self {
+    pub(super) fn from_model(model: &str) -> Self {
         let model = model.to_ascii_lowercase();
         let Some((_, name)) = model.split_once("claude") else { return Self::Foreign };
         let words = name.split(|c: char| !c.is_ascii_alphanumeric());
@@ -98,7 +98,7 @@ impl Generation {
 /// What the model called `model` can write in one answer, thoughts included, as its maker documents it: sent where nobody
 /// says how long answers may be. The newest write more than this, and it is counted against the context window.
 pub(super) fn most_tokens(model: &str) -> u32 {
-    match Generation::of(model) {
+    match Generation::from_model(model) {
         // As 3.5 does; those before it are told by their names.
         Generation::Unthinking if model.contains("3-5") || model.contains("3.5") => 8192,
         Generation::Unthinking => 4096,
@@ -140,7 +140,7 @@ mod tests {
             ("claude-mythos-preview", Generation::Newest, "no version"),
             ("glm-4.6", Generation::Foreign, "another model behind the same wire"),
         ] {
-            assert_eq!(Generation::of(model), generation, "{model}: {reason}");
+            assert_eq!(Generation::from_model(model), generation, "{model}: {reason}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, ModelOrigin};
 use crate::chat::model::Effort;
 use crate::chat::tool::ToolDef;
-use crate::llm::history::{self, Arguments, Entry, Said};
+use crate::llm::history::{self, Arguments, AssistantTurn, Entry};
 use crate::llm::schema;
 
 /// The only version of the API that still takes sampling parameters.
@@ -141,7 +141,7 @@ impl<'a> Request<'a> {
                 }
             }
         }
-        let (generation, effort) = (Generation::of(&origin.model), chat.model.effort);
+        let (generation, effort) = (Generation::from_model(&origin.model), chat.model.effort);
         let thinking =
             generation.thinking(effort, chat.model.max_tokens.unwrap_or_default()).filter(|thinking| match thinking {
                 Thinking::Adaptive { .. } => true,
@@ -237,7 +237,7 @@ fn system<'a>(chat: &ChatRequest<'a>) -> Vec<Block<'a>> {
 ///
 /// Thinking goes back with the results of its own run. The API binds it to all that stood before it, and by the next run
 /// the screen state in `system` is another: it would be refused. Without any it is not missed.
-fn assistant<'a>(said: &Said<'a>, is_of_this_run: bool) -> Vec<Block<'a>> {
+fn assistant<'a>(said: &AssistantTurn<'a>, is_of_this_run: bool) -> Vec<Block<'a>> {
     let is_thought = |part: &AssistantPart| match part {
         AssistantPart::Thinking { replay, .. } => replay.is_some(),
         AssistantPart::Opaque(_) => true,
@@ -266,7 +266,7 @@ fn assistant<'a>(said: &Said<'a>, is_of_this_run: bool) -> Vec<Block<'a>> {
     blocks
 }
 
-fn results<'a>(said: &Said<'a>) -> Vec<Block<'a>> {
+fn results<'a>(said: &AssistantTurn<'a>) -> Vec<Block<'a>> {
     let result = |answer: &history::CallResult<'a>| Block::ToolResult {
         tool_use_id: id(&answer.call.id),
         content: answer.content,

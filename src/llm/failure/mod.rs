@@ -45,7 +45,7 @@ impl<'de> Deserialize<'de> for ErrorField {
         let text = json.get();
         // What is longer than any error is not taken apart, only its beginning is kept.
         let value = match text.len() {
-            0..=MAX_ERROR_BYTES => json::form(text).map_err(D::Error::custom)?,
+            0..=MAX_ERROR_BYTES => json::parse(text).map_err(D::Error::custom)?,
             _ => Value::String(text[..text.floor_char_boundary(MAX_ERROR_BYTES)].to_owned()),
         };
         Ok(Self(Box::new(value)))
@@ -83,7 +83,7 @@ pub(crate) fn of_status(
 ) -> ProviderError {
     let text = String::from_utf8_lossy(body);
     let mut words = match json::value(&text) {
-        Ok(json) => Words::of(&body_object(json)),
+        Ok(json) => Words::from_json(&body_object(json)),
         Err(_) => Words::plain(&text),
     };
     if status.is_redirection()
@@ -134,7 +134,7 @@ fn clean(text: &str, secrets: &[SecretString]) -> String {
 }
 
 fn in_stream(json: &Value) -> ProviderError {
-    let words = Words::of(json);
+    let words = Words::from_json(json);
     let kind = words.kind(words.status, words.retry_after);
     ProviderError::new(kind, Refusal::InStream { message: words.message })
 }

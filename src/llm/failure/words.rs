@@ -20,7 +20,7 @@ pub(super) struct Words {
 
 impl Words {
     /// Reads an error object, or an object that has one under `error`.
-    pub(super) fn of(json: &Value) -> Self {
+    pub(super) fn from_json(json: &Value) -> Self {
         let mut words = Self::default();
         words.read(json);
         if words.message.is_empty() {

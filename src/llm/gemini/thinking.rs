@@ -53,7 +53,7 @@ enum Size {
 
 impl Generation {
     /// Of the model called `model`.
-    pub(super) fn of(model: &str) -> Self {
+    pub(super) fn from_model(model: &str) -> Self {
         let model = model.to_ascii_lowercase();
         let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number < 100);
         let version = model.split_once("gemini-").and_then(|(_, name)| {
@@ -136,7 +136,8 @@ mod tests {
     use super::*;
 
     fn amounts(model: &str) -> Vec<String> {
-        let amount = |effort| match Generation::of(model).thinking(Some(effort)).map(|thinking| thinking.amount) {
+        let amount = |effort| match Generation::from_model(model).thinking(Some(effort)).map(|thinking| thinking.amount)
+        {
             Some(Amount::ThinkingBudget(tokens)) => tokens.to_string(),
             Some(Amount::ThinkingLevel(level)) => format!("{level:?}"),
             None => "-".to_owned(),
@@ -158,7 +159,7 @@ mod tests {
             ("gemini-flash-latest", ["Low", "Low", "Medium", "High", "High"], "is the newest"),
         ] {
             assert_eq!(amounts(model), expected, "{model} {reason}");
-            assert_eq!(Generation::of(model).thinking(None), None);
+            assert_eq!(Generation::from_model(model).thinking(None), None);
         }
     }
 
@@ -176,7 +177,7 @@ mod tests {
             ("gemini-pro-latest", true, false),
             ("of-our-own", true, false),
         ] {
-            let generation = Generation::of(model);
+            let generation = Generation::from_model(model);
             let observed = (generation.wants_signatures(), generation.takes_temperature());
             assert_eq!(observed, (wants_signatures, takes_temperature), "{model}");
         }

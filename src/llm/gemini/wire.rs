@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 
 use super::thinking::{Generation, ThinkingConfig};
 use crate::agent::ports::llm::ChatRequest;
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
 use crate::llm::few::Few;
-use crate::llm::history::{self, Arguments, CallResult, Entry, Said};
+use crate::llm::history::{self, Arguments, AssistantTurn, CallResult, Entry};
 use crate::llm::{lenient, schema};
 
 /// What the vendor documents for calls of a history that another model made: Gemini 3 refuses a call without a signature.
@@ -106,14 +106,14 @@ struct FunctionResponse<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Response<'a> {
-    Output(Told<'a>),
-    Error(Told<'a>),
+    Output(ToolResponse<'a>),
+    Error(ToolResponse<'a>),
 }
 
 /// A result that is JSON goes in as such: the model need not read it through a second layer of quotes.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Told<'a> {
+enum ToolResponse<'a> {
     Json(&'a RawValue),
     Text(&'a str),
 }
@@ -166,7 +166,7 @@ struct GenerationConfig {
 impl<'a> Request<'a> {
     /// The request of `chat` to the model of `origin`.
     pub(super) fn new(chat: &ChatRequest<'a>, origin: &ModelOrigin) -> Self {
-        let generation = Generation::of(&origin.model);
+        let generation = Generation::from_model(&origin.model);
         let mut contents = Vec::new();
         for entry in history::entries(chat.messages, origin) {
             match entry {
@@ -216,7 +216,7 @@ fn text_part(text: Cow<'_, str>) -> Part<'_> {
 }
 
 /// The message's parts in stream order, each with its own signature.
-fn model_parts<'a>(said: &Said<'a>, generation: Generation) -> Vec<Part<'a>> {
+fn model_parts<'a>(said: &AssistantTurn<'a>, generation: Generation) -> Vec<Part<'a>> {
     let mut parts = Vec::with_capacity(said.parts.len());
     let mut has_call = false;
     for part in said.parts {
@@ -246,7 +246,7 @@ fn function_call(call: &ToolCall, is_ours: bool) -> PartKind<'_> {
 }
 
 fn response_part<'a>(answer: &CallResult<'a>, is_ours: bool) -> Part<'a> {
-    let result = form(answer.content).map_or(Told::Text(answer.content), Told::Json);
+    let result = parse(answer.content).map_or(ToolResponse::Text(answer.content), ToolResponse::Json);
     let response = if answer.is_error { Response::Error(result) } else { Response::Output(result) };
     let kind = PartKind::FunctionResponse(FunctionResponse {
         name: &answer.call.name,

@@ -9,7 +9,7 @@ use reqwest::{Url, redirect};
 use url::Position;
 
 use super::body::Source;
-use super::head::Asked;
+use super::head::RequestHead;
 use super::pool::{Host, Pool};
 use super::{CONNECT_TIMEOUT, ConnectError, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
@@ -105,9 +105,9 @@ impl Plain {
         })
     }
 
-    fn request(&self, mut headers: HeaderMap, body: Vec<u8>) -> Asked {
+    fn request(&self, mut headers: HeaderMap, body: Vec<u8>) -> RequestHead {
         headers.entry(HOST).or_insert_with(|| self.name.clone());
-        Asked { target: self.target.clone(), headers, body: body.into() }
+        RequestHead { target: self.target.clone(), headers, body: body.into() }
     }
 }
 

@@ -17,7 +17,7 @@ use tokio_util::io::{poll_read_buf, poll_write_buf};
 
 use super::broken::Broken;
 use super::framing::Framing;
-use super::head::{Asked, MAX_HEAD_BYTES, take_answer};
+use super::head::{MAX_HEAD_BYTES, RequestHead, take_answer};
 
 /// 8 KiB are read at once: forty chunks of an answer, of which one or two come at a time.
 const READ_BYTES: usize = 8 << 10;
@@ -46,7 +46,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the system took nothing of it, so that the server has seen none.
-    pub(super) async fn ask(&mut self, request: &Asked) -> io::Result<()> {
+    pub(super) async fn ask(&mut self, request: &RequestHead) -> io::Result<()> {
         let mut unwritten = request.head().chain(request.body.clone());
         let written = poll_fn(|cx| poll_write_buf(Pin::new(&mut self.socket), cx, &mut unwritten)).await?;
         if written == 0 {

@@ -70,7 +70,7 @@ impl Framing {
     ///
     /// # Errors
     /// When the head does not say where the body ends.
-    pub(super) fn of(status: StatusCode, is_old: bool, headers: &HeaderMap) -> Result<Self, Broken> {
+    pub(super) fn from_status(status: StatusCode, is_old: bool, headers: &HeaderMap) -> Result<Self, Broken> {
         if matches!(status, StatusCode::SWITCHING_PROTOCOLS | StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             return Ok(Self::Length(0));
         }

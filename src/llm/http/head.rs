@@ -16,7 +16,7 @@ const MAX_HEADERS: usize = 100;
 
 /// A request: always a POST, with its body whole.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestHead {
     /// Path and query.
     pub(super) target: Uri,
     /// All but the body's length.
@@ -24,7 +24,7 @@ pub(super) struct Asked {
     pub(super) body: Bytes,
 }
 
-impl Asked {
+impl RequestHead {
     /// What is sent before the body.
     pub(super) fn head(&self) -> Bytes {
         let mut head = format!("POST {} HTTP/1.1\r\n", self.target).into_bytes();
@@ -64,7 +64,7 @@ pub(super) fn take_answer(bytes: &mut BytesMut) -> Result<Option<Answer>, Broken
         if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
             continue;
         }
-        let framing = Framing::of(status, is_old, &headers)?;
+        let framing = Framing::from_status(status, is_old, &headers)?;
         // Whoever says two lengths may mean the one that was not read.
         let is_ambiguous = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
         let is_last = is_ambiguous
@@ -104,7 +104,7 @@ mod tests {
     fn a_request_is_written_with_its_headers_in_their_order_and_its_length() {
         let headers = [("host", "a:1"), ("x-b", "2"), ("accept", "*/*")];
         let headers = headers.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-        let asked = Asked {
+        let asked = RequestHead {
             target: Uri::from_static("/v1/chat?a=b%20c"),
             headers: headers.into_iter().collect(),
             body: Bytes::from_static(b"{}"),

@@ -16,7 +16,7 @@ use tower::ServiceExt;
 use super::broken::Broken;
 use super::connection::Connection;
 use super::driven::Driven;
-use super::head::Asked;
+use super::head::RequestHead;
 use super::{CONNECT_TIMEOUT, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::ProviderErrorKind;
 
@@ -113,7 +113,7 @@ impl Host {
     ///
     /// # Errors
     /// When there is no connection, or it ends without an answer.
-    pub(super) async fn send(self: &Arc<Self>, request: Asked) -> Result<Response<Driven>, SendError> {
+    pub(super) async fn send(self: &Arc<Self>, request: RequestHead) -> Result<Response<Driven>, SendError> {
         let mut connection = self.ask(&request).await?;
         // While the model thinks, nobody needs it.
         drop(request);
@@ -122,7 +122,7 @@ impl Host {
     }
 
     /// A connection on which `request` has begun to be sent.
-    async fn ask(&self, request: &Asked) -> Result<Connection, SendError> {
+    async fn ask(&self, request: &RequestHead) -> Result<Connection, SendError> {
         while let Some(mut connection) = self.take() {
             // The server may have closed it just now. Then it has seen nothing of the request.
             if connection.ask(request).await.is_ok() {
@@ -214,7 +214,7 @@ mod tests {
             server.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
             server
         };
-        let (answer, server) = tokio::join!(host.send(Asked::default()), serving);
+        let (answer, server) = tokio::join!(host.send(RequestHead::default()), serving);
         let mut body = answer.unwrap().into_body();
         assert_eq!(body.next().await.unwrap().unwrap(), "ok");
         assert!(body.next().await.is_none());
@@ -222,8 +222,8 @@ mod tests {
     }
 
     /// A request that is more than a server takes without reading it.
-    fn large() -> Asked {
-        Asked { body: vec![b'x'; 16 << 20].into(), ..Asked::default() }
+    fn large() -> RequestHead {
+        RequestHead { body: vec![b'x'; 16 << 20].into(), ..RequestHead::default() }
     }
 
     #[tokio::test]

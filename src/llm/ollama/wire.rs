@@ -13,7 +13,7 @@ use crate::chat::model::Effort;
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
 use crate::llm::few::Few;
-use crate::llm::history::{self, Arguments, CallResult, Entry, Said};
+use crate::llm::history::{self, Arguments, AssistantTurn, CallResult, Entry};
 use crate::llm::lenient;
 use crate::llm::schema;
 
@@ -143,7 +143,7 @@ fn think(effort: Effort, model: &str) -> Think {
     }
 }
 
-fn assistant<'a>(said: &Said<'a>) -> Message<'a> {
+fn assistant<'a>(said: &AssistantTurn<'a>) -> Message<'a> {
     let calls = said.answers.iter().map(|answer| answer.call);
     Message::Assistant {
         content: said.text(),

@@ -72,7 +72,7 @@ impl<'a> CallIds<'a> {
     }
 
     /// What `id` is called in the request.
-    pub(super) fn of(&self, id: &'a str) -> Cow<'a, str> {
+    pub(super) fn id_for(&self, id: &'a str) -> Cow<'a, str> {
         self.mapped.get(id).map_or(Cow::Borrowed(id), |mapped| mapped.clone().into())
     }
 }
@@ -108,25 +108,25 @@ mod tests {
     fn foreign_ids_become_nine_letters_and_digits_and_mistral_s_own_stay() {
         let ids = ["toolu_1", "abcDEF123", "call_0123", "functions.find:0", "toolu_1", "", "abcDEF12é", "abcDEF1234"];
         let ids_of = mapped(Accepts::Mistral, &ids);
-        let names: Vec<_> = ids.iter().map(|id| ids_of.of(id)).collect();
+        let names: Vec<_> = ids.iter().map(|id| ids_of.id_for(id)).collect();
         assert!(names.iter().all(|name| is_mistral(name)), "{names:?}");
         assert_eq!(names[1], "abcDEF123");
         assert_eq!(names[0], names[4], "the same id has the same name");
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), 7, "and no other has it: {names:?}");
-        assert_eq!(mapped(Accepts::Mistral, &["toolu_1"]).of("toolu_1"), names[0], "in every request");
+        assert_eq!(mapped(Accepts::Mistral, &["toolu_1"]).id_for("toolu_1"), names[0], "in every request");
     }
 
     #[test]
     fn a_name_that_is_taken_is_given_to_nobody_else() {
         let taken = nine_of(fnv1a("toolu_1"));
         let ids_of = mapped(Accepts::Mistral, &["toolu_1", &taken]);
-        assert_eq!(ids_of.of(&taken), taken);
-        assert_eq!(ids_of.of("toolu_1"), nine_of(fnv1a("toolu_1") + 1));
+        assert_eq!(ids_of.id_for(&taken), taken);
+        assert_eq!(ids_of.id_for("toolu_1"), nine_of(fnv1a("toolu_1") + 1));
     }
 
     #[test]
     fn a_server_that_takes_any_id_gets_it_as_it_is() {
-        assert!(matches!(mapped(Accepts::Any, &["toolu_1"]).of("toolu_1"), Cow::Borrowed("toolu_1")));
+        assert!(matches!(mapped(Accepts::Any, &["toolu_1"]).id_for("toolu_1"), Cow::Borrowed("toolu_1")));
     }
 
     #[test]
@@ -134,10 +134,10 @@ mod tests {
         let (longest, too_long) = ("é".repeat(40), "x".repeat(41));
         let ids_of = mapped(Accepts::Short, &[&longest, &too_long]);
         assert_eq!(
-            (ids_of.of(&longest), ids_of.of(&too_long)),
+            (ids_of.id_for(&longest), ids_of.id_for(&too_long)),
             (longest.as_str().into(), nine_of(fnv1a(&too_long)).into())
         );
         let own = CallIds::new(Accepts::Short, &[Known { id: &too_long, is_ours: true }]);
-        assert_eq!(own.of(&too_long), too_long);
+        assert_eq!(own.id_for(&too_long), too_long);
     }
 }

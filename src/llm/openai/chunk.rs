@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::usage::Usage;
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use crate::llm::failure::ErrorField;
 use crate::llm::few::{Few, Items};
 use crate::llm::lenient;
@@ -44,7 +44,7 @@ impl<'a> Chunk<'a> {
     pub(super) fn usages(&self) -> impl Iterator<Item = Usage> {
         let groq = self.x_groq.as_ref().and_then(|groq| groq.usage);
         // Counts that cannot be read are no reason to lose an answer.
-        [groq, self.usage].into_iter().flatten().filter_map(|raw| form(raw.get()).ok())
+        [groq, self.usage].into_iter().flatten().filter_map(|raw| parse(raw.get()).ok())
     }
 
     /// Whether the chunk itself is an error object.

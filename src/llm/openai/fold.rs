@@ -8,8 +8,8 @@ use super::usage::Usage;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::stream::{FinishReason, ReplayOn, StreamEvent};
 use crate::llm::answer::{self, Flow, read};
+use crate::llm::chunk_template::ChunkTemplate;
 use crate::llm::failure::ErrorField;
-use crate::llm::form::Form;
 use crate::llm::google;
 use crate::llm::think::ThinkTags;
 
@@ -22,7 +22,7 @@ pub(super) struct Fold {
     /// Reasoning that the server has left in the text.
     tags: ThinkTags,
     details: Details,
-    form: Form,
+    form: ChunkTemplate,
     /// How the newest piece came, if that is reasoning and not yet marked.
     unmarked: Option<Mark<'static>>,
     /// Reasoning has come as plain text: the details only repeat it.

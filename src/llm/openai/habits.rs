@@ -79,7 +79,7 @@ pub(super) enum Host {
 
 impl Host {
     /// The server at `url`.
-    pub(super) fn of(url: &Url) -> Self {
+    pub(super) fn from_url(url: &Url) -> Self {
         let azure = [
             ".openai.azure.com",
             ".services.ai.azure.com",
@@ -113,7 +113,7 @@ mod tests {
             ("http://127.0.0.1:8000/v1", false, Accepts::Any, "high"),
         ];
         for (url, max_completion_tokens, call_ids, max) in table {
-            let habits = Habits::new("llm.x", &Config::default(), Host::of(&Url::parse(url).unwrap())).unwrap();
+            let habits = Habits::new("llm.x", &Config::default(), Host::from_url(&Url::parse(url).unwrap())).unwrap();
             let observed = (habits.max_completion_tokens, habits.call_ids, habits.effort(Effort::Max));
             assert_eq!(observed, (max_completion_tokens, call_ids, max), "{url}");
         }

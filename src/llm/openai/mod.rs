@@ -65,7 +65,7 @@ impl OpenAi {
     fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
         let Setup { section, origin, net } = setup;
         let url = http::join(section, &common.base_url, &["chat", "completions"])?;
-        let host = Host::of(&url);
+        let host = Host::from_url(&url);
         let (header, prefix) = match host {
             Host::Azure => (HeaderName::from_static("api-key"), ""),
             Host::OpenAi | Host::OpenRouter | Host::Mistral | Host::Other => (AUTHORIZATION, "Bearer "),

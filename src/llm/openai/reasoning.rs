@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::agent::ports::llm::ProviderError;
-use crate::bounded::json::form;
+use crate::bounded::json::parse;
 use crate::chat::message::{AssistantPart, Replay};
 use crate::llm::answer::{malformed, read};
 use crate::llm::few::Few;
-use crate::llm::history::Said;
+use crate::llm::history::AssistantTurn;
 
 /// How reasoning came, and what must come back. As JSON the name of the field, or an object with the blocks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,14 +38,14 @@ impl<'a> Mark<'a> {
     }
 
     /// What `said` has to say of its reasoning, when this server said it.
-    pub(super) fn of(said: &Said<'a>) -> Option<Self> {
+    pub(super) fn from_turn(said: &AssistantTurn<'a>) -> Option<Self> {
         if !said.is_ours {
             return None;
         }
         let mut found = None;
         for part in said.parts {
             let AssistantPart::Thinking { replay: Some(replay), .. } = part else { continue };
-            match form(replay.raw().get()) {
+            match parse(replay.raw().get()) {
                 // The blocks have it all.
                 Ok(details @ Self::ReasoningDetails(_)) => return Some(details),
                 Ok(field @ (Self::ReasoningContent | Self::Reasoning)) => found = found.or(Some(field)),
@@ -71,8 +71,8 @@ pub(super) struct Echo<'a> {
 
 impl<'a> Echo<'a> {
     /// The reasoning of `said`.
-    pub(super) fn of(said: &Said<'a>) -> Self {
-        match Mark::of(said) {
+    pub(super) fn from_turn(said: &AssistantTurn<'a>) -> Self {
+        match Mark::from_turn(said) {
             Some(Mark::ReasoningContent) => Self { reasoning_content: Some(said.thinking()), ..Self::default() },
             Some(Mark::Reasoning) => Self { reasoning: Some(said.thinking()), ..Self::default() },
             Some(Mark::ReasoningDetails(details)) => Self { reasoning_details: Some(details), ..Self::default() },
@@ -116,7 +116,7 @@ impl Details {
     /// is no list of objects says nothing.
     pub(super) fn push(&mut self, list: &RawValue) -> Result<String, ProviderError> {
         let mut shown = String::new();
-        let fragments = form::<Few<Fragment<'_>>>(list.get()).unwrap_or_default();
+        let fragments = parse::<Few<Fragment<'_>>>(list.get()).unwrap_or_default();
         for fragment in fragments.into_iter().filter(|fragment| !fragment.is_empty()) {
             let known = self.blocks.len();
             let at = self.find(&fragment);

@@ -13,7 +13,7 @@ use super::reasoning::{Echo, Mark};
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::message::{self, AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
-use crate::llm::history::{self, Arguments, CallResult, Entry, Said};
+use crate::llm::history::{self, Arguments, AssistantTurn, CallResult, Entry};
 use crate::llm::schema;
 
 /// Stands between tool results and the user's next message when a run failed in between: some servers and many chat
@@ -121,7 +121,7 @@ impl<'a> Request<'a> {
     pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, habits: &'a Habits) -> Self {
         let entries = history::entries(chat.messages, origin);
         let wants_content = |entry: &Entry<'a>| match entry {
-            Entry::Assistant(said) => matches!(Mark::of(said), Some(Mark::ReasoningContent)),
+            Entry::Assistant(said) => matches!(Mark::from_turn(said), Some(Mark::ReasoningContent)),
             Entry::User(_) => false,
         };
         let echoing = match habits.echo_reasoning {
@@ -139,7 +139,7 @@ impl<'a> Request<'a> {
             match entry {
                 Entry::User(content) => {
                     if matches!(messages.last(), Some(Message::Tool { .. })) {
-                        let (content, echo) = (Some(NO_ANSWER.into()), echoing.of_nobody());
+                        let (content, echo) = (Some(NO_ANSWER.into()), echoing.without_origin());
                         messages.push(Message::Assistant { content, echo, tool_calls: Vec::new() });
                     }
                     messages.push(Message::User { content });
@@ -188,15 +188,15 @@ enum Echoing {
 }
 
 impl Echoing {
-    fn of<'a>(self, said: &Said<'a>) -> Echo<'a> {
+    fn echo<'a>(self, said: &AssistantTurn<'a>) -> Echo<'a> {
         match self {
             Self::Nothing => Echo::default(),
-            Self::WhereItWas => Echo::of(said),
-            Self::Everywhere => Echo::of(said).with_content(),
+            Self::WhereItWas => Echo::from_turn(said),
+            Self::Everywhere => Echo::from_turn(said).with_content(),
         }
     }
 
-    fn of_nobody<'a>(self) -> Echo<'a> {
+    fn without_origin<'a>(self) -> Echo<'a> {
         match self {
             Self::Nothing | Self::WhereItWas => Echo::default(),
             Self::Everywhere => Echo::default().with_content(),
@@ -204,7 +204,7 @@ impl Echoing {
     }
 }
 
-fn assistant<'a>(said: &Said<'a>, ids: &CallIds<'a>, echoing: Echoing) -> Message<'a> {
+fn assistant<'a>(said: &AssistantTurn<'a>, ids: &CallIds<'a>, echoing: Echoing) -> Message<'a> {
     let text = said.text();
     let calls = said.parts.iter().filter_map(|part| match part {
         AssistantPart::ToolCall { call: called, replay } => {
@@ -214,18 +214,18 @@ fn assistant<'a>(said: &Said<'a>, ids: &CallIds<'a>, echoing: Echoing) -> Messag
     });
     Message::Assistant {
         content: (!text.is_empty()).then_some(text),
-        echo: echoing.of(said),
+        echo: echoing.echo(said),
         tool_calls: calls.collect(),
     }
 }
 
 fn call<'a>(call: &'a ToolCall, ids: &CallIds<'a>, replay: Option<&'a Replay>) -> Call<'a> {
     let function = Function { name: &call.name, arguments: Arguments(&call.input) };
-    Call { id: ids.of(call.id.as_str()), function, extra_content: replay.map(Replay::raw) }
+    Call { id: ids.id_for(call.id.as_str()), function, extra_content: replay.map(Replay::raw) }
 }
 
 fn result<'a>(answer: &CallResult<'a>, ids: &CallIds<'a>) -> Message<'a> {
-    Message::Tool { tool_call_id: ids.of(answer.call.id.as_str()), content: answer.text() }
+    Message::Tool { tool_call_id: ids.id_for(answer.call.id.as_str()), content: answer.text() }
 }
 
 fn tool(tool: &ToolDef) -> Tool<'_> {

@@ -21,7 +21,7 @@ fn merge(root: &Value, mut schema: Map<String, Value>, steps: &mut usize) -> Map
                 combine(&mut schema, target.clone());
             }
             Some(_) => words::add(&mut schema, words::TOO_LARGE),
-            None => words::add(&mut schema, &words::of("$ref", &reference)),
+            None => words::add(&mut schema, &words::describe("$ref", &reference)),
         }
     }
     let Some(Value::Array(parts)) = schema.shift_remove("allOf") else { return schema };
@@ -79,7 +79,7 @@ pub(super) fn combine(schema: &mut Map<String, Value>, other: Map<String, Value>
             ("title", ..) => {}
             ("description", _, Value::String(theirs)) => words::add(schema, &theirs),
             (keyword, _, theirs) => {
-                let sentence = words::of(keyword, &theirs);
+                let sentence = words::describe(keyword, &theirs);
                 words::add(schema, &sentence);
             }
         }

@@ -210,7 +210,7 @@ impl<'a> Rewriter<'a> {
                         rewritten.insert(keyword.clone(), Value::Array(known));
                     }
                     if !unknown.is_empty() {
-                        sentences.push(words::of("required", &Value::Array(unknown)));
+                        sentences.push(words::describe("required", &Value::Array(unknown)));
                     }
                 }
                 ("type", Value::Array(kinds)) if self.subset == Subset::WithoutReferences => {
@@ -232,14 +232,14 @@ impl<'a> Rewriter<'a> {
                 {
                     match inclusive(schema, keyword, bound.as_i64()) {
                         Some((keyword, bound)) => drop(rewritten.insert(keyword.to_owned(), bound)),
-                        None => sentences.push(words::of(keyword, value)),
+                        None => sentences.push(words::describe(keyword, value)),
                     }
                 }
                 // Written by the exclusive bound, where that is the narrower one.
                 ("minimum" | "maximum", _) if rewritten.contains_key(keyword) => {}
                 ("title", _) if self.subset == Subset::WithoutReferences && schema.contains_key("description") => {}
                 _ if self.subset.keeps(keyword, value) => drop(rewritten.insert(keyword.clone(), value.clone())),
-                _ => sentences.push(words::of(keyword, value)),
+                _ => sentences.push(words::describe(keyword, value)),
             }
         }
         if !rewritten.contains_key("type")
@@ -258,7 +258,7 @@ impl<'a> Rewriter<'a> {
         let as_enum = Value::Array(values.to_vec());
         let others = Value::Array(values.iter().filter(|value| !value.is_null()).cloned().collect());
         if rewritten.contains_key("enum") {
-            sentences.push(words::of("enum", &as_enum));
+            sentences.push(words::describe("enum", &as_enum));
         } else if self.subset.keeps("enum", &as_enum) {
             rewritten.insert("enum".to_owned(), as_enum);
         } else if self.subset.keeps("enum", &others) && !rewritten.contains_key("anyOf") {
@@ -275,7 +275,7 @@ impl<'a> Rewriter<'a> {
                 let kind = if has_null { json!([kind, "null"]) } else { kind };
                 rewritten.entry("type").or_insert(kind);
             }
-            sentences.push(words::of("enum", &as_enum));
+            sentences.push(words::describe("enum", &as_enum));
         }
     }
 

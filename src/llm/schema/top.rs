@@ -29,7 +29,7 @@ fn object(schema: &Map<String, Value>) -> Map<String, Value> {
         match schema.insert("type".to_owned(), json!("object")) {
             // Arguments are never null, so a type that allows it says the same.
             Some(Value::Array(kinds)) if kinds.contains(&json!("object")) => {}
-            Some(kind) => words::add(&mut schema, &words::of("type", &kind)),
+            Some(kind) => words::add(&mut schema, &words::describe("type", &kind)),
             None => {}
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn flat(schema: &Map<String, Value>) -> Map<String, Value> {
     }
     for keyword in ["enum", "not"] {
         if let Some(value) = flat.shift_remove(keyword) {
-            words::add(&mut flat, &words::of(keyword, &value));
+            words::add(&mut flat, &words::describe(keyword, &value));
         }
     }
     object(&flat)
@@ -120,7 +120,7 @@ fn described(part: &Map<String, Value>) -> String {
     pieces.extend(names.map(|name| format!("{name} (required)")));
     let told = ["type", "title", "description", "properties", "required"];
     let others = part.iter().filter(|(key, _)| !told.contains(&key.as_str()));
-    pieces.extend(others.map(|(key, value)| words::of(key, value).trim_end_matches('.').to_owned()));
+    pieces.extend(others.map(|(key, value)| words::describe(key, value).trim_end_matches('.').to_owned()));
     pieces.retain(|piece| !piece.is_empty());
     if pieces.is_empty() { "nothing in particular".to_owned() } else { pieces.join(", ") }
 }

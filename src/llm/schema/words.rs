@@ -38,8 +38,8 @@ pub(super) fn add(schema: &mut Map<String, Value>, sentence: &str) {
 }
 
 /// What `keyword` with `value` demands, as a sentence; empty when it demands nothing.
-pub(super) fn of(keyword: &str, value: &Value) -> String {
-    let shown = shown(value);
+pub(super) fn describe(keyword: &str, value: &Value) -> String {
+    let shown = display_value(value);
     match (keyword, value) {
         (silent, _) if SILENT.contains(&silent) => String::new(),
         ("additionalProperties" | "unevaluatedProperties" | "additionalItems" | "unevaluatedItems", Value::Bool(true))
@@ -103,10 +103,10 @@ pub(super) fn bytes(value: &Value) -> usize {
 
 /// Values as JSON, strings without their quotes where nothing is lost by it.
 fn list(values: &[Value]) -> String {
-    cut(&values.iter().map(shown).collect::<Vec<_>>().join(", "))
+    cut(&values.iter().map(display_value).collect::<Vec<_>>().join(", "))
 }
 
-fn shown(value: &Value) -> String {
+fn display_value(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() && !text.contains([',', '"']) && text.trim() == text => cut(text),
         other => cut(&other.to_string()),

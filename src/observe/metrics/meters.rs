@@ -87,7 +87,7 @@ const OVER: u8 = 3;
 
 impl RunMeter {
     /// A run that is asked for.
-    pub fn asked(dialect: Dialect) -> Self {
+    pub fn requested(dialect: Dialect) -> Self {
         Self { dialect, since: Instant::now(), standing: AtomicU8::new(ASKED), has_spoken: AtomicBool::new(false) }
     }
 

@@ -131,7 +131,7 @@ pub(super) struct UsageLine {
 }
 
 impl UsageLine {
-    pub(super) fn of(usage: Usage) -> Self {
+    pub(super) fn from_usage(usage: Usage) -> Self {
         let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
         Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens }
     }
@@ -154,8 +154,8 @@ pub(super) struct CallLine<'a> {
 }
 
 impl<'a> CallLine<'a> {
-    pub(super) fn of(call: &'a ToolCall) -> Self {
-        Self { id: call.id.as_str().into(), name: (&call.name).into(), input: InputLine::of(&call.input) }
+    pub(super) fn from_call(call: &'a ToolCall) -> Self {
+        Self { id: call.id.as_str().into(), name: (&call.name).into(), input: InputLine::from_input(&call.input) }
     }
 
     pub(super) fn into_call(self) -> ToolCall {
@@ -174,7 +174,7 @@ pub(super) enum InputLine<'a> {
 }
 
 impl<'a> InputLine<'a> {
-    pub(super) fn of(input: &'a ToolInput) -> Self {
+    pub(super) fn from_input(input: &'a ToolInput) -> Self {
         match input {
             ToolInput::Object(fields) => Self::Object(Cow::Borrowed(fields)),
             ToolInput::Invalid(text) => Self::Invalid(text.into()),

@@ -17,7 +17,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::redis::starts::RedisStarts;
-use self::redis::{Bounds, RedisLog};
+use self::redis::{MirrorBounds, RedisLog};
 use crate::agent::ports::events::EventSink;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
@@ -91,7 +91,7 @@ pub async fn open(events: &Events, retention: Duration) -> Result<Arc<dyn EventL
     if !is_shared(url) {
         return Ok(LocalLog::new(*run_bytes, *total_bytes, retention));
     }
-    let bounds = Bounds { run_bytes: *run_bytes, total_bytes: *total_bytes, retention, life: SILENCE };
+    let bounds = MirrorBounds { run_bytes: *run_bytes, total_bytes: *total_bytes, retention, life: SILENCE };
     Ok(RedisLog::connect(url, prefix, &bounds)?)
 }
 

@@ -53,7 +53,7 @@ enum StyleLine {
 }
 
 impl<'a> SuggestionsLine<'a> {
-    pub(super) fn of(suggestions: &'a Suggestions) -> Self {
+    pub(super) fn from_suggestions(suggestions: &'a Suggestions) -> Self {
         let value = |value: &'a SuggestedValue| ValueLine {
             label: Cow::Borrowed(&value.label),
             value: Cow::Borrowed(&value.value),

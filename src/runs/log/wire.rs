@@ -45,7 +45,7 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::TurnEnded { model, usage, cost } => Self::TurnEnded {
                 provider: Cow::Borrowed(&model.provider),
                 model: Cow::Borrowed(&model.model),
-                usage: UsageLine::of(*usage),
+                usage: UsageLine::from_usage(*usage),
                 nano_usd: cost.map(|cost| cost.nano_usd),
             },
             AgentEvent::ToolCallHeld { id, name, approval } => {
@@ -57,7 +57,7 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                 runs_as: runs_as.as_ref().map(|id| Cow::Borrowed(id.as_str())),
             },
             AgentEvent::ToolCallReady { id, name, input } => {
-                Self::Ready { id: id.as_str().into(), name: name.into(), input: InputLine::of(input) }
+                Self::Ready { id: id.as_str().into(), name: name.into(), input: InputLine::from_input(input) }
             }
             AgentEvent::ToolProgress { id, name, progress } => {
                 let Progress { stage, message, fraction, data } = &**progress;
@@ -91,13 +91,14 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                 },
             },
             AgentEvent::RoundEnded => Self::RoundEnded,
-            AgentEvent::Suggested(suggestions) => Self::Suggested(SuggestionsLine::of(suggestions)),
+            AgentEvent::Suggested(suggestions) => Self::Suggested(SuggestionsLine::from_suggestions(suggestions)),
             AgentEvent::Diagnosed(diagnostics) => Self::Diagnosed(Cow::Borrowed(diagnostics)),
-            AgentEvent::Finished { usage } => Self::Finished(UsageLine::of(*usage)),
-            AgentEvent::AwaitingApproval { usage } => Self::AwaitingApproval(UsageLine::of(*usage)),
-            AgentEvent::AwaitingClient { usage, calls } => {
-                Self::AwaitingClient { usage: UsageLine::of(*usage), calls: calls.iter().map(CallLine::of).collect() }
-            }
+            AgentEvent::Finished { usage } => Self::Finished(UsageLine::from_usage(*usage)),
+            AgentEvent::AwaitingApproval { usage } => Self::AwaitingApproval(UsageLine::from_usage(*usage)),
+            AgentEvent::AwaitingClient { usage, calls } => Self::AwaitingClient {
+                usage: UsageLine::from_usage(*usage),
+                calls: calls.iter().map(CallLine::from_call).collect(),
+            },
             AgentEvent::Failed(Failure { code, message, retryable }) => {
                 Self::Failed { code: Cow::Borrowed(code), message: message.into(), retryable: *retryable }
             }

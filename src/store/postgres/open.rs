@@ -14,7 +14,7 @@ use super::PostgresStore;
 use crate::agent::ports::clock::Clock;
 use crate::store::schema::{Step, step};
 use crate::store::stuck::Stuck;
-use crate::store::{Config, OpenError, RowSecurity};
+use crate::store::{OpenError, RowSecurity, StoreConfig};
 
 /// The schema's versions; a released file is never edited, since its checksum is in every database.
 static MIGRATOR: Migrator = sqlx::migrate!("src/store/postgres/migrations");
@@ -62,7 +62,7 @@ const PARAMETERS: [&str; 18] = [
 
 impl PostgresStore {
     /// The store in the database that `config` names, its schema brought up to date.
-    pub(in crate::store) async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+    pub(in crate::store) async fn open(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let options = options(&config.url)?;
         // Not through the pool, which would try a server that is not there again and again, and then only say that it
         // took long.
@@ -78,7 +78,7 @@ impl PostgresStore {
     }
 
     /// The store in a database that is there, only to be read.
-    pub(in crate::store) fn open_to_read(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+    pub(in crate::store) fn open_to_read(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let options = options(&config.url)?.options([("default_transaction_read_only", "on")]);
         let pool = pool(1).connect_lazy_with(options);
         Ok(Self { leases: pool.clone(), pool, says_whose: true, stuck: Stuck::default(), clock })

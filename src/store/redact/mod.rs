@@ -4,10 +4,10 @@
 //! It knows forms, not secrets: what has neither the name nor the look of one stays.
 
 mod cut;
-mod form;
 mod json;
 mod name;
 mod quote;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod text;

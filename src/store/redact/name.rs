@@ -84,7 +84,7 @@ const OF_PAIR_NAMES: [&str; 8] = ["name", "key", "header", "field", "label", "ty
 
 /// The kind of secret that a field of that name holds; `None` where it holds none.
 pub(super) fn kind(name: &str) -> Option<Kind> {
-    let mut words = Words::of(name);
+    let mut words = Words::from_name(name);
     while words.count > 1 && NEUTRAL.contains(&words.last()) {
         words.pop();
     }
@@ -143,7 +143,7 @@ struct Words {
 }
 
 impl Words {
-    fn of(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         let bytes = name.as_bytes();
         let bytes = &bytes[bytes.len().saturating_sub(LETTERS)..];
         let mut words = Self { letters: [0; LETTERS], ends: [0; LETTERS], count: 0 };

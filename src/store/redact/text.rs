@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::cut::{Cuts, REDACTED};
-use super::form::{NAME_BYTES, is_words, private_key, run, scheme, service_key, url, web_token};
 use super::json;
 use super::name::{self, Kind};
 use super::quote::Quote;
+use super::shape::{NAME_BYTES, is_words, private_key, run, scheme, service_key, url, web_token};
 
 /// Bytes of `user:password` behind `-u` that are looked at.
 const USER_BYTES: usize = 512;

@@ -12,7 +12,7 @@ use crate::chat::approval::{Approval, ApprovalState, Decision};
 use crate::chat::audit::{Act, Fact};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId};
-use crate::chat::trail::{ApprovalVerdict, Happened};
+use crate::chat::trail::{ApprovalVerdict, TrailEvent};
 use crate::store::approval::{ApprovalRow, approval_columns};
 use crate::store::fault::{Fault, attempt};
 use crate::store::scope::{BindScope, Reach, Scope, original, storable};
@@ -169,7 +169,7 @@ impl SqlStore {
         .bind(id.to_string())
         .execute(&mut *transaction)
         .await?;
-        let what = Happened::ApprovalDecided {
+        let what = TrailEvent::ApprovalDecided {
             approval: id,
             tool: view.approval.tool.clone(),
             verdict,
@@ -183,7 +183,7 @@ impl SqlStore {
             false => Act::ApprovalRejected,
         };
         let mut batch = Batch::default();
-        audit::tell(&mut batch, &of, decided(Fact::of(act, scope.user(), of.user()), &view.approval));
+        audit::tell(&mut batch, &of, decided(Fact::new(act, scope.user(), of.user()), &view.approval));
         batch.commit(transaction).await?;
         view.state = state;
         Ok(Grant::Kept(Box::new(view)))
@@ -209,7 +209,7 @@ impl SqlStore {
         let is_more_left = rows.len() >= NOTED_AT_ONCE as usize;
         let mut batch = Batch::default();
         for (tenant, user, conversation, id, tool) in rows {
-            let what = Happened::ApprovalDecided {
+            let what = TrailEvent::ApprovalDecided {
                 approval: ApprovalId::parse(&id).map_err(RecordError::from)?,
                 tool: original(&tool).into_owned(),
                 verdict: ApprovalVerdict::Expired,
@@ -222,7 +222,7 @@ impl SqlStore {
                 conversation: Some(&conversation),
                 tool: Some(&tool),
                 subject: Some(id),
-                ..Fact::of(Act::ApprovalExpired, "", scope.user())
+                ..Fact::new(Act::ApprovalExpired, "", scope.user())
             };
             audit::tell(&mut batch, &scope, fact);
         }
@@ -283,7 +283,7 @@ pub(super) async fn tell(
     connection: &mut Connection,
     (scope, conversation): (&Scope, &str),
     now: i64,
-    what: &Happened,
+    what: &TrailEvent,
 ) -> Result<(), Fault> {
     sqlx::query(
         "INSERT INTO trail (tenant, user_id, conversation, at, kind, body)

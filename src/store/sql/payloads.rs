@@ -106,7 +106,7 @@ impl PayloadRow {
     ///
     /// # Errors
     /// When it cannot be written as JSON.
-    pub(super) fn of(payload: &Payload) -> Result<Self, RecordError> {
+    pub(super) fn from_payload(payload: &Payload) -> Result<Self, RecordError> {
         let Payload { id, kind, data, summary, source } = payload;
         let data = serde_json::to_string(data).map_err(RecordError::json("payload"))?;
         let data = if json::fits(&data, 1).is_ok() { data } else { Value::Null.to_string() };

@@ -16,7 +16,7 @@ use crate::chat::audit::{Act, Fact};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PreviewId};
 use crate::chat::preview::{Base, Change, Decided, Origin, Preview, Verdict};
-use crate::chat::trail::{CallFate, Happened};
+use crate::chat::trail::{CallFate, TrailEvent};
 use crate::store::change::{
     decode_change, decode_current, decode_decided, encode_change, encode_current, encode_decided, subject,
 };
@@ -288,7 +288,7 @@ impl SqlStore {
             Verdict::Accept => "accepted",
             Verdict::Reject => "rejected",
         };
-        let what = Happened::PreviewDecided(decided.clone());
+        let what = TrailEvent::PreviewDecided(decided.clone());
         let entry = encode_entry(&what)?;
         let mut transaction = self.write(Reach::User(scope)).await?;
         let now = database_now(&mut transaction).await?;
@@ -476,7 +476,7 @@ async fn why_not(connection: &mut Connection, scope: &Scope, id: PreviewId, now:
 
 /// What the owner did themselves.
 fn by_user(act: Act, scope: &Scope) -> Fact<'_> {
-    Fact::of(act, scope.user(), scope.user())
+    Fact::new(act, scope.user(), scope.user())
 }
 
 /// A digest of what saving the change sends.

@@ -86,7 +86,7 @@ pub(super) struct Held {
 struct Waiter<'a>(&'a AtomicUsize);
 
 impl<'a> Waiter<'a> {
-    fn of(waiting: &'a AtomicUsize) -> Self {
+    fn join(waiting: &'a AtomicUsize) -> Self {
         waiting.fetch_add(1, Ordering::Relaxed);
         Self(waiting)
     }
@@ -156,7 +156,7 @@ impl Writer {
 
 impl Turns {
     async fn take(self: &Arc<Self>, first: Batch) -> Result<(Held, Option<SqliteRow>), sqlx::Error> {
-        let waits = Waiter::of(&self.waiting);
+        let waits = Waiter::join(&self.waiting);
         let turn = timeout(self.patience, Arc::clone(&self.turn).lock_owned()).await;
         let turn = turn.map_err(|_| sqlx::Error::PoolTimedOut)?;
         drop(waits);

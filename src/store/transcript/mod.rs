@@ -95,7 +95,7 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
     match message {
         Message::User(user) => encode_user(user),
         Message::Assistant(assistant) => {
-            let parts = assistant.parts.iter().map(PartRow::of).collect::<Result<_, _>>();
+            let parts = assistant.parts.iter().map(PartRow::from_part).collect::<Result<_, _>>();
             let row = parts.map(|parts| AssistantRow {
                 provider: Cow::Borrowed(&assistant.origin.provider),
                 model: Cow::Borrowed(&assistant.origin.model),
@@ -106,7 +106,7 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
             record("assistant", about, row.map_err(RecordError::json("assistant"))?)
         }
         Message::ToolResults(results) => {
-            let record = record("tool_results", 0, results.iter().map(ResultRow::of).collect::<Vec<_>>())?;
+            let record = record("tool_results", 0, results.iter().map(ResultRow::from_result).collect::<Vec<_>>())?;
             Ok(Record { fates: encode_fates(message)?, ..record })
         }
     }
@@ -117,7 +117,7 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
 /// # Errors
 /// When it cannot be written as JSON.
 pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
-    let decisions = user.decisions.iter().map(DecidedRow::of).collect();
+    let decisions = user.decisions.iter().map(DecidedRow::from_decided).collect();
     let note = user.note.as_deref().map(Cow::Borrowed);
     let author = Some(user.author).filter(|author| *author != Author::User).map(Author::name);
     let row = UserRow { author: author.map(Cow::Borrowed), text: Cow::Borrowed(&user.text), decisions, note };

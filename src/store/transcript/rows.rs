@@ -89,7 +89,7 @@ pub(super) struct ResultRow<'a> {
 }
 
 impl<'a> PartRow<'a> {
-    pub(super) fn of(part: &'a AssistantPart) -> Result<Self, serde_json::Error> {
+    pub(super) fn from_part(part: &'a AssistantPart) -> Result<Self, serde_json::Error> {
         let raw = |replay: &'a Option<Replay>| replay.as_ref().map(|replay| Cow::Borrowed(replay.raw()));
         Ok(match part {
             AssistantPart::Text { text, replay } => Self::Text { text: Cow::Borrowed(text), replay: raw(replay) },
@@ -97,7 +97,7 @@ impl<'a> PartRow<'a> {
                 Self::Thinking { text: Cow::Borrowed(text), replay: raw(replay) }
             }
             AssistantPart::ToolCall { call, replay } => Self::ToolCall {
-                id: IdRow::of(&call.id),
+                id: IdRow::from_id(&call.id),
                 name: Cow::Borrowed(&call.name),
                 input: match &call.input {
                     ToolInput::Object(map) => InputRow::Object(to_raw_value(map)?),
@@ -134,7 +134,7 @@ impl<'a> PartRow<'a> {
 
 impl<'a> IdRow<'a> {
     /// The row of `id`.
-    pub(in crate::store) fn of(id: &'a ToolCallId) -> Self {
+    pub(in crate::store) fn from_id(id: &'a ToolCallId) -> Self {
         let text = Cow::Borrowed(id.as_str());
         if id.is_minted() { Self::Minted(text) } else { Self::Model(text) }
     }
@@ -149,9 +149,9 @@ impl<'a> IdRow<'a> {
 }
 
 impl<'a> ResultRow<'a> {
-    pub(super) fn of(result: &'a ToolResult) -> Self {
+    pub(super) fn from_result(result: &'a ToolResult) -> Self {
         Self {
-            id: IdRow::of(&result.id),
+            id: IdRow::from_id(&result.id),
             name: Cow::Borrowed(&result.name),
             content: Cow::Borrowed(&result.content),
             is_error: result.fate.is_error(),

@@ -20,7 +20,7 @@ use self::frames::{Frame, Splitter};
 pub use self::request::{Request, Verb};
 use crate::agent::ports::tools::Reporter;
 use crate::bounded::intake::Intake;
-use crate::bounded::json::{self, JsonError, Room, Wanted};
+use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
 use crate::bounded::memory::{Kind, Reservation};
 use crate::chat::caller::Caller;
 use crate::observe::trace_context::TRACEPARENT;
@@ -104,7 +104,7 @@ impl Backend {
         caller: &Caller,
         request: Request<'_>,
         wanted: Wanted,
-        made: impl FnOnce(Value, &mut Room) -> Result<T, BackendError> + Send + 'static,
+        made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
         let response = self.send(caller, &request, "application/json").await?;
         self.whole(caller, response, wanted, made).await
@@ -130,13 +130,13 @@ impl Backend {
         request: Request<'_>,
         (framing, progress): (Framing, Reporter<'_>),
         wanted: Wanted,
-        made: impl FnOnce(Value, &mut Room) -> Result<T, BackendError> + Send + 'static,
+        made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
         let response = self.send(caller, &request, framing.accept()).await?;
         if has_type(&response, "application/json") {
             return self.whole(caller, response, wanted, made).await;
         }
-        let made = |(answer, bytes)| made(answer, &mut Room::of(bytes, None));
+        let made = |(answer, bytes)| made(answer, &mut NodeBudget::for_bytes(bytes, None));
         let mut splitter = Splitter::new(framing);
         let (mut read, mut frames) = (0, Vec::new());
         let mut chunks = response.bytes_stream();
@@ -214,7 +214,7 @@ impl Backend {
         caller: &Caller,
         response: Response,
         wanted: Wanted,
-        made: impl FnOnce(Value, &mut Room) -> Result<T, BackendError> + Send + 'static,
+        made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
         self.taken(caller, response, move |text, room| made(json::read(text, &wanted, room)?, room)).await
     }
@@ -225,7 +225,7 @@ impl Backend {
         &self,
         caller: &Caller,
         response: Response,
-        made: impl FnOnce(&str, &mut Room) -> Result<T, BackendError> + Send + 'static,
+        made: impl FnOnce(&str, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
         let mut held = self.intake.memory().reserve(Kind::Json, 0).map_err(JsonError::from)?;
         let (bytes, whole) = read_at_most(response, self.max_answer_bytes, Some(&mut held)).await?;
@@ -238,7 +238,7 @@ impl Backend {
                 text if text.bytes().all(|byte| byte.is_ascii_whitespace()) => Cow::Borrowed("null"),
                 text => without(text, bearer.expose()),
             };
-            made(&text, &mut Room::of(size, Some(held)))
+            made(&text, &mut NodeBudget::for_bytes(size, Some(held)))
         };
         self.intake.work(size, work).await
     }

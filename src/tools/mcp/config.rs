@@ -27,7 +27,7 @@ const RESERVED: [&str; 10] = [
 /// `[mcp.NAME]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct McpConfig {
     /// Where it speaks streamable HTTP; empty for a program. Many servers have their key in the path: it is never printed.
     pub url: Secret,
     /// The program that speaks it on standard input and output; empty for an address.
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-impl Default for Config {
+impl Default for McpConfig {
     fn default() -> Self {
         Self {
             url: Secret(SecretString::default()),
@@ -99,7 +99,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl McpConfig {
     /// What is wrong with it: key and reason, never a secret. Addresses are looked at elsewhere.
     pub fn mistakes(&self) -> Vec<(String, String)> {
         let mut mistakes = Vec::new();

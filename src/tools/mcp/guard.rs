@@ -12,7 +12,7 @@ use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse};
 use serde_json::{Value, json};
 
-use crate::bounded::json::{self, JsonError, Room, Wanted};
+use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
 
 /// Three forms of a message are in memory at once while the library finds out what it is.
 const COPIES: usize = 3;
@@ -110,7 +110,7 @@ fn looked_at(events: BoxedSseResponse) -> BoxedSseResponse {
 fn instead(message: &str) -> Option<String> {
     let error = json::fits(message, COPIES).err().filter(|error| !matches!(error, JsonError::Syntax(_)))?;
     let wanted = Wanted::field("id", Wanted::nothing());
-    let read = json::read(message, &wanted, &mut Room::of(message.len(), None)).unwrap_or_default();
+    let read = json::read(message, &wanted, &mut NodeBudget::for_bytes(message.len(), None)).unwrap_or_default();
     match read.get("id").filter(|id| id.is_string() || id.is_number()) {
         Some(id) => {
             let error = json!({"code": -32000, "message": format!("the answer cannot be read: {error}")});

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
-use super::config::{self, Config};
+use super::config::{self, McpConfig};
 use super::guard::Guarded;
 
 /// 4 MiB for one event of a server; results are cut far below that.
@@ -170,7 +170,7 @@ pub(super) fn client(url: &str) -> Result<Client, LinkError> {
 /// Connects to the server called `name` and shakes hands. `tasks` read a program's log until `stop`.
 pub(super) async fn connect(
     name: &str,
-    config: &Config,
+    config: &McpConfig,
     http: &Client,
     listener: Listener,
     (tasks, stop): (&TaskTracker, &CancellationToken),

@@ -11,7 +11,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
-use super::config::Config;
+use super::config::McpConfig;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::approval::Consent;
 use crate::chat::schema::Schema;
@@ -86,12 +86,12 @@ fn claims_to_read(tool: &Tool) -> bool {
 }
 
 /// Whether the operator takes this tool.
-pub(super) fn is_wanted(config: &Config, tool: &Tool) -> bool {
+pub(super) fn is_wanted(config: &McpConfig, tool: &Tool) -> bool {
     config.tools.is_empty() || config.tools.iter().any(|name| *name == tool.name)
 }
 
 /// What of `tools` of the server called `server` may be offered.
-pub(super) fn offered(server: &str, config: &Config, tools: Vec<Tool>, seen: &mut Seen) -> Vec<Listed> {
+pub(super) fn offered(server: &str, config: &McpConfig, tools: Vec<Tool>, seen: &mut Seen) -> Vec<Listed> {
     let mut names = HashSet::new();
     let mut listed = Vec::new();
     for tool in tools {
@@ -112,7 +112,7 @@ pub(super) fn offered(server: &str, config: &Config, tools: Vec<Tool>, seen: &mu
 }
 
 /// The tool, or why it is not offered.
-fn read(server: &str, config: &Config, tool: &Tool, seen: &mut Seen) -> Result<Listed, String> {
+fn read(server: &str, config: &McpConfig, tool: &Tool, seen: &mut Seen) -> Result<Listed, String> {
     seen.lets(config, tool)?;
     let description = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
     if description.len() > DESCRIPTION_BYTES {
@@ -168,7 +168,7 @@ impl Seen {
     }
 
     /// Whether the tool is what it was, or why it is not offered.
-    fn lets(&mut self, config: &Config, tool: &Tool) -> Result<(), String> {
+    fn lets(&mut self, config: &McpConfig, tool: &Tool) -> Result<(), String> {
         let (name, digest) = (tool.name.as_ref(), digest_of(tool));
         if !config.pins.is_empty() {
             return match config.pins.get(name) {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     /// What is offered where the store keeps what it sees first.
-    fn offered(server: &str, config: &Config, tools: Vec<Tool>, seen: &mut Seen) -> Vec<Listed> {
+    fn offered(server: &str, config: &McpConfig, tools: Vec<Tool>, seen: &mut Seen) -> Vec<Listed> {
         let mut kept = seen.first.clone();
         for tool in &tools {
             kept.entry(tool.name.to_string()).or_insert_with(|| digest_of(tool));
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_tool_writes_unless_its_server_or_better_the_operator_says_otherwise() {
         let tools = || vec![tool("look", "", Some(true)), tool("do", "", None), tool("undo", "", Some(false))];
-        let config = Config { approval: "role:boss".to_owned(), ..Config::default() };
+        let config = McpConfig { approval: "role:boss".to_owned(), ..McpConfig::default() };
         let boss = Consent::Role { role: "boss".to_owned(), not_requester: false };
         assert_eq!(
             names(&offered("s", &config, tools(), &mut Seen::default())),
@@ -255,7 +255,7 @@ mod tests {
                 ("s__undo", Effect::Write, &boss)
             ]
         );
-        let config = Config { read_only: vec!["undo".to_owned()], ..config };
+        let config = McpConfig { read_only: vec!["undo".to_owned()], ..config };
         assert_eq!(
             names(&offered("s", &config, tools(), &mut Seen::default())),
             [
@@ -265,7 +265,7 @@ mod tests {
             ],
             "the operator's list is the only one then"
         );
-        let config = Config { tools: vec!["do".to_owned()], ..Config::default() };
+        let config = McpConfig { tools: vec!["do".to_owned()], ..McpConfig::default() };
         assert_eq!(
             names(&offered("s", &config, tools(), &mut Seen::default())),
             [("s__do", Effect::Write, &Consent::User)],
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_changes_is_gone_and_stays_gone() {
-        let config = Config::default();
+        let config = McpConfig::default();
         let mut seen = Seen::default();
         let mut list = |tools| offered("s", &config, tools, &mut seen).len();
         assert_eq!(list(vec![tool("a", "reads", Some(true)), tool("b", "", None)]), 2);
@@ -294,7 +294,7 @@ mod tests {
     fn with_pins_only_what_is_pinned_is_offered() {
         let good = tool("a", "reads", None);
         let pins = [("a".to_owned(), digest_of(&good))].into();
-        let config = Config { pins, ..Config::default() };
+        let config = McpConfig { pins, ..McpConfig::default() };
         let list = |tools| offered("s", &config, tools, &mut Seen::default()).len();
         assert_eq!(list(vec![good]), 1);
         assert_eq!(list(vec![tool("a", "writes", None)]), 0, "another definition");
@@ -338,7 +338,7 @@ mod tests {
         long.description = Some("x".repeat(DESCRIPTION_BYTES + 1).into());
         let twice = [tool("twice", "", None), tool("twice", "", None)];
         let tools = [untyped, broken, long].into_iter().chain(twice).collect();
-        let listed = offered("s", &Config::default(), tools, &mut Seen::default());
+        let listed = offered("s", &McpConfig::default(), tools, &mut Seen::default());
         assert_eq!(names(&listed), [("s__twice", Effect::Write, &Consent::User)]);
     }
 }

@@ -27,7 +27,7 @@ use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::tools::OfferedTool;
 
 pub use self::call::McpError;
-pub use self::config::Config;
+pub use self::config::McpConfig;
 pub use self::link::LinkError;
 
 /// All servers.
@@ -39,7 +39,7 @@ pub struct Servers {
 
 /// A tool as a server tells of it, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct ListedTool {
     /// The server's name for it.
     pub name: String,
     /// What it says that it does, on one line.
@@ -54,7 +54,7 @@ impl Servers {
     ///
     /// # Errors
     /// When no HTTP client can be made; a server that cannot be reached is none.
-    pub async fn start(servers: &BTreeMap<String, Config>, pins: Arc<dyn PinStore>) -> Result<Arc<Self>, LinkError> {
+    pub async fn start(servers: &BTreeMap<String, McpConfig>, pins: Arc<dyn PinStore>) -> Result<Arc<Self>, LinkError> {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let mut by_name = BTreeMap::new();
         for (name, config) in servers {
@@ -98,7 +98,7 @@ impl Source for Servers {
 ///
 /// # Errors
 /// When it cannot be reached.
-pub async fn ask(name: &str, config: &Config) -> Result<Vec<Told>, LinkError> {
+pub async fn ask(name: &str, config: &McpConfig) -> Result<Vec<ListedTool>, LinkError> {
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let http = link::client(config.url.expose())?;
     let asking = async {
@@ -114,7 +114,7 @@ pub async fn ask(name: &str, config: &Config) -> Result<Vec<Told>, LinkError> {
     stop.cancel();
     tasks.close();
     tasks.wait().await;
-    let told = |tool: rmcp::model::Tool| Told {
+    let told = |tool: rmcp::model::Tool| ListedTool {
         digest: listing::digest_of(&tool),
         description: one_line(tool.description.as_deref().unwrap_or_default()),
         name: tool.name.into_owned(),

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::call::McpTool;
-use super::config::Config;
+use super::config::McpConfig;
 use super::link::{self, LinkError, Listener, Running};
 use super::listing::{self, Seen};
 use crate::agent::ports::pins::PinStore;
@@ -38,7 +38,7 @@ const GOODBYE: Duration = Duration::from_secs(5);
 /// One server.
 pub(super) struct Server {
     name: String,
-    config: Config,
+    config: McpConfig,
     http: Client,
     pins: Arc<dyn PinStore>,
     tasks: TaskTracker,
@@ -59,7 +59,7 @@ struct Tools {
 impl Server {
     pub(super) fn new(
         name: &str,
-        config: &Config,
+        config: &McpConfig,
         http: Client,
         pins: Arc<dyn PinStore>,
         (tasks, stop): (TaskTracker, CancellationToken),

@@ -28,7 +28,7 @@ use crate::chat::ids::PreviewId;
 use crate::chat::preview::{Decided, SaveVerb, Verdict};
 
 pub use reader::{Found, Now, Reader, Readers, base, sorted};
-pub use recorder::{Bounds, Recorder};
+pub use recorder::{PreviewBounds, Recorder};
 
 use reader::digest_of;
 use until::{TooLate, until};
@@ -221,7 +221,7 @@ impl Clerk {
     async fn told_now(&self, caller: &Caller, claimed: &Claimed) -> Option<Value> {
         let reader = self.readers.get(claimed.base.as_ref()?.reader.as_str())?;
         let now = tokio::time::timeout(LOOK_LIMIT, reader.now(caller, &claimed.preview.change)).await.ok()?.ok()?;
-        told(now.map_or(Value::Null, |now| now.state))
+        known_state(now.map_or(Value::Null, |now| now.state))
     }
 }
 
@@ -250,10 +250,10 @@ fn refused(reason: impl Into<String>) -> NotSaved {
 }
 
 fn stale(current: Value) -> NotSaved {
-    NotSaved::Nothing(DecisionError::Stale { current: told(current) })
+    NotSaved::Nothing(DecisionError::Stale { current: known_state(current) })
 }
 
-fn told(current: Value) -> Option<Value> {
+fn known_state(current: Value) -> Option<Value> {
     Some(current).filter(|current| current.to_string().len() <= TOLD_BYTES)
 }
 

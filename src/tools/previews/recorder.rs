@@ -11,7 +11,7 @@ use crate::tools::ToolError;
 
 /// How many previews may wait, and how long.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct PreviewBounds {
     /// How long a preview waits for its decision.
     pub life: Duration,
     /// How many may wait in one conversation; 0 means any number.
@@ -24,7 +24,7 @@ pub struct Recorder {
     /// Where they are kept.
     pub store: Arc<dyn PreviewStore>,
     /// How many, and how long.
-    pub bounds: Bounds,
+    pub bounds: PreviewBounds,
 }
 
 impl Recorder {
@@ -39,7 +39,7 @@ impl Recorder {
         change: &Change,
         base: &Base,
     ) -> Result<PreviewId, ToolError> {
-        let Bounds { life, most } = self.bounds;
+        let PreviewBounds { life, most } = self.bounds;
         let new = NewPreview {
             owner: &cx.caller.owner,
             conversation: cx.conversation,

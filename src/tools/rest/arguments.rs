@@ -71,7 +71,7 @@ impl Arguments {
     /// # Errors
     /// Everything that is missing, or that nobody declared: what a model makes up is not for the backend. Then what the
     /// schema says, a few mistakes at most.
-    pub fn said(&self, args: &Map<String, Value>) -> Result<Map<String, Value>, ToolError> {
+    pub fn checked(&self, args: &Map<String, Value>) -> Result<Map<String, Value>, ToolError> {
         let counts = |name: &str, value: &Value| !(value.is_null() && self.not_null.contains(name));
         let args: Map<String, Value> =
             args.iter().filter(|(name, value)| counts(name, value)).map(|(n, v)| (n.clone(), v.clone())).collect();

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::path::PathTemplate;
 use super::projection::Projection;
-use crate::bounded::json::{Room, Wanted};
+use crate::bounded::json::{NodeBudget, Wanted};
 use crate::chat::caller::{Audience, Caller};
 use crate::tools::ToolError;
 use crate::tools::backend::{Backend, BackendError, Request};
@@ -187,8 +187,8 @@ impl Lists {
 }
 
 /// The list in a backend's answer.
-fn listing(lookup: &Lookup, answer: Value, room: &mut Room) -> Result<Arc<Listing>, BackendError> {
-    let rows = match lookup.items.of(Cow::Owned(answer), room)? {
+fn listing(lookup: &Lookup, answer: Value, room: &mut NodeBudget) -> Result<Arc<Listing>, BackendError> {
+    let rows = match lookup.items.apply(Cow::Owned(answer), room)? {
         Value::Array(rows) => rows,
         Value::Null => Vec::new(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {

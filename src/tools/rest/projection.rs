@@ -8,7 +8,7 @@ use jmespath::ast::Ast;
 use jmespath::{DEFAULT_RUNTIME, Expression};
 use serde_json::Value;
 
-use crate::bounded::json::{self, Room, Wanted};
+use crate::bounded::json::{self, NodeBudget, Wanted};
 use crate::chat::nesting::Nesting;
 use crate::tools::backend::BackendError;
 
@@ -69,7 +69,7 @@ impl Projection {
     ///
     /// # Errors
     /// When the value does not allow it: a function got an argument of the wrong type, or there is no room.
-    pub fn of(&self, value: Cow<'_, Value>, room: &mut Room) -> Result<Value, BackendError> {
+    pub fn apply(&self, value: Cow<'_, Value>, room: &mut NodeBudget) -> Result<Value, BackendError> {
         let Some(expression) = &self.0 else {
             if let Cow::Borrowed(value) = value {
                 room.take(json::memory(value))?;
@@ -158,8 +158,8 @@ mod tests {
     use super::*;
 
     fn taken(text: &str, value: &Value) -> Result<Value, String> {
-        let room = &mut Room::of(0, None);
-        Projection::parse(text).unwrap().of(Cow::Borrowed(value), room).map_err(|error| error.to_string())
+        let room = &mut NodeBudget::for_bytes(0, None);
+        Projection::parse(text).unwrap().apply(Cow::Borrowed(value), room).map_err(|error| error.to_string())
     }
 
     /// Whatever a projection looks at is read of an answer: with the rest left out it takes the same.
@@ -206,12 +206,12 @@ mod tests {
         ];
         for expression in expressions {
             let projection = Projection::parse(expression).unwrap();
-            let room = &mut Room::of(text.len(), None);
+            let room = &mut NodeBudget::for_bytes(text.len(), None);
             let read = json::read(text, &projection.wanted(Wanted::All), room).unwrap();
             assert_eq!(taken(expression, &read), taken(expression, &whole), "{expression}");
         }
         let projection = Projection::parse("items[].{id: id, owner: owner.name}").unwrap();
-        let read = json::read(text, &projection.wanted(Wanted::All), &mut Room::of(0, None)).unwrap();
+        let read = json::read(text, &projection.wanted(Wanted::All), &mut NodeBudget::for_bytes(0, None)).unwrap();
         let expected = json!({"items": [{"id": 1, "owner": {"name": "Ada"}}, {"id": 2.5, "owner": null}, {"id": 3}]});
         assert_eq!(read, expected, "and no more");
     }
@@ -267,8 +267,8 @@ mod tests {
             assert!(taken(&text(4), &value).is_ok(), "{reason}");
             assert!(Projection::parse(&text(100)).is_err(), "{reason}");
             let most = (4..100).rev().find_map(|times| Projection::parse(&text(times)).ok());
-            let room = &mut Room::of(0, None);
-            assert!(most.unwrap().of(Cow::Borrowed(&value), room).is_ok(), "{reason}");
+            let room = &mut NodeBudget::for_bytes(0, None);
+            assert!(most.unwrap().apply(Cow::Borrowed(&value), room).is_ok(), "{reason}");
         }
         for (open, close, reason) in [
             ("[", "]", "lists"),
@@ -283,8 +283,8 @@ mod tests {
             assert!(taken(&text(4), &value).is_ok(), "{reason}");
             assert!(Projection::parse(&text(100)).is_err(), "{reason}");
             let most = (4..100).rev().find_map(|times| Projection::parse(&text(times)).ok());
-            let room = &mut Room::of(0, None);
-            assert!(most.unwrap().of(Cow::Borrowed(&value), room).is_ok(), "{reason}");
+            let room = &mut NodeBudget::for_bytes(0, None);
+            assert!(most.unwrap().apply(Cow::Borrowed(&value), room).is_ok(), "{reason}");
         }
         let wide = (0..60).map(|nth| format!("f{nth}: a.b.c")).collect::<Vec<_>>().join(", ");
         assert!(Projection::parse(&format!("items[?a == `1` || b].{{{wide}}}")).is_ok(), "fields beside each other");

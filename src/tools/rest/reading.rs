@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::projection::Projection;
-use crate::bounded::json::{Room, Wanted};
+use crate::bounded::json::{NodeBudget, Wanted};
 use crate::chat::payload::NewPayload;
 use crate::chat::template::{Template, Values};
 use crate::chat::tool::{Effect, ToolOutput};
@@ -50,29 +50,29 @@ impl Reading {
     ///
     /// # Errors
     /// When the answer is not of the form that the file expects, or too large for it.
-    pub fn of(
+    pub fn output(
         &self,
         answer: Value,
         effect: Effect,
         mut values: Values<'_>,
-        room: &mut Room,
+        room: &mut NodeBudget,
     ) -> Result<ToolOutput, BackendError> {
         let payload = match &self.payload {
             None => None,
             Some(Keep { kind, projection }) => {
-                let data = projection.of(Cow::Borrowed(&answer), room)?;
+                let data = projection.apply(Cow::Borrowed(&answer), room)?;
                 (!data.is_null()).then(|| NewPayload { kind: kind.clone(), data })
             }
         };
         let content = match &self.text {
             Some(text) => {
-                let projected = self.projection.of(Cow::Borrowed(&answer), room)?;
+                let projected = self.projection.apply(Cow::Borrowed(&answer), room)?;
                 values.insert("result", answer);
                 values.insert("projected", projected);
                 text.render(&values).map_err(|error| BackendError::Shape(error.to_string()))?
             }
             None if effect == Effect::Write && answer.is_null() => json!({"done": true}).to_string(),
-            None => self.projection.of(Cow::Owned(answer), room)?.to_string(),
+            None => self.projection.apply(Cow::Owned(answer), room)?.to_string(),
         };
         Ok(ToolOutput { payload, ..ToolOutput::ok(content) })
     }
@@ -109,11 +109,12 @@ mod tests {
         for (reading, content, payload, reason) in rows {
             let mut values = Values::default();
             values.insert("args", json!({"q": "x"}));
-            let output = reading.of(answer.clone(), Effect::Read, values, &mut Room::of(0, None)).unwrap();
+            let output =
+                reading.output(answer.clone(), Effect::Read, values, &mut NodeBudget::for_bytes(0, None)).unwrap();
             assert_eq!(output, ToolOutput { payload, ..ToolOutput::ok(content) }, "{reason}");
         }
-        let room = &mut Room::of(0, None);
-        let done = reading("@", None, None).of(Value::Null, Effect::Write, Values::default(), room).unwrap();
+        let room = &mut NodeBudget::for_bytes(0, None);
+        let done = reading("@", None, None).output(Value::Null, Effect::Write, Values::default(), room).unwrap();
         assert_eq!(done, ToolOutput::ok("{\"done\":true}"), "a write that says nothing is done");
     }
 }

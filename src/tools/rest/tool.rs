@@ -12,7 +12,7 @@ use super::reading::Reading;
 use super::request::RestRequest;
 use super::values;
 use crate::agent::ports::tools::ToolContext;
-use crate::bounded::json::Room;
+use crate::bounded::json::NodeBudget;
 use crate::chat::tool::{Effect, ToolOutput};
 use crate::tools::backend::{Backend, BackendError};
 use crate::tools::data::Loaders;
@@ -64,7 +64,7 @@ impl Tool for RestTool {
             Some(args) => args.clone(),
             None => self.complete(args, cx).await?,
         };
-        let mut values = values::of(cx);
+        let mut values = values::context_values(cx);
         values.insert("args", Value::Object(args.clone()));
         let filled = request.fill(&args, &values)?;
         let key = match (request.effect, cx.first_try.or(cx.call)) {
@@ -77,11 +77,12 @@ impl Tool for RestTool {
         let _stale = Stale::now(&self.loaders, &self.declared.invalidates);
         let sent = filled.request(request, key.as_deref());
         let (declared, effect) = (self.declared.clone(), request.effect);
-        let made = move |answer: Value, room: &mut Room| match declared.reading.of(answer, effect, values, room) {
-            // The status was good, so it is done; only the answer is not of use.
-            Err(error) if effect == Effect::Write => Ok(done(&error)),
-            output => output,
-        };
+        let made =
+            move |answer: Value, room: &mut NodeBudget| match declared.reading.output(answer, effect, values, room) {
+                // The status was good, so it is done; only the answer is not of use.
+                Err(error) if effect == Effect::Write => Ok(done(&error)),
+                output => output,
+            };
         let wanted = self.declared.reading.wanted();
         let output = match request.progress {
             Some(framing) => self.backend.follow(cx.caller, sent, (framing, cx.progress), wanted, made).await,
@@ -97,12 +98,12 @@ impl Tool for RestTool {
     }
 
     fn check(&self, args: &Map<String, Value>) -> Result<(), ToolError> {
-        self.declared.arguments.said(args).map(drop)
+        self.declared.arguments.checked(args).map(drop)
     }
 
     async fn complete(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<Map<String, Value>, ToolError> {
         let Declared { arguments, lookups, .. } = &*self.declared;
-        let mut args = arguments.complete(arguments.said(args)?, &values::of(cx))?;
+        let mut args = arguments.complete(arguments.checked(args)?, &values::context_values(cx))?;
         for lookup in lookups {
             self.lists.resolve(lookup, &mut args, cx.caller).await?;
         }

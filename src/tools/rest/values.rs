@@ -12,7 +12,7 @@ pub const NAMES: [&str; 5] = ["args", "context", "user", "roles", "conversation_
 pub const OF_ANSWERS: [&str; 2] = ["result", "projected"];
 
 /// The values of `cx`. The caller's token is not among them.
-pub fn of(cx: &ToolContext<'_>) -> Values<'static> {
+pub fn context_values(cx: &ToolContext<'_>) -> Values<'static> {
     let mut values = Values::default();
     match cx.context {
         Some(context) => values.screen("context", context.clone()),

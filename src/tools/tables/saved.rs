@@ -38,16 +38,16 @@ impl Tool for OneConfig {
         let args: OneArgs = parse_args(args)?;
         let on_screen = config_id::on_screen(cx);
         if let Some(id) = args.id.as_deref().and_then(as_uuid) {
-            return Ok(told(by_id(&self.backend, cx, &id).await?));
+            return Ok(output(by_id(&self.backend, cx, &id).await?));
         }
         let Some(name) = args.name.as_deref().or(args.id.as_deref()) else {
             let Some(id) = on_screen else {
                 return Err(ToolError::BadParams("give the configuration's id or name".to_owned()));
             };
-            return Ok(told(by_id(&self.backend, cx, &id).await?));
+            return Ok(output(by_id(&self.backend, cx, &id).await?));
         };
         match by_name(&self.backend, cx, name).await {
-            Ok(found) => Ok(told(found)),
+            Ok(found) => Ok(output(found)),
             Err(error) if error.is_not_found() => {
                 let Some(id) = on_screen else { return Err(error.into()) };
                 let found = by_id(&self.backend, cx, &id).await?;
@@ -62,7 +62,7 @@ impl Tool for OneConfig {
     }
 }
 
-fn told(found: Map<String, Value>) -> ToolOutput {
+fn output(found: Map<String, Value>) -> ToolOutput {
     ToolOutput::ok(Value::Object(found).to_string())
 }
 

@@ -8,7 +8,7 @@ use super::problem::{Code, Problem};
 
 /// One table of a data source: its own, or a joined one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct TableRef {
     /// Where its entry is: indexes into `foreign_tables`, level by level; empty for the source's own table.
     pub path: Vec<usize>,
     /// The table's name.
@@ -19,7 +19,7 @@ pub struct Place {
     pub schema: Option<String>,
 }
 
-impl Place {
+impl TableRef {
     /// The name its columns are qualified with.
     pub fn qualifier(&self) -> &str {
         self.alias.as_deref().unwrap_or(&self.table)
@@ -57,7 +57,7 @@ impl Column {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// Its tables, its own first, joined ones in document order.
-    pub places: Vec<Place>,
+    pub places: Vec<TableRef>,
     /// Its columns, in the order of the places.
     pub columns: Vec<Column>,
     /// Names of columns that the client computes.
@@ -72,18 +72,19 @@ impl Selection {
             Some((schema, table)) => (Some(schema), table),
             None => (text(source, "schema"), own),
         };
-        let own = Place { path: Vec::new(), table: table.to_owned(), alias: None, schema: schema.map(str::to_owned) };
+        let own =
+            TableRef { path: Vec::new(), table: table.to_owned(), alias: None, schema: schema.map(str::to_owned) };
         let mut selection = Self { places: Vec::new(), columns: Vec::new(), computed: Vec::new() };
         let nothing = Map::new();
         let select = source.get("select").and_then(Value::as_object).unwrap_or(&nothing);
-        selection.read_place(own, select);
+        selection.read_table(own, select);
         let computed = list(select, "client_computed_columns").iter().filter_map(Value::as_object);
         selection.computed = computed.filter_map(|column| text(column, "name")).map(str::to_owned).collect();
         selection
     }
 
     /// `entry` holds `columns` and `foreign_tables`, be it a `select` or a joined table.
-    fn read_place(&mut self, place: Place, entry: &Map<String, Value>) {
+    fn read_table(&mut self, place: TableRef, entry: &Map<String, Value>) {
         let path = place.path.clone();
         let number = self.places.len();
         self.places.push(place);
@@ -102,19 +103,19 @@ impl Selection {
             let Some(table) = table.as_object() else { continue };
             let mut path = path.clone();
             path.push(index);
-            let place = Place {
+            let place = TableRef {
                 path,
                 table: text(table, "table").unwrap_or_default().to_owned(),
                 alias: text(table, "alias").map(str::to_owned),
                 schema: text(table, "schema").map(str::to_owned),
             };
-            self.read_place(place, table);
+            self.read_table(place, table);
         }
     }
 
     /// The table that people call `name`, by alias before by name. A `schema` that differs from a named one excludes.
-    pub fn place(&self, name: &str, schema: Option<&str>) -> Option<usize> {
-        let fits = |place: &Place| match (schema, &place.schema) {
+    pub fn find_table(&self, name: &str, schema: Option<&str>) -> Option<usize> {
+        let fits = |place: &TableRef| match (schema, &place.schema) {
             (Some(wanted), Some(named)) => wanted == named,
             (Some(_) | None, None) | (None, Some(_)) => true,
         };
@@ -123,7 +124,7 @@ impl Selection {
     }
 
     /// The table of `column`.
-    pub fn place_of(&self, column: &Column) -> Option<&Place> {
+    pub fn place_of(&self, column: &Column) -> Option<&TableRef> {
         self.places.get(column.place)
     }
 
@@ -152,7 +153,7 @@ impl Selection {
 
     /// The names of all tables, for a message.
     pub fn table_names(&self) -> String {
-        self.places.iter().map(Place::qualifier).collect::<Vec<_>>().join(", ")
+        self.places.iter().map(TableRef::qualifier).collect::<Vec<_>>().join(", ")
     }
 }
 

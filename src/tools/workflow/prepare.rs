@@ -22,7 +22,7 @@ pub struct Prepared {
 impl Prepared {
     /// A workflow that is in the backend's terms already.
     #[cfg(test)]
-    pub fn of(written: &Value) -> Self {
+    pub fn from_text(written: &Value) -> Self {
         Self { name: String::new(), written: written.as_object().cloned().unwrap_or_default() }
     }
 

@@ -135,7 +135,7 @@ mod tests {
         ];
         for (what, existing, rule, body, expected, reason) in rows {
             let (change, decided) = accepted(what, existing, json!({"v": 1, "name": "W"}));
-            let asked = Prepared::of(&json!({"name": "W", "v": body}));
+            let asked = Prepared::from_text(&json!({"name": "W", "v": body}));
             assert_eq!(is_same(&change, &decided, rule, &asked), expected, "{reason}");
         }
     }
@@ -155,7 +155,7 @@ mod tests {
         ];
         for (asked, rule, expected, reason) in rows {
             let (change, decided) = accepted(WHAT, rule, saved.clone());
-            assert_eq!(is_same(&change, &decided, rule, &Prepared::of(&asked)), expected, "{reason}");
+            assert_eq!(is_same(&change, &decided, rule, &Prepared::from_text(&asked)), expected, "{reason}");
         }
     }
 }

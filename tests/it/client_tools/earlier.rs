@@ -3,7 +3,7 @@
 use serde_json::json;
 use switchboard::agent::ports::conversations::Page;
 use switchboard::chat::ids::{MessageId, RunId};
-use switchboard::chat::input::{Ask, Parent, RunInput, Told};
+use switchboard::chat::input::{Ask, ClientMessage, Parent, RunInput};
 use switchboard::chat::message::Message;
 
 use super::{Desk, ada, calls, input, result, says, told, tool};
@@ -21,7 +21,7 @@ fn words(messages: &[Message]) -> Vec<String> {
 #[tokio::test]
 async fn what_was_said_before_goes_before_the_first_message_alone() {
     let d = Desk::playing([says("Three."), says("Four.")]).await;
-    let earlier = vec![Told::User("One?".to_owned()), Told::Assistant("Two.".to_owned())];
+    let earlier = vec![ClientMessage::User("One?".to_owned()), ClientMessage::Assistant("Two.".to_owned())];
     let ask = |text: &str| RunInput { earlier: earlier.clone(), unlisted: true, ..input(Ask::message(text), &[]) };
     assert_eq!(told(&d.ask(ask("And?")).await.unwrap()), ["end"]);
     assert_eq!(words(&d.last_asked().0), ["One?", "Two.", "And?"]);
@@ -40,7 +40,7 @@ async fn what_was_said_before_goes_before_the_first_message_alone() {
 async fn what_was_said_before_is_there_when_the_client_tells_its_results_or_wants_another_answer() {
     let asking = calls(&[("t1", "locate", json!({"city": "Ulm"}))]);
     let d = Desk::playing([asking, vec![], says("North."), says("Far north."), says("Ulm?")]).await;
-    let earlier = vec![Told::User("One?".to_owned()), Told::Assistant("Two.".to_owned())];
+    let earlier = vec![ClientMessage::User("One?".to_owned()), ClientMessage::Assistant("Two.".to_owned())];
     let first = RunInput { earlier, unlisted: true, ..input(Ask::message("Where?"), &[tool("locate")]) };
     let events = d.ask(first).await.unwrap();
     assert_eq!(told(&events).last().unwrap(), "awaiting client: t1");

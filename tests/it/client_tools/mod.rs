@@ -15,7 +15,7 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use switchboard::agent::budget::{Budget, Budgets};
 use switchboard::agent::fence::Fences;
-use switchboard::agent::limits::Limits;
+use switchboard::agent::limits::RunLimits;
 use switchboard::agent::ports::clock::SystemClock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
@@ -27,13 +27,13 @@ use switchboard::agent::summary::Writer;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::ConversationId;
-use switchboard::chat::input::{Ask, ClientResult, Manner, OnBusy, RunInput, Screen};
+use switchboard::chat::input::{Ask, ClientResult, OnBusy, RunInput, RunOptions, Screen};
 use switchboard::chat::message::{Message, ModelOrigin};
 use switchboard::chat::stream::{CallSlot, FinishReason, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolDef, ToolInput, ToolOutput};
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
-use switchboard::runs::config::{Bounds, Settings};
+use switchboard::runs::config::{Settings, UserBounds};
 use switchboard::runs::log::local::LocalLog;
 use switchboard::runs::log::ring::Next;
 use switchboard::runs::starts::Starts;
@@ -141,15 +141,17 @@ impl Desk {
         let sources = Sources { dir: Some(data.path().to_owned()), ..Sources::default() };
         // All others are said to be built in.
         let is_built_in = |name: &str| !["close_ticket", "refund", "get_ticket", "note"].contains(&name);
-        let llm = llm::Config::default();
+        let llm = llm::LlmConfig::default();
         let loaded = catalogue::load(&sources.assets(), &llm, &BTreeSet::new(), is_built_in).unwrap();
         let url = format!("sqlite://{}", data.path().join("test.db").display());
-        let store =
-            store::open(&store::Config { url, max_connections: 1, ..store::Config::default() }, Arc::new(SystemClock))
-                .await
-                .unwrap();
+        let store = store::open(
+            &store::StoreConfig { url, max_connections: 1, ..store::StoreConfig::default() },
+            Arc::new(SystemClock),
+        )
+        .await
+        .unwrap();
         let model = Arc::new(Model { turns: Mutex::new(turns.into_iter().collect()), asked: Mutex::default() });
-        let limits = Limits {
+        let limits = RunLimits {
             max_turns: 9,
             max_tool_calls: 3,
             tool_arguments_bytes: 0,
@@ -182,7 +184,7 @@ impl Desk {
             trail: None,
             unlisted: None,
             history_bytes: 1200,
-            bounds: Bounds::default(),
+            bounds: UserBounds::default(),
         };
         let parts = Parts {
             agent: agent.clone(),
@@ -248,7 +250,7 @@ pub fn input(ask: Ask, tools: &[Arc<ToolDef>]) -> RunInput {
         parent: None,
         earlier: Vec::new(),
         unlisted: false,
-        manner: Manner { client_tools: tools.to_vec(), ..Manner::default() },
+        manner: RunOptions { client_tools: tools.to_vec(), ..RunOptions::default() },
     }
 }
 

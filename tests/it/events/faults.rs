@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::RunId;
-use switchboard::runs::log::redis::{Bounds, RedisLog};
+use switchboard::runs::log::redis::{MirrorBounds, RedisLog};
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 use switchboard::runs::log::{EventLog, Writer};
 
@@ -293,7 +293,7 @@ async fn closing_does_not_wait_for_a_redis_that_is_away() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_speaks_no_tls_is_an_error_and_nothing_worse() {
     let Some(redis) = TestRedis::start() else { return };
-    let bounds = Bounds { run_bytes: 0, total_bytes: 0, retention: LONG, life: LONG };
+    let bounds = MirrorBounds { run_bytes: 0, total_bytes: 0, retention: LONG, life: LONG };
     let log = RedisLog::connect(&redis.url().replace("redis://", "rediss://"), "test", &bounds).unwrap();
     assert!(log.open(RunId::fresh()).await.is_err());
     within(log.close()).await;
@@ -301,7 +301,7 @@ async fn a_server_that_speaks_no_tls_is_an_error_and_nothing_worse() {
 
 #[test]
 fn a_url_of_something_else_is_refused_and_not_repeated() {
-    let bounds = Bounds { run_bytes: 0, total_bytes: 0, retention: LONG, life: LONG };
+    let bounds = MirrorBounds { run_bytes: 0, total_bytes: 0, retention: LONG, life: LONG };
     for url in ["", "nats://user:secret@host", "redis://:secret@host:port"] {
         let error = RedisLog::connect(url, "test", &bounds).err().unwrap();
         assert!(!format!("{error} {error:?}").contains("secret"), "{url}: {error:?}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use switchboard::runs::log::EventLog;
-use switchboard::runs::log::redis::{Bounds, RedisLog};
+use switchboard::runs::log::redis::{MirrorBounds, RedisLog};
 
 use super::contract::{LONG, Logs, contract};
 use crate::support::redis::TestRedis;
@@ -38,6 +38,6 @@ impl Logs for Replicas {
 
 /// One more replica on `redis`.
 pub fn replica(redis: &TestRedis, run_bytes: usize, retention: Duration) -> Arc<RedisLog> {
-    let bounds = Bounds { run_bytes, total_bytes: 0, retention, life: LONG };
+    let bounds = MirrorBounds { run_bytes, total_bytes: 0, retention, life: LONG };
     RedisLog::connect(&redis.url(), "test", &bounds).unwrap()
 }

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::RunId;
 use switchboard::runs::log::EventLog;
-use switchboard::runs::log::redis::{Bounds, RedisLog};
+use switchboard::runs::log::redis::{MirrorBounds, RedisLog};
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 use tokio::io::{copy, copy_bidirectional, sink};
 use tokio::net::{TcpListener, TcpStream};
@@ -199,7 +199,7 @@ impl Way {
 async fn a_connection_that_leads_nowhere_is_dialled_anew() {
     let Some(redis) = TestRedis::start() else { return };
     let way = Way::to(redis.url().rsplit(':').next().unwrap().parse().unwrap()).await;
-    let bounds = Bounds { run_bytes: 0, total_bytes: 0, retention: LONG, life: LONG };
+    let bounds = MirrorBounds { run_bytes: 0, total_bytes: 0, retention: LONG, life: LONG };
     let log = RedisLog::connect(&format!("redis://127.0.0.1:{}", way.port), "test", &bounds).unwrap();
     log.open(RunId::fresh()).await.unwrap();
     assert!(log.find(RunId::fresh()).await.unwrap().is_none());

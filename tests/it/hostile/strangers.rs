@@ -75,12 +75,12 @@ async fn a_server_of_tools_that_sends_us_on_is_not_followed() {
 #[tokio::test]
 async fn a_server_of_meanings_that_sends_us_on_is_not_followed() {
     use switchboard::agent::ports::embeddings::Embedder;
-    use switchboard::llm::embeddings::{Config, Embeddings};
+    use switchboard::llm::embeddings::{Embeddings, EmbeddingsConfig};
     let trap = trap().await;
     let server = sends_on(trap.url()).await;
     let text =
         format!("base_url = \"{}\"\nmodel = \"m\"\napi_key = \"canary-0123456789\"\ntimeout_s = 5", server.url());
-    let config: Config = toml::from_str(&text).unwrap();
+    let config: EmbeddingsConfig = toml::from_str(&text).unwrap();
     let embedder = Embeddings::connect(&config).unwrap();
     assert!(embedder.embed("x", &["y"]).await.is_err());
     assert_eq!((server.requests().len(), trap.connections()), (1, 0));

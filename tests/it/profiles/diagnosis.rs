@@ -10,7 +10,7 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use switchboard::agent::budget::{Budget, Budgets};
 use switchboard::agent::fence::Fences;
-use switchboard::agent::limits::Limits;
+use switchboard::agent::limits::RunLimits;
 use switchboard::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
 use switchboard::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use switchboard::agent::ports::clock::Clock;
@@ -204,7 +204,7 @@ impl RunStore for Nothing {
         Ok(None)
     }
 
-    async fn has_room(
+    async fn check_pending_limit(
         &self,
         _owner: &Owner,
         _at: &ConversationId,
@@ -264,9 +264,9 @@ async fn told(
         std::fs::write(path, text).unwrap();
     }
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
-    let loaded = catalogue::load(&sources.assets(), &llm::Config::default(), &BTreeSet::new(), |_| true).unwrap();
+    let loaded = catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &BTreeSet::new(), |_| true).unwrap();
     let profile = loaded.profiles.of_type(screen).unwrap();
-    let limits = Limits {
+    let limits = RunLimits {
         max_turns: 20,
         max_tool_calls: 0,
         tool_arguments_bytes: 0,

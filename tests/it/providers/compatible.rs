@@ -69,12 +69,12 @@ pub(super) async fn ask(provider: &dyn LlmProvider, messages: &[Message], model:
 }
 
 /// The request that follows the answer `body`, all its calls done; and the answer.
-async fn asked_after(body: String, change: fn(&mut llm::Config)) -> (Turn, Vec<Value>) {
+async fn asked_after(body: String, change: fn(&mut llm::LlmConfig)) -> (Turn, Vec<Value>) {
     let upstream = Upstream::script([Answer::ok(SSE, body), Answer::status(500, "text/plain", "seen")]).await;
     let mut config = config(&upstream.url());
     change(&mut config);
     let provider = connect(Vendor::OpenAi, &config);
-    let model = ModelChoice::of(some_model(), Some(100));
+    let model = ModelChoice::from_model(some_model(), Some(100));
     let mut messages = vec![Message::User(UserMessage::new("Who is Jane?"))];
     let turn = ask(&*provider, &messages, &model).await.unwrap();
     let results = turn.message.calls().map(|call| ToolResult {
@@ -281,7 +281,7 @@ async fn only_a_server_of_reasoning_content_gets_the_field_in_every_message() {
             said(vec![AssistantPart::Thinking { text: "Hm.".to_owned(), replay }, text("two")]),
             Message::User(UserMessage::new("3")),
         ];
-        let model = ModelChoice::of(some_model(), Some(100));
+        let model = ModelChoice::from_model(some_model(), Some(100));
         assert!(ask(&*connect(Vendor::OpenAi, &config), &messages, &model).await.is_none());
         let sent = upstream.requests().pop().unwrap().json();
         for (at, content, echo) in [(1, "one", first), (3, "two", second)] {

@@ -86,7 +86,7 @@ async fn dropping_the_stream_closes_the_connection() {
     let provider = provider(Vendor::OpenAi, &upstream.url());
     let system = SystemPrompt { instructions: "".into(), context: String::new() };
     let messages = [Message::User(UserMessage::new("hello"))];
-    let model = ModelChoice::of(some_model(), Some(100));
+    let model = ModelChoice::from_model(some_model(), Some(100));
     let request =
         ChatRequest { system: &system, messages: &messages, tools: &[], may_call: true, model: &model, deadline: None };
     let mut stream = provider.stream_chat(request).await.unwrap();
@@ -205,7 +205,7 @@ fn a_wrong_address_provider_or_key_is_refused_before_the_first_request() {
         ("api_key = \"a\\nb\"", "openai", "llm.openai.api_key has characters that no http header can carry"),
     ];
     for (text, provider, message) in table {
-        let mut config = llm::Config::default();
+        let mut config = llm::LlmConfig::default();
         set(&mut config, Vendor::OpenAi, text);
         let origin = ModelOrigin { provider: provider.to_owned(), model: "m".to_owned() };
         let error = llm::connect(&origin, &config).err().unwrap();
@@ -215,7 +215,7 @@ fn a_wrong_address_provider_or_key_is_refused_before_the_first_request() {
 
 #[test]
 fn a_key_is_never_printed() {
-    let mut config = llm::Config::default();
+    let mut config = llm::LlmConfig::default();
     set(&mut config, Vendor::Claude, "api_key = 'sk-secret'");
     assert!(!format!("{config:?}").contains("sk-secret"));
 }

@@ -17,7 +17,7 @@ use super::{config, connect, origin, report, set, some_model, turn};
 use crate::support::upstream::{Answer, Request, Upstream};
 
 /// What is sent for a question and nothing else, asked as `model` says.
-async fn asked(vendor: Vendor, change: impl FnOnce(&mut llm::Config), model: &ModelChoice) -> Request {
+async fn asked(vendor: Vendor, change: impl FnOnce(&mut llm::LlmConfig), model: &ModelChoice) -> Request {
     let upstream = Upstream::script([Answer::status(500, "text/plain", "seen")]).await;
     let mut config = config(&upstream.url());
     change(&mut config);
@@ -36,20 +36,20 @@ async fn temperature_and_effort_are_sent_in_the_server_s_own_words_when_somebody
         (Effort::Max, "high", json!(true), "high"),
     ];
     for (effort, openai, ollama, gpt_oss) in efforts {
-        let mut model = ModelChoice::of(some_model(), Some(100));
+        let mut model = ModelChoice::from_model(some_model(), Some(100));
         (model.temperature, model.effort) = (Some(0.25), Some(effort));
         let sent = asked(Vendor::OpenAi, |_| {}, &model).await.json();
         assert_eq!((&sent["temperature"], &sent["reasoning_effort"]), (&json!(0.25), &json!(openai)));
         let sent = asked(Vendor::Ollama, |_| {}, &model).await.json();
         assert_eq!((&sent["options"]["temperature"], &sent["think"]), (&json!(0.25), &ollama));
-        let with_levels = |config: &mut llm::Config| set(config, Vendor::Ollama, "model = 'gpt-oss:20b'");
+        let with_levels = |config: &mut llm::LlmConfig| set(config, Vendor::Ollama, "model = 'gpt-oss:20b'");
         assert_eq!(asked(Vendor::Ollama, with_levels, &model).await.json()["think"], json!(gpt_oss));
     }
 }
 
 /// The defaults, but for what `text` says of the vendor.
-fn openai(text: &str) -> llm::Config {
-    let mut config = llm::Config::default();
+fn openai(text: &str) -> llm::LlmConfig {
+    let mut config = llm::LlmConfig::default();
     set(&mut config, Vendor::OpenAi, text);
     config
 }
@@ -65,8 +65,8 @@ async fn a_request_has_the_headers_and_fields_that_the_operator_added() {
         "#;
     let printed = format!("{:?}", openai(text));
     assert!(printed.contains("HTTP-Referer") && !printed.contains("hush"), "{printed}");
-    let change = |config: &mut llm::Config| set(config, Vendor::OpenAi, text);
-    let request = asked(Vendor::OpenAi, change, &ModelChoice::of(some_model(), Some(100))).await;
+    let change = |config: &mut llm::LlmConfig| set(config, Vendor::OpenAi, text);
+    let request = asked(Vendor::OpenAi, change, &ModelChoice::from_model(some_model(), Some(100))).await;
     let headers = ["http-referer", "x-title", "x-secret", "authorization"].map(|name| request.header(name));
     assert_eq!(headers, [Some("https://example.org"), Some("Switchboard"), Some("hush"), Some("Bearer sk-1")]);
     let expected = json!({
@@ -138,7 +138,7 @@ async fn mistral_gets_calls_and_results_under_ids_that_it_takes() {
         let mut config = config(&upstream.url());
         set(&mut config, Vendor::OpenAi, &format!("tool_call_ids = '{setting}'"));
         let provider = connect(Vendor::OpenAi, &config);
-        assert!(ask(&*provider, &messages, &ModelChoice::of(some_model(), Some(100))).await.is_none());
+        assert!(ask(&*provider, &messages, &ModelChoice::from_model(some_model(), Some(100))).await.is_none());
         let sent = upstream.requests().pop().unwrap().json();
         let sent = sent["messages"].as_array().unwrap();
         let calls: Vec<&str> =

@@ -28,8 +28,8 @@ use switchboard::chat::model::ModelChoice;
 use switchboard::llm::{self, Common, Vendor};
 
 /// A configuration whose vendors are all at `base_url`.
-fn config(base_url: &str) -> llm::Config {
-    let mut config = llm::Config::default();
+fn config(base_url: &str) -> llm::LlmConfig {
+    let mut config = llm::LlmConfig::default();
     for section in config.vendors.values_mut() {
         section.common.base_url = base_url.to_owned();
     }
@@ -37,7 +37,7 @@ fn config(base_url: &str) -> llm::Config {
 }
 
 /// Has the vendor's section say `text`; address, model and key stay where it says nothing of them.
-fn set(config: &mut llm::Config, vendor: Vendor, text: &str) {
+fn set(config: &mut llm::LlmConfig, vendor: Vendor, text: &str) {
     let Common { base_url, model, api_key } = &config.vendors[&vendor].common;
     let texts = [("base_url", base_url.as_str()), ("model", model), ("api_key", api_key.expose_secret())];
     let mut section: toml::Table = texts.map(|(key, text)| (key.to_owned(), text.into())).into_iter().collect();
@@ -50,12 +50,12 @@ fn provider(vendor: Vendor, base_url: &str) -> Arc<dyn LlmProvider> {
 }
 
 /// The provider of the vendor's own model.
-fn connect(vendor: Vendor, config: &llm::Config) -> Arc<dyn LlmProvider> {
+fn connect(vendor: Vendor, config: &llm::LlmConfig) -> Arc<dyn LlmProvider> {
     llm::connect(&origin(vendor, config), config).unwrap()
 }
 
 /// The vendor's own model.
-fn origin(vendor: Vendor, config: &llm::Config) -> ModelOrigin {
+fn origin(vendor: Vendor, config: &llm::LlmConfig) -> ModelOrigin {
     config.model(vendor.name()).unwrap()
 }
 
@@ -68,7 +68,7 @@ fn some_model() -> ModelOrigin {
 async fn turn(provider: &dyn LlmProvider) -> (Turn, Option<ProviderError>) {
     let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
     let messages = [Message::User(UserMessage::new("hello"))];
-    let model = ModelChoice::of(some_model(), Some(100));
+    let model = ModelChoice::from_model(some_model(), Some(100));
     let request =
         ChatRequest { system: &system, messages: &messages, tools: &[], may_call: true, model: &model, deadline: None };
     let mut stream = match provider.stream_chat(request).await {

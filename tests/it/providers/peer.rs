@@ -103,7 +103,7 @@ fn model(vendor: Vendor) -> &'static str {
 }
 
 /// `model` over `vendor`'s wire.
-fn config(url: &str, vendor: Vendor, model: &str, key: &str) -> llm::Config {
+fn config(url: &str, vendor: Vendor, model: &str, key: &str) -> llm::LlmConfig {
     let mut config = super::config(url);
     set(&mut config, Vendor::OpenAi, &format!("base_url = '{url}/v1'"));
     set(&mut config, vendor, &format!("model = '{model}'\napi_key = '{key}'"));
@@ -111,13 +111,13 @@ fn config(url: &str, vendor: Vendor, model: &str, key: &str) -> llm::Config {
 }
 
 /// One turn with `messages`.
-async fn ask(vendor: Vendor, config: &llm::Config, messages: &[Message]) -> (Turn, Option<ProviderError>) {
+async fn ask(vendor: Vendor, config: &llm::LlmConfig, messages: &[Message]) -> (Turn, Option<ProviderError>) {
     let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
     let input_schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     let tools =
         [ToolDef { name: "get_weather".to_owned(), description: "The weather.".to_owned(), input_schema }.into()];
     let origin = origin(vendor, config);
-    let model = ModelChoice::of(origin.clone(), Some(100));
+    let model = ModelChoice::from_model(origin.clone(), Some(100));
     let request =
         ChatRequest { system: &system, messages, tools: &tools, may_call: true, model: &model, deadline: None };
     let mut fold = TurnFold::new(Arc::new(origin), HashSet::new());
@@ -136,7 +136,7 @@ async fn ask(vendor: Vendor, config: &llm::Config, messages: &[Message]) -> (Tur
     (fold.finish(), failure)
 }
 
-async fn play(config: &llm::Config, vendor: Vendor, script: &str) -> (Turn, Option<ProviderError>) {
+async fn play(config: &llm::LlmConfig, vendor: Vendor, script: &str) -> (Turn, Option<ProviderError>) {
     ask(vendor, config, &[Message::User(UserMessage::new(format!("play {script} please")))]).await
 }
 

@@ -24,7 +24,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/reques
 #[derive(Clone, Copy)]
 struct Model {
     vendor: Vendor,
-    change: fn(&mut llm::Config, &str),
+    change: fn(&mut llm::LlmConfig, &str),
 }
 
 const CLAUDE: Model =
@@ -105,7 +105,7 @@ const CASES: [Case; 36] = [
 /// A server that keeps what it is sent, and a provider that sends it there.
 struct Sent {
     upstream: Upstream,
-    config: llm::Config,
+    config: llm::LlmConfig,
     origin: ModelOrigin,
     asked: Asked,
 }
@@ -128,7 +128,7 @@ impl Sent {
     async fn request_that(&self, may_call: bool, scenario: &Scenario, messages: &[Message]) -> Request {
         let provider = llm::connect(&self.origin, &self.config).unwrap();
         let Scenario { system, tools, effort, temperature, .. } = scenario;
-        let choice = ModelChoice::of(self.origin.clone(), Some(1000));
+        let choice = ModelChoice::from_model(self.origin.clone(), Some(1000));
         let model = &ModelChoice { effort: *effort, temperature: *temperature, ..choice };
         let request = ChatRequest { system, messages, tools, may_call, model, deadline: None };
         assert!(provider.stream_chat(request).await.is_err());
@@ -398,7 +398,7 @@ async fn how_long_an_answer_may_be_is_left_to_the_model_where_it_may_be_left() {
         for (max_tokens, expected) in [(None, expected), (Some(1000), Some(1000))] {
             let sent = Sent::to(model).await;
             let Scenario { system, tools, messages, .. } = scenarios::first_words(&sent.asked);
-            let choice = ModelChoice { max_tokens, ..ModelChoice::of(sent.origin.clone(), None) };
+            let choice = ModelChoice { max_tokens, ..ModelChoice::from_model(sent.origin.clone(), None) };
             let provider = llm::connect(&sent.origin, &sent.config).unwrap();
             let request = ChatRequest {
                 system: &system,

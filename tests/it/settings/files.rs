@@ -30,16 +30,17 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
 
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
     let profiles =
-        catalogue::load(&sources.assets(), &llm::Config::default(), &BTreeSet::new(), |_| true).unwrap().profiles;
+        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &BTreeSet::new(), |_| true).unwrap().profiles;
     assert_eq!(profiles.context_types(), ["helper", "tables", "workflow"]);
     let helper = profiles.of_type("helper").unwrap();
     assert_eq!(said(&helper), "You are new.\n\nYou help.");
     assert_eq!(helper.tools.iter().map(|tool| tool.def.name.as_str()).collect::<Vec<_>>(), ["list_my_alerts"]);
     assert!(said(&profiles.of_type("workflow").unwrap()).starts_with("You are new.\n\n"), "built-in profile, new text");
 
-    let built_in = catalogue::load(&Sources::default().assets(), &llm::Config::default(), &BTreeSet::new(), |_| true)
-        .unwrap()
-        .profiles;
+    let built_in =
+        catalogue::load(&Sources::default().assets(), &llm::LlmConfig::default(), &BTreeSet::new(), |_| true)
+            .unwrap()
+            .profiles;
     assert!(!said(&built_in.of_type("workflow").unwrap()).contains("You are new."));
     let tables = |profiles: &switchboard::agent::profile::Profiles| said(&profiles.of_type("tables").unwrap());
     assert_eq!(tables(&profiles), tables(&built_in), "what the folder does not have is built in");

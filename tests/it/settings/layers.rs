@@ -18,10 +18,10 @@ fn load(sources: &Sources) -> Config {
 #[test]
 fn the_file_of_defaults_says_what_each_module_defaults_to() {
     let config = load(&Sources::default());
-    assert_eq!(format!("{:?}", config.server), format!("{:?}", http::Config::default()));
-    assert_eq!(format!("{:?}", config.auth), format!("{:?}", http::auth::Config::default()));
-    assert_eq!(format!("{:?}", config.llm), format!("{:?}", llm::Config::default()));
-    assert_eq!(config.store, store::Config::default());
+    assert_eq!(format!("{:?}", config.server), format!("{:?}", http::ServerConfig::default()));
+    assert_eq!(format!("{:?}", config.auth), format!("{:?}", http::auth::AuthConfig::default()));
+    assert_eq!(format!("{:?}", config.llm), format!("{:?}", llm::LlmConfig::default()));
+    assert_eq!(config.store, store::StoreConfig::default());
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn folder() -> tempfile::TempDir {
 fn load(dir: &Path) -> Result<Profiles, Vec<String>> {
     let sources = Sources { dir: Some(dir.to_owned()), ..Sources::default() };
     let mcp = BTreeSet::from(["weather".to_owned(), "clock".to_owned()]);
-    let loaded = catalogue::load(&sources.assets(), &llm::Config::default(), &mcp, |name| !name.contains("__"));
+    let loaded = catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &mcp, |name| !name.contains("__"));
     loaded.map(|catalogue| catalogue.profiles).map_err(|problems| lines(&problems))
 }
 

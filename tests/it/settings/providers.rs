@@ -3,7 +3,7 @@
 use secrecy::ExposeSecret;
 use switchboard::config::catalogue;
 use switchboard::config::{Config, Sources};
-use switchboard::llm::{Common, Config as Llm, Vendor};
+use switchboard::llm::{Common, LlmConfig as Llm, Vendor};
 
 use super::{env, problems, write};
 

@@ -7,7 +7,7 @@ use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::store::{BeginError, CLIENT_RESULTS, Commit, NewRun, Question, RunEnd, RunStart};
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::{MessageId, RunId, ToolCallId};
-use switchboard::chat::input::{Ask, ClientResult, Parent, Told};
+use switchboard::chat::input::{Ask, ClientMessage, ClientResult, Parent};
 use switchboard::chat::message::{Author, Message, UserMessage};
 use switchboard::chat::run::RunState;
 use switchboard::chat::tool::{ToolCall, ToolInput};
@@ -149,7 +149,7 @@ pub async fn our_words_from_a_user_are_a_message_like_any_other(database: &impl 
 pub async fn what_a_client_told_of_before_begins_every_branch(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    let earlier = [Told::User("One?\u{0}".to_owned()), Told::Assistant("Two.".to_owned())];
+    let earlier = [ClientMessage::User("One?\u{0}".to_owned()), ClientMessage::Assistant("Two.".to_owned())];
     let begin = async |ask: &Ask, parent, history_bytes| {
         let store = database.open(ManualClock::new()).await;
         let new = NewRun { history_bytes, earlier: &earlier, ..room.new_run(Question::Ask { ask, parent }) };

@@ -184,12 +184,14 @@ pub async fn what_stands_against_a_run_is_told_before_it_begins(database: &impl 
     ];
     for (at, per_user, per_tenant, expected, reason) in rows {
         let Room { owner, conversation } = Room::at(at);
-        let whose =
-            match store.has_room(&owner, &conversation, MostRuns { per_user, per_tenant }, &Quotas::default()).await {
-                Ok(()) => None,
-                Err(BeginError::TooMany(whose)) => Some(whose),
-                Err(other) => panic!("{reason}: {other}"),
-            };
+        let whose = match store
+            .check_pending_limit(&owner, &conversation, MostRuns { per_user, per_tenant }, &Quotas::default())
+            .await
+        {
+            Ok(()) => None,
+            Err(BeginError::TooMany(whose)) => Some(whose),
+            Err(other) => panic!("{reason}: {other}"),
+        };
         assert_eq!(whose, expected, "{reason}");
     }
     clock.advance_ms(86_400_000);

@@ -13,7 +13,7 @@ use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::preview::Verdict;
 use switchboard::chat::run::RunState;
-use switchboard::store::{Config, OpenError, Store, open};
+use switchboard::store::{OpenError, Store, StoreConfig, open};
 use tokio::sync::Barrier;
 
 use super::contract::{
@@ -67,8 +67,8 @@ impl Database for SlowDatabase {
     }
 }
 
-fn config(url: &str) -> Config {
-    Config { url: url.to_owned(), ..Config::default() }
+fn config(url: &str) -> StoreConfig {
+    StoreConfig { url: url.to_owned(), ..StoreConfig::default() }
 }
 
 async fn open_url(url: &str) -> Result<Arc<dyn Store>, OpenError> {
@@ -248,7 +248,7 @@ async fn a_damaged_row_is_reported_and_other_conversations_go_on() {
 #[tokio::test]
 async fn more_callers_than_connections_take_turns() {
     let Some(database) = new_database().await else { return };
-    let config = Config { max_connections: 2, ..config(&database.url) };
+    let config = StoreConfig { max_connections: 2, ..config(&database.url) };
     let store = open(&config, ManualClock::new()).await.unwrap();
     let rooms: Vec<Room> = (0..30).map(|n| Room::at(&format!("acme/ann/c{n}"))).collect();
     join_all(rooms.iter().map(|room| room.say(&*store, "hello"))).await;
@@ -388,7 +388,7 @@ const FOR_EVER: Duration = Duration::from_secs(60);
 async fn a_server_that_does_not_answer_keeps_nobody_waiting_for_ever() {
     let Some(server) = TestPostgres::private() else { return };
     let database = server.new_database().await;
-    let config = Config { max_connections: 3, ..config(&database.url) };
+    let config = StoreConfig { max_connections: 3, ..config(&database.url) };
     let store = open(&config, ManualClock::new()).await.unwrap();
     let (run, _) = room().say(&*store, "hello").await;
     // Begun while the server still answers, so that some are in the midst of it.

@@ -10,7 +10,7 @@ use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, Requ
 use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::run::RunState;
-use switchboard::store::{Config, open};
+use switchboard::store::{StoreConfig, open};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
@@ -284,7 +284,7 @@ async fn two_processes_beat_watch_speak_and_reap_at_once_without_a_deadlock() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_lives_says_so_while_all_connections_are_taken() {
     let Some(database) = new_database().await else { return };
-    let config = Config { url: database.url.clone(), max_connections: 1, ..Config::default() };
+    let config = StoreConfig { url: database.url.clone(), max_connections: 1, ..StoreConfig::default() };
     let store = open(&config, ManualClock::new()).await.unwrap();
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "go").await;

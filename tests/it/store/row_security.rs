@@ -13,7 +13,7 @@ use switchboard::agent::ports::store::{Commit, MostRuns, NewRun, Question, Whose
 use switchboard::chat::ids::PayloadId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::payload::{Payload, PayloadSource};
-use switchboard::store::{Config, RowSecurity, Store, open};
+use switchboard::store::{RowSecurity, Store, StoreConfig, open};
 use url::Url;
 
 use super::contract::{Database, ManualClock, Room, answer, complete, contract, said};
@@ -56,7 +56,7 @@ pub async fn new_database() -> Option<Guarded> {
 
 impl Guarded {
     async fn try_open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
-        let config = Config { url: self.url.clone(), row_security: RowSecurity::On, ..Config::default() };
+        let config = StoreConfig { url: self.url.clone(), row_security: RowSecurity::On, ..StoreConfig::default() };
         open(&config, clock).await.unwrap()
     }
 
@@ -183,7 +183,7 @@ async fn it_holds_for_every_table_and_is_switched_off_again() {
          AND NOT (relrowsecurity AND relforcerowsecurity) ORDER BY relname";
     assert_eq!(database.ask(open_tables).await, ["_sqlx_migrations", "tool_pins"], "tables of nobody");
     // A process whose setting is off finds out at its start.
-    let config = Config { url: database.url.clone(), ..Config::default() };
+    let config = StoreConfig { url: database.url.clone(), ..StoreConfig::default() };
     let store = open(&config, ManualClock::new()).await.unwrap();
     speak(&*store).await;
     assert_eq!(database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM conversations").await, ["4"]);

@@ -15,7 +15,7 @@ use switchboard::chat::message::Message;
 use switchboard::chat::preview::Verdict;
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::Usage;
-use switchboard::store::{Config, OpenError, RowSecurity, Store, open};
+use switchboard::store::{OpenError, RowSecurity, Store, StoreConfig, open};
 use tempfile::TempDir;
 
 use super::contract::{
@@ -68,8 +68,8 @@ impl SqliteFile {
     }
 }
 
-fn config(url: &str) -> Config {
-    Config { url: url.to_owned(), ..Config::default() }
+fn config(url: &str) -> StoreConfig {
+    StoreConfig { url: url.to_owned(), ..StoreConfig::default() }
 }
 
 async fn open_url(url: &str) -> Result<Arc<dyn Store>, OpenError> {
@@ -94,10 +94,10 @@ fn room() -> Room {
 
 #[test]
 fn every_key_of_the_store_section_has_a_default() {
-    let parse = |text: &str| toml::from_str::<Config>(text);
+    let parse = |text: &str| toml::from_str::<StoreConfig>(text);
     assert_eq!(
         parse("").unwrap(),
-        Config { url: "sqlite://data/switchboard.db".into(), max_connections: 10, row_security: RowSecurity::Off }
+        StoreConfig { url: "sqlite://data/switchboard.db".into(), max_connections: 10, row_security: RowSecurity::Off }
     );
     assert_eq!(parse("url = 'sqlite::memory:'").unwrap(), config("sqlite::memory:"));
     assert!(parse("uri = 'sqlite::memory:'").is_err());

@@ -11,7 +11,7 @@ use switchboard::chat::preview::Verdict;
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::{Counted, Usage};
 use switchboard::chat::tool::ToolInput;
-use switchboard::chat::trail::{CallFate, Happened, TrailEntry};
+use switchboard::chat::trail::{CallFate, TrailEntry, TrailEvent};
 
 use super::contract::{Database, ManualClock, Room, answer, assert_same, complete, decided, ended, said, user};
 
@@ -29,13 +29,13 @@ async fn trail(database: &impl Database) -> Vec<(String, Value)> {
     rows.iter().map(split).collect()
 }
 
-fn entry(run: RunId, at_ms: i64, what: Happened) -> TrailEntry {
+fn entry(run: RunId, at_ms: i64, what: TrailEvent) -> TrailEntry {
     TrailEntry { at_ms, run: Some(run), what }
 }
 
-fn call(arguments: Value, result: &str) -> Happened {
+fn call(arguments: Value, result: &str) -> TrailEvent {
     let Value::Object(arguments) = arguments else { unreachable!() };
-    Happened::ToolCall {
+    TrailEvent::ToolCall {
         sent: false,
         turn: 0,
         id: ToolCallId::from_model("t1"),
@@ -47,15 +47,15 @@ fn call(arguments: Value, result: &str) -> Happened {
     }
 }
 
-fn ended_as(state: RunState, error: Option<(String, String)>) -> Happened {
-    Happened::RunEnded { state, error, usage: Usage::default() }
+fn ended_as(state: RunState, error: Option<(String, String)>) -> TrailEvent {
+    TrailEvent::RunEnded { state, error, usage: Usage::default() }
 }
 
 pub async fn the_trail_tells_what_happened_in_a_run(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "hello").await;
     let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 };
-    let turn = Happened::ModelTurn {
+    let turn = TrailEvent::ModelTurn {
         turn: 0,
         origin: Some(ModelOrigin { provider: "demo".into(), model: "rules".into() }),
         request_id: Some("v-1".into()),
@@ -63,7 +63,7 @@ pub async fn the_trail_tells_what_happened_in_a_run(database: &impl Database) {
         thinking: ["hm\u{0}"].into_iter().collect(),
         calls: vec!["get_rule".into()],
         finish: "stop".into(),
-        usage: Some(Counted::told(usage)),
+        usage: Some(Counted::reported(usage)),
         duration_ms: 1500,
     };
     let entries = [entry(run, 10, turn), entry(run, 20, call(json!({"id": 1}), "{\"ok\":true}"))];

@@ -23,14 +23,14 @@ use crate::chat::template::{Template, TemplateError, ValueTemplate};
 use crate::chat::tool::{Effect, ToolDef};
 use crate::config::Problem;
 use crate::config::assets::Assets;
-use crate::config::document::{File, Place, Problems, Table};
+use crate::config::document::{File, Location, Problems, Table};
 use crate::tools::backend::Verb;
 use crate::tools::rest::path::PathTemplate;
 use crate::tools::rest::request::{Body, RestRequest};
 
 /// What an overlay says in place of the document.
 struct Overlay<'a> {
-    place: Place<'a>,
+    place: Location<'a>,
     name: Option<String>,
     description: Option<String>,
     call: OverlayCall,
@@ -52,7 +52,7 @@ pub(super) fn read(path: &str, assets: &Assets, known: Known<'_>, tools: &mut To
     };
     let Some(mut top) = File::read(path, &text, problems) else { return };
     let document = top.required("document").and_then(|entry| {
-        let place = entry.place();
+        let place = entry.location();
         let name = entry.text()?;
         match load(assets, &name) {
             Ok(document) => Some(document),
@@ -63,7 +63,7 @@ pub(super) fn read(path: &str, assets: &Assets, known: Known<'_>, tools: &mut To
         }
     });
     let prefix = top.text("prefix").unwrap_or_default();
-    let base_path = top.take("base_path").and_then(|entry| Some((entry.place(), entry.text()?)));
+    let base_path = top.take("base_path").and_then(|entry| Some((entry.location(), entry.text()?)));
     if let Some((place, base)) = &base_path
         && !document::is_base_path(base)
     {
@@ -121,7 +121,7 @@ fn overlays<'a>(table: Option<Table<'a>>, known: Known<'_>) -> BTreeMap<String, 
         let Some(mut table) = table.table(&operation) else { continue };
         let effect = request::effect(&mut table);
         let overlay = Overlay {
-            place: table.place(),
+            place: table.location(),
             name: table.text("name"),
             description: table.text("description"),
             call: OverlayCall {
@@ -142,7 +142,7 @@ fn add(
     path: &str,
     imported: Imported,
     overlay: Option<Overlay<'_>>,
-    place: &Place<'_>,
+    place: &Location<'_>,
     known: Known<'_>,
     tools: &mut Tools,
 ) {

@@ -52,7 +52,7 @@ pub struct Rule {
 impl Rule {
     /// Its version: another one after each save that changes something.
     pub fn version(&self) -> String {
-        etag::of(&view::SavedView::new(self))
+        etag::etag(&view::SavedView::new(self))
     }
 }
 

@@ -88,7 +88,7 @@ pub async fn all(State(demo): State<Arc<Demo>>, _: AnyUser) -> Response {
 pub async fn by_id(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<Uuid>) -> Result<Response, ApiError> {
     let records = demo.records();
     let config = records.configs.iter().find(|config| config.id == id).ok_or_else(missing)?;
-    Ok(tagged(etag::of(config), config))
+    Ok(tagged(etag::etag(config), config))
 }
 
 /// `GET /v1/data/name/{name}`.
@@ -99,7 +99,7 @@ pub async fn by_name(
 ) -> Result<Response, ApiError> {
     let records = demo.records();
     let config = records.configs.iter().find(|config| config.name == name).ok_or_else(missing)?;
-    Ok(tagged(etag::of(config), config))
+    Ok(tagged(etag::etag(config), config))
 }
 
 /// `POST /v1/data/validate`: 204 when create would accept the body, a name that is taken aside.
@@ -132,7 +132,7 @@ pub async fn create(
     if records.configs.len() >= MAX_RECORDS {
         return Err(ApiError::new(Code::Aborted, format!("there are already {MAX_RECORDS} table configs")));
     }
-    let answer = tagged(etag::of(&config), &config);
+    let answer = tagged(etag::etag(&config), &config);
     records.configs.push(config);
     Ok(answer)
 }
@@ -155,7 +155,7 @@ pub async fn update(
         records.require_free_name(name, Some(id))?;
     }
     let config = records.configs.iter_mut().find(|config| config.id == id).ok_or_else(missing)?;
-    version.require(&etag::of(config))?;
+    version.require(&etag::etag(config))?;
     if config.is_system {
         return Err(ApiError::new(Code::PermissionDenied, "a table config of the system cannot be changed"));
     }
@@ -165,5 +165,5 @@ pub async fn update(
     config.config = content.unwrap_or_else(|| config.config.take());
     config.updated_by = user.id().to_owned();
     config.updated_date = demo.now();
-    Ok(tagged(etag::of(config), config))
+    Ok(tagged(etag::etag(config), config))
 }

@@ -107,7 +107,7 @@ impl Dialogue {
     }
 
     fn turn(&mut self) -> Turn {
-        let model = ModelChoice::of(DemoModel::new().origin().clone(), None);
+        let model = ModelChoice::from_model(DemoModel::new().origin().clone(), None);
         let request = ChatRequest {
             system: &self.system,
             messages: &self.messages,

@@ -15,7 +15,7 @@ use crate::demo::model::DemoModel;
 async fn streamed(text: &str) -> Vec<StreamEvent> {
     let dialogue = Dialogue::on(WORKFLOW, Some(json!({ "workflow_id": "w" })));
     let messages = [Message::User(UserMessage::new(text))];
-    let model = ModelChoice::of(DemoModel::new().origin().clone(), Some(100));
+    let model = ModelChoice::from_model(DemoModel::new().origin().clone(), Some(100));
     let (system, tools) = (&dialogue.system, dialogue.tools.as_slice());
     let request = ChatRequest { system, messages: &messages, tools, may_call: true, model: &model, deadline: None };
     let demo = DemoModel::new().with_pace(Duration::ZERO);
@@ -74,7 +74,7 @@ async fn parallel_calls_come_in_slots_of_their_own_and_the_terminal_event_comes_
 async fn text_is_written_at_a_readable_pace() {
     let dialogue = Dialogue::on(WORKFLOW, None);
     let messages = [Message::User(UserMessage::new("thanks"))];
-    let model = ModelChoice::of(DemoModel::new().origin().clone(), Some(100));
+    let model = ModelChoice::from_model(DemoModel::new().origin().clone(), Some(100));
     let (system, tools) = (&dialogue.system, dialogue.tools.as_slice());
     let request = ChatRequest { system, messages: &messages, tools, may_call: true, model: &model, deadline: None };
     let begun = std::time::Instant::now();

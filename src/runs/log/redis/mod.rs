@@ -44,7 +44,7 @@ const LEAST_RETENTION: Duration = Duration::from_secs(5);
 
 /// What a shared log is asked to keep.
 #[derive(Debug, Clone)]
-pub struct Bounds {
+pub struct MirrorBounds {
     /// Bytes of one run, here and, roughly, in Redis; 0 is no bound.
     pub run_bytes: usize,
     /// Bytes of all runs in this process, as far as ended ones can be forgotten for it; 0 is no bound.
@@ -71,7 +71,7 @@ impl RedisLog {
     ///
     /// # Errors
     /// When the URL is not understood.
-    pub fn connect(url: &str, prefix: &str, bounds: &Bounds) -> Result<Arc<Self>, LogError> {
+    pub fn connect(url: &str, prefix: &str, bounds: &MirrorBounds) -> Result<Arc<Self>, LogError> {
         let streams = Arc::new(Streams::new(url, prefix).map_err(unavailable)?);
         let near = LocalLog::new(bounds.run_bytes, bounds.total_bytes, bounds.retention);
         let mirrors = Mirrors::new(streams.clone(), near.clone());

@@ -4,18 +4,18 @@
 //! **Invariant:** only the newest run's calls are answered, and the run that answers them is the newest one then; whoever
 //! begins a run holds the conversation's row. So they are answered once.
 
-use super::append::{insert_happened, insert_message};
+use super::append::{insert_message, insert_trail_event};
 use super::begin::NotBegun;
 use super::details::left_by;
-use super::question::{Asked, Earlier, find, newest};
-use super::{Batch, Branch, Connection, Place, Seat};
+use super::question::{Earlier, ResolvedQuestion, find, newest};
+use super::{Batch, Branch, Connection, ConversationRow, Seat};
 use crate::agent::ports::store::{BeginError, CLIENT_RESULTS};
 use crate::chat::ids::RunId;
 use crate::chat::input::ClientResult;
 use crate::chat::message::{AssistantMessage, Author, Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::tool::ToolResult;
-use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::client::{answered, is_repetition};
 use crate::store::fault::Fault;
 use crate::store::scope::BindScope;
@@ -27,9 +27,9 @@ pub(super) type Answered = (AssistantMessage, Vec<ToolResult>);
 /// Takes what the client says came of the calls that the newest run left to it: what the next run answers.
 pub(super) async fn take_results(
     connection: &mut Connection,
-    place: &Place,
+    place: &ConversationRow,
     results: &[ClientResult],
-) -> Result<Asked, NotBegun> {
+) -> Result<ResolvedQuestion, NotBegun> {
     let no_such_call = || NotBegun::Refused(BeginError::NoSuchCall);
     let newest = newest(connection, place).await?.ok_or_else(no_such_call)?;
     if newest.state.is_live() {
@@ -41,7 +41,7 @@ pub(super) async fn take_results(
     let asking = asking(connection, place, newest).await?.ok_or_else(no_such_call)?;
     let left = left_by(connection, place, asking.run_seq).await?;
     let answered = answered(left, results)?.ok_or_else(no_such_call)?;
-    Ok(Asked {
+    Ok(ResolvedQuestion {
         parent: Some(Branch { run_seq: asking.run_seq, seq: None }),
         message: UserMessage::by(Author::ClientResults, CLIENT_RESULTS),
         chain: Some(asking.chain()),
@@ -56,7 +56,7 @@ pub(super) async fn take_results(
 /// The run `live`, where it has begun with results of these calls: a client that heard of no answer says the same again.
 async fn taken_by(
     connection: &mut Connection,
-    place: &Place,
+    place: &ConversationRow,
     live: &Earlier,
     results: &[ClientResult],
 ) -> Result<Option<RunId>, NotBegun> {
@@ -75,7 +75,11 @@ async fn taken_by(
 
 /// The run whose calls are answered: the newest one, or the one that it went on with and did not come to an end: a
 /// client that heard of no answer says the same again.
-async fn asking(connection: &mut Connection, place: &Place, newest: Earlier) -> Result<Option<Earlier>, NotBegun> {
+async fn asking(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    newest: Earlier,
+) -> Result<Option<Earlier>, NotBegun> {
     match newest.state {
         RunState::Completed => return Ok(Some(newest)),
         RunState::Queued | RunState::Running | RunState::AwaitingApproval => return Ok(None),
@@ -104,7 +108,7 @@ pub(super) fn insert_answered(
         insert_message(batch, seat, seq, transcript::encode(message)?, now);
     }
     for (seq, (call, result)) in (1..).zip(message.calls().zip(results)) {
-        let what = Happened::ToolCall {
+        let what = TrailEvent::ToolCall {
             turn: 0,
             id: call.id.clone(),
             name: call.name.clone(),
@@ -115,7 +119,7 @@ pub(super) fn insert_answered(
             duration_ms: 0,
             sent: false,
         };
-        insert_happened(batch, &seat.place, run, seq, &TrailEntry { at_ms: now, run: Some(run), what })?;
+        insert_trail_event(batch, &seat.place, run, seq, &TrailEntry { at_ms: now, run: Some(run), what })?;
     }
     Ok(())
 }
@@ -123,7 +127,7 @@ pub(super) fn insert_answered(
 /// What the client said at the beginning of that run, where it began with such.
 pub(super) async fn answered_of(
     connection: &mut Connection,
-    place: &Place,
+    place: &ConversationRow,
     run_seq: i64,
 ) -> Result<Option<Answered>, Fault> {
     let rows: Vec<(String, String)> = sqlx::query_as(

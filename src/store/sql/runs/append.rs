@@ -11,7 +11,7 @@ use crate::agent::ports::store::Commit;
 use crate::chat::audit::{Act, Fact};
 use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::tool::ToolInput;
-use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::chat::unfinished::Unfinished;
 use crate::store::calling::encode_calling;
 use crate::store::fault::Fault;
@@ -20,7 +20,7 @@ use crate::store::scope::{BindScope, Reach};
 use crate::store::trail::encode_entry;
 use crate::store::transcript::{self, Record, RecordError};
 
-use super::Place;
+use super::ConversationRow;
 
 /// What a [`Commit`] writes, as it is stored.
 pub(super) struct Rows {
@@ -34,19 +34,19 @@ impl Rows {
     ///
     /// # Errors
     /// When something cannot be written as JSON.
-    pub(super) fn of(commit: Commit<'_>) -> Result<Self, RecordError> {
+    pub(super) fn from_commit(commit: Commit<'_>) -> Result<Self, RecordError> {
         let trail = commit.trail.iter().map(|entry| Ok((entry.at_ms, entry.what.kind(), encode_entry(&entry.what)?)));
         Ok(Self {
             messages: commit.messages.iter().map(transcript::encode).collect::<Result<_, _>>()?,
             trail: trail.collect::<Result<_, RecordError>>()?,
-            payloads: commit.payloads.iter().map(PayloadRow::of).collect::<Result<_, _>>()?,
+            payloads: commit.payloads.iter().map(PayloadRow::from_payload).collect::<Result<_, _>>()?,
         })
     }
 }
 
 impl SqlStore {
     pub(super) async fn try_append(&self, run: RunId, commit: Commit<'_>) -> Result<(), Fault> {
-        let rows = Rows::of(commit)?;
+        let rows = Rows::from_commit(commit)?;
         let now = self.clock.now_ms();
         let mut first = Batch::default();
         let update = first.say(concat!(
@@ -117,13 +117,13 @@ pub(super) fn call_key(call: &ToolCallId) -> String {
 }
 
 /// What the audit record tells of any call of a run: its user's.
-pub(super) fn of_call<'a>(act: Act, place: &'a Place, run: RunId, call: &'a ToolCallId) -> Fact<'a> {
+pub(super) fn of_call<'a>(act: Act, place: &'a ConversationRow, run: RunId, call: &'a ToolCallId) -> Fact<'a> {
     let user = place.scope.user();
     Fact {
         conversation: Some(&place.conversation),
         run: Some(run),
         call: Some(call.as_str()),
-        ..Fact::of(act, user, user)
+        ..Fact::new(act, user, user)
     }
 }
 
@@ -149,12 +149,12 @@ pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Co
 /// Tells the audit record what became of the writes that were dispatched.
 pub(super) fn insert_ended_writes<'a>(
     batch: &mut Batch,
-    place: &Place,
+    place: &ConversationRow,
     run: RunId,
-    trail: impl Iterator<Item = &'a Happened>,
+    trail: impl Iterator<Item = &'a TrailEvent>,
 ) {
     for what in trail {
-        let Happened::ToolCall { id, name, fate, sent: true, .. } = what else { continue };
+        let TrailEvent::ToolCall { id, name, fate, sent: true, .. } = what else { continue };
         let fact = Fact { tool: Some(name), outcome: Some(fate.name()), ..of_call(Act::WriteEnded, place, run, id) };
         tell_ended(batch, &place.scope, (run, &call_key(id)), fact);
     }
@@ -180,9 +180,9 @@ pub(super) fn insert_message(batch: &mut Batch, seat: &Seat, seq: i64, record: R
 ///
 /// # Errors
 /// When it cannot be written as JSON.
-pub(super) fn insert_happened(
+pub(super) fn insert_trail_event(
     batch: &mut Batch,
-    place: &Place,
+    place: &ConversationRow,
     run: RunId,
     seq: i64,
     entry: &TrailEntry,
@@ -193,7 +193,12 @@ pub(super) fn insert_happened(
 }
 
 /// Writes one entry of the trail: when, of which kind, what.
-fn insert_entry(batch: &mut Batch, place: &Place, number: Option<(RunId, i64)>, (at, kind, body): (i64, &str, String)) {
+fn insert_entry(
+    batch: &mut Batch,
+    place: &ConversationRow,
+    number: Option<(RunId, i64)>,
+    (at, kind, body): (i64, &str, String),
+) {
     let (run, seq) = number.unzip();
     let insert = batch.say(
         "INSERT INTO trail (tenant, user_id, conversation, run_id, seq, at, kind, body)

@@ -8,24 +8,24 @@ use sqlx::Row;
 use tokio::time::{sleep, timeout};
 
 use super::answered::insert_answered;
-use super::append::{insert_happened, insert_message};
+use super::append::{insert_message, insert_trail_event};
 use super::decided::tell_ends;
-use super::details::{keep_context, keep_told};
+use super::details::{insert_client_history, keep_context};
 use super::history::{Earlier, earlier};
-use super::question::{Asked, resolve};
+use super::question::{ResolvedQuestion, resolve};
 use super::request::{Made, find_request, free_key};
-use super::{Batch, Connection, Place, Seat, SqlStore, seen_before, used_before};
+use super::{Batch, Connection, ConversationRow, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::{BeginError, Begun, NewRun, Question, RunStart};
 use crate::chat::ids::RunId;
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::UserMessage;
 use crate::chat::preview::Decided;
 use crate::chat::run::RunState;
-use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::change::decode_decided;
+use crate::store::client_history::encode_client_history;
 use crate::store::fault::Fault;
 use crate::store::scope::{BindScope, Reach, Scope, storable};
-use crate::store::told::encode_told;
 use crate::store::transcript::{self, RecordError};
 
 /// How many decisions one run tells; whoever decided more tells the rest with the next message.
@@ -64,12 +64,12 @@ impl SqlStore {
             Err(NotBegun::Failed(Fault::Database(error))) if is_taken(&error) => self.begin(run, may_have_begun).await,
             begun => begun,
         };
-        told(begun)
+        split_fault(begun)
     }
 
     async fn begin(&self, run: NewRun<'_>, may_have_begun: &AtomicBool) -> Result<Begun, NotBegun> {
         let now = self.clock.now_ms();
-        let place = Place { scope: Scope::from(run.owner), conversation: run.conversation.to_string() };
+        let place = ConversationRow { scope: Scope::from(run.owner), conversation: run.conversation.to_string() };
         let (mut transaction, made) = self.write_first(Reach::User(&place.scope), make(&place, run, now)).await?;
         let found = match made {
             Some(made) => Found::Nothing { decisions: made.try_get(0)? },
@@ -91,10 +91,11 @@ impl SqlStore {
         };
         // A new conversation has no messages to be looked for.
         let is_opening = asked.is_some();
-        let Asked { parent, mut message, continues, chain, answered, call, turned_down, context } = match asked {
-            Some(asked) => asked,
-            None => resolve(&mut transaction, &place, run, now).await?,
-        };
+        let ResolvedQuestion { parent, mut message, continues, chain, answered, call, turned_down, context } =
+            match asked {
+                Some(asked) => asked,
+                None => resolve(&mut transaction, &place, run, now).await?,
+            };
         let context = run.context.cloned().or(context);
         let state = match is_opening {
             true => RunState::Running,
@@ -147,12 +148,12 @@ impl SqlStore {
         keep_context(&mut batch, run.id, context.as_ref());
         // The server's own history is never replaced.
         if run_seq == 0 {
-            keep_told(&mut batch, run.id, encode_told(run.earlier, run.history_bytes)?);
+            insert_client_history(&mut batch, run.id, encode_client_history(run.earlier, run.history_bytes)?);
         }
         insert_message(&mut batch, &seat, 0, transcript::encode_user(&message)?, now);
         let UserMessage { text, decisions, .. } = message.clone();
-        let entry = TrailEntry { at_ms: now, run: Some(run.id), what: Happened::UserMessage { text, decisions } };
-        insert_happened(&mut batch, &seat.place, run.id, 0, &entry)?;
+        let entry = TrailEntry { at_ms: now, run: Some(run.id), what: TrailEvent::UserMessage { text, decisions } };
+        insert_trail_event(&mut batch, &seat.place, run.id, 0, &entry)?;
         if let Some(answered) = &answered {
             insert_answered(&mut batch, &seat, run.id, answered, now)?;
         }
@@ -199,7 +200,7 @@ impl SqlStore {
     }
 
     /// Whether the run has begun, as soon as the database tells.
-    async fn has_begun(&self, place: &Place, run: NewRun<'_>, now: i64) -> bool {
+    async fn has_begun(&self, place: &ConversationRow, run: NewRun<'_>, now: i64) -> bool {
         loop {
             match self.look_for(place, run, now).await {
                 Ok(found) => return found,
@@ -213,7 +214,7 @@ impl SqlStore {
 
     /// Whether the run has a row. Whoever begins one holds its conversation to the end, so this waits for a transaction that the
     /// database may still be about to commit: afterwards the answer is final.
-    async fn look_for(&self, place: &Place, run: NewRun<'_>, now: i64) -> Result<bool, sqlx::Error> {
+    async fn look_for(&self, place: &ConversationRow, run: NewRun<'_>, now: i64) -> Result<bool, sqlx::Error> {
         let mut transaction = self.write(Reach::User(&place.scope)).await?;
         touch(&mut transaction, place, run, now).await?;
         let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM runs WHERE tenant = $1 AND user_id = $2 AND id = $3")
@@ -227,7 +228,7 @@ impl SqlStore {
 }
 
 /// The port's reason apart from a fault.
-pub(super) fn told<T>(outcome: Result<T, NotBegun>) -> Result<Result<T, BeginError>, Fault> {
+pub(super) fn split_fault<T>(outcome: Result<T, NotBegun>) -> Result<Result<T, BeginError>, Fault> {
     match outcome {
         Ok(done) => Ok(Ok(done)),
         Err(NotBegun::Refused(reason)) => Ok(Err(reason)),
@@ -252,7 +253,7 @@ enum Found {
 
 /// Makes the conversation where it is not there, and then gives the number of decisions that were taken before it. First of
 /// all: whoever changes this row holds it to the end, so runs of one conversation begin one after the other.
-fn make(place: &Place, run: NewRun<'_>, now: i64) -> Batch {
+fn make(place: &ConversationRow, run: NewRun<'_>, now: i64) -> Batch {
     let mut first = Batch::default();
     let insert = first.say(concat!(
         "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at, unlisted)
@@ -270,7 +271,12 @@ fn make(place: &Place, run: NewRun<'_>, now: i64) -> Batch {
 }
 
 /// Says that the conversation has a newer run, and holds its row.
-async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now: i64) -> Result<(), sqlx::Error> {
+async fn touch(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    run: NewRun<'_>,
+    now: i64,
+) -> Result<(), sqlx::Error> {
     // The clocks of two replicas need not agree, and a conversation does not go back in the list. One that was deleted
     // since it was found is made.
     sqlx::query(concat!(
@@ -292,7 +298,7 @@ async fn touch(connection: &mut Connection, place: &Place, run: NewRun<'_>, now:
 }
 
 /// The number of the conversation's next run. Nobody else takes it: whoever begins one holds the conversation's row.
-async fn next_run(connection: &mut Connection, place: &Place) -> Result<i64, sqlx::Error> {
+async fn next_run(connection: &mut Connection, place: &ConversationRow) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar(
         "SELECT COALESCE(MAX(run_seq), -1) + 1 FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
     )
@@ -303,12 +309,12 @@ async fn next_run(connection: &mut Connection, place: &Place) -> Result<i64, sql
 }
 
 /// What the first message of a conversation that was just made answers; `None` where it asks for something earlier.
-fn opening(question: Question<'_>) -> Option<Asked> {
+fn opening(question: Question<'_>) -> Option<ResolvedQuestion> {
     let Question::Ask { ask: Ask::Message { text, note }, parent: None | Some(Parent::Root) } = question else {
         return None;
     };
     let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
-    Some(Asked {
+    Some(ResolvedQuestion {
         parent: None,
         message,
         continues: None,
@@ -321,7 +327,7 @@ fn opening(question: Question<'_>) -> Option<Asked> {
 }
 
 /// Whether the next run of the conversation may run or has to wait.
-async fn admit(connection: &mut Connection, place: &Place, queue: Option<u32>) -> Result<RunState, NotBegun> {
+async fn admit(connection: &mut Connection, place: &ConversationRow, queue: Option<u32>) -> Result<RunState, NotBegun> {
     // The running one first, then the oldest of those that wait; one more than may wait is enough to know.
     let live: Vec<(String, String)> = sqlx::query_as(
         "SELECT id, state FROM (
@@ -350,7 +356,11 @@ async fn admit(connection: &mut Connection, place: &Place, queue: Option<u32>) -
 }
 
 /// The decisions that the model has not been told, oldest first, marked as told.
-async fn tell_decisions(connection: &mut Connection, place: &Place, run: RunId) -> Result<Vec<Decided>, Fault> {
+async fn tell_decisions(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    run: RunId,
+) -> Result<Vec<Decided>, Fault> {
     let mut rows: Vec<(i64, String, String)> = sqlx::query_as(
         "UPDATE previews SET told_in_run = $1
          WHERE tenant = $2 AND user_id = $3 AND id IN (

@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use super::begin::NotBegun;
 use super::details::context_of;
-use super::question::{Asked, Earlier, find, newest};
-use super::{Batch, Branch, Connection, Place, approvals, audit};
+use super::question::{Earlier, ResolvedQuestion, find, newest};
+use super::{Batch, Branch, Connection, ConversationRow, approvals, audit};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL, TurnedDown};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::audit::{Act, Fact};
 use crate::chat::ids::{ApprovalId, RunId};
 use crate::chat::message::{Author, UserMessage};
-use crate::chat::trail::{ApprovalVerdict, Happened};
+use crate::chat::trail::{ApprovalVerdict, TrailEvent};
 use crate::store::approval::{ApprovalRow, approval_columns, approved_call};
 use crate::store::fault::Fault;
 use crate::store::record::run_parent;
@@ -31,11 +31,11 @@ const TOLD_AT_ONCE: i64 = 50;
 /// Takes the decision for the run `by`: what that run answers.
 pub(super) async fn take(
     connection: &mut Connection,
-    place: &Place,
+    place: &ConversationRow,
     by: RunId,
     (id, decision): (ApprovalId, &Decision),
     now: i64,
-) -> Result<Asked, NotBegun> {
+) -> Result<ResolvedQuestion, NotBegun> {
     let row: Option<ApprovalRow> = sqlx::query_as(concat!(
         "SELECT ",
         approval_columns!(),
@@ -81,14 +81,14 @@ pub(super) async fn take(
     .execute(&mut *connection)
     .await?;
     let comment = decision.comment.clone();
-    let what = Happened::ApprovalDecided { approval: id, tool: approval.tool.clone(), verdict, by: None, comment };
+    let what = TrailEvent::ApprovalDecided { approval: id, tool: approval.tool.clone(), verdict, by: None, comment };
     approvals::tell(connection, (&place.scope, &place.conversation), now, &what).await?;
     let act = match decision.approve {
         true => Act::ApprovalApproved,
         false => Act::ApprovalRejected,
     };
     let (mut batch, user) = (Batch::default(), place.scope.user());
-    audit::tell(&mut batch, &place.scope, approvals::decided(Fact::of(act, user, user), &approval));
+    audit::tell(&mut batch, &place.scope, approvals::decided(Fact::new(act, user, user), &approval));
     batch.run(connection).await?;
 
     let run = find(connection, place, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
@@ -100,11 +100,20 @@ pub(super) async fn take(
         true => (Some(approved_call(approval, context.clone())?), None),
         false => (None, Some(TurnedDown { asked_as: approval.call, tool: approval.tool })),
     };
-    Ok(Asked { parent, message, continues, chain: Some(run.chain()), answered: None, call, turned_down, context })
+    Ok(ResolvedQuestion {
+        parent,
+        message,
+        continues,
+        chain: Some(run.chain()),
+        answered: None,
+        call,
+        turned_down,
+        context,
+    })
 }
 
 /// The run after which the decision on a call of `run` is told: the newest one, where `run` is on its branch.
-async fn place_to_go_on(connection: &mut Connection, place: &Place, run: &Earlier) -> Result<i64, NotBegun> {
+async fn place_to_go_on(connection: &mut Connection, place: &ConversationRow, run: &Earlier) -> Result<i64, NotBegun> {
     let Some(newest) = newest(connection, place).await? else { return Ok(run.run_seq) };
     let on_branch: i64 = sqlx::query_scalar(concat!(
         "WITH RECURSIVE path (run_seq, parent) AS (
@@ -157,7 +166,7 @@ fn add_comment(text: &mut String, whose: &str, comment: Option<&str>) {
 /// The call with whose decision the run `by` began: the one it has to make, or the one that was turned down.
 pub(super) async fn call_of(
     connection: &mut Connection,
-    place: &Place,
+    place: &ConversationRow,
     by: RunId,
 ) -> Result<(Option<ApprovedCall>, Option<TurnedDown>), Fault> {
     // Of those that a run only tells the end of, none was decided when it began, by its own user before anybody else.
@@ -206,7 +215,11 @@ pub(super) fn give_back(batch: &mut Batch, by: RunId) {
 
 /// The ends of waiting calls that the model has not been told, marked as told: those that somebody with a role turned
 /// down, and those that nobody decided in time. One bracketed line each.
-pub(super) async fn tell_ends(connection: &mut Connection, place: &Place, run: RunId) -> Result<Option<String>, Fault> {
+pub(super) async fn tell_ends(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    run: RunId,
+) -> Result<Option<String>, Fault> {
     let mut rows: Vec<(i64, String, String, String, Option<String>)> = sqlx::query_as(concat!(
         "UPDATE approvals SET decided_in = $1
          WHERE tenant = $2 AND user_id = $3 AND id IN (
@@ -250,11 +263,15 @@ pub(super) async fn tell_ends(connection: &mut Connection, place: &Place, run: R
 ///
 /// # Errors
 /// When one cannot be written as JSON.
-pub(super) fn insert_approvals(batch: &mut Batch, place: &Place, approvals: &[Approval]) -> Result<(), RecordError> {
+pub(super) fn insert_approvals(
+    batch: &mut Batch,
+    place: &ConversationRow,
+    approvals: &[Approval],
+) -> Result<(), RecordError> {
     for approval in approvals {
         let arguments = serde_json::to_string(&approval.arguments).map_err(RecordError::json("waiting call"))?;
         let input = serde_json::to_string(&approval.input).map_err(RecordError::json("waiting call"))?;
-        let (_, role, not_requester) = approval.consent.told();
+        let (_, role, not_requester) = approval.consent.wire_fields();
         let insert = batch.say(
             "INSERT INTO approvals (id, tenant, user_id, conversation, run_id, tool, arguments, digest, role, state,
                  created_at, expires_at, input, call_id, definition, not_requester)

@@ -1,7 +1,7 @@
 //! What is long of a run and kept apart from its row, which is written anew with each lease: the screen state of its
 //! request, what its client told of before, the calls it left, and its answer.
 
-use super::{Batch, Connection, Place};
+use super::{Batch, Connection, ConversationRow};
 use crate::chat::answer::Answer;
 use crate::chat::ids::RunId;
 use crate::chat::screen::ScreenState;
@@ -20,7 +20,7 @@ pub(super) fn keep_context(batch: &mut Batch, run: RunId, context: Option<&Scree
 }
 
 /// Keeps what the client told of before the run with which the conversation begins.
-pub(super) fn keep_told(batch: &mut Batch, run: RunId, told: Option<String>) {
+pub(super) fn insert_client_history(batch: &mut Batch, run: RunId, told: Option<String>) {
     let Some(told) = told else { return };
     let keep = batch.say(
         "INSERT INTO run_details (run_id, earlier) VALUES ($1, $2)
@@ -33,7 +33,10 @@ pub(super) fn keep_told(batch: &mut Batch, run: RunId, told: Option<String>) {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) async fn told_before(connection: &mut Connection, place: &Place) -> Result<Option<String>, sqlx::Error> {
+pub(super) async fn told_before(
+    connection: &mut Connection,
+    place: &ConversationRow,
+) -> Result<Option<String>, sqlx::Error> {
     let text: Option<Option<String>> = sqlx::query_scalar(
         "SELECT d.earlier FROM runs r JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = 0",
@@ -80,7 +83,11 @@ pub(super) fn keep_left(batch: &mut Batch, run: RunId, left: &[ToolCall]) -> Res
 ///
 /// # Errors
 /// When they cannot be read.
-pub(super) async fn left_by(connection: &mut Connection, place: &Place, run_seq: i64) -> Result<Vec<ToolCall>, Fault> {
+pub(super) async fn left_by(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    run_seq: i64,
+) -> Result<Vec<ToolCall>, Fault> {
     let text: Option<Option<String>> = sqlx::query_scalar(
         "SELECT d.client_calls FROM runs r JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4",
@@ -99,7 +106,7 @@ pub(super) async fn left_by(connection: &mut Connection, place: &Place, run_seq:
 /// When it cannot be read.
 pub(super) async fn context_of(
     connection: &mut Connection,
-    place: &Place,
+    place: &ConversationRow,
     run_seq: i64,
 ) -> Result<Option<ScreenState>, Fault> {
     let text: Option<Option<String>> = sqlx::query_scalar(

@@ -2,7 +2,7 @@
 
 use sqlx::FromRow;
 
-use super::append::{Rows, bind_used, forget_pieces, insert_happened, insert_rows};
+use super::append::{Rows, bind_used, forget_pieces, insert_rows, insert_trail_event};
 use super::decided::{give_back, insert_approvals};
 use super::details::{keep_answer, keep_left};
 use super::seen::note_seen;
@@ -13,7 +13,7 @@ use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::Message;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
-use crate::chat::trail::{CallFate, Happened, TrailEntry};
+use crate::chat::trail::{CallFate, TrailEntry, TrailEvent};
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, column, outcome, run_columns};
 use crate::store::scope::{BindScope, Reach, Scope, storable};
@@ -24,7 +24,7 @@ impl SqlStore {
     /// whose run was cancelled by request while it waited.
     pub(super) async fn try_finish_run(&self, run: RunId, commit: Commit<'_>, end: RunEnd<'_>) -> Result<(), Fault> {
         let outcome = outcome(end.state).ok_or(Fault::NoEnd(end.state))?;
-        let rows = Rows::of(commit)?;
+        let rows = Rows::from_commit(commit)?;
         let now = self.clock.now_ms();
         let mut first = Batch::default();
         // The lease ends now: by the database's own clock, this is when the run ended.
@@ -128,10 +128,10 @@ impl SqlStore {
             Some(seat) => {
                 let mut batch = Batch::default();
                 give_back(&mut batch, run);
-                let ended = Happened::RunEnded { state: RunState::Cancelled, error: None, usage: Usage::default() };
+                let ended = TrailEvent::RunEnded { state: RunState::Cancelled, error: None, usage: Usage::default() };
                 let entry = TrailEntry { at_ms: now, run: Some(run), what: ended };
                 let seq = next_entry(&mut transaction, run).await?;
-                insert_happened(&mut batch, &seat.place, run, seq, &entry)?;
+                insert_trail_event(&mut batch, &seat.place, run, seq, &entry)?;
                 batch.run(&mut transaction).await?;
             }
             None => {

@@ -2,13 +2,13 @@
 //! what does not.
 
 use super::details::told_before;
-use super::{Branch, Connection, Place};
+use super::{Branch, Connection, ConversationRow};
 use crate::chat::message::Message;
+use crate::store::client_history::decode_client_history;
 use crate::store::fault::Fault;
-use crate::store::history::{Room, presentable};
+use crate::store::history::{HistoryBudget, presentable};
 use crate::store::record::run_parent;
 use crate::store::scope::BindScope;
-use crate::store::told::decode_told;
 use crate::store::transcript::{self, RecordError};
 
 /// Rows of history read at once: a few runs, so that little is read in vain where it is cut.
@@ -56,11 +56,11 @@ pub(super) struct Earlier {
 /// stays, so that what it found out is not lost with it. What a summary tells is not shown besides.
 pub(super) async fn earlier(
     connection: &mut Connection,
-    place: &Place,
+    place: &ConversationRow,
     parent: Option<Branch>,
     bytes: usize,
 ) -> Result<Earlier, Fault> {
-    let mut room = Room::new(bytes);
+    let mut room = HistoryBudget::new(bytes);
     let Some(parent) = parent else {
         let told = before_all(connection, place, &mut room).await?;
         return Ok(Earlier { summary: None, history: presentable(told) });
@@ -97,13 +97,21 @@ pub(super) async fn earlier(
 }
 
 /// What the client told of before the conversation began, as far as there is room, the newest first.
-async fn before_all(connection: &mut Connection, place: &Place, room: &mut Room) -> Result<Vec<Message>, Fault> {
+async fn before_all(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    room: &mut HistoryBudget,
+) -> Result<Vec<Message>, Fault> {
     let told = told_before(connection, place).await?;
-    Ok(told.map(|text| decode_told(&text, room)).transpose()?.unwrap_or_default())
+    Ok(told.map(|text| decode_client_history(&text, room)).transpose()?.unwrap_or_default())
 }
 
 /// The message that a run answers.
-pub(super) async fn question(connection: &mut Connection, place: &Place, run_seq: i64) -> Result<Message, Fault> {
+pub(super) async fn question(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    run_seq: i64,
+) -> Result<Message, Fault> {
     let (kind, body): (String, String) = sqlx::query_as(
         "SELECT kind, body FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND seq = 0",
@@ -120,7 +128,7 @@ pub(super) async fn question(connection: &mut Connection, place: &Place, run_seq
 /// message, so a page never needs more runs than it has rows, and the one it begins in.
 async fn page(
     connection: &mut Connection,
-    place: &Place,
+    place: &ConversationRow,
     (run_seq, before): (i64, i64),
 ) -> Result<Vec<Row>, sqlx::Error> {
     // The bodies of what is sorted away are not read. SQLite goes through a cross join from left to right, and would
@@ -142,7 +150,11 @@ async fn page(
 }
 
 /// The newest summary of a run that is on the way to the root with all of its messages, and that run's place.
-async fn summary(connection: &mut Connection, place: &Place, parent: Branch) -> Result<Option<(i64, String)>, Fault> {
+async fn summary(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    parent: Branch,
+) -> Result<Option<(i64, String)>, Fault> {
     let oldest: Option<i64> = sqlx::query_scalar(
         "SELECT MIN(upto_run_seq) FROM summaries WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
     )
@@ -167,7 +179,7 @@ async fn summary(connection: &mut Connection, place: &Place, parent: Branch) -> 
         .bind(RUNS_AT_ONCE as i64)
         .fetch_all(&mut *connection)
         .await?;
-        next = runs.last().and_then(|(_, _, run_seq, seq, _)| Branch::of(*run_seq, *seq));
+        next = runs.last().and_then(|(_, _, run_seq, seq, _)| Branch::from_run_seq(*run_seq, *seq));
         let whole = |(run_seq, before, _, _, body): PathRow| body.filter(|_| before == ALL).map(|body| (run_seq, body));
         if let Some((run_seq, body)) = runs.into_iter().find_map(whole) {
             let text = serde_json::from_str(&body).map_err(RecordError::json("summary"))?;

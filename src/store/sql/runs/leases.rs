@@ -81,7 +81,7 @@ impl SqlStore {
             let rows = said_rows(some)?;
             renewed.extend(renew(&mut transaction, &replica, lease_ms, &rows).await?);
             if some.iter().any(|progress| progress.said.is_some()) {
-                keep_said(&mut transaction, &replica, &rows).await?;
+                insert_drafts(&mut transaction, &replica, &rows).await?;
             }
             transaction.commit().await?;
         }
@@ -250,7 +250,7 @@ async fn renew(
 
 /// Keeps what runs have said since their last commit. Text of a turn that has been committed meanwhile is in its
 /// message.
-async fn keep_said(connection: &mut Connection, replica: &str, rows: &str) -> Result<(), sqlx::Error> {
+async fn insert_drafts(connection: &mut Connection, replica: &str, rows: &str) -> Result<(), sqlx::Error> {
     // A piece that comes again is at least as long; a shorter one was under way for longer than its owner waited.
     sqlx::query(concat!(
         "INSERT INTO partials (run_id, turn, at, body) SELECT r.id, p.turn, p.at, p.said FROM ",

@@ -12,11 +12,11 @@ mod details;
 mod ending;
 mod history;
 mod leases;
+mod pending_limits;
 mod promote;
 mod question;
 mod reap;
 mod request;
-mod room;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -84,26 +84,26 @@ impl RunStore for SqlStore {
         attempt("find a request", self.try_find_request(&owner.into(), key)).await?
     }
 
-    async fn has_room(
+    async fn check_pending_limit(
         &self,
         owner: &Owner,
         conversation: &ConversationId,
         most: MostRuns,
         quotas: &Quotas,
     ) -> Result<(), BeginError> {
-        attempt("count live runs", self.try_has_room(owner, conversation, most, quotas)).await?
+        attempt("count live runs", self.try_check_pending_limit(owner, conversation, most, quotas)).await?
     }
 }
 
 /// A conversation.
-struct Place {
+struct ConversationRow {
     scope: Scope,
     conversation: String,
 }
 
 /// A run's place in its conversation, read from its row.
 struct Seat {
-    place: Place,
+    place: ConversationRow,
     run_seq: i64,
 }
 
@@ -112,7 +112,7 @@ type SeatRow = (String, String, String, i64);
 
 impl From<SeatRow> for Seat {
     fn from((tenant, user, conversation, run_seq): SeatRow) -> Self {
-        Self { place: Place { scope: Scope::of_row(tenant, user), conversation }, run_seq }
+        Self { place: ConversationRow { scope: Scope::of_row(tenant, user), conversation }, run_seq }
     }
 }
 
@@ -132,7 +132,7 @@ struct Branch {
 
 impl Branch {
     /// What the columns say.
-    fn of(run_seq: Option<i64>, seq: Option<i64>) -> Option<Self> {
+    fn from_run_seq(run_seq: Option<i64>, seq: Option<i64>) -> Option<Self> {
         run_seq.map(|run_seq| Self { run_seq, seq })
     }
 }
@@ -156,7 +156,11 @@ async fn used_before(connection: &mut Connection, seat: &Seat, chain: Option<i64
 }
 
 /// How many messages a user sees on the way to what a run goes on from.
-async fn seen_before(connection: &mut Connection, place: &Place, parent: Option<Branch>) -> Result<i64, Fault> {
+async fn seen_before(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    parent: Option<Branch>,
+) -> Result<i64, Fault> {
     match parent {
         Some(Branch { run_seq, seq }) => {
             seen::count_seen(connection, &place.scope, &place.conversation, (run_seq, seq)).await

@@ -77,7 +77,7 @@ impl SqlStore {
         self.narrow(&mut transaction, Reach::User(&seat.place.scope)).await?;
         let used = used_before(&mut transaction, &seat, chain).await?;
         let Seat { place, run_seq } = seat;
-        let parent = Branch::of(parent_run_seq, parent_seq);
+        let parent = Branch::from_run_seq(parent_run_seq, parent_seq);
         let before = seen_before(&mut transaction, &place, parent).await?;
         sqlx::query("UPDATE runs SET seen_before = $2 WHERE id = $1")
             .bind(run.to_string())

@@ -5,7 +5,7 @@ use super::begin::NotBegun;
 use super::decided::{call_of, take};
 use super::details::context_of;
 use super::history::question;
-use super::{Branch, Connection, Place};
+use super::{Branch, Connection, ConversationRow};
 use crate::agent::ports::store::{
     AFTER_APPROVED_CALL, ApprovedCall, BeginError, CONTINUE_REQUEST, NewRun, Question, TurnedDown,
 };
@@ -23,7 +23,7 @@ use crate::store::transcript::RecordError;
 const APPROVED_RESULT: i64 = 2;
 
 /// What a run answers, resolved.
-pub(super) struct Asked {
+pub(super) struct ResolvedQuestion {
     /// What it goes on from.
     pub(super) parent: Option<Branch>,
     /// The message. One that is asked again brings the decisions along that were told with it: on its own branch nobody
@@ -56,10 +56,10 @@ pub(super) struct Earlier {
 /// What the question of `asked` means in this conversation.
 pub(super) async fn resolve(
     connection: &mut Connection,
-    place: &Place,
+    place: &ConversationRow,
     asked: NewRun<'_>,
     now: i64,
-) -> Result<Asked, NotBegun> {
+) -> Result<ResolvedQuestion, NotBegun> {
     match asked.question {
         Question::Ask { ask: Ask::Message { text, note }, parent } => {
             let parent = match parent {
@@ -74,7 +74,7 @@ pub(super) async fn resolve(
                 }
             };
             let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
-            Ok(Asked {
+            Ok(ResolvedQuestion {
                 parent,
                 message,
                 continues: None,
@@ -102,10 +102,14 @@ pub(super) async fn resolve(
 
 /// The run's question again, beside it; of a run that made an approved call, all but that call: it is made once, so what
 /// came of it stays, and the answer behind it is given again.
-async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Result<Asked, NotBegun> {
+async fn again(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    run: Earlier,
+) -> Result<ResolvedQuestion, NotBegun> {
     let id = RunId::parse(&run.id).map_err(RecordError::from)?;
     if let (Some(_), _) = call_of(connection, place, id).await? {
-        return Ok(Asked {
+        return Ok(ResolvedQuestion {
             parent: Some(Branch { run_seq: run.run_seq, seq: Some(APPROVED_RESULT) }),
             message: UserMessage::by(Author::Decision, AFTER_APPROVED_CALL),
             continues: run.continues,
@@ -122,10 +126,19 @@ async fn again(connection: &mut Connection, place: &Place, run: Earlier) -> Resu
     let (parent, continues) = (run.parent, run.continues);
     // What the client said comes with its message.
     let answered = answered_of(connection, place, run.run_seq).await?;
-    Ok(Asked { parent, message, continues, chain: None, answered, call: None, turned_down: None, context: None })
+    Ok(ResolvedQuestion {
+        parent,
+        message,
+        continues,
+        chain: None,
+        answered,
+        call: None,
+        turned_down: None,
+        context: None,
+    })
 }
 
-async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<Asked, NotBegun> {
+async fn go_on(connection: &mut Connection, place: &ConversationRow, id: RunId) -> Result<ResolvedQuestion, NotBegun> {
     let run = find(connection, place, id).await?.ok_or(NotBegun::Refused(BeginError::NoSuchRun))?;
     match run.state {
         RunState::Failed | RunState::Cancelled | RunState::Interrupted => {}
@@ -136,15 +149,28 @@ async fn go_on(connection: &mut Connection, place: &Place, id: RunId) -> Result<
     let continues = Some(run.id.clone());
     let context = context_of(connection, place, run.run_seq).await?;
     if newest_seq(connection, place, run.run_seq).await? == 0 {
-        return Ok(Asked { continues, context, ..again(connection, place, run).await? });
+        return Ok(ResolvedQuestion { continues, context, ..again(connection, place, run).await? });
     }
     let parent = Some(Branch { run_seq: run.run_seq, seq: None });
     let message = UserMessage::by(Author::Continuation, CONTINUE_REQUEST);
-    Ok(Asked { parent, message, continues, chain: None, answered: None, call: None, turned_down: None, context })
+    Ok(ResolvedQuestion {
+        parent,
+        message,
+        continues,
+        chain: None,
+        answered: None,
+        call: None,
+        turned_down: None,
+        context,
+    })
 }
 
 /// The run of a message that is there, and the number of that run's newest message.
-async fn run_of(connection: &mut Connection, place: &Place, message: MessageId) -> Result<(Earlier, i64), NotBegun> {
+async fn run_of(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    message: MessageId,
+) -> Result<(Earlier, i64), NotBegun> {
     let no_such_message = || NotBegun::Refused(BeginError::NoSuchMessage);
     let run = find(connection, place, message.run).await?.ok_or_else(no_such_message)?;
     let newest_seq = newest_seq(connection, place, run.run_seq).await?;
@@ -155,7 +181,7 @@ async fn run_of(connection: &mut Connection, place: &Place, message: MessageId) 
 }
 
 /// The number of a run's newest message; all before it are there.
-async fn newest_seq(connection: &mut Connection, place: &Place, run_seq: i64) -> Result<i64, sqlx::Error> {
+async fn newest_seq(connection: &mut Connection, place: &ConversationRow, run_seq: i64) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar(
         "SELECT COALESCE(MAX(seq), -1) FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
@@ -177,9 +203,9 @@ macro_rules! earlier_columns {
 type EarlierRow = (String, i64, String, Option<i64>, Option<i64>, Option<String>, Option<i64>);
 
 impl Earlier {
-    fn of(row: EarlierRow) -> Result<Self, RecordError> {
+    fn from_row(row: EarlierRow) -> Result<Self, RecordError> {
         let (id, run_seq, state, parent, parent_seq, continues, chain_seq) = row;
-        let (state, parent) = (parse_state(&state)?, Branch::of(parent, parent_seq));
+        let (state, parent) = (parse_state(&state)?, Branch::from_run_seq(parent, parent_seq));
         Ok(Self { id, run_seq, state, parent, continues, chain_seq })
     }
 
@@ -190,7 +216,7 @@ impl Earlier {
 }
 
 /// The conversation's newest run.
-pub(super) async fn newest(connection: &mut Connection, place: &Place) -> Result<Option<Earlier>, NotBegun> {
+pub(super) async fn newest(connection: &mut Connection, place: &ConversationRow) -> Result<Option<Earlier>, NotBegun> {
     let row: Option<EarlierRow> = sqlx::query_as(concat!(
         "SELECT ",
         earlier_columns!(),
@@ -200,11 +226,15 @@ pub(super) async fn newest(connection: &mut Connection, place: &Place) -> Result
     .bind(&place.conversation)
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(Earlier::of).transpose()?)
+    Ok(row.map(Earlier::from_row).transpose()?)
 }
 
 /// The conversation's run of that id.
-pub(super) async fn find(connection: &mut Connection, place: &Place, run: RunId) -> Result<Option<Earlier>, NotBegun> {
+pub(super) async fn find(
+    connection: &mut Connection,
+    place: &ConversationRow,
+    run: RunId,
+) -> Result<Option<Earlier>, NotBegun> {
     let row: Option<EarlierRow> = sqlx::query_as(concat!(
         "SELECT ",
         earlier_columns!(),
@@ -215,5 +245,5 @@ pub(super) async fn find(connection: &mut Connection, place: &Place, run: RunId)
     .bind(run.to_string())
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(Earlier::of).transpose()?)
+    Ok(row.map(Earlier::from_row).transpose()?)
 }

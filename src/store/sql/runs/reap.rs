@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::append::{call_key, forget_pieces, insert_ended_writes, insert_happened, insert_message};
+use super::append::{call_key, forget_pieces, insert_ended_writes, insert_message, insert_trail_event};
 use super::decided::give_back;
 use super::ending::next_entry;
 use super::seen::note_seen;
@@ -13,12 +13,12 @@ use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::chat::run::RunState;
 use crate::chat::stream::Usage;
-use crate::chat::trail::{Happened, TrailEntry};
+use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::calling::decode_calling;
 use crate::store::fault::Fault;
 use crate::store::record::tokens;
 use crate::store::scope::BindScope;
-use crate::store::settle::{Settled, settle_calling, settle_said};
+use crate::store::settle::{Settled, settle_calling, settle_draft};
 use crate::store::transcript::{self, RecordError};
 
 /// Runs ended at once; the next look comes soon.
@@ -120,7 +120,7 @@ impl SqlStore {
             None => {
                 let pieces = pieces(&mut transaction, run, row.turns).await?;
                 let answer = newest_answer(&mut transaction, &seat).await?;
-                settle_said(&pieces, turn, answer.as_ref())
+                settle_draft(&pieces, turn, answer.as_ref())
             }
         };
         // A note that does not read back must not keep the run alive for ever.
@@ -151,10 +151,10 @@ impl SqlStore {
         }
         note_seen(&mut batch, run);
         insert_ended_writes(&mut batch, &seat.place, run, settled.trail.iter());
-        let ended = Happened::RunEnded { state: RunState::Interrupted, error: None, usage };
+        let ended = TrailEvent::RunEnded { state: RunState::Interrupted, error: None, usage };
         for (seq, what) in (first_entry..).zip(settled.trail.into_iter().chain([ended])) {
             let entry = TrailEntry { at_ms: now, run: Some(run), what };
-            insert_happened(&mut batch, &seat.place, run, seq, &entry)?;
+            insert_trail_event(&mut batch, &seat.place, run, seq, &entry)?;
         }
         batch.commit(transaction).await?;
         Ok(true)
@@ -162,8 +162,8 @@ impl SqlStore {
 }
 
 /// Marks the calls of a settled turn that were dispatched: the turn itself only tells the last one.
-async fn mark_sent(connection: &mut Connection, run: RunId, trail: &mut [Happened]) -> Result<(), sqlx::Error> {
-    if !trail.iter().any(|what| matches!(what, Happened::ToolCall { .. })) {
+async fn mark_sent(connection: &mut Connection, run: RunId, trail: &mut [TrailEvent]) -> Result<(), sqlx::Error> {
+    if !trail.iter().any(|what| matches!(what, TrailEvent::ToolCall { .. })) {
         return Ok(());
     }
     let keys: Vec<String> = sqlx::query_scalar("SELECT call_key FROM dispatches WHERE run_id = $1")
@@ -171,7 +171,7 @@ async fn mark_sent(connection: &mut Connection, run: RunId, trail: &mut [Happene
         .fetch_all(connection)
         .await?;
     for what in trail {
-        if let Happened::ToolCall { id, sent, .. } = what {
+        if let TrailEvent::ToolCall { id, sent, .. } = what {
             *sent = keys.contains(&call_key(id));
         }
     }

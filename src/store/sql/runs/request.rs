@@ -1,6 +1,6 @@
 //! Requests that were made before: by its client's key, one finds the run that it began.
 
-use super::begin::{NotBegun, told};
+use super::begin::{NotBegun, split_fault};
 use super::{Connection, SqlStore};
 use crate::agent::ports::store::{BeginError, RequestKey};
 use crate::chat::run::RunRecord;
@@ -35,7 +35,7 @@ impl SqlStore {
     ) -> Result<Result<Option<RunRecord>, BeginError>, Fault> {
         let mut reading = self.reading(Reach::User(scope)).await?;
         let made = find_request(&mut reading, scope, key, self.clock.now_ms()).await;
-        told(made.map(|made| match made {
+        split_fault(made.map(|made| match made {
             Made::Lately(record) => Some(*record),
             Made::LongAgo(_) | Made::Never => None,
         }))

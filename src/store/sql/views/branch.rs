@@ -10,7 +10,7 @@ use crate::store::fates::decode_fates;
 use crate::store::fault::Fault;
 use crate::store::scope::{BindScope, Reach, Scope};
 use crate::store::transcript::{self, RecordError};
-use crate::store::view::{self, Kept, Shown};
+use crate::store::view::{self, Kept, ViewPart};
 
 /// A message of a branch: its run, its number there, when it was kept, kind, body; or what became of calls in place of
 /// their results, which may be long and are not shown, and that it is this.
@@ -46,7 +46,7 @@ struct Window {
 
 impl Window {
     /// What fits of runs of these sizes, the newest first, which is there whatever its size.
-    fn of(newest_first: &[Size], before: i64, limit: u32) -> Self {
+    fn from_sizes(newest_first: &[Size], before: i64, limit: u32) -> Self {
         let mut window = Self { from: before, before, has_earlier: false, bytes: 0 };
         let (mut messages, mut bytes) = (0_i64, 0_i64);
         for &(run_seq, of_run, size) in newest_first {
@@ -73,14 +73,14 @@ impl SqlStore {
     ) -> Result<Result<Option<ConversationView>, Exhausted>, Fault> {
         let mut transaction = self.read(Reach::User(scope)).await?;
         let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(Ok(None)) };
-        let window = Window::of(&sizes(&mut transaction, scope, id, before).await?, before, limit);
+        let window = Window::from_sizes(&sizes(&mut transaction, scope, id, before).await?, before, limit);
         if let Err(exhausted) = held.grow(window.bytes.saturating_mul(TIMES).saturating_sub(held.bytes())) {
             return Ok(Err(exhausted));
         }
         let mut messages = newest_branch(&mut transaction, scope, id, &window).await?;
         for (run, body) in answers(&mut transaction, scope, id, &window).await? {
             let run = RunId::parse(&run).map_err(RecordError::from)?;
-            view::tell_as_shown(&mut messages, run, &decode_answer(&body, None)?);
+            view::replace_with_shown_text(&mut messages, run, &decode_answer(&body, None)?);
         }
         let earlier = window.has_earlier.then(|| window.from.to_string());
         Ok(Ok(Some(ConversationView { head, messages, earlier })))
@@ -139,8 +139,8 @@ async fn newest_branch(
     .await?;
     let kept = rows.into_iter().map(|(run, seq, created_at_ms, kind, body, is_fates)| {
         let what = match is_fates {
-            true => Shown::Fates(decode_fates(&body)?),
-            false => Shown::of(transcript::decode(&kind, &body)?),
+            true => ViewPart::Fates(decode_fates(&body)?),
+            false => ViewPart::from_message(transcript::decode(&kind, &body)?),
         };
         let run = RunId::parse(&run).map_err(RecordError::from)?;
         Ok(Kept { id: message_id(run, seq), created_at_ms, what })
@@ -190,7 +190,7 @@ mod tests {
             (&[(8, 100, PART_BYTES * 9), (7, 0, 0)], (8, true), "and what is before it comes later"),
         ];
         for (sizes, expected, reason) in rows {
-            let window = Window::of(sizes, 9, 4);
+            let window = Window::from_sizes(sizes, 9, 4);
             assert_eq!((window.from, window.has_earlier), expected, "{reason}");
         }
     }

@@ -60,7 +60,7 @@ struct Window {
 impl Window {
     /// What fits of runs of these sizes, the newest first, which is there whatever its size. Diagnostics get the room
     /// that the rest leaves.
-    fn of(newest_first: &[Size]) -> Self {
+    fn from_sizes(newest_first: &[Size]) -> Self {
         let mut window = Self { from: i64::MAX, diagnosed_from: i64::MAX };
         let mut room = MAX_BYTES;
         for (at, size) in newest_first.iter().enumerate() {
@@ -86,7 +86,7 @@ impl Window {
 /// # Errors
 /// When they cannot be read.
 pub(super) async fn chat_runs(connection: &mut Connection, scope: &Scope, id: &str) -> Result<Vec<ChatRun>, Fault> {
-    let window = Window::of(&sizes(connection, scope, id).await?);
+    let window = Window::from_sizes(&sizes(connection, scope, id).await?);
     let mut said = messages(connection, scope, id, &window).await?;
     let mut payloads = payloads(connection, scope, id, &window).await?;
     let mut chat_runs = Vec::new();
@@ -246,7 +246,7 @@ mod tests {
                 .zip(sizes)
                 .map(|(run_seq, &(said, diagnosed))| Size { run_seq, said, diagnosed })
                 .collect();
-            assert_eq!(Window::of(&sizes), Window { from, diagnosed_from }, "{reason}");
+            assert_eq!(Window::from_sizes(&sizes), Window { from, diagnosed_from }, "{reason}");
         }
     }
 }

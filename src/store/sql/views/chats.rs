@@ -103,7 +103,7 @@ const OF_APP: Statements = statements!("h.tenant = $1 AND h.user_id = $2 AND h.a
 struct Choice(Statements, Vec<String>);
 
 impl Choice {
-    fn of(of: Chats<'_>) -> Self {
+    fn from_filter(of: Chats<'_>) -> Self {
         match of {
             Chats::Own { owner, app } => {
                 let scope = Scope::from(owner);
@@ -191,7 +191,7 @@ impl SqlStore {
             (Chats::Tenant { tenant, .. }, Some(user)) => Chats::Tenant { tenant, user: Some(user) },
             (of, _) => of,
         };
-        let Choice(statements, whose) = Choice::of(of);
+        let Choice(statements, whose) = Choice::from_filter(of);
         let count = whose.iter().fold(sqlx::query_scalar(statements.count), |count, name| count.bind(name));
         let total: i64 = count.fetch_one(&mut *transaction).await?;
         let part = whose.iter().fold(sqlx::query_as(statements.part), |part, name| part.bind(name));
@@ -205,7 +205,7 @@ impl SqlStore {
     }
 
     pub(super) async fn try_chat(&self, of: Chats<'_>, number: i64) -> Result<Option<ChatView>, Fault> {
-        let Choice(statements, whose) = Choice::of(of);
+        let Choice(statements, whose) = Choice::from_filter(of);
         let scope = scope_of(of);
         let mut transaction = self.read(reach(of, &scope)).await?;
         let one = whose.iter().fold(sqlx::query_as(statements.one), |one, name| one.bind(name));

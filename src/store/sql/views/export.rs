@@ -152,7 +152,9 @@ async fn messages(
     let up_to = if has_more { last.0 } else { until.run };
     let mut runs = runs(connection, scope, id, (run, up_to)).await?.into_iter().peekable();
     let mut items = Vec::new();
-    for (of_run, run_seq, seq, created_at, kind, body) in said(connection, scope, id, (run, seq), last).await? {
+    for (of_run, run_seq, seq, created_at, kind, body) in
+        messages_between(connection, scope, id, (run, seq), last).await?
+    {
         while let Some(row) = runs.next_if(|row| row.run_seq <= run_seq) {
             items.push(begun(row)?);
         }
@@ -208,7 +210,7 @@ fn begun(row: Row) -> Result<ExportItem, Fault> {
 }
 
 /// The messages behind the first place, up to the second one.
-async fn said(
+async fn messages_between(
     connection: &mut Connection,
     scope: &Scope,
     id: &ConversationId,

@@ -15,7 +15,7 @@ use crate::store::summary::{Sized, cut, decode_summary, encode_summary};
 use crate::store::transcript::{self, RecordError};
 
 /// Where a run is.
-struct Place {
+struct RunPosition {
     scope: Scope,
     conversation: String,
     run_seq: i64,
@@ -73,13 +73,13 @@ impl SqlStore {
     }
 }
 
-async fn find(connection: &mut Connection, run: RunId) -> Result<Option<Place>, sqlx::Error> {
+async fn find(connection: &mut Connection, run: RunId) -> Result<Option<RunPosition>, sqlx::Error> {
     let row: Option<(String, String, String, i64)> =
         sqlx::query_as("SELECT tenant, user_id, conversation, run_seq FROM runs WHERE id = $1")
             .bind(run.to_string())
             .fetch_optional(connection)
             .await?;
-    Ok(row.map(|(tenant, user, conversation, run_seq)| Place {
+    Ok(row.map(|(tenant, user, conversation, run_seq)| RunPosition {
         scope: Scope::of_row(tenant, user),
         conversation,
         run_seq,
@@ -88,7 +88,10 @@ async fn find(connection: &mut Connection, run: RunId) -> Result<Option<Place>, 
 
 /// The summary on the run's branch that reaches furthest. One of a run that the branch left midway tells of what is not
 /// on it.
-async fn newest_summary(connection: &mut Connection, place: &Place) -> Result<Option<(i64, String)>, sqlx::Error> {
+async fn newest_summary(
+    connection: &mut Connection,
+    place: &RunPosition,
+) -> Result<Option<(i64, String)>, sqlx::Error> {
     sqlx::query_as(concat!(
         with_path!("$4"),
         "SELECT s.upto_run_seq, s.body FROM path p
@@ -105,7 +108,7 @@ async fn newest_summary(connection: &mut Connection, place: &Place) -> Result<Op
 }
 
 /// The runs of the branch after `after`, oldest first, with the bytes of their messages on it.
-async fn sizes(connection: &mut Connection, place: &Place, after: i64) -> Result<Vec<Sized>, sqlx::Error> {
+async fn sizes(connection: &mut Connection, place: &RunPosition, after: i64) -> Result<Vec<Sized>, sqlx::Error> {
     let rows: Vec<(i64, bool, i64)> = sqlx::query_as(concat!(
         with_path!("$4"),
         "SELECT p.run_seq, p.upto IS NULL, CAST(SUM(octet_length(m.body)) AS BIGINT) ",
@@ -129,7 +132,7 @@ async fn sizes(connection: &mut Connection, place: &Place, after: i64) -> Result
 /// The messages of the branch after the run `after` up to and including the run `upto`, whose id comes with them.
 async fn messages(
     connection: &mut Connection,
-    place: &Place,
+    place: &RunPosition,
     after: i64,
     upto: i64,
 ) -> Result<(RunId, Vec<Message>), Fault> {

@@ -12,7 +12,7 @@ use super::change::{Notes, outcome};
 use super::config::{TableConfig, flag, list, list_mut, object_mut, text};
 use super::pg_types::column_type;
 use super::problem::{Code, Problem};
-use super::selection::{Column, Place, Selection, columns_mut, split_reference};
+use super::selection::{Column, Selection, TableRef, columns_mut, split_reference};
 use super::visual;
 use super::vocabulary::{check_alias, is_identifier};
 use crate::agent::ports::tools::ToolContext;
@@ -85,7 +85,7 @@ fn add(config: &mut TableConfig, column: &ColumnSpec, field: &str, notes: &mut N
     let selection = Selection::read(config.source()?);
     let place = match &column.source_table {
         None => 0,
-        Some(table) => selection.place(table, column.source_schema.as_deref()).ok_or_else(|| {
+        Some(table) => selection.find_table(table, column.source_schema.as_deref()).ok_or_else(|| {
             let message = format!(
                 "table {table:?} is not part of this configuration (it has {}); join it first with apply_join_change \
                  and name the column in columns_to_add",
@@ -189,7 +189,7 @@ fn show(
     Ok(())
 }
 
-fn taken_key(column: &ColumnSpec, table: &Place, selection: &Selection, field: &str) -> Problem {
+fn taken_key(column: &ColumnSpec, table: &TableRef, selection: &Selection, field: &str) -> Problem {
     let key = column.key();
     let base = format!("{}_{}", table.qualifier(), column.name);
     let mut suggestion = base.clone();
@@ -205,7 +205,7 @@ fn taken_key(column: &ColumnSpec, table: &Place, selection: &Selection, field: &
 
 fn remove(config: &mut TableConfig, column: &ColumnSpec, field: &str, notes: &mut Notes) -> Result<(), Problem> {
     let selection = Selection::read(config.source()?);
-    let place = column.source_table.as_deref().map(|t| selection.place(t, column.source_schema.as_deref()));
+    let place = column.source_table.as_deref().map(|t| selection.find_table(t, column.source_schema.as_deref()));
     let in_place = |c: &&Column| place.is_none_or(|place| place == Some(c.place));
     let by_key = selection.columns.iter().filter(in_place).find(|c| c.is_described_by(column.key()));
     let (_, name) = split_reference(&column.name);

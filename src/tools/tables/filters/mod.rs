@@ -121,7 +121,7 @@ fn as_meant(given: &Value, operator: &str, column_type: Option<&str>) -> Value {
             Value::Null => return Value::Null,
             Value::Array(entries) => entries.clone(),
             Value::String(text) => {
-                json::form(text).unwrap_or_else(|_| text.split(',').map(|entry| json!(entry.trim())).collect())
+                json::parse(text).unwrap_or_else(|_| text.split(',').map(|entry| json!(entry.trim())).collect())
             }
             Value::Bool(_) | Value::Number(_) | Value::Object(_) => vec![given.clone()],
         };
@@ -160,7 +160,7 @@ fn make_selected(config: &mut TableConfig, reference: &str, notes: &mut Notes) -
     let (table, name) = split_reference(reference);
     let place = match table {
         None => 0,
-        Some(table) => selection.place(table, None).ok_or_else(|| {
+        Some(table) => selection.find_table(table, None).ok_or_else(|| {
             let message =
                 format!("table {table:?} is not part of this configuration (it has {})", selection.table_names());
             Problem::new(Code::InvalidFieldReference, "filter.column", message)

@@ -87,7 +87,7 @@ pub fn add(config: &mut TableConfig, join: &JoinSpec, notes: &mut Notes) -> Resu
     let selection = Selection::read(config.source()?);
     let from = match split_reference(from) {
         (None, name) => format!("{}.{name}", config.source_table()?),
-        (Some(table), _) if selection.place(table, None).is_none() => {
+        (Some(table), _) if selection.find_table(table, None).is_none() => {
             let message = format!(
                 "{from:?} is not a column of a table that is there ({}); relationship_from is the side that is already \
                  part of the configuration, relationship_to the joined table's",
@@ -145,8 +145,8 @@ fn relationship<'a>(given: Option<&'a str>, key: &str) -> Result<&'a str, Proble
 
 /// The alias for one more join of `table`, `None` when it is the first.
 fn free_alias(table: &str, selection: &Selection) -> Option<String> {
-    selection.place(table, None)?;
-    (2_u32..).map(|number| format!("{table}_{number}")).find(|alias| selection.place(alias, None).is_none())
+    selection.find_table(table, None)?;
+    (2_u32..).map(|number| format!("{table}_{number}")).find(|alias| selection.find_table(alias, None).is_none())
 }
 
 fn add_columns(
@@ -157,7 +157,7 @@ fn add_columns(
 ) -> Result<(), Problem> {
     for (index, column) in columns.iter().enumerate() {
         let selection = Selection::read(config.source()?);
-        let Some(place) = selection.place(qualifier, None) else { continue };
+        let Some(place) = selection.find_table(qualifier, None) else { continue };
         let column_type = column.pg_type.as_deref().map(column_type);
         let field = format!("join.columns_to_add[{index}]");
         columns::select(config, &selection, place, column, column_type, &field, notes)?;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use switchboard::bounded::json::{self, Room, Wanted};
+use switchboard::bounded::json::{self, NodeBudget, Wanted};
 use switchboard::chat::schema::Schema;
 use switchboard::chat::template::{Template, ValueTemplate, Values};
 use switchboard::config::catalogue::openapi::print::{Import, import};
@@ -64,9 +64,9 @@ pub fn projection(input: &[u8]) {
     let Ok(projection) = Projection::parse(&text) else { return };
     let value = serde_json::from_str(&value).unwrap_or(Value::Null);
     let wanted = projection.wanted(Wanted::All);
-    let room = &mut Room::of(0, None);
+    let room = &mut NodeBudget::for_bytes(0, None);
     let Ok(read) = json::read(&value.to_string(), &wanted, room) else { return };
-    let of = |value: &Value, room: &mut Room| projection.of(Cow::Borrowed(value), room).ok();
+    let of = |value: &Value, room: &mut NodeBudget| projection.apply(Cow::Borrowed(value), room).ok();
     // What is left out of a reading is not looked at.
     let (some, all) = (of(&read, room), of(&value, room));
     assert!(some.is_none() || all.is_none() || some == all, "{text}");

@@ -16,32 +16,32 @@ const CONTEXT_BYTES: usize = 400;
 
 pub fn native(input: &[u8]) {
     let dialect = AgentChat { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES };
-    twice(|| dialect.decode(input).map_err(checked));
-    twice(|| dialect.decode_manner(input).map_err(checked));
+    twice(|| dialect.parse(input).map_err(checked));
+    twice(|| dialect.decode_options(input).map_err(checked));
 }
 
 pub fn ag_ui(input: &[u8]) {
     let dialect = AgUi { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES };
     let asker = dialect.decode_asker(input).map_err(checked);
-    let asked = dialect.decode(input).map_err(checked);
+    let asked = dialect.parse(input).map_err(checked);
     assert!(asker.is_ok() || asked.is_err(), "who asks cannot be told of what can be answered");
 }
 
 /// The URL's query before the body, a line for each key.
 pub fn ai_sdk(input: &[u8]) {
     let dialect = AiSdk { version: Version::V5, max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES };
-    let _ = dialect.decode(&Query::default(), input).map_err(checked);
+    let _ = dialect.parse(&Query::default(), input).map_err(checked);
     let (query, body) = parts(input);
     let mut lines = query.lines().map(|line| Some(line.to_owned()).filter(|line| !line.is_empty()));
     let mut next = || lines.next().flatten();
     let query = Query { sdk: next(), context_type: next(), profile: next() };
     let _ = dialect.version(&query).map_err(checked);
-    let _ = dialect.decode(&query, body.as_bytes()).map_err(checked);
+    let _ = dialect.parse(&query, body.as_bytes()).map_err(checked);
 }
 
 pub fn chat_stream(input: &[u8]) {
     let dialect = ChatStream { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES, history_bytes: 0 };
-    let _ = dialect.decode(input).map_err(checked);
+    let _ = dialect.parse(input).map_err(checked);
 }
 
 /// A conversation's id in a header before the body.
@@ -51,11 +51,11 @@ pub fn openai(input: &[u8]) {
         max_result_bytes: CONTEXT_BYTES,
         max_history_bytes: 2 * CONTEXT_BYTES,
     };
-    let _ = dialect.decode(input, Key::None).map_err(checked);
+    let _ = dialect.parse(input, Key::None).map_err(checked);
     let (id, body) = parts(input);
     if let Ok(id) = ConversationId::parse(&id) {
-        let _ = dialect.decode(body.as_bytes(), Key::Chat(id.clone())).map_err(checked);
-        let _ = dialect.decode(body.as_bytes(), Key::Conversation(id)).map_err(checked);
+        let _ = dialect.parse(body.as_bytes(), Key::Chat(id.clone())).map_err(checked);
+        let _ = dialect.parse(body.as_bytes(), Key::Conversation(id)).map_err(checked);
     }
 }
 

@@ -67,7 +67,7 @@ fn with_profiles(look: impl Fn(&Profile)) {
     let load = || {
         let assets = Sources::default().assets().with_samples();
         let is_built_in = |name: &str| !DECLARED.contains(&name);
-        match catalogue::load(&assets, &llm::Config::default(), &BTreeSet::new(), is_built_in) {
+        match catalogue::load(&assets, &llm::LlmConfig::default(), &BTreeSet::new(), is_built_in) {
             Ok(loaded) => loaded.profiles.all().filter(|profile| !profile.payload_types.is_empty()).cloned().collect(),
             Err(problems) => panic!("{problems:?}"),
         }
@@ -88,7 +88,7 @@ pub fn markers(input: &[u8]) {
 }
 
 fn read<'a>(profile: &Profile, pieces: impl IntoIterator<Item = &'a str>) -> Closed {
-    let mut markers = Markers::of(profile);
+    let mut markers = Markers::from_profile(profile);
     let shown: String = pieces.into_iter().map(|piece| markers.push(piece.to_owned())).collect();
     let closed = markers.close();
     Closed { rest: shown + &closed.rest, ..closed }

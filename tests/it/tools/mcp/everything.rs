@@ -128,7 +128,7 @@ async fn the_operator_is_shown_what_can_be_pinned() {
     if !is_installed() {
         return;
     }
-    let config: mcp::Config = toml::from_str(&program()).unwrap();
+    let config: mcp::McpConfig = toml::from_str(&program()).unwrap();
     let told = mcp::ask("peer", &config).await.unwrap();
     let echo = told.iter().find(|tool| tool.name == "echo").unwrap();
     assert_eq!(echo.description, "Echoes back the input string");

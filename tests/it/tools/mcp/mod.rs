@@ -18,7 +18,7 @@ use switchboard::agent::ports::tools::{OfferedTool, Reporter, ToolContext};
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::chat::tool::Progress;
-use switchboard::tools::mcp::{Config, Servers};
+use switchboard::tools::mcp::{McpConfig, Servers};
 use switchboard::tools::{Source, Tool};
 
 use crate::support::app::TestApp;
@@ -102,7 +102,7 @@ impl PinStore for Pins {
 
 /// One server, `peer`, on its own.
 async fn peer(config: &str) -> std::sync::Arc<Servers> {
-    let config: Config = toml::from_str(config).unwrap();
+    let config: McpConfig = toml::from_str(config).unwrap();
     Servers::start(&[("peer".to_owned(), config)].into(), Arc::new(Pins::default())).await.unwrap()
 }
 

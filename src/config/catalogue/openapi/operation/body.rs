@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::document::Operation;
 use super::super::refs;
 use super::super::schema::Writer;
-use super::{Arguments, described, place};
+use super::{Arguments, described, placeholder};
 
 /// The argument of a body that is no object.
 const WHOLE: &str = "body";
@@ -43,14 +43,14 @@ pub(super) fn read<'d>(
                 let needed = is_required && required.iter().any(|required| *required == name);
                 let wanted = if arguments.has(name) { format!("{PREFIX}{name}") } else { name.clone() };
                 let argument = arguments.add(&wanted, schema.clone(), needed);
-                template.insert(name.clone(), json!(format!("{{{{ {} }}}}", place(&argument))));
+                template.insert(name.clone(), json!(format!("{{{{ {} }}}}", placeholder(&argument))));
             }
             Ok(Some(Value::Object(template)))
         }
         None => {
             let schema = described(schema, body.get("description"));
             let argument = arguments.add(WHOLE, schema, is_required);
-            Ok(Some(json!(format!("{{{{ {} }}}}", place(&argument)))))
+            Ok(Some(json!(format!("{{{{ {} }}}}", placeholder(&argument)))))
         }
     }
 }

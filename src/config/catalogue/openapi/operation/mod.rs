@@ -158,7 +158,7 @@ fn described(mut schema: Value, words: Option<&Value>) -> Value {
 }
 
 /// The argument as a template says it.
-fn place(argument: &str) -> String {
+fn placeholder(argument: &str) -> String {
     let begins = argument.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     match begins && argument.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         true => format!("args.{argument}"),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::document::Operation;
 use super::super::refs;
 use super::super::schema::Writer;
-use super::{Arguments, described, place};
+use super::{Arguments, described, placeholder};
 use crate::config::catalogue::request::{is_header_name, is_ours};
 use crate::store::names_a_secret;
 
@@ -141,7 +141,7 @@ impl<'d> Parameter<'d> {
         arguments: &mut Arguments,
         query: &mut Vec<(String, String)>,
     ) -> Result<(), String> {
-        let argument = place(&self.add(writer, arguments, self.is_required)?);
+        let argument = placeholder(&self.add(writer, arguments, self.is_required)?);
         let name = self.name.to_owned();
         let explodes = self.value.get("explode").and_then(Value::as_bool);
         let joined = |by: &str| format!("{{{{ {argument}|join('{by}') if {argument} }}}}");
@@ -219,7 +219,7 @@ impl<'d> Parameter<'d> {
         if self.is_json || kind == Some("object") {
             return Err(format!("its header {:?} is no single value", self.name));
         }
-        let argument = place(&self.add(writer, arguments, self.is_required)?);
+        let argument = placeholder(&self.add(writer, arguments, self.is_required)?);
         let template = match kind {
             Some("array") => format!("{{{{ {argument}|join(',') if {argument} }}}}"),
             Some(_) | None => format!("{{{{ {argument} if {argument} is not none }}}}"),

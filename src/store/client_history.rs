@@ -3,20 +3,20 @@
 
 use std::sync::Arc;
 
-use super::history::Room;
+use super::history::HistoryBudget;
 use super::transcript::RecordError;
-use crate::chat::input::Told;
+use crate::chat::input::ClientMessage;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 
 /// The newest of `told` that fit in `bytes` of text (0 means no limit), as JSON text; `None` where nothing was said.
 ///
 /// # Errors
 /// When it cannot be written as JSON.
-pub(super) fn encode_told(told: &[Told], bytes: usize) -> Result<Option<String>, RecordError> {
-    let mut room = Room::new(bytes);
+pub(super) fn encode_client_history(told: &[ClientMessage], bytes: usize) -> Result<Option<String>, RecordError> {
+    let mut room = HistoryBudget::new(bytes);
     let fitting = told.iter().rev().take_while(|told| room.take(words(told).len())).count();
     let kept = told.iter().skip(told.len() - fitting).filter(|told| !words(told).trim().is_empty());
-    let rows: Vec<(bool, &str)> = kept.map(|told| (matches!(told, Told::User(_)), words(told))).collect();
+    let rows: Vec<(bool, &str)> = kept.map(|told| (matches!(told, ClientMessage::User(_)), words(told))).collect();
     if rows.is_empty() {
         return Ok(None);
     }
@@ -27,7 +27,7 @@ pub(super) fn encode_told(told: &[Told], bytes: usize) -> Result<Option<String>,
 ///
 /// # Errors
 /// When it is not what [`encode_told`] wrote.
-pub(super) fn decode_told(text: &str, room: &mut Room) -> Result<Vec<Message>, RecordError> {
+pub(super) fn decode_client_history(text: &str, room: &mut HistoryBudget) -> Result<Vec<Message>, RecordError> {
     let rows: Vec<(bool, String)> = serde_json::from_str(text).map_err(RecordError::json("what was said before"))?;
     // Of no vendor: what one wants back with its own answers is not there.
     let origin = Arc::new(ModelOrigin { provider: "switchboard".to_owned(), model: "told".to_owned() });
@@ -41,9 +41,9 @@ pub(super) fn decode_told(text: &str, room: &mut Room) -> Result<Vec<Message>, R
     Ok(rows.into_iter().rev().take_while(|(_, text)| room.take(text.len())).map(message).collect())
 }
 
-fn words(told: &Told) -> &str {
+fn words(told: &ClientMessage) -> &str {
     match told {
-        Told::User(text) | Told::Assistant(text) => text,
+        ClientMessage::User(text) | ClientMessage::Assistant(text) => text,
     }
 }
 
@@ -53,21 +53,22 @@ mod tests {
     use crate::store::history::presentable;
 
     /// What a model sees of it, once `kept` bytes were kept and `left` bytes are left.
-    fn seen(told: &[Told], kept: usize, left: usize) -> String {
-        let Some(text) = encode_told(told, kept).unwrap() else { return String::new() };
-        let said =
-            presentable(decode_told(&text, &mut Room::new(left)).unwrap()).into_iter().map(|message| match message {
+    fn seen(told: &[ClientMessage], kept: usize, left: usize) -> String {
+        let Some(text) = encode_client_history(told, kept).unwrap() else { return String::new() };
+        let said = presentable(decode_client_history(&text, &mut HistoryBudget::new(left)).unwrap()).into_iter().map(
+            |message| match message {
                 Message::User(user) => user.text,
                 Message::Assistant(assistant) => assistant.text(),
                 Message::ToolResults(_) => unreachable!(),
-            });
+            },
+        );
         said.collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn the_newest_that_fits_is_history_and_begins_with_the_user() {
-        let user = |text: &str| Told::User(text.to_owned());
-        let answer = |text: &str| Told::Assistant(text.to_owned());
+        let user = |text: &str| ClientMessage::User(text.to_owned());
+        let answer = |text: &str| ClientMessage::Assistant(text.to_owned());
         let told = [answer("hello"), user("one"), answer("two"), user(" "), user("three"), answer("four\u{0}")];
         let rows = [
             (0, "one two three four\u{0}", "all, without the answer to nothing and what is blank"),
@@ -80,6 +81,6 @@ mod tests {
             assert_eq!(seen(&told, bytes, 0), expected, "{reason}, when it is kept");
         }
         assert_eq!(seen(&told, 0, 10), "three four\u{0}", "when it is read");
-        assert_eq!(encode_told(&[], 9).unwrap(), None);
+        assert_eq!(encode_client_history(&[], 9).unwrap(), None);
     }
 }

@@ -10,7 +10,7 @@ use crate::chat::tool::ToolOutput;
 
 /// What the conversation of a run has, before the run's own.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct PendingRoom {
     /// Calls that wait; `None` while nobody has looked.
     waiting: Option<usize>,
     /// Payloads with those of this run; `None` while nobody has looked.
@@ -32,7 +32,7 @@ impl Turns<'_> {
             None => {
                 let (owner, conversation) = (&self.cx.caller.owner, self.cx.conversation);
                 let waiting = self.agent.approvals.waiting_in(owner, conversation).await;
-                let waiting = waiting.map_err(|error| Box::new(not_asked(&error)))?.len();
+                let waiting = waiting.map_err(|error| Box::new(approval_unavailable(&error)))?.len();
                 *transcript.room.waiting.insert(waiting)
             }
         };
@@ -86,7 +86,7 @@ impl Turns<'_> {
 }
 
 /// What the model reads where a call cannot be put before anybody.
-pub(super) fn not_asked(error: &StoreError) -> ToolOutput {
+pub(super) fn approval_unavailable(error: &StoreError) -> ToolOutput {
     tracing::warn!(error = %Causes(error), "a call cannot be kept for approval");
     ToolOutput::not_made("this call was not made: it could not be put before anybody for approval; make it again later")
 }

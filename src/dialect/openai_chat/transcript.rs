@@ -27,7 +27,7 @@ pub(super) enum Piece<'a> {
 
 /// What was told so far, as far as what comes next depends on it.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Transcript {
     text: Paragraphs,
     reasoning: Paragraphs,
     usage: Usage,
@@ -55,7 +55,7 @@ impl Paragraphs {
     }
 }
 
-impl Told {
+impl Transcript {
     /// The tokens of the run; before its end, those of the turns that have ended.
     pub(super) fn usage(&self) -> Usage {
         self.usage

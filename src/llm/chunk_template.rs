@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 4 << 10;
 
 /// What stands around the text of an answer's newest chunk.
 #[derive(Debug, Default)]
-pub(super) struct Form {
+pub(super) struct ChunkTemplate {
     /// Empty where there is none.
     before: String,
     after: String,
@@ -24,7 +24,7 @@ pub(super) struct Form {
     unused: u8,
 }
 
-impl Form {
+impl ChunkTemplate {
     /// The text in `chunk`, if it has this form.
     pub(super) fn text<'a>(&mut self, chunk: &'a str) -> Option<&'a str> {
         if self.before.is_empty() {
@@ -46,7 +46,7 @@ impl Form {
         {
             return;
         }
-        let Some((from, to)) = place(chunk, name, text) else { return };
+        let Some((from, to)) = text_range(chunk, name, text) else { return };
         self.unused += 1;
         self.before.push_str(&chunk[..from]);
         self.after.clear();
@@ -55,7 +55,7 @@ impl Form {
 }
 
 /// Where `text` stands in `chunk` as the only value of that name.
-fn place(chunk: &str, name: &str, text: &str) -> Option<(usize, usize)> {
+fn text_range(chunk: &str, name: &str, text: &str) -> Option<(usize, usize)> {
     let is_at = |at: &usize| {
         let (before, behind) = (&chunk[..*at], &chunk[at + name.len()..]);
         before.ends_with('"') && behind.starts_with('"')
@@ -74,8 +74,8 @@ mod tests {
 
     use super::*;
 
-    fn of(chunk: &str, text: &str) -> Form {
-        let mut form = Form::default();
+    fn learned(chunk: &str, text: &str) -> ChunkTemplate {
+        let mut form = ChunkTemplate::default();
         form.learn(chunk, "content", text);
         form
     }
@@ -95,7 +95,7 @@ mod tests {
             (chunk("x") + " ", None, "something behind it"),
             (String::new(), None, "nothing"),
         ];
-        let mut form = of(&chunk("word"), "word");
+        let mut form = learned(&chunk("word"), "word");
         for (other, text, why) in rows {
             assert_eq!(form.text(&other), text, "{why}");
         }
@@ -116,23 +116,23 @@ mod tests {
             (r#"{"text":"a"}"#, false, "another name"),
         ];
         for (chunk, is_learned, why) in rows {
-            assert_eq!(of(chunk, "a").text(chunk).is_some(), is_learned, "{why}");
+            assert_eq!(learned(chunk, "a").text(chunk).is_some(), is_learned, "{why}");
         }
-        assert_eq!(of(r#"{"content":""}"#, "").text(r#"{"content":"a"}"#), None, "of no text there is no form");
+        assert_eq!(learned(r#"{"content":""}"#, "").text(r#"{"content":"a"}"#), None, "of no text there is no form");
     }
 
     #[test]
     fn a_form_is_kept_up_to_its_bound() {
         for (padding, is_kept) in [(MOST_BYTES - 23, true), (MOST_BYTES - 22, false)] {
             let chunk = format!(r#"{{"content":"a","pad":"{}"}}"#, "x".repeat(padding));
-            assert_eq!(of(&chunk, "a").text(&chunk).is_some(), is_kept, "{}", chunk.len());
+            assert_eq!(learned(&chunk, "a").text(&chunk).is_some(), is_kept, "{}", chunk.len());
         }
     }
 
     #[test]
     fn forms_that_fit_nothing_are_given_up() {
         let chunk = |nth: u8| format!(r#"{{"content":"a","nonce":{nth}}}"#);
-        let mut form = Form::default();
+        let mut form = ChunkTemplate::default();
         for nth in 0..MOST_UNUSED {
             form.learn(&chunk(nth), "content", "a");
         }
@@ -147,7 +147,7 @@ mod tests {
         #[test]
         fn what_a_form_gives_is_what_the_json_says(first in ".*", second in ".*", key in ".*") {
             let chunk = |text: &str| json!({"a": key, "delta": {"content": text}, key.clone(): 1}).to_string();
-            let mut form = of(&chunk(&first), &first);
+            let mut form = learned(&chunk(&first), &first);
             if let Some(text) = form.text(&chunk(&second)) {
                 let read: Value = serde_json::from_str(&chunk(&second)).unwrap();
                 prop_assert_eq!(&read["delta"]["content"], text);

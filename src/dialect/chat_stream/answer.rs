@@ -18,7 +18,7 @@ pub(super) const SEPARATOR: &str = "\n\n";
 
 /// An answer while it grows.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Answer {
     message: String,
     history: Vec<ToolUse>,
     payloads: Vec<PayloadBody>,
@@ -109,7 +109,7 @@ pub struct Extras<'a> {
     outcome: Option<&'static str>,
 }
 
-impl Told {
+impl Answer {
     /// The model said this much.
     pub fn text(&mut self, text: &str) {
         self.message.push_str(text);
@@ -234,7 +234,7 @@ impl Told {
                 "conversation_id": number,
             })
         };
-        diagnostics::shown(self.diagnosed.as_ref()?, run, final_response)
+        diagnostics::trace_body(self.diagnosed.as_ref()?, run, final_response)
     }
 
     /// The last frame's payload.

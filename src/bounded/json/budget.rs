@@ -22,14 +22,14 @@ pub(super) const VALUE: usize = size_of::<Value>();
 pub(super) const FIELD: usize = size_of::<(usize, String, Value)>();
 
 /// The memory that the values of a text of so many bytes may take.
-pub const fn room(bytes: usize) -> usize {
-    let room = bytes.saturating_mul(TIMES);
-    if room > FLOOR { room } else { FLOOR }
+pub const fn budget_for(bytes: usize) -> usize {
+    let budget = bytes.saturating_mul(TIMES);
+    if budget > FLOOR { budget } else { FLOOR }
 }
 
 /// The memory that is left for the values of one text, and what is reserved for them.
 #[derive(Debug)]
-pub struct Room {
+pub struct NodeBudget {
     most: usize,
     left: usize,
     held: Option<Reservation>,
@@ -37,10 +37,10 @@ pub struct Room {
     unused: usize,
 }
 
-impl Room {
+impl NodeBudget {
     /// Room for a text of so many bytes. What is taken is added to `held`.
-    pub fn of(bytes: usize, held: Option<Reservation>) -> Self {
-        let most = room(bytes);
+    pub fn for_bytes(bytes: usize, held: Option<Reservation>) -> Self {
+        let most = budget_for(bytes);
         Self { most, left: most, held, unused: 0 }
     }
 

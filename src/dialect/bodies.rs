@@ -20,7 +20,7 @@ pub struct PayloadBody {
 
 impl PayloadBody {
     /// The body of `payload`.
-    pub fn of(payload: &Payload) -> Self {
+    pub fn from_payload(payload: &Payload) -> Self {
         let Payload { id, kind, data, summary, source: _ } = payload;
         Self { payload_id: id.to_string(), r#type: kind.clone(), data: data.clone(), summary: summary.clone() }
     }
@@ -59,19 +59,19 @@ struct ActionBody {
 
 impl SuggestionsBody {
     /// The body of `suggestions`.
-    pub fn of(suggestions: &Suggestions) -> Self {
+    pub fn from_suggestions(suggestions: &Suggestions) -> Self {
         let Suggestions { values, actions } = suggestions;
         let value =
             |SuggestedValue { label, value }: &SuggestedValue| ValueBody { label: label.clone(), value: value.clone() };
         Self {
             suggested_values: values.as_ref().map(|values| values.iter().map(value).collect()),
-            suggested_actions: actions.as_ref().map(|actions| actions.iter().map(ActionBody::of).collect()),
+            suggested_actions: actions.as_ref().map(|actions| actions.iter().map(ActionBody::from_action).collect()),
         }
     }
 }
 
 impl ActionBody {
-    fn of(action: &SuggestedAction) -> Self {
+    fn from_action(action: &SuggestedAction) -> Self {
         Self {
             label: action.label.clone(),
             action: action.action.clone(),

@@ -1,8 +1,8 @@
 //! Room for one more run: how many live already, of its user and of their tenant.
 
-use super::begin::{NotBegun, told};
+use super::begin::{NotBegun, split_fault};
 use super::quotas::over_quota;
-use super::{Connection, Place, SqlStore, take_turns};
+use super::{Connection, ConversationRow, SqlStore, take_turns};
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{BeginError, MostRuns, Whose};
 use crate::chat::caller::Owner;
@@ -11,14 +11,14 @@ use crate::store::fault::Fault;
 use crate::store::scope::{BindScope, Reach, Scope};
 
 impl SqlStore {
-    pub(super) async fn try_has_room(
+    pub(super) async fn try_check_pending_limit(
         &self,
         owner: &Owner,
         conversation: &ConversationId,
         most: MostRuns,
         quotas: &Quotas,
     ) -> Result<Result<(), BeginError>, Fault> {
-        let place = Place { scope: Scope::from(owner), conversation: conversation.to_string() };
+        let place = ConversationRow { scope: Scope::from(owner), conversation: conversation.to_string() };
         let most = of_whom(&place.scope, most);
         if most == MostRuns::default() && *quotas == Quotas::default() {
             return Ok(Ok(()));
@@ -31,7 +31,7 @@ impl SqlStore {
             return Ok(Ok(()));
         }
         let live = live(&mut reading, &place, &place.conversation).await?;
-        told(refuse_over(most, live))
+        split_fault(refuse_over(most, live))
     }
 
     /// Whether its owner and their tenant may have one more run. Whoever counts comes after whoever counted before has
@@ -39,7 +39,7 @@ impl SqlStore {
     pub(super) async fn has_room_in(
         &self,
         connection: &mut Connection,
-        place: &Place,
+        place: &ConversationRow,
         most: MostRuns,
     ) -> Result<(), NotBegun> {
         let most = of_whom(&place.scope, most);
@@ -80,7 +80,7 @@ fn refuse_over(most: MostRuns, (of_tenant, of_user): (i64, i64)) -> Result<(), N
 }
 
 /// How many runs of the tenant live, and how many of those are the user's, but for those of the conversation `except`.
-async fn live(connection: &mut Connection, place: &Place, except: &str) -> Result<(i64, i64), sqlx::Error> {
+async fn live(connection: &mut Connection, place: &ConversationRow, except: &str) -> Result<(i64, i64), sqlx::Error> {
     sqlx::query_as(concat!(
         "SELECT COUNT(*), COUNT(CASE WHEN user_id = $2 THEN 1 END) FROM runs
          WHERE tenant = $1 AND state IN ('queued', 'running')
