@@ -8,35 +8,13 @@
 //!   limit, error, cancel ─▶ keep what was said ─▶ Failed / Cancelled
 //! ```
 //!
+//! Four rooms: [`turn`] runs the loop and commits what comes of it, [`offer`] says who answers and with which tools, [`prompt`]
+//! what the model reads besides, and [`spend`] what it may cost.
+//!
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 
-mod ask;
-pub mod budget;
-mod calls;
-mod charge;
-mod client;
-pub mod consent;
-mod diagnosis;
-mod ending;
-pub mod fence;
-pub mod language;
-pub mod limits;
-pub mod markers;
-pub mod menu;
 pub mod offer;
-mod pending;
 pub mod ports;
-mod prepare;
-pub mod prices;
-pub mod profile;
 pub mod prompt;
-mod repeats;
-pub mod run;
-pub mod selection;
-mod speech;
-mod state;
-pub mod stop;
-pub mod summary;
-mod tally;
-mod tries;
+pub mod spend;
 pub mod turn;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::StartError;
 use crate::agent::ports::audit::{AuditStore, Break, Chain, Walk};
 use crate::agent::ports::clock::SystemClock;
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::config::Config;
 use crate::http::audit::json_line;
 use crate::store;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::StartError;
 use super::parts::{backend_client, demo_seed, root, router, tools_and_profiles};
+use crate::agent::offer::profile::Profiles;
 use crate::agent::ports::clock::SystemClock;
-use crate::agent::profile::Profiles;
-use crate::agent::summary::Writer;
+use crate::agent::prompt::summary::Writer;
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::Memory;
 use crate::chat::causes::Causes;

@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::StartError;
-use crate::agent::profile::Profiles;
-use crate::agent::summary::Writer;
+use crate::agent::offer::profile::Profiles;
+use crate::agent::prompt::summary::Writer;
 use crate::bounded::intake::Intake;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
@@ -21,9 +21,9 @@ use crate::demo::model::DemoModel;
 use crate::llm::{self, Router};
 use crate::store::Store;
 use crate::tools::backend::Backend;
-use crate::tools::data::Loaders;
 use crate::tools::executor::Toolbox;
 use crate::tools::previews::PreviewBounds;
+use crate::tools::rest::data::Loaders;
 use crate::tools::{self, Deps};
 
 pub(super) fn demo_seed(assets: &Assets) -> Result<Seed, StartError> {

@@ -1,6 +1,6 @@
 //! What the loop reports while it runs. Dialects turn these into frames; nothing here names an SSE event.
 
-use std::borrow::Cow;
+use super::failure::Failure;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::answer::Suggestions;
 use super::artifact::Artifact;
 use super::cost::Cost;
+use super::fate::CallFate;
 use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
 use super::payload::Payload;
-use super::run::RunState;
+use super::run::{RunRecord, RunState};
 use super::stream::Usage;
 use super::tool::{Progress, ToolCall, ToolInput};
-use super::trail::CallFate;
 
 /// One step of a run. The last of a run is always [`Self::Finished`], [`Self::AwaitingApproval`],
 /// [`Self::AwaitingClient`], [`Self::Failed`], [`Self::Cancelled`] or [`Self::Interrupted`], and only the last.
@@ -175,24 +175,19 @@ impl AgentEvent {
     }
 }
 
-/// Why a run ended early, in words for its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// Machine-readable, stable: `docs/protocol/agent-chat.md` lists them.
-    pub code: Cow<'static, str>,
-    /// For the user; never a vendor's own words, an address or a key.
-    pub message: String,
-    /// Whether the same request may succeed later.
-    pub retryable: bool,
-}
-
-impl Failure {
-    /// The server's own fault, with nothing about why.
-    pub fn internal() -> Self {
-        Self {
-            code: Cow::Borrowed("internal"),
-            message: "The server failed while answering; please try again".to_owned(),
-            retryable: true,
+impl RunRecord {
+    /// The terminal event of a run that has ended; `None` while it has not.
+    pub fn end(&self) -> Option<AgentEvent> {
+        match self.state {
+            RunState::Queued | RunState::Running => None,
+            RunState::Completed if !self.left.is_empty() => {
+                Some(AgentEvent::AwaitingClient { usage: self.usage, calls: self.left.clone() })
+            }
+            RunState::Completed => Some(AgentEvent::Finished { usage: self.usage }),
+            RunState::AwaitingApproval => Some(AgentEvent::AwaitingApproval { usage: self.usage }),
+            RunState::Failed => Some(AgentEvent::Failed(self.error.clone().unwrap_or_else(Failure::internal))),
+            RunState::Cancelled => Some(AgentEvent::Cancelled),
+            RunState::Interrupted => Some(AgentEvent::Interrupted),
         }
     }
 }

@@ -13,6 +13,8 @@ pub mod causes;
 pub mod cost;
 pub mod day;
 pub mod event;
+pub mod failure;
+pub mod fate;
 pub mod fit;
 pub mod ids;
 pub mod input;

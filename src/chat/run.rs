@@ -1,7 +1,7 @@
 //! A run as its owner sees it from outside: its state, what it cost, how it ended.
 
 use super::cost::Cost;
-use super::event::{AgentEvent, Failure};
+use super::failure::Failure;
 use super::ids::{ConversationId, RunId};
 use super::stream::Usage;
 use super::tool::ToolCall;
@@ -97,21 +97,4 @@ pub struct RunRecord {
     pub continues: Option<RunId>,
     /// The calls that it ended with and left to its client.
     pub left: Vec<ToolCall>,
-}
-
-impl RunRecord {
-    /// The terminal event of a run that has ended; `None` while it has not.
-    pub fn end(&self) -> Option<AgentEvent> {
-        match self.state {
-            RunState::Queued | RunState::Running => None,
-            RunState::Completed if !self.left.is_empty() => {
-                Some(AgentEvent::AwaitingClient { usage: self.usage, calls: self.left.clone() })
-            }
-            RunState::Completed => Some(AgentEvent::Finished { usage: self.usage }),
-            RunState::AwaitingApproval => Some(AgentEvent::AwaitingApproval { usage: self.usage }),
-            RunState::Failed => Some(AgentEvent::Failed(self.error.clone().unwrap_or_else(Failure::internal))),
-            RunState::Cancelled => Some(AgentEvent::Cancelled),
-            RunState::Interrupted => Some(AgentEvent::Interrupted),
-        }
-    }
 }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::approval::Consent;
 use super::artifact::Artifact;
 use super::caller::Caller;
+use super::fate::CallFate;
 use super::ids::ToolCallId;
 use super::payload::NewPayload;
-use super::trail::CallFate;
 use crate::bounded::json;
 
 /// A tool as the model sees it.

@@ -6,7 +6,7 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use super::{BackendMode, Config, Problem};
-use crate::agent::summary::Writer;
+use crate::agent::prompt::summary::Writer;
 use crate::chat::input::OnBusy;
 use crate::chat::message::ModelOrigin;
 use crate::demo::model::DemoModel;

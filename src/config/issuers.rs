@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 use super::Problem;
-use super::layers::PREFIX;
+use super::fitting::PREFIX;
 use crate::http::auth::Issuer;
 
 /// Adds to `defaults` what the settings of each issuer are by default that a file's `layer` or the environment names.

@@ -6,12 +6,10 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::fitting::{PREFIX, find, fit_by, lookup};
 use super::providers::Named;
 use super::{Config, Problem, Sources, assets, issuers, mcp, prices};
 use crate::llm::Vendor;
-
-/// How our variables begin.
-pub(super) const PREFIX: &str = "SWITCHBOARD__";
 
 /// Settings that the usual variables of OpenTelemetry fill, the nearer ones first, when ours say nothing.
 const USUAL_SETTINGS: [(&str, [&str; 2]); 5] = [
@@ -140,30 +138,6 @@ fn file_text(name: &str, path: &str, problems: &mut Vec<Problem>) -> Option<Stri
     }
 }
 
-fn lookup<'a>(table: &'a Table, keys: &[&str]) -> Option<&'a Value> {
-    let (last, sections) = keys.split_last()?;
-    let mut table = table;
-    for key in sections {
-        table = table.get(*key)?.as_table()?;
-    }
-    table.get(*last).filter(|value| !value.is_table())
-}
-
-fn find<'a>(table: &'a mut Table, keys: &[&str]) -> Option<&'a mut Value> {
-    let (last, sections) = keys.split_last()?;
-    let mut table = table;
-    for key in sections {
-        table = table.get_mut(*key)?.as_table_mut()?;
-    }
-    table.get_mut(*last)
-}
-
-fn remove(table: &mut Table, keys: &[&str]) -> Option<()> {
-    let (last, sections) = keys.split_last()?;
-    let sections = sections.iter().try_fold(table, |table, key| table.get_mut(*key)?.as_table_mut());
-    sections?.remove(*last).map(drop)
-}
-
 /// Sets a key from a variable's text, read as the type that the default has.
 fn set(merged: &mut Table, keys: &[&str], template: &Value, text: &str, name: &str, problems: &mut Vec<Problem>) {
     let value = match template {
@@ -195,37 +169,3 @@ pub(super) fn fit<T: DeserializeOwned>(
 ) -> Option<T> {
     fit_by(|table| serde_path_to_error::deserialize(Value::Table(table)), merged, defaults, path, problems)
 }
-
-/// The same for what `read` makes of a table.
-pub(super) fn fit_by<T>(
-    read: impl Fn(Table) -> Result<T, serde_path_to_error::Error<toml::de::Error>>,
-    merged: &mut Table,
-    defaults: &Table,
-    path: &str,
-    problems: &mut Vec<Problem>,
-) -> Option<T> {
-    for _ in 0..MAX_MISTAKES {
-        let error = match read(merged.clone()) {
-            Ok(config) => return Some(config),
-            Err(error) => error,
-        };
-        let key = error.path().to_string();
-        let keys: Vec<&str> = key.split(['.', '[']).take_while(|key| !key.ends_with(']')).collect();
-        let default = lookup(defaults, &keys);
-        // The text of a serde error quotes the value, which must not be shown where it may be a secret.
-        let reason = match key.ends_with("key") || key.ends_with("secret") {
-            true => "must be a string".to_owned(),
-            false => error.inner().message().trim_end().to_owned(),
-        };
-        problems.push(Problem::new(if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, reason));
-        match default {
-            Some(default) => *find(merged, &keys)? = default.clone(),
-            // A key of the operator's own.
-            None => remove(merged, &keys)?,
-        }
-    }
-    None
-}
-
-/// How many values of a wrong type are reported before giving up; there are fewer settings than this.
-const MAX_MISTAKES: usize = 100;

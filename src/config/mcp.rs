@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::{Table, Value};
 
-use super::layers::PREFIX;
+use super::fitting::PREFIX;
 use super::{Config, Problem};
 
 /// What a program gets of our own environment: enough to be found and to run, and none of our keys.

@@ -7,6 +7,7 @@ pub mod assets;
 pub mod catalogue;
 mod check;
 mod document;
+mod fitting;
 mod issuers;
 mod layers;
 mod mcp;
@@ -21,10 +22,10 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::agent::budget::Budget;
 use crate::agent::ports::quotas::Quotas;
-use crate::agent::prices::Prices;
-use crate::agent::summary::Writer;
+use crate::agent::prompt::summary::Writer;
+use crate::agent::spend::budget::Budget;
+use crate::agent::spend::prices::Prices;
 use crate::chat::cost::Cost;
 use crate::http;
 use crate::llm;

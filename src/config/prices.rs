@@ -4,7 +4,7 @@
 use toml::{Table, Value};
 
 use super::Problem;
-use crate::agent::prices::{Price, Prices};
+use crate::agent::spend::prices::{Price, Prices};
 
 /// Takes the section out of `layer`.
 pub(super) fn take(layer: &mut Table, problems: &mut Vec<Problem>) -> Prices {

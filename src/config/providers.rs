@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 use super::Problem;
-use super::layers::{PREFIX, fit_by};
+use super::fitting::{PREFIX, fit_by};
 use crate::llm::{self, Vendor, VendorConfig};
 
 /// The names of all providers, and whose wire each speaks.

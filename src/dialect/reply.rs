@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::{DecodeError, Encoder, RunIds};
 use crate::chat::approval::Approval;
-use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
 use crate::chat::ids::{ApprovalId, MessageId};
 
 /// How one request is answered: what it said of itself is in it. It may be answered with several runs, one after the other,

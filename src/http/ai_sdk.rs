@@ -15,7 +15,7 @@ use super::Services;
 use super::auth::Authenticated;
 use super::problem::Problem;
 use super::serve::stream;
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::RunState;

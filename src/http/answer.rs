@@ -334,7 +334,8 @@ impl AnswerSoFar {
 #[cfg(test)]
 mod tests {
     use super::{ErrorBody, Found, Last, outcome};
-    use crate::chat::event::{AgentEvent, Failure};
+    use crate::chat::event::AgentEvent;
+    use crate::chat::failure::Failure;
     use crate::chat::ids::{ConversationId, RunId};
     use crate::chat::run::{RunRecord, RunState};
     use crate::chat::stream::Usage;

@@ -18,7 +18,7 @@ use super::auth::Authenticated;
 use super::problem::Problem;
 use super::views::time;
 use crate::agent::ports::audit::AuditStore;
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, AuditLine, Fact, chain_of};
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;

@@ -6,7 +6,7 @@ use axum::body::{Body, BodyDataStream, Bytes};
 use futures::{StreamExt, stream};
 
 use super::Services;
-use super::serve::{refusal, view};
+use super::replies::{refusal, view};
 use super::sse;
 use crate::dialect::reply::{Position, Reply};
 use crate::runs::Attached;

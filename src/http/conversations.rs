@@ -16,8 +16,8 @@ use super::conversation_views::{ConversationBody, ExportBody, HeadBody, ListBody
 use super::export::Export;
 use super::problem::Problem;
 use super::share::Slot;
-use crate::agent::ports::conversations::{Page, PageError};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::conversations::Page;
+use crate::agent::ports::store_error::StoreError;
 use crate::bounded::json;
 use crate::bounded::memory::Kind;
 use crate::chat::causes::Causes;
@@ -73,7 +73,7 @@ pub(super) async fn list(
     Authenticated(caller): Authenticated,
     part: Result<Query<Part>, QueryRejection>,
 ) -> Result<Json<ListBody>, Problem> {
-    let conversations = services.conversations.conversations(&caller.owner, page(part)?).await.map_err(paged)?;
+    let conversations = services.conversations.conversations(&caller.owner, page(part)?).await?;
     Ok(Json(ListBody::from_page(conversations)))
 }
 
@@ -110,7 +110,7 @@ pub(super) async fn get(
     // Before its messages: a run that ends in between is named though its answer is there already, which does no harm;
     // the other way round its answer would be in neither.
     let live = services.runs.live_run(&caller.owner, &id).await.map_err(failed)?;
-    let found = services.conversations.conversation(&caller.owner, &id, page, &mut held).await.map_err(paged)?;
+    let found = services.conversations.conversation(&caller.owner, &id, page, &mut held).await?;
     Ok(Json(ConversationBody::from_view(found.ok_or_else(no_such_conversation)?, live)))
 }
 
@@ -244,7 +244,7 @@ pub(super) async fn trail(
     part: Result<Query<Part>, QueryRejection>,
 ) -> Result<Json<TrailBody>, Problem> {
     let id = parse(id)?;
-    let trail = services.conversations.trail(&caller.owner, &id, page(part)?).await.map_err(paged)?;
+    let trail = services.conversations.trail(&caller.owner, &id, page(part)?).await?;
     Ok(Json(TrailBody::from_page(trail.ok_or_else(no_such_conversation)?)))
 }
 
@@ -279,12 +279,4 @@ fn no_such_conversation() -> Problem {
 fn failed(error: StoreError) -> Problem {
     tracing::error!(error = %Causes(&error), "conversation not read or changed");
     error.into()
-}
-
-pub(super) fn paged(error: PageError) -> Problem {
-    match error {
-        PageError::BadCursor => Problem::cursor_invalid(error.to_string()),
-        PageError::Exhausted(error) => error.into(),
-        PageError::Store(cause) => failed(cause),
-    }
 }

@@ -13,7 +13,7 @@ use futures::stream;
 use tokio::time::timeout;
 
 use super::Services;
-use super::problem::openai::NO_RETRY;
+use super::problem::openai_chat::NO_RETRY;
 use crate::agent::ports::usage::QUOTA_EXCEEDED;
 use crate::dialect::reply::{Document, Outcome};
 use crate::runs::Attached;

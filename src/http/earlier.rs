@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 
 use super::Services;
-use super::conversations::paged;
 use super::problem::Problem;
 use crate::agent::ports::conversations::{MessageView, Page};
 use crate::bounded::memory::Kind;
@@ -29,7 +28,7 @@ pub(super) async fn walk(
     loop {
         let mut held = services.memory.reserve(Kind::Export, 0)?;
         let page = Page { limit: PART, cursor };
-        let view = services.conversations.conversation(owner, id, page, &mut held).await.map_err(paged)?;
+        let view = services.conversations.conversation(owner, id, page, &mut held).await?;
         let Some(view) = view else { return Ok(false) };
         cursor = view.earlier;
         if see(view.messages).is_break() || cursor.is_none() {

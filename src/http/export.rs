@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep};
 use super::Services;
 use super::approvals::ApprovalBody;
 use super::conversation_views::{HeadBody, MessageExportBody, PayloadExportBody, RunExportBody, TrailItemBody};
-use super::conversations::paged;
 use super::problem::Problem;
 use super::share::{self, Slot};
 use crate::agent::ports::conversations::{ExportAt, ExportItem, ExportPart, PageError};
@@ -55,7 +54,7 @@ impl Export {
     ) -> Result<Option<Self>, Problem> {
         let share = slot.bytes(EXPORT_BYTES)?;
         let mut held = services.memory.reserve(Kind::Export, EXPORT_BYTES)?;
-        let first = services.conversations.export(&owner, &id, ExportAt::Start, &mut held).await.map_err(paged)?;
+        let first = services.conversations.export(&owner, &id, ExportAt::Start, &mut held).await?;
         let Some(ExportPart { items, next }) = first else { return Ok(None) };
         let mut document = Document::default();
         items.into_iter().try_for_each(|item| document.add(item)).map_err(|error| {

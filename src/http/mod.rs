@@ -31,6 +31,7 @@ mod previews;
 pub mod problem;
 mod profiles;
 pub mod recorder;
+mod replies;
 mod request_id;
 mod runs;
 mod serve;
@@ -39,6 +40,7 @@ mod share;
 mod sse;
 mod usage;
 mod views;
+mod wire_info;
 mod wires;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agent::ports::audit::{AuditSink, AuditStore};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, Fact, TOKENS};
 use crate::chat::causes::Causes;
 

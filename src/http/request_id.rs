@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::problem::Problem;
 use super::share::Shares;
-use super::wires::WiresByRoute;
+use super::wire_info::WiresByRoute;
 use crate::observe::ambient::Ambient;
 use crate::observe::metrics;
 use crate::observe::trace_context::{TRACEPARENT, TraceParent};

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use super::body::Taken;
 use super::branch::{self, Resolved};
 use super::problem::Problem;
+use super::replies::{ids_of, refusal, view};
 use super::request_id::RequestId;
-use super::sse::{self, View};
+use super::sse;
 use super::views::{header_value, headers_of};
 use super::{Services, answer, chain, document};
-use crate::agent::ports::store::BeginError;
 use crate::chat::approval::DecisionRule;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
 use crate::chat::input::{Ask, Parent, RunInput, RunOptions, Screen};
 use crate::dialect::agent_chat::Native;
 use crate::dialect::asked::{Asked, Assistants, Choices, ConversationRef, Question, Shape, What};
-use crate::dialect::reply::{Numbered, Position, Refusal, RefusalReason, RefusalResponse, Reply};
-use crate::dialect::{self, Dialect, RunIds};
+use crate::dialect::reply::{Position, RefusalResponse, Reply};
+use crate::dialect::{self, Dialect};
 use crate::runs::chain::{Cause, Chain, ChainError, Context, Link, Pending};
 use crate::runs::{Attached, Request, Runs, StartError};
 
@@ -197,54 +197,6 @@ async fn refused(
     }
 }
 
-/// What a protocol is told of it.
-pub(super) fn refusal<'a>(not: &'a ChainError, request: &'a str) -> Refusal<'a> {
-    Refusal { why: why(&not.cause), call: not.call, message: not.cause.to_string(), request }
-}
-
-fn why(cause: &Cause) -> RefusalReason<'_> {
-    let error = match cause {
-        Cause::Start(error) => error,
-        Cause::Waiting(calls) => return RefusalReason::Waiting(calls),
-        Cause::NothingLeft => return RefusalReason::NothingLeft,
-        Cause::OtherCall => return RefusalReason::OtherCall,
-        Cause::Kept => return RefusalReason::Kept,
-        Cause::NotOnBranch(message) => return RefusalReason::NotOnBranch(*message),
-    };
-    match error {
-        StartError::Forbidden => RefusalReason::Forbidden,
-        StartError::UnknownContextType(_) => RefusalReason::NoSuchAssistant,
-        StartError::RoleRequired(_) => RefusalReason::RoleRequired,
-        StartError::Begin(BeginError::OwnRequest(_)) => RefusalReason::OwnRequest,
-        StartError::Begin(BeginError::NoSuchApproval) => RefusalReason::NoSuchApproval,
-        StartError::Begin(BeginError::AlreadyDecided) => RefusalReason::AlreadyDecided,
-        StartError::Begin(BeginError::ApprovalExpired) => RefusalReason::Expired,
-        StartError::Begin(BeginError::NoSuchMessage) => RefusalReason::NoSuchMessage,
-        StartError::Begin(BeginError::NothingToRepeat) => RefusalReason::NothingToRepeat,
-        StartError::Begin(
-            BeginError::Busy { .. }
-            | BeginError::QueueFull
-            | BeginError::KeyMismatch
-            | BeginError::NoSuchRun
-            | BeginError::NoSuchCall
-            | BeginError::NotContinuable(_)
-            | BeginError::TooMany(_)
-            | BeginError::Unconfirmed(_)
-            | BeginError::OverQuota(_)
-            | BeginError::Store(_),
-        )
-        | StartError::NotOffered(_)
-        | StartError::Draining
-        | StartError::NoSuchRun
-        | StartError::TooFast(_)
-        | StartError::Full
-        | StartError::OverBudget { .. }
-        | StartError::Log(_)
-        | StartError::Joined { .. }
-        | StartError::Failed => RefusalReason::Other,
-    }
-}
-
 /// The number of the run's conversation. One that cannot be given is none: its client then begins another conversation with
 /// its next message.
 async fn number(
@@ -340,41 +292,6 @@ pub(super) fn stream(
     let mut response = (sse::HEADERS, headers, besides, body).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
-}
-
-/// How the run is shown.
-pub(super) fn view(
-    services: &Services,
-    reply: &mut dyn Reply,
-    attached: &Attached,
-    number: Option<i64>,
-    at: Position,
-) -> View {
-    let options = reply.options();
-    let keep_alive = match options.silence {
-        None => services.keep_alive,
-        Some(most) => Some(services.keep_alive.map_or(most, |silence| silence.min(most))),
-    };
-    View {
-        encoder: reply.encoder(ids_of(attached, number), at),
-        numbered: match options.numbered {
-            Numbered::Never => false,
-            Numbered::Background => attached.background,
-            Numbered::Always => true,
-        },
-        keep_alive,
-        draining: services.runs.draining().clone(),
-    }
-}
-
-/// What the run is called.
-fn ids_of(attached: &Attached, number: Option<i64>) -> RunIds {
-    RunIds {
-        run: attached.run,
-        conversation: attached.conversation.clone(),
-        number,
-        request: attached.request_id.clone(),
-    }
 }
 
 /// The request as its run needs it. `what` tells requests with the same body apart: whatever is said outside of the body

@@ -12,7 +12,7 @@ use super::audit::note_read;
 use super::auth::Authenticated;
 use super::problem::Problem;
 use crate::agent::ports::clock::{Clock, SystemClock};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::usage::{Of, Used, UsedOnDay};
 use crate::chat::causes::Causes;
 use crate::chat::day::{Day, Days};

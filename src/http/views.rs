@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::{Object, Type};
 
 use crate::chat::cost::Cost;
-use crate::chat::event::Failure;
+use crate::chat::failure::Failure;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;

@@ -16,6 +16,7 @@ use super::body::Taken;
 use super::problem::ErrorForm;
 use super::request_id::RequestId;
 use super::serve::{Call, serve};
+use super::wire_info::{NATIVE, WireInfo, WiresByRoute};
 use super::{Services, ai_sdk, chat_stream, copilotkit, native, nothing, openai_chat};
 use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
@@ -24,7 +25,7 @@ use crate::dialect::chat_stream::ChatStream;
 use crate::dialect::ndjson::Ndjson;
 use crate::dialect::openai_chat::OpenAiChat;
 use crate::dialect::{Dialect, Settings};
-use crate::observe::metrics;
+use crate::observe::ambient;
 
 /// The protocols: the name of each in metrics, the form of its errors, what it is, and what is served beside the routes that
 /// begin runs. Where two have the same route, the first that is meant answers.
@@ -43,9 +44,6 @@ fn table(settings: &Settings) -> [Wire; 6] {
     ]
 }
 
-/// The name of the native protocol.
-const NATIVE: &str = "agent-chat";
-
 /// A protocol as it is served.
 struct Wire {
     info: WireInfo,
@@ -61,43 +59,8 @@ fn wire(
     dialect: impl Dialect + 'static,
     beside: fn() -> OpenApiRouter<Services>,
 ) -> Wire {
-    let info = WireInfo { dialect: metrics::Dialect::named(name), errors };
+    let info = WireInfo { dialect: ambient::Dialect::named(name), errors };
     Wire { info, dialect: Arc::new(dialect), beside, nothing_at: &[] }
-}
-
-/// What a route's protocol is to whatever is around all routes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WireInfo {
-    /// Its name in metrics.
-    pub(super) dialect: metrics::Dialect,
-    /// How its errors look.
-    pub(super) errors: ErrorForm,
-}
-
-impl WireInfo {
-    /// Of a route without a protocol.
-    const NONE: Self = Self { dialect: metrics::Dialect::NONE, errors: ErrorForm::Problem };
-
-    /// Whether it is the native protocol.
-    pub(super) fn is_native(self) -> bool {
-        self.dialect == metrics::Dialect::named(NATIVE)
-    }
-}
-
-/// The protocol of each route.
-#[derive(Debug, Clone, Default)]
-pub(super) struct WiresByRoute(Arc<HashMap<String, WireInfo>>);
-
-impl WiresByRoute {
-    /// The protocol of a route, as the router or the description writes it.
-    pub(super) fn find(&self, route: &str) -> WireInfo {
-        self.0.get(&plain(route)).copied().unwrap_or(WireInfo::NONE)
-    }
-}
-
-/// A route without the mark of a part that may have slashes, which no description knows.
-fn plain(route: &str) -> String {
-    route.replace("{*", "{")
 }
 
 /// The routes of all protocols with their description, and the protocol of each.
@@ -114,11 +77,11 @@ pub(super) fn routes(settings: &Settings) -> (OpenApiRouter<Services>, WiresByRo
             }
         }
         for route in api.paths.paths.keys().chain(beside.get_openapi().paths.paths.keys()) {
-            by_route.entry(plain(route)).or_insert(info);
+            by_route.entry(route.clone()).or_insert(info);
         }
         router = router.merge(OpenApiRouter::with_openapi(api)).merge(beside);
         for route in nothing_at {
-            by_route.insert(plain(route), info);
+            by_route.insert((*route).to_owned(), info);
             router = router.route(route, any(nothing));
         }
     }
@@ -137,5 +100,5 @@ pub(super) fn routes(settings: &Settings) -> (OpenApiRouter<Services>, WiresByRo
         };
         router = router.route(&route, post(handler));
     }
-    (router, WiresByRoute(Arc::new(by_route)))
+    (router, WiresByRoute::new(by_route))
 }

@@ -156,9 +156,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::chat::fate::CallFate;
     use crate::chat::ids::ToolCallId;
     use crate::chat::message::UserMessage;
-    use crate::chat::trail::CallFate;
 
     fn origin(model: &str) -> ModelOrigin {
         ModelOrigin { provider: "p".to_owned(), model: model.to_owned() }

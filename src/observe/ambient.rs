@@ -8,10 +8,27 @@ use std::time::{Duration, Instant};
 
 use tokio::task::futures::TaskLocalFuture;
 
-use super::metrics::Dialect;
-
 tokio::task_local! {
     static AMBIENT: Option<Arc<Ambient>>;
+}
+
+/// Which protocol a client speaks, by its name in the table of protocols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dialect(&'static str);
+
+impl Dialect {
+    /// No client: what the server does by itself, and what asks for no run.
+    pub const NONE: Self = Self("none");
+
+    /// The protocol of that name.
+    pub const fn named(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// Its value.
+    pub fn label(self) -> &'static str {
+        self.0
+    }
 }
 
 /// Around one request.

@@ -11,12 +11,14 @@ use tracing::Span;
 use super::live::Live;
 use super::log::ring::{Reader, Sees};
 use super::reading::{Attached, Hold, Of};
+use super::request::Request;
 use super::starts::Rate;
 use super::task::{OwnedQuestion, RequestedRun, Task};
 use super::{Runs, StartError};
-use crate::agent::ports::store::{BeginError, MostRuns, RequestKey, StoreError};
-use crate::agent::profile::Profile;
-use crate::agent::stop::StopReason;
+use crate::agent::offer::profile::Profile;
+use crate::agent::ports::store::{BeginError, MostRuns, RequestKey};
+use crate::agent::ports::store_error::StoreError;
+use crate::agent::turn::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
@@ -35,15 +37,6 @@ const LEAVING: Duration = Duration::from_millis(500);
 
 /// The pause between two looks at a run that somebody else ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// The request that asks for a run, as far as the run needs it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// Its id.
-    pub id: String,
-    /// The client's own name for it and a digest of what it asks: a second request with both finds the first one's run.
-    pub key: Option<(String, Vec<u8>)>,
-}
 
 impl Runs {
     /// Starts a run and attaches to it, or attaches to the one that the same request began before. The user's message

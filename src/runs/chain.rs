@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::{Attached, Decided, Request, Runs, StartError};
 use crate::agent::ports::approvals::ApprovalView;
-use crate::agent::ports::store::{BeginError, StoreError};
+use crate::agent::ports::store::BeginError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Consent, Deciding, DecisionRule, Seen};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId, MessageId};

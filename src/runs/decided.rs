@@ -1,14 +1,15 @@
 //! Deciding a call that waits: its user goes on with it in a new run, and somebody else who has the role lets it
 //! through or turns it down.
 
-use super::begin::Request;
 use super::reading::Attached;
+use super::request::Request;
 use super::task::{OwnedQuestion, RequestedRun};
 use super::{Runs, StartError};
 use crate::agent::offer::of_profile;
+use crate::agent::offer::profile::Profile;
 use crate::agent::ports::approvals::{ApprovalView, GrantError};
-use crate::agent::ports::store::{BeginError, StoreError};
-use crate::agent::profile::Profile;
+use crate::agent::ports::store::BeginError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId};

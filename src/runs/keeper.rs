@@ -11,8 +11,8 @@ use tracing::Instrument;
 
 use super::Runs;
 use crate::agent::ports::leases::{EndedRun, Old, Progress, Standing};
-use crate::agent::ports::store::StoreError;
-use crate::agent::stop::StopReason;
+use crate::agent::ports::store_error::StoreError;
+use crate::agent::turn::stop::StopReason;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 

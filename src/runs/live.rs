@@ -15,7 +15,7 @@ use super::log::Writer;
 use super::log::ring::size;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::leases::{Piece, Progress};
-use crate::agent::stop::{Stop, StopReason};
+use crate::agent::turn::stop::{Stop, StopReason};
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::chat::run::RunState;

@@ -16,6 +16,7 @@ mod live;
 pub mod log;
 mod pulse;
 mod reading;
+mod request;
 pub mod starts;
 mod summary;
 mod task;
@@ -28,23 +29,24 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use crate::agent::menu::NotOffered;
+use crate::agent::offer::menu::NotOffered;
+use crate::agent::offer::profile::{Profile, Profiles};
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::conversations::SummaryStore;
 use crate::agent::ports::leases::Leases;
-use crate::agent::ports::store::{BeginError, RunStore, StoreError};
-use crate::agent::profile::{Profile, Profiles};
-use crate::agent::run::Agent;
-use crate::agent::stop::StopReason;
+use crate::agent::ports::store::{BeginError, RunStore};
+use crate::agent::ports::store_error::StoreError;
+use crate::agent::turn::context::Agent;
+use crate::agent::turn::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::Screen;
 use crate::chat::run::{RunRecord, RunState};
 
-pub use begin::Request;
 pub use decided::Decided;
 pub use pulse::Stuck;
 pub use reading::Attached;
+pub use request::Request;
 pub use summary::Summariser;
 
 use admission::Admission;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use super::live::Live;
 use super::log::ring::{Next, Reader};
 use super::starts::Rate;
-use crate::agent::stop::StopReason;
+use crate::agent::turn::stop::StopReason;
 use crate::chat::ids::{ConversationId, RunId};
 
 /// Somebody who reads a run. Dropping it may cancel the run.

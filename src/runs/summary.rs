@@ -9,9 +9,9 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use crate::agent::ports::conversations::SummaryStore;
-use crate::agent::ports::store::StoreError;
-use crate::agent::run::Agent;
-use crate::agent::summary::{Summarising, SummaryError, Writer};
+use crate::agent::ports::store_error::StoreError;
+use crate::agent::prompt::summary::{Summarising, SummaryError, Writer};
+use crate::agent::turn::context::Agent;
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};

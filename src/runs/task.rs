@@ -7,21 +7,24 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::admission::Admission;
-use super::begin::Request;
 use super::live::Live;
 use super::log::EventLog;
+use super::request::Request;
 use super::summary::Summaries;
+use crate::agent::offer::profile::Profile;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::store::{
-    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StoreError, Used,
+    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, Used,
 };
-use crate::agent::profile::Profile;
-use crate::agent::run::{Agent, Run};
-use crate::agent::stop::StopReason;
+use crate::agent::ports::store_error::StoreError;
+use crate::agent::turn::context::Agent;
+use crate::agent::turn::run::Run;
+use crate::agent::turn::stop::StopReason;
 use crate::chat::approval::Decision;
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
-use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
 use crate::chat::input::{Ask, ClientMessage, Parent, RunOptions};
 use crate::chat::model::ModelChoice;

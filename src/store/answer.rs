@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::transcript::{IdRow, RecordError};
+use super::record_error::RecordError;
+use super::transcript::IdRow;
 use crate::chat::answer::{
     ActionHandler, ActionStyle, Answer, AnswerPiece, SuggestedAction, SuggestedValue, Suggestions,
 };

@@ -1,7 +1,7 @@
 //! The rows of approvals: calls that wait for a person.
 
+use super::record_error::RecordError;
 use super::scope::original;
-use super::transcript::RecordError;
 use crate::agent::ports::approvals::{ApprovalView, call_digest};
 use crate::agent::ports::store::ApprovedCall;
 use crate::chat::approval::{Approval, ApprovalState, Consent};

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::transcript::{IdRow, RecordError, decode, encode};
+use super::record_error::RecordError;
+use super::transcript::{IdRow, decode, encode};
 use crate::chat::message::Message;
 use crate::chat::unfinished::Unfinished;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::transcript::RecordError;
+use super::record_error::RecordError;
 use crate::chat::ids::PreviewId;
 use crate::chat::preview::{Change, Decided, Save, SaveVerb, Verdict};
 

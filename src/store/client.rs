@@ -8,13 +8,14 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::transcript::{RecordError, decode, encode};
+use super::record_error::RecordError;
+use super::transcript::{decode, encode};
+use crate::chat::fate::CallFate;
 use crate::chat::fit::fit_json;
 use crate::chat::ids::ToolCallId;
 use crate::chat::input::ClientResult;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::tool::{ToolCall, ToolResult};
-use crate::chat::trail::CallFate;
 
 /// Bytes of one result: 64 KiB. What is longer is cut; the model is told.
 const RESULT_BYTES: usize = 64 * 1024;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::history::HistoryBudget;
-use super::transcript::RecordError;
+use super::record_error::RecordError;
 use crate::chat::input::ClientMessage;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 

@@ -1,10 +1,10 @@
 //! What became of a turn's calls, kept beside their results: whoever only shows a conversation need not read those,
 //! which may be long.
 
-use super::transcript::RecordError;
+use super::record_error::RecordError;
 use super::view::fates;
+use crate::chat::fate::CallFate;
 use crate::chat::message::Message;
-use crate::chat::trail::CallFate;
 
 /// All fates, to find one by its name.
 const FATES: [CallFate; 4] = [CallFate::Done, CallFate::Failed, CallFate::NotRun, CallFate::Unknown];

@@ -6,8 +6,8 @@ use sqlx::error::DatabaseError;
 use sqlx::sqlite::SqliteError;
 use tokio::time::error::Elapsed;
 
-use super::transcript::RecordError;
-use crate::agent::ports::store::StoreError;
+use super::record_error::RecordError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::ids::RunId;
 use crate::chat::run::RunState;
 use crate::observe::metrics::StoreFault;

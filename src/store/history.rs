@@ -57,10 +57,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::{HistoryBudget, presentable};
+    use crate::chat::fate::CallFate;
     use crate::chat::ids::ToolCallId;
     use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
     use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
-    use crate::chat::trail::CallFate;
 
     /// A message from one word: `u` a user's, `a` an answer, `c12` calls 1 and 2, `r12` their results.
     fn message(word: &str) -> Message {

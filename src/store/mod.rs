@@ -24,6 +24,7 @@ mod history;
 #[expect(clippy::duplicate_mod, reason = "one text for two databases, see above")]
 mod postgres;
 mod record;
+mod record_error;
 mod redact;
 mod schema;
 mod scope;
@@ -53,7 +54,8 @@ use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::quotas::QuotaStore;
-use crate::agent::ports::store::{RunStore, StoreError};
+use crate::agent::ports::store::RunStore;
+use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::usage::UsageStore;
 pub use redact::names_a_secret;
 

@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 
 use super::client::decode_calls;
+use super::record_error::RecordError;
 use super::scope::original;
-use super::transcript::RecordError;
 use crate::chat::cost::Cost;
-use crate::chat::event::Failure;
+use crate::chat::failure::Failure;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::transcript::RecordError;
+use super::record_error::RecordError;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::run::RunState;
 use crate::chat::stream::FinishReason;

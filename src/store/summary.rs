@@ -1,6 +1,6 @@
 //! Where a summary ends: which runs of a branch are old enough to be told in one; and a summary as it is stored.
 
-use super::transcript::RecordError;
+use super::record_error::RecordError;
 
 /// A summary as JSON text, which holds any character in every database.
 ///

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::change::DecidedRow;
+use super::record_error::RecordError;
 use super::redact::redact;
-use super::transcript::RecordError;
 use crate::chat::preview::Decided;
 use crate::chat::stream::{Counted, Usage};
 use crate::chat::tool::ToolInput;

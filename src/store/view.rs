@@ -2,10 +2,10 @@
 
 use crate::agent::ports::conversations::{CallView, MessageView, Role};
 use crate::chat::answer::{Answer, AnswerPiece};
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, MessageId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, Message};
 use crate::chat::tool::ToolResult;
-use crate::chat::trail::CallFate;
 
 /// The longest title that is made of a message, in characters: a line in a list.
 const TITLE_CHARS: usize = 80;

@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 
 use super::{Source, Tool};
 use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
+use crate::chat::fate::CallFate;
 use crate::chat::fit::{add_note, fit};
 use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
-use crate::chat::trail::CallFate;
 use crate::observe::metrics::{Outcome, ToolCall as Meter};
 use crate::observe::{names, spans};
 

@@ -4,9 +4,9 @@
 //! [`executor::Toolbox`]. Tools that `config/tools/*.toml` and OpenAPI documents declare
 //! are handled by [`rest`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
 
+pub mod action_types;
 pub mod args;
 pub mod backend;
-pub mod data;
 pub mod executor;
 pub mod idempotency;
 pub mod keys;
@@ -30,10 +30,10 @@ use serde_json::{Map, Value};
 use crate::agent::ports::drafts::{DraftError, DraftStore};
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::previews::PreviewStore;
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::tools::{OfferedTool, ToolContext};
+use crate::chat::fate::CallFate;
 use crate::chat::tool::{Effect, ToolOutput};
-use crate::chat::trail::CallFate;
 use backend::{Backend, BackendError};
 use previews::{Reader, Readers, Recorder};
 

@@ -11,11 +11,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::ToolError;
+use super::action_types::ActionTypes;
 use super::backend::{Backend, BackendError, Request};
 use super::keys::text;
 use super::names::{Found, Named, find, listed, near};
 use super::pages::all_rows;
-use super::workflow::action_types::ActionTypes;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::caller::{Audience, Caller};
 

@@ -16,6 +16,7 @@ mod browser;
 mod canary;
 #[cfg(test)]
 mod chat_stream;
+mod circles;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]

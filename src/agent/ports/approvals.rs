@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
-use super::store::StoreError;
+use super::store_error::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Decision};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId};

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::json;
 
-use super::store::StoreError;
+use super::store_error::StoreError;
 use crate::chat::audit::{AuditLine, Fact, Part};
 
 /// Keeps the audit record: a chain of lines for each tenant, and one for refused tokens.

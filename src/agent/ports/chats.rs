@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 
-use super::store::StoreError;
+use super::store_error::StoreError;
 use crate::chat::answer::Answer;
 use crate::chat::caller::Owner;
-use crate::chat::event::Failure;
+use crate::chat::failure::Failure;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::Message;
 use crate::chat::payload::Payload;

@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use serde_json::value::RawValue;
 
 use super::approvals::ApprovalView;
-use super::store::StoreError;
+use super::store_error::StoreError;
 use crate::bounded::memory::{Exhausted, Reservation};
 use crate::chat::caller::Owner;
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, MessageId, PayloadId, RunId};
 use crate::chat::message::Message;
 use crate::chat::run::RunRecord;
-use crate::chat::trail::CallFate;
 
 /// What a model is told to make a summary. Its only message has the transcript.
 pub const SUMMARY_INSTRUCTIONS: &str = "You write summaries of conversations between a user and an assistant. The summary stands in for \

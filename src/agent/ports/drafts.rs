@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::store::StoreError;
+use super::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, DraftId};
 

@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 
-use super::store::StoreError;
+use super::store_error::StoreError;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 

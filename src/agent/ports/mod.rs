@@ -17,5 +17,6 @@ pub mod pins;
 pub mod previews;
 pub mod quotas;
 pub mod store;
+pub mod store_error;
 pub mod tools;
 pub mod usage;

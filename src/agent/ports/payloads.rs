@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use super::store::StoreError;
+use super::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PayloadId};
 use crate::chat::payload::{Payload, PayloadHead};

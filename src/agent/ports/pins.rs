@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 
-use super::store::StoreError;
+use super::store_error::StoreError;
 
 /// Keeps definitions by their digests.
 #[async_trait]

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::store::StoreError;
+use super::store_error::StoreError;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, PreviewId, RunId};
 use crate::chat::preview::{Base, Change, Decided, Origin, Preview, Verdict};

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use super::store::{StoreError, Whose};
+use super::store_error::StoreError;
 use crate::chat::caller::Owner;
 
 /// How much there may be; 0 means no limit. A tenant's is none for those whose tokens name no tenant: they share one.
@@ -21,6 +21,25 @@ pub struct Quotas {
     pub exports_per_user_day: u64,
     /// The same by all users of a tenant.
     pub exports_per_tenant_day: u64,
+}
+
+/// Whose limit is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Its user's.
+    User,
+    /// Its tenant's.
+    Tenant,
+}
+
+impl Whose {
+    /// For a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Tenant => "tenant",
+        }
+    }
 }
 
 /// A quota that is used up.

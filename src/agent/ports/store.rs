@@ -6,12 +6,13 @@
 
 use async_trait::async_trait;
 
-use super::quotas::{OverQuota, Quotas};
+use super::quotas::{OverQuota, Quotas, Whose};
+use super::store_error::StoreError;
 use crate::chat::answer::Answer;
 use crate::chat::approval::{Approval, Decision};
 use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
-use crate::chat::event::Failure;
+use crate::chat::failure::Failure;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
 use crate::chat::input::{Ask, ClientMessage, Parent};
 use crate::chat::message::{AssistantMessage, Message, UserMessage};
@@ -175,25 +176,6 @@ pub struct MostRuns {
     pub per_user: u32,
     /// Of its tenant. Whoever has none shares it with the whole deployment, so there it is no limit.
     pub per_tenant: u32,
-}
-
-/// Whose runs are too many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// Its user's.
-    User,
-    /// Its tenant's.
-    Tenant,
-}
-
-impl Whose {
-    /// For a sentence.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Tenant => "tenant",
-        }
-    }
 }
 
 /// What a run answers.
@@ -397,18 +379,4 @@ pub struct RunEnd<'a> {
     pub left: &'a [ToolCall],
     /// The id of its terminal event.
     pub last_event_id: u64,
-}
-
-/// A store that failed.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The database did not do it; the cause is for the log.
-    #[error("the store is unavailable")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A row does not read back as what was written.
-    #[error("a stored record is damaged")]
-    Damaged(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The run has ended, or is gone: somebody else ended it, and nothing of it changes any more.
-    #[error("the run has ended")]
-    RunEnded,
 }

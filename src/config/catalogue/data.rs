@@ -1,16 +1,11 @@
 //! `[[data]]` of a profile: what is loaded from the backend for its prompt.
 
-use std::time::Duration;
-
-use super::declared::projection;
+use super::declared::{projection, ttl};
 use super::request::{self, Call, Maker};
-use crate::agent::profile::DataSlot;
+use crate::agent::offer::profile::DataSlot;
 use crate::config::document::Table;
-use crate::tools::data::Loader;
+use crate::tools::rest::data::Loader;
 use crate::tools::rest::values;
-
-/// A day: nobody means longer, and a mistake in the unit is found.
-const MAX_TTL_S: u64 = 86_400;
 
 /// How long data is kept where a file says nothing.
 const TTL_S: u64 = 60;
@@ -70,19 +65,4 @@ fn loader(table: &mut Table<'_>) -> Option<Loader> {
         }
     }
     Some(Loader { name: String::new(), when, request, args, projection, ttl, tags, failure })
-}
-
-/// How long something is kept, in seconds; 0: not at all.
-pub(super) fn ttl(table: &mut Table<'_>, default_s: u64) -> Duration {
-    let default = Duration::from_secs(default_s);
-    let Some(entry) = table.take("ttl_s") else { return default };
-    let place = entry.location();
-    match entry.count() {
-        Some(seconds) if seconds <= MAX_TTL_S => Duration::from_secs(seconds),
-        Some(_) => {
-            place.wrong(format_args!("must be at most {MAX_TTL_S}"));
-            default
-        }
-        None => default,
-    }
 }

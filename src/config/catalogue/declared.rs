@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::data::ttl;
 use super::request;
+use crate::agent::offer::profile::PayloadType;
 use crate::agent::ports::tools::OfferedTool;
-use crate::agent::profile::PayloadType;
 use crate::chat::approval::Consent;
 use crate::chat::template::ValueTemplate;
 use crate::chat::tool::{Effect, Policy, ToolDef};
@@ -178,6 +178,24 @@ pub(super) fn schema(table: &mut Table<'_>) -> Value {
         return none();
     }
     value
+}
+
+/// A day: nobody means longer, and a mistake in the unit is found.
+const MAX_TTL_S: u64 = 86_400;
+
+/// How long something is kept, in seconds; 0: not at all.
+pub(super) fn ttl(table: &mut Table<'_>, default_s: u64) -> Duration {
+    let default = Duration::from_secs(default_s);
+    let Some(entry) = table.take("ttl_s") else { return default };
+    let place = entry.location();
+    match entry.count() {
+        Some(seconds) if seconds <= MAX_TTL_S => Duration::from_secs(seconds),
+        Some(_) => {
+            place.wrong(format_args!("must be at most {MAX_TTL_S}"));
+            default
+        }
+        None => default,
+    }
 }
 
 /// The projection at `key`.

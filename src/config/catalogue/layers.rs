@@ -1,12 +1,12 @@
 //! What the tables of a profile's file say, and how an inner one stands over the one around it: all pages, a page, a tab, a
 //! tab in a tab.
 
-use crate::agent::menu::Menu;
-use crate::agent::ports::tools::OfferedTool;
-use crate::agent::profile::{
+use crate::agent::offer::menu::Menu;
+use crate::agent::offer::profile::{
     ClientAction, DataSlot, Diagnostics, DiagnosticsShape, Face, OnLimit, PayloadType, Profile, ProfileBounds,
     ReplyLanguage, Selection, SourcedTool,
 };
+use crate::agent::ports::tools::OfferedTool;
 use crate::agent::prompt::Prompt;
 use crate::chat::template::{Template, TemplateError};
 

@@ -21,9 +21,9 @@ use self::texts::Texts;
 use super::Problem;
 use super::assets::Assets;
 use super::document::Problems;
-use crate::agent::profile::Profiles;
+use crate::agent::offer::profile::Profiles;
 use crate::llm;
-use crate::tools::data::Loader;
+use crate::tools::rest::data::Loader;
 use crate::tools::rest::tool::Declared;
 
 pub use self::model::default_models;
@@ -54,7 +54,10 @@ pub fn load(
     let models = Models::new(llm, &problems);
     let payload_types = payloads::read(assets, &problems);
     let known = Known { has_handler: &has_handler, payload_types: &payload_types };
-    let tools = tools::read(assets, known, &problems);
+    let mut tools = tools::read(assets, known, &problems);
+    for path in assets.list("openapi", ".toml") {
+        openapi::read(&path, assets, known, &mut tools, &problems);
+    }
     let parts = Parts {
         texts: Texts::new(assets, &problems),
         tools: &tools,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::agent::menu::{Menu, Offer};
+use crate::agent::offer::menu::{Menu, Offer};
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::{Effort, ModelChoice};
 use crate::config::document::{Entry, Location, Problems, Table};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::agent::markers::SUGGESTIONS;
-use crate::agent::profile::PayloadType;
+use crate::agent::offer::profile::PayloadType;
+use crate::agent::turn::markers::SUGGESTIONS;
 use crate::chat::schema::Schema;
 use crate::chat::template::Template;
 use crate::config::Problem;

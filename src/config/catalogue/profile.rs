@@ -8,11 +8,13 @@ use super::layers::{Layer, Select};
 use super::model::Models;
 use super::texts::Texts;
 use super::tools::Tools;
+use crate::agent::offer::profile::{
+    ClientAction, DiagnosticsShape, Face, OnLimit, PayloadType, ReplyLanguage, SourcedTool,
+};
 use crate::agent::ports::tools::OfferedTool;
-use crate::agent::profile::{ClientAction, DiagnosticsShape, Face, OnLimit, PayloadType, ReplyLanguage, SourcedTool};
 use crate::chat::template::Template;
 use crate::config::document::{Entry, Location, Table};
-use crate::tools::data::Loader;
+use crate::tools::rest::data::Loader;
 
 /// What profiles are made of.
 pub(super) struct Parts<'a> {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::layers::Layer;
 use super::profile::Parts;
-use crate::agent::profile::{Profile, Profiles};
+use crate::agent::offer::profile::{Profile, Profiles};
 use crate::config::Problem;
 use crate::config::assets::Assets;
 use crate::config::document::{Entry, File, Location, Problems, Table};
-use crate::tools::data::Loader;
+use crate::tools::rest::data::Loader;
 
 /// The page that stands for all.
 const ANY_PAGE: &str = "*";

@@ -1,5 +1,5 @@
-//! The tools that files describe: `tools/*.json` for the texts of built-in ones, `tools/*.toml` for REST calls, and
-//! `openapi/*.toml` for the operations of somebody's API.
+//! The tools that files describe: `tools/*.json` for the texts of built-in ones, and `tools/*.toml` for REST calls.
+//! `openapi` adds the operations of somebody's API.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::declared::{self, Extras, Known, Made};
-use super::openapi;
 use super::request::{self, Call, Maker};
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::tool::{Policy, ToolDef};
@@ -118,9 +117,6 @@ pub(super) fn read(assets: &Assets, known: Known<'_>, problems: &Problems) -> To
             tool(&path, table, known, &mut tools);
         }
         top.finish();
-    }
-    for path in assets.list("openapi", ".toml") {
-        openapi::read(&path, assets, known, &mut tools, problems);
     }
     tools
 }

@@ -8,7 +8,7 @@ use super::errors;
 use super::intents::{self, Intent, Surroundings};
 use super::one_shot;
 use super::questions;
-use super::scene::{Pause, Planned, Scene, Script};
+use super::scene::{Answer, Pause, Planned, Scene, Script};
 use super::steps::Step;
 use super::tables;
 use super::words;
@@ -20,15 +20,6 @@ use crate::chat::preview::{Decided, Verdict};
 const MAX_CALLS: usize = 40;
 /// How many earlier messages an answer to a question may complete.
 const MAX_QUESTIONS: usize = 3;
-
-/// One turn's answer.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Answer {
-    /// Text for the user; may be empty when there are calls.
-    pub text: String,
-    /// Calls to make.
-    pub calls: Vec<Planned>,
-}
 
 /// The next turn of the conversation in `request`.
 pub(super) fn answer(request: &ChatRequest<'_>) -> Answer {

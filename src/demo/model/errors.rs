@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::scene::{Pause, as_json};
+use super::history::as_json;
+use super::scene::Pause;
 use super::words;
 
 /// What to tell the user when a script stopped. A call is no failure and has no words.

@@ -3,7 +3,6 @@
 
 use serde_json::{Map, Value};
 
-use super::scene::as_json;
 use super::words;
 use crate::chat::message::Message;
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
@@ -153,4 +152,9 @@ fn sent_config(call: &ToolCall, result: &ToolResult) -> Option<PendingConfig> {
     let text = |key: &str| input.get(key).and_then(Value::as_str).map(str::to_owned);
     let config = input.get("config").filter(|_| sent)?.clone();
     Some(PendingConfig { id: text("id"), name: text("name"), config })
+}
+
+/// `content` as JSON; text that is not JSON becomes a JSON string.
+pub(super) fn as_json(content: &str) -> Value {
+    serde_json::from_str(content).unwrap_or_else(|_| Value::String(content.to_owned()))
 }

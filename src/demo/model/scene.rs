@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::history::{self, Draft, PendingConfig};
+use super::history::{self, Draft, PendingConfig, as_json};
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::message::{Author, Message, UserMessage};
 use crate::chat::preview::Decided;
@@ -142,11 +142,6 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// `content` as JSON; text that is not JSON becomes a JSON string.
-pub(super) fn as_json(content: &str) -> Value {
-    serde_json::from_str(content).unwrap_or_else(|_| Value::String(content.to_owned()))
-}
-
 /// The text of `{"error": "…"}`, or whatever else a failed tool said.
 fn error_text(result: &Value) -> String {
     match result.get("error").unwrap_or(result) {
@@ -161,4 +156,13 @@ fn screen_state(context: &str) -> Map<String, Value> {
     let Some(block) = context.rfind(FENCE).and_then(|at| context.get(at + FENCE.len()..)) else { return Map::new() };
     let json = block.rsplit_once("\n```").map_or(block, |(json, _)| json);
     serde_json::from_str(json).unwrap_or_default()
+}
+
+/// One turn's answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Answer {
+    /// Text for the user; may be empty when there are calls.
+    pub text: String,
+    /// Calls to make.
+    pub calls: Vec<Planned>,
 }

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::scene::Answer;
 use crate::agent::ports::llm::{ChatRequest, ProviderError};
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, Message};

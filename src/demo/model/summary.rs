@@ -1,7 +1,7 @@
 //! A summary by rule: what the user asked, in the user's own words. The transcript is plain text, each message under a
 //! head such as `User: `, later lines indented.
 
-use super::answer::Answer;
+use super::scene::Answer;
 use crate::agent::ports::conversations::SUMMARY_INSTRUCTIONS;
 use crate::agent::ports::llm::ChatRequest;
 use crate::chat::message::Message;

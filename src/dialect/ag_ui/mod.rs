@@ -15,7 +15,7 @@ mod tests;
 mod usage;
 mod wire;
 
-use super::DecodeError;
+use super::{DecodeError, FieldError};
 use crate::chat::ids::ConversationId;
 
 pub use request::{Body as RequestBody, Read};
@@ -69,4 +69,11 @@ impl AgUi {
     pub fn decode_asker(&self, body: &[u8]) -> Result<Asker, DecodeError> {
         request::decode_asker(body)
     }
+}
+
+/// What is wrong with a request.
+type Errors = Vec<FieldError>;
+
+fn refuse(errors: &mut Errors, field: &'static str, reason: impl Into<String>) {
+    errors.push(FieldError { field, reason: reason.into() });
 }

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::super::client_tools::{self, DeclaredTool};
-use super::super::{DecodeError, FieldError, json};
+use super::super::{DecodeError, json};
 use super::resume::{Answered, resume};
-use super::{AgUi, Asker, Version};
+use super::{AgUi, Asker, Errors, Version, refuse};
 use crate::bounded::json::{Tree, fits, parse};
 use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::chat::input::{Ask, ClientResult, RunOptions};
@@ -99,12 +99,6 @@ struct Tool {
     name: String,
     description: Option<String>,
     parameters: Option<Tree>,
-}
-
-pub(super) type Errors = Vec<FieldError>;
-
-pub(super) fn refuse(errors: &mut Errors, field: &'static str, reason: impl Into<String>) {
-    errors.push(FieldError { field, reason: reason.into() });
 }
 
 fn body(bytes: &[u8]) -> Result<Body<'_>, DecodeError> {

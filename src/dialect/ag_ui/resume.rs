@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::json;
-use super::request::{Errors, refuse};
+use super::{Errors, refuse};
 use crate::bounded::json::{Tree, parse};
 use crate::chat::approval::Decision;
 use crate::chat::ids::ApprovalId;

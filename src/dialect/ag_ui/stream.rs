@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 
-use super::super::{Encoder, RunIds, frame};
-use super::encoder::AgUiEncoder;
+use super::super::frame;
 use super::events::{Event, Interrupt, Outcome, SnapshotCall, SnapshotMessage};
 use super::usage::Tally;
 use super::{Asker, Version};
 use crate::chat::approval::Approval;
-use crate::chat::trail::CallFate;
+use crate::chat::fate::CallFate;
 
 /// What this server speaks.
 const PROTOCOL: &str = "1.0";
@@ -71,11 +70,6 @@ impl Stream {
     /// The run that `asker` wants.
     pub fn new(asker: Asker) -> Self {
         Self { asker: Arc::new(asker), so_far: Arc::default() }
-    }
-
-    /// A fresh encoder for our run `of`. With `is_first` it begins what the client sees; with `is_last` it ends it.
-    pub fn encoder(&self, of: &RunIds, is_first: bool, is_last: bool) -> Box<dyn Encoder> {
-        Box::new(AgUiEncoder::new(self.clone(), of.run, is_first, is_last))
     }
 
     /// Whether our newest run of it ended well and left the end to the next one.

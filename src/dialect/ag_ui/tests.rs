@@ -5,16 +5,18 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use serde_json::{Value, json};
 
+use super::encoder::AgUiEncoder;
 use super::{Asker, Stream, Version};
 use crate::chat::approval::{Approval, Consent};
 use crate::chat::cost::Cost;
-use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
-use crate::chat::trail::CallFate;
-use crate::dialect::RunIds;
+use crate::dialect::{Encoder, RunIds};
 
 fn stream(version: Version) -> Stream {
     Stream::new(Asker { thread: ConversationId::parse("t").unwrap(), run: "theirs".to_owned(), version })
@@ -24,7 +26,7 @@ fn stream(version: Version) -> Stream {
 fn run(stream: &Stream, is_first: bool, is_last: bool, events: &[AgentEvent]) -> Vec<Value> {
     let run = RunId::fresh();
     let of = RunIds { run, conversation: ConversationId::parse("t").unwrap(), number: None, request: "q".to_owned() };
-    let mut encoder = stream.encoder(&of, is_first, is_last);
+    let mut encoder = AgUiEncoder::new(stream.clone(), of.run, is_first, is_last);
     let mut out = BytesMut::new();
     encoder.opened(&mut out);
     for event in events {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use utoipa::OpenApi;
 
+use super::encoder::AgUiEncoder;
 use super::{AgUi, Answered, Entry, Read, Stream};
 use crate::chat::approval::{Approval, Deciding, DecisionRule, Seen};
 use crate::chat::ids::ApprovalId;
@@ -115,7 +116,7 @@ fn deciding(Answered { approval, entry }: Answered) -> Deciding {
 
 impl Reply for Stream {
     fn encoder(&mut self, of: RunIds, at: Position) -> Box<dyn Encoder> {
-        Self::encoder(self, &of, at.is_first, at.is_last)
+        Box::new(AgUiEncoder::new(self.clone(), of.run, at.is_first, at.is_last))
     }
 
     fn goes_on(&self) -> bool {

@@ -18,12 +18,13 @@ use self::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress
 use super::bodies::{PayloadBody, SuggestionsBody};
 use super::{DecodeError, Encoder, FieldError, json};
 use crate::bounded::json::parse;
-use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, MessageId};
 use crate::chat::input::{Ask, OnBusy, Parent, RunInput, RunOptions, Screen};
 use crate::chat::model::{Effort, ModelWish};
 use crate::chat::tool::Progress;
-use crate::chat::trail::CallFate;
 
 pub use accept::{Wanted, wanted};
 use framing::Framing;

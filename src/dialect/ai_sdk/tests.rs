@@ -10,12 +10,13 @@ use super::{Answer, Own, Spent, Version};
 use crate::chat::answer::{SuggestedValue, Suggestions};
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
-use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
-use crate::chat::trail::CallFate;
 use crate::dialect::{Encoder, RunIds};
 
 const RUN: &str = "01999999-9999-7999-8999-000000000001";

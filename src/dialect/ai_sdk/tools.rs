@@ -9,9 +9,9 @@ use bytes::BytesMut;
 use super::chunks::{Chunk, write};
 use super::plain::{Plain, error_words};
 use super::{Answer, Own, Version};
+use crate::chat::fate::CallFate;
 use crate::chat::ids::ApprovalId;
 use crate::chat::tool::{ToolCall, ToolInput};
-use crate::chat::trail::CallFate;
 
 /// What is said of a call whose arguments are no JSON object.
 const UNREADABLE: &str = "The arguments of this call cannot be read";

@@ -9,7 +9,7 @@ use super::words;
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::approval::{APPROVAL_REQUEST, APPROVE_CALL, REJECT_CALL};
 use crate::chat::artifact::Artifact;
-use crate::chat::event::Failure;
+use crate::chat::failure::Failure;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::tool::ToolInput;
 

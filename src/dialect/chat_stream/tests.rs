@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::artifact::Artifact;
-use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
 use crate::chat::ids::{PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};

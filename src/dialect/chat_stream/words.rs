@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::chat::event::Failure;
+use crate::chat::failure::Failure;
 
 /// What these clients show while nothing has been said yet.
 pub(super) const THINKING: &str = "Thinking...";

@@ -4,7 +4,8 @@ use super::chunks::{CallBody, Completion, ErrorBody, MessageBody, UsageBody, Who
 use super::encoder::body;
 use super::transcript::{self, Piece, Transcript};
 use super::{Telling, name_of};
-use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
 use crate::chat::ids::ConversationId;
 use crate::dialect::RunIds;
 use crate::dialect::reply::{Document, Outcome};

@@ -3,7 +3,8 @@
 
 use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::artifact::Artifact;
-use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
 use crate::chat::stream::Usage;
 use crate::chat::tool::ToolCall;
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{Version, events, parts};
 use crate::http::code::Code;
 use crate::http::problem::ErrorForm;
-use crate::http::wires::{WireInfo, WiresByRoute};
+use crate::http::wire_info::{WireInfo, WiresByRoute};
 
 /// What any request with a token may meet.
 const SIGNED: [(u16, &[Code]); 5] = [

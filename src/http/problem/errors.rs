@@ -6,9 +6,11 @@ use axum::http::StatusCode;
 
 use super::{Problem, SOON_S};
 use crate::agent::ports::clock::{Clock, SystemClock};
+use crate::agent::ports::conversations::PageError;
 use crate::agent::ports::identity::AuthError;
 use crate::agent::ports::quotas::OverQuota;
-use crate::agent::ports::store::{BeginError, StoreError};
+use crate::agent::ports::store::BeginError;
+use crate::agent::ports::store_error::StoreError;
 use crate::bounded::memory::Exhausted;
 use crate::chat::causes::Causes;
 use crate::dialect::{DecodeError, FieldError};
@@ -171,6 +173,19 @@ const DAY_S: i64 = 24 * 60 * 60;
 impl From<LogError> for Problem {
     fn from(_: LogError) -> Self {
         Self::unavailable(Code::EventsUnavailable, "the server could not keep the events of a run; please try again")
+    }
+}
+
+impl From<PageError> for Problem {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::BadCursor => Self::cursor_invalid(error.to_string()),
+            PageError::Exhausted(error) => error.into(),
+            PageError::Store(cause) => {
+                tracing::error!(error = %Causes(&cause), "conversation not read");
+                cause.into()
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 pub(super) mod detail;
 mod errors;
-pub(super) mod openai;
+pub(super) mod openai_chat;
 
 use std::sync::Arc;
 
@@ -226,7 +226,7 @@ impl Problem {
             ErrorForm::Detail => {
                 detail::response(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
             }
-            ErrorForm::OpenAi => openai::response(self.status, self.code.name(), param, &self.detail),
+            ErrorForm::OpenAi => openai_chat::response(self.status, self.code.name(), param, &self.detail),
         })
     }
 

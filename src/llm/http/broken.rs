@@ -2,7 +2,9 @@
 
 use std::io;
 
-use super::head::MAX_HEAD_BYTES;
+/// 400 KiB for the head of an answer, with those that only say that one will come: no server is known to need so much, and
+/// hyper, which reads for reqwest, draws its line there too.
+pub(super) const MAX_HEAD_BYTES: usize = 400 << 10;
 
 /// Why an answer cannot be read, or no further.
 #[derive(Debug, thiserror::Error)]

@@ -16,8 +16,9 @@ use tokio::net::TcpStream;
 use tokio_util::io::{poll_read_buf, poll_write_buf};
 
 use super::broken::Broken;
+use super::broken::MAX_HEAD_BYTES;
 use super::framing::Framing;
-use super::head::{MAX_HEAD_BYTES, RequestHead, take_answer};
+use super::head::{RequestHead, take_answer};
 
 /// 8 KiB are read at once: forty chunks of an answer, of which one or two come at a time.
 const READ_BYTES: usize = 8 << 10;

@@ -7,10 +7,6 @@ use hyper::{Response, StatusCode, Uri};
 use super::broken::Broken;
 use super::framing::Framing;
 
-/// 400 KiB for the head of an answer, with those that only say that one will come: no server is known to need so much, and
-/// hyper, which reads for reqwest, draws its line there too.
-pub(super) const MAX_HEAD_BYTES: usize = 400 << 10;
-
 /// 100 headers in an answer, hyper's limit too.
 const MAX_HEADERS: usize = 100;
 

@@ -5,9 +5,21 @@ use serde_json::{Map, Value};
 
 use super::call_ids::Accepts;
 use super::config::{Config, MaxTokensField, ToolCallIds};
-use super::wire;
 use crate::chat::model::Effort;
 use crate::llm::http::ConnectError;
+
+/// The fields of a request, which nobody may send besides.
+const FIELDS: [&str; 9] = [
+    "model",
+    "messages",
+    "tools",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "reasoning_effort",
+];
 
 /// How one server wants its requests.
 #[derive(Debug)]
@@ -27,7 +39,7 @@ impl Habits {
     /// # Errors
     /// When `extra_body` has a field that requests have anyway.
     pub(super) fn new(section: &str, config: &Config, host: Host) -> Result<Self, ConnectError> {
-        if let Some(key) = config.extra_body.keys().find(|key| wire::FIELDS.contains(&key.as_str())) {
+        if let Some(key) = config.extra_body.keys().find(|key| FIELDS.contains(&key.as_str())) {
             let reason = "is a field that the request has already";
             return Err(ConnectError::Extra { section: section.to_owned(), key: format!("extra_body.{key}"), reason });
         }

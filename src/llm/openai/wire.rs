@@ -20,19 +20,6 @@ use crate::llm::schema;
 /// templates refuse a user right after a tool.
 const NO_ANSWER: &str = "[No answer was given.]";
 
-/// The fields of [`Request`], which nobody may send besides.
-pub(super) const FIELDS: [&str; 9] = [
-    "model",
-    "messages",
-    "tools",
-    "stream",
-    "stream_options",
-    "max_tokens",
-    "max_completion_tokens",
-    "temperature",
-    "reasoning_effort",
-];
-
 /// The body of `POST …/chat/completions`.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {

@@ -1,24 +1,5 @@
 //! What labels may say: closed sets, so that no client, model or tool can make a new series.
 
-/// Which protocol a client speaks, by its name in the table of protocols.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dialect(&'static str);
-
-impl Dialect {
-    /// No client: what the server does by itself, and what asks for no run.
-    pub const NONE: Self = Self("none");
-
-    /// The protocol of that name.
-    pub const fn named(name: &'static str) -> Self {
-        Self(name)
-    }
-
-    /// Its value.
-    pub fn label(self) -> &'static str {
-        self.0
-    }
-}
-
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use metrics::{SharedString, counter, gauge, histogram};
 
-use super::labels::{Dialect, Ending, Outcome};
+use super::labels::{Ending, Outcome};
 use super::{is_on, list};
+use crate::observe::ambient::Dialect;
 
 /// An open connection.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use metrics::{counter, gauge, histogram};
 
-pub use labels::{Access, BreakerState, Dialect, Ending, Outcome, Rejection, StoreFault, known_method};
+pub use labels::{Access, BreakerState, Ending, Outcome, Rejection, StoreFault, known_method};
 pub use list::{ALL, Kind, Metric};
 pub use meters::{Connection, ModelCall, RunMeter, StreamMeter, ToolCall};
 

@@ -8,12 +8,13 @@ use super::line::{CallLine, InputLine, Line, UsageLine};
 use super::suggested::SuggestionsLine;
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
-use crate::chat::event::{AgentEvent, Failure};
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::tool::Progress;
-use crate::chat::trail::CallFate;
 
 /// One event per line, without a last line break.
 pub fn write<'a>(events: impl IntoIterator<Item = &'a AgentEvent>) -> Result<String, serde_json::Error> {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::{Batch, Connection, SqlStore, audit};
 use crate::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Decision};
 use crate::chat::audit::{Act, Fact};
 use crate::chat::caller::{Caller, Owner};
@@ -15,9 +15,9 @@ use crate::chat::ids::{ApprovalId, ConversationId};
 use crate::chat::trail::{ApprovalVerdict, TrailEvent};
 use crate::store::approval::{ApprovalRow, approval_columns};
 use crate::store::fault::{Fault, attempt};
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope, original, storable};
 use crate::store::trail::encode_entry;
-use crate::store::transcript::RecordError;
 
 /// How many waiting approvals are listed: the port's promise.
 const WAITING_LISTED: i64 = 100;

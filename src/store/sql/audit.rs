@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::{Batch, SqlStore};
 use crate::agent::ports::audit::{AuditStore, Chain, digest_of};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{AuditLine, Fact, chain_of};
 use crate::chat::ids::{AuditId, RunId};
 use crate::store::fault::{Fault, attempt};

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::{Batch, SqlStore};
 use crate::agent::ports::payloads::PayloadStore;
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::bounded::json;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PayloadId, RunId};
 use crate::chat::payload::{Payload, PayloadHead, PayloadSource};
 use crate::store::fault::{Fault, attempt};
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope, original, storable};
-use crate::store::transcript::RecordError;
 
 #[async_trait]
 impl PayloadStore for SqlStore {

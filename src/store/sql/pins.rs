@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::{Connection, SqlStore};
 use crate::agent::ports::pins::PinStore;
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::store::fault::{Fault, attempt};
 use crate::store::scope::{Reach, original, storable};
 

@@ -11,19 +11,20 @@ use crate::agent::ports::audit::sha256;
 use crate::agent::ports::previews::{
     ClaimError, ClaimToken, Claimed, NewPreview, PreviewStore, RecordError as NotRecorded, WaitingPreview,
 };
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, Fact};
 use crate::chat::caller::Owner;
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, PreviewId};
 use crate::chat::preview::{Base, Change, Decided, Origin, Preview, Verdict};
-use crate::chat::trail::{CallFate, TrailEvent};
+use crate::chat::trail::TrailEvent;
 use crate::store::change::{
     decode_change, decode_current, decode_decided, encode_change, encode_current, encode_decided, subject,
 };
 use crate::store::fault::{Fault, attempt};
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope, original, storable};
 use crate::store::trail::encode_entry;
-use crate::store::transcript::RecordError;
 
 /// A claim's life in milliseconds: a minute, the port's promise.
 const CLAIM_MS: i64 = 60 * 1000;

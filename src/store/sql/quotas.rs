@@ -4,8 +4,9 @@
 use async_trait::async_trait;
 
 use super::{Connection, SqlStore};
+use crate::agent::ports::quotas::Whose;
 use crate::agent::ports::quotas::{OverQuota, QuotaStore, Quotas};
-use crate::agent::ports::store::{StoreError, Whose};
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::column;

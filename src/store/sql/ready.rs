@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::SqlStore;
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::store::Store;
 use crate::store::fault::Fault;
 use crate::store::scope::Reach;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::{Batch, SqlStore};
-use crate::agent::ports::store::{Commit, StoreError};
+use crate::agent::ports::store::Commit;
+use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
 use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;

@@ -6,6 +6,7 @@
 
 mod rows;
 
+use super::record_error::RecordError;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -14,7 +15,6 @@ use serde::ser::Error as _;
 
 use super::change::DecidedRow;
 use super::fates::encode_fates;
-use crate::chat::ids::InvalidId;
 use crate::chat::message::{AssistantMessage, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::screen::ScreenState;
 use rows::{AssistantRow, PartRow, ResultRow, UserRow};
@@ -32,51 +32,6 @@ pub(super) struct Record {
     pub(super) author: Option<&'static str>,
     /// JSON text: what became of the calls that it answers.
     pub(super) fates: Option<String>,
-}
-
-/// A record that cannot be written or read.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RecordError {
-    /// The JSON is not that of its kind.
-    #[error("the json of a {what} cannot be used")]
-    Json {
-        /// The kind of record.
-        what: &'static str,
-        /// Where it went wrong. Serde's texts may quote a scalar of the record, so they go to the log only.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// Nobody writes messages of this kind.
-    #[error("no messages are of the stored kind")]
-    Kind,
-    /// Nobody of this name writes messages.
-    #[error("nobody is the stored author")]
-    Author,
-    /// Runs have no such state.
-    #[error("no run is in the stored state")]
-    State,
-    /// Calls have no such fate.
-    #[error("no call has the stored fate")]
-    Fate,
-    /// Approvals have no such state.
-    #[error("no approval is in the stored state")]
-    Approval,
-    /// What was let through is not what is stored.
-    #[error("a stored call is not the one that was shown to whoever approved it")]
-    Digest,
-    /// A screen state is an object.
-    #[error("a stored screen state is none")]
-    Context,
-    /// An id inside is none.
-    #[error("a stored id is none")]
-    Id(#[from] InvalidId),
-}
-
-impl RecordError {
-    /// Names the kind of record that a JSON error is about.
-    pub(super) fn json(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
-        move |source| Self::Json { what, source }
-    }
 }
 
 /// A screen state as it was kept.
@@ -180,11 +135,11 @@ mod tests {
 
     use super::{Record, decode, encode};
     use crate::bounded::json::MAX_DEPTH;
+    use crate::chat::fate::CallFate;
     use crate::chat::ids::{PreviewId, ToolCallId};
     use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, Replay, UserMessage};
     use crate::chat::preview::{Decided, Verdict};
     use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
-    use crate::chat::trail::CallFate;
 
     fn replay(json: &str) -> Replay {
         Replay::new(RawValue::from_string(json.to_owned()).unwrap())

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::chat::fate::CallFate;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, Replay};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
-use crate::chat::trail::CallFate;
 use crate::store::change::DecidedRow;
 
 #[derive(Serialize, Deserialize)]

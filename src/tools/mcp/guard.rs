@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 
 use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
 
+/// 4 MiB for one event of a server; results are cut far below that.
+pub(super) const EVENT_BYTES: usize = 4 << 20;
+
 /// Three forms of a message are in memory at once while the library finds out what it is.
 const COPIES: usize = 3;
 
@@ -35,7 +38,7 @@ impl StreamableHttpClient for Guarded {
         auth: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        self.post_message_with_max_sse_event_size(uri, message, session, auth, headers, super::link::EVENT_BYTES).await
+        self.post_message_with_max_sse_event_size(uri, message, session, auth, headers, EVENT_BYTES).await
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -74,7 +77,7 @@ impl StreamableHttpClient for Guarded {
         auth: Option<String>,
         headers: Headers,
     ) -> Result<BoxedSseResponse, Failed> {
-        let most = super::link::EVENT_BYTES;
+        let most = EVENT_BYTES;
         self.get_stream_with_max_sse_event_size(uri, session, last_event_id, auth, headers, most).await
     }
 

@@ -25,10 +25,7 @@ use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use super::config::{self, McpConfig};
-use super::guard::Guarded;
-
-/// 4 MiB for one event of a server; results are cut far below that.
-pub(super) const EVENT_BYTES: usize = 4 << 20;
+use super::guard::{EVENT_BYTES, Guarded};
 
 /// 100 pages of tools, and 1,000 tools: whoever has more has an error.
 const PAGES: usize = 100;

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use super::backend::{Backend, BackendError, Request};
 use super::keys::text;
 use crate::agent::ports::previews::{Claimed, DecisionError, PreviewDesk, PreviewRights, PreviewStore, WaitingPreview};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::ids::PreviewId;

@@ -4,6 +4,7 @@
 //! never chooses the place. **Invariant:** a write is never sent without the key of its run and call.
 
 pub mod arguments;
+pub mod data;
 pub mod lookup;
 pub mod path;
 pub mod projection;

@@ -15,8 +15,8 @@ use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json::NodeBudget;
 use crate::chat::tool::{Effect, ToolOutput};
 use crate::tools::backend::{Backend, BackendError};
-use crate::tools::data::Loaders;
 use crate::tools::executor::Handler;
+use crate::tools::rest::data::Loaders;
 use crate::tools::{Tool, ToolError, idempotency};
 
 /// What a file says about a tool, beside what the model is told of it.

@@ -2,7 +2,7 @@
 //! configuration that is open on the user's screen.
 
 use super::config::text;
-use super::saved::by_name;
+use super::stored::by_name;
 use crate::agent::ports::tools::ToolContext;
 use crate::tools::ToolError;
 use crate::tools::backend::{Backend, BackendError};

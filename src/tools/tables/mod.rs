@@ -22,6 +22,7 @@ mod saved;
 mod schema;
 mod selection;
 mod sorts;
+mod stored;
 mod validate;
 mod visual;
 mod vocabulary;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use super::saved::stored;
+use super::stored::stored;
 use crate::chat::caller::Caller;
 use crate::chat::preview::Change;
 use crate::tools::backend::{Backend, BackendError, Request};

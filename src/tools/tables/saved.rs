@@ -9,11 +9,12 @@ use serde_json::{Map, Value, json};
 use super::config::{TableConfig, text};
 use super::config_id;
 use super::problem::to_values;
+use super::stored::{by_id, by_name};
 use super::validate::problems;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::tool::ToolOutput;
 use crate::tools::args::optional_text;
-use crate::tools::backend::{Backend, BackendError, Request};
+use crate::tools::backend::{Backend, Request};
 use crate::tools::pages::Page;
 use crate::tools::resolve::as_uuid;
 use crate::tools::{Tool, ToolError, parse_args};
@@ -72,35 +73,6 @@ fn with_note(found: Map<String, Value>, name: &str) -> Value {
     let mut noted = Map::from_iter([("note".to_owned(), json!(note))]);
     noted.extend(found);
     Value::Object(noted)
-}
-
-/// The stored object with this name.
-///
-/// # Errors
-/// See [`BackendError`].
-pub async fn by_name(backend: &Backend, cx: &ToolContext<'_>, name: &str) -> Result<Map<String, Value>, BackendError> {
-    stored(backend.call(cx.caller, Request::get(["v1", "data", "name", name])).await?)
-}
-
-/// The stored object with this id.
-///
-/// # Errors
-/// See [`BackendError`].
-pub async fn by_id(backend: &Backend, cx: &ToolContext<'_>, id: &str) -> Result<Map<String, Value>, BackendError> {
-    stored(backend.call(cx.caller, Request::get(["v1", "data", "id", id])).await?)
-}
-
-/// The stored object in the backend's answer; anything else would look to a model like an empty configuration.
-///
-/// # Errors
-/// [`BackendError::Shape`] when it is something else.
-pub fn stored(answer: Value) -> Result<Map<String, Value>, BackendError> {
-    match answer {
-        Value::Object(stored) => Ok(stored),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(BackendError::Shape("a stored configuration is an object".to_owned()))
-        }
-    }
 }
 
 /// `list_table_configs`: all configurations, without their documents.

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::action_types::{ActionTypes, port_name};
+use crate::tools::action_types::{ActionTypes, port_name};
 use crate::tools::names::{listed, near};
 
 /// Why a shorthand cannot be read; each says what to write instead.

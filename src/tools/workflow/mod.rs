@@ -6,7 +6,6 @@
 //! **Invariant:** no tool here saves anything. A change is validated and shown; saving is the preview desk's, after the
 //! user's decision.
 
-pub mod action_types;
 mod after;
 mod alerts;
 mod args;
@@ -81,7 +80,7 @@ pub fn tools(deps: &Deps) -> Vec<Handler> {
 mod tests {
     use serde_json::Value;
 
-    use super::action_types::SAVEABLE;
+    use crate::tools::action_types::SAVEABLE;
 
     const DEFINITIONS: &str = include_str!("../../../config/tools/workflow.json");
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::action_types::is_saveable;
 use crate::bounded::json;
+use crate::tools::action_types::is_saveable;
 use crate::tools::keys::{field, first_field, text};
 use crate::tools::pages::{Page, Rows};
 

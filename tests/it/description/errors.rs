@@ -72,8 +72,8 @@ fn quoted_after(folder: &str, begin: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_code_in_a_stream_is_explained() {
-    let mut codes = quoted_after("src/agent/run.rs", "failed(");
-    codes.extend(quoted_after("src/agent/ask.rs", "failed("));
+    let mut codes = quoted_after("src/agent/turn/run.rs", "failed(");
+    codes.extend(quoted_after("src/agent/turn/ask.rs", "failed("));
     codes.extend(quoted_after("src/agent", "code:"));
     codes.extend(quoted_after("src/chat", "code: Cow::Borrowed("));
     codes.extend(quoted_after("src/dialect/agent_chat/mod.rs", "self.ended(id, out,"));

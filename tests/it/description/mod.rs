@@ -16,7 +16,7 @@ fn document() -> Value {
 }
 
 /// Every operation: its method, its path, itself.
-fn operations(document: &Value) -> Vec<(String, String, Value)> {
+pub fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let paths = document["paths"].as_object().unwrap();
     let of = |(path, item): (&String, &Value)| {
         let item = item.as_object().unwrap().clone();

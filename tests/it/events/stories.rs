@@ -6,9 +6,10 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 use switchboard::chat::artifact::Artifact;
-use switchboard::chat::event::{AgentEvent, Failure};
+use switchboard::chat::event::AgentEvent;
+use switchboard::chat::failure::Failure;
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{RunId, ToolCallId};
-use switchboard::chat::trail::CallFate;
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 
 use super::contract::{

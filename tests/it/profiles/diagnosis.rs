@@ -8,9 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
-use switchboard::agent::budget::{Budget, Budgets};
-use switchboard::agent::fence::Fences;
-use switchboard::agent::limits::RunLimits;
+use switchboard::agent::offer::selection::Finder;
 use switchboard::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
 use switchboard::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use switchboard::agent::ports::clock::Clock;
@@ -20,19 +18,23 @@ use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, Prov
 use switchboard::agent::ports::payloads::PayloadStore;
 use switchboard::agent::ports::quotas::Quotas;
 use switchboard::agent::ports::store::{
-    ApprovedCall, BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, StoreError,
-    TurnedDown,
+    ApprovedCall, BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, TurnedDown,
 };
+use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
-use switchboard::agent::prices::Prices;
-use switchboard::agent::run::{Agent, Run};
-use switchboard::agent::selection::Finder;
-use switchboard::agent::stop::Stop;
+use switchboard::agent::prompt::fence::Fences;
+use switchboard::agent::spend::budget::{Budget, Budgets};
+use switchboard::agent::spend::limits::RunLimits;
+use switchboard::agent::spend::prices::Prices;
+use switchboard::agent::turn::context::Agent;
+use switchboard::agent::turn::run::Run;
+use switchboard::agent::turn::stop::Stop;
 use switchboard::chat::approval::Decision;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::day::Days;
 use switchboard::chat::event::AgentEvent;
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use switchboard::chat::payload::{Payload, PayloadHead};
@@ -40,7 +42,6 @@ use switchboard::chat::run::RunRecord;
 use switchboard::chat::screen::ScreenState;
 use switchboard::chat::stream::{CallSlot, FinishReason, Spent, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
-use switchboard::chat::trail::CallFate;
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderErrorKind, SystemPrompt};
-use switchboard::agent::turn::{Turn, TurnFold};
+use switchboard::agent::turn::fold::{Turn, TurnFold};
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
 use switchboard::chat::model::ModelChoice;
 use switchboard::chat::stream::{FinishReason, Usage};
 use switchboard::chat::tool::ToolResult;
-use switchboard::chat::trail::CallFate;
 use switchboard::llm::{self, Vendor};
 
 use super::{config, connect, origin, report, set, some_model, turn};

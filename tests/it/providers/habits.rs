@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::json;
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::ToolCallId;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
 use switchboard::chat::model::{Effort, ModelChoice};
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
-use switchboard::chat::trail::CallFate;
 use switchboard::llm::{self, Vendor};
 
 use super::compatible::ask;

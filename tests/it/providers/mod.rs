@@ -22,7 +22,7 @@ use futures::StreamExt;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
-use switchboard::agent::turn::{Turn, TurnFold};
+use switchboard::agent::turn::fold::{Turn, TurnFold};
 use switchboard::chat::message::{Message, ModelOrigin, UserMessage};
 use switchboard::chat::model::ModelChoice;
 use switchboard::llm::{self, Common, Vendor};

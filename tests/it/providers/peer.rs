@@ -13,12 +13,12 @@ use std::time::Duration;
 use futures::StreamExt;
 use serde_json::json;
 use switchboard::agent::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind, SystemPrompt};
-use switchboard::agent::turn::{Turn, TurnFold};
+use switchboard::agent::turn::fold::{Turn, TurnFold};
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::message::{AssistantPart, Message, UserMessage};
 use switchboard::chat::model::ModelChoice;
 use switchboard::chat::stream::FinishReason;
 use switchboard::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
-use switchboard::chat::trail::CallFate;
 use switchboard::llm::{self, Vendor};
 use tokio::sync::OnceCell;
 

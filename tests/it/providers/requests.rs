@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::json;
 use serde_json::value::RawValue;
 use switchboard::agent::ports::llm::ChatRequest;
-use switchboard::agent::turn::TurnFold;
+use switchboard::agent::turn::fold::TurnFold;
 use switchboard::chat::message::{Message, ModelOrigin};
 use switchboard::chat::model::{Effort, ModelChoice};
 use switchboard::llm::{self, Vendor, recorded};

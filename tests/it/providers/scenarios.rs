@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use switchboard::agent::ports::llm::SystemPrompt;
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::ToolCallId;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
 use switchboard::chat::model::Effort;
 use switchboard::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
-use switchboard::chat::trail::CallFate;
 use switchboard::llm::Vendor;
 
 /// What a turn is asked with.

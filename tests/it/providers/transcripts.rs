@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchboard::agent::ports::llm::ProviderError;
-use switchboard::agent::turn::Turn;
+use switchboard::agent::turn::fold::Turn;
 use switchboard::chat::message::{AssistantPart, Replay};
 use switchboard::chat::stream::FinishReason;
 use switchboard::chat::tool::ToolInput;

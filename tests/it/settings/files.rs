@@ -15,7 +15,7 @@ instructions = ["workflow/role.md", "helper.md"]
 tools = ["list_my_alerts"]
 "#;
 
-fn said(profile: &switchboard::agent::profile::Profile) -> String {
+fn said(profile: &switchboard::agent::offer::profile::Profile) -> String {
     profile.prompt.render(&Values::default()).text()
 }
 
@@ -42,7 +42,7 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
             .unwrap()
             .profiles;
     assert!(!said(&built_in.of_type("workflow").unwrap()).contains("You are new."));
-    let tables = |profiles: &switchboard::agent::profile::Profiles| said(&profiles.of_type("tables").unwrap());
+    let tables = |profiles: &switchboard::agent::offer::profile::Profiles| said(&profiles.of_type("tables").unwrap());
     assert_eq!(tables(&profiles), tables(&built_in), "what the folder does not have is built in");
 }
 

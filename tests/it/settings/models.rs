@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use switchboard::agent::menu::{Menu, Offer};
+use switchboard::agent::offer::menu::{Menu, Offer};
 use switchboard::chat::message::ModelOrigin;
 use switchboard::chat::model::{Effort, ModelChoice};
 use switchboard::config::{Config, Sources, catalogue};

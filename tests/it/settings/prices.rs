@@ -1,6 +1,6 @@
 //! `[prices]`: what models cost, and what is no price.
 
-use switchboard::agent::prices::{Price, Prices};
+use switchboard::agent::spend::prices::{Price, Prices};
 use switchboard::config::{Config, Sources};
 
 use super::{problems, write};

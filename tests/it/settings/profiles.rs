@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use switchboard::agent::profile::{DiagnosticsShape, OnLimit, Profile, Profiles, ReplyLanguage, Selection};
+use switchboard::agent::offer::profile::{DiagnosticsShape, OnLimit, Profile, Profiles, ReplyLanguage, Selection};
 use switchboard::chat::input::Screen;
 use switchboard::chat::template::Values;
 use switchboard::config::{Sources, catalogue};

@@ -7,17 +7,18 @@ use serde_json::{Map, Value, json};
 use switchboard::agent::ports::approvals::{ApprovalView, GrantError, call_digest};
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::store::{
-    AFTER_APPROVED_CALL, BeginError, Begun, NewRun, Question, RunEnd, RunStart, StoreError, TurnedDown,
+    AFTER_APPROVED_CALL, BeginError, Begun, NewRun, Question, RunEnd, RunStart, TurnedDown,
 };
+use switchboard::agent::ports::store_error::StoreError;
 use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use switchboard::chat::caller::{Bearer, Caller};
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ApprovalId, RunId, ToolCallId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
 use switchboard::chat::run::RunState;
 use switchboard::chat::screen::ScreenState;
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
-use switchboard::chat::trail::CallFate;
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::store::Store;
 

@@ -12,9 +12,11 @@ use sqlx::migrate::Migrator;
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::previews::NewPreview;
 use switchboard::agent::ports::store::{
-    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, StoreError, Used,
+    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, Used,
 };
+use switchboard::agent::ports::store_error::StoreError;
 use switchboard::chat::caller::Owner;
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ConversationId, PreviewId, RunId, ToolCallId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
@@ -22,7 +24,6 @@ use switchboard::chat::preview::{Base, Change, Decided, Save, Verdict};
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::Usage;
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
-use switchboard::chat::trail::CallFate;
 use switchboard::store::Store;
 
 /// One database; every `open` is a fresh store on the same data.

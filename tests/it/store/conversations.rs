@@ -3,10 +3,11 @@
 use futures::future::join_all;
 use serde_json::json;
 use switchboard::agent::ports::drafts::DraftError;
-use switchboard::agent::ports::store::{BeginError, Commit, NewRun, Question, RunEnd, StoreError};
+use switchboard::agent::ports::store::{BeginError, Commit, NewRun, Question, RunEnd};
+use switchboard::agent::ports::store_error::StoreError;
 use switchboard::chat::caller::Owner;
 use switchboard::chat::cost::Cost;
-use switchboard::chat::event::Failure;
+use switchboard::chat::failure::Failure;
 use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::chat::input::Ask;
 use switchboard::chat::message::{Message, UserMessage};

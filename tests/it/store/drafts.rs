@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use serde_json::{Value, json};
 use switchboard::agent::ports::drafts::{Draft, DraftError};
-use switchboard::agent::ports::store::StoreError;
+use switchboard::agent::ports::store_error::StoreError;
 
 use super::contract::{Database, ManualClock, Room};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use switchboard::agent::ports::quotas::Quotas;
-use switchboard::agent::ports::store::{BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, Whose};
+use switchboard::agent::ports::quotas::Whose;
+use switchboard::agent::ports::store::{BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey};
 use switchboard::agent::ports::usage::{Of, Used, UsedOnDay};
 use switchboard::chat::cost::Cost;
 use switchboard::chat::day::{Day, Days};

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use switchboard::agent::ports::leases::{Notice, Piece, Progress, Standing};
-use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RequestKey, StoreError};
+use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RequestKey};
+use switchboard::agent::ports::store_error::StoreError;
 use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::run::RunState;

@@ -1,6 +1,6 @@
 //! What every store promises about summaries of what no longer fits.
 
-use switchboard::agent::ports::store::StoreError;
+use switchboard::agent::ports::store_error::StoreError;
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::Message;

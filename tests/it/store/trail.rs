@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::previews::ClaimToken;
 use switchboard::agent::ports::store::{Commit, RequestKey, RunEnd};
-use switchboard::chat::event::Failure;
+use switchboard::chat::failure::Failure;
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{PreviewId, RunId, ToolCallId};
 use switchboard::chat::message::{Message, ModelOrigin};
 use switchboard::chat::preview::Verdict;
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::{Counted, Usage};
 use switchboard::chat::tool::ToolInput;
-use switchboard::chat::trail::{CallFate, TrailEntry, TrailEvent};
+use switchboard::chat::trail::{TrailEntry, TrailEvent};
 
 use super::contract::{Database, ManualClock, Room, answer, assert_same, complete, decided, ended, said, user};
 

@@ -7,12 +7,12 @@ use switchboard::agent::ports::conversations::{
 };
 use switchboard::agent::ports::drafts::DraftError;
 use switchboard::agent::ports::previews::ClaimError;
-use switchboard::agent::ports::store::StoreError;
+use switchboard::agent::ports::store_error::StoreError;
+use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
 use switchboard::chat::run::RunState;
-use switchboard::chat::trail::CallFate;
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::store::Store;
 

@@ -2,7 +2,8 @@
 //! finds its run.
 
 use futures::future::join_all;
-use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RequestKey, RunEnd, StoreError};
+use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RequestKey, RunEnd};
+use switchboard::agent::ports::store_error::StoreError;
 use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::message::UserMessage;

@@ -114,7 +114,7 @@ fn owners_are_bound_by_their_scope_alone() {
         ("sql/quotas.rs", 3),
         ("sql/runs/append.rs", 1),
         ("sql/runs/decided.rs", 1),
-        ("sql/runs/room.rs", 2),
+        ("sql/runs/pending_limits.rs", 2),
         ("sql/views/chats.rs", 2),
         ("sql/usage.rs", 2),
         ("postgres/mod.rs", 3),

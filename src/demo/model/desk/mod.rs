@@ -7,14 +7,15 @@ mod telling;
 
 use std::borrow::Cow;
 
-use super::answer::Answer;
 use super::history;
-use super::scene::{Planned, as_json};
+use super::history::as_json;
+use super::scene::Answer;
+use super::scene::Planned;
 use super::words;
 use crate::agent::ports::llm::ChatRequest;
+use crate::chat::fate::CallFate;
 use crate::chat::message::{Author, Message};
 use crate::chat::tool::ToolDef;
-use crate::chat::trail::CallFate;
 
 /// The marker of a query that the user can take over, where the screen knows it.
 const QUERY_MARKER: &str = "QUERY_SUGGESTION:";

@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, answer};
+use super::answer::answer;
+use super::scene::Answer;
 use crate::agent::ports::llm::{ChatRequest, SystemPrompt};
+use crate::chat::fate::CallFate;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::model::ModelChoice;
 use crate::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
-use crate::chat::trail::CallFate;
 use crate::demo::model::DemoModel;
 
 /// The tools of the workflow profile.

@@ -5,24 +5,21 @@
 //! begins a run holds the conversation's row. So they are answered once.
 
 use super::append::{insert_message, insert_trail_event};
-use super::begin::NotBegun;
 use super::details::left_by;
-use super::question::{Earlier, ResolvedQuestion, find, newest};
+use super::earlier::{Answered, Earlier, ResolvedQuestion, find, newest};
+use super::not_begun::NotBegun;
 use super::{Batch, Branch, Connection, ConversationRow, Seat};
 use crate::agent::ports::store::{BeginError, CLIENT_RESULTS};
 use crate::chat::ids::RunId;
 use crate::chat::input::ClientResult;
-use crate::chat::message::{AssistantMessage, Author, Message, UserMessage};
+use crate::chat::message::{Author, Message, UserMessage};
 use crate::chat::run::RunState;
-use crate::chat::tool::ToolResult;
 use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::client::{answered, is_repetition};
 use crate::store::fault::Fault;
+use crate::store::record_error::RecordError;
 use crate::store::scope::BindScope;
-use crate::store::transcript::{self, RecordError};
-
-/// The calls again, and what came of them.
-pub(super) type Answered = (AssistantMessage, Vec<ToolResult>);
+use crate::store::transcript;
 
 /// Takes what the client says came of the calls that the newest run left to it: what the next run answers.
 pub(super) async fn take_results(

@@ -16,9 +16,10 @@ use crate::chat::unfinished::Unfinished;
 use crate::store::calling::encode_calling;
 use crate::store::fault::Fault;
 use crate::store::record::column;
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach};
 use crate::store::trail::encode_entry;
-use crate::store::transcript::{self, Record, RecordError};
+use crate::store::transcript::{self, Record};
 
 use super::ConversationRow;
 

@@ -11,8 +11,10 @@ use super::answered::insert_answered;
 use super::append::{insert_message, insert_trail_event};
 use super::decided::tell_ends;
 use super::details::{insert_client_history, keep_context};
+use super::earlier::ResolvedQuestion;
 use super::history::{Earlier, earlier};
-use super::question::{ResolvedQuestion, resolve};
+use super::not_begun::{NotBegun, split_fault};
+use super::question::resolve;
 use super::request::{Made, find_request, free_key};
 use super::{Batch, Connection, ConversationRow, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::{BeginError, Begun, NewRun, Question, RunStart};
@@ -25,8 +27,9 @@ use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::change::decode_decided;
 use crate::store::client_history::encode_client_history;
 use crate::store::fault::Fault;
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope, storable};
-use crate::store::transcript::{self, RecordError};
+use crate::store::transcript;
 
 /// How many decisions one run tells; whoever decided more tells the rest with the next message.
 const TOLD_AT_ONCE: i64 = 50;
@@ -37,18 +40,6 @@ const RESOLVE_WAIT: Duration = Duration::from_secs(8);
 
 /// The pause between two such tries.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(200);
-
-/// Why a run did not begin: the port's reasons, or a fault.
-pub(super) enum NotBegun {
-    Refused(BeginError),
-    Failed(Fault),
-}
-
-impl<E: Into<Fault>> From<E> for NotBegun {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
 
 impl SqlStore {
     /// The outer error is a fault, the inner one the port's reason. `may_have_begun` is true where it failed, or was given
@@ -224,15 +215,6 @@ impl SqlStore {
             .await?;
         transaction.rollback().await?;
         Ok(found != 0)
-    }
-}
-
-/// The port's reason apart from a fault.
-pub(super) fn split_fault<T>(outcome: Result<T, NotBegun>) -> Result<Result<T, BeginError>, Fault> {
-    match outcome {
-        Ok(done) => Ok(Ok(done)),
-        Err(NotBegun::Refused(reason)) => Ok(Err(reason)),
-        Err(NotBegun::Failed(fault)) => Err(fault),
     }
 }
 

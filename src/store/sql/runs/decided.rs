@@ -8,9 +8,9 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::begin::NotBegun;
 use super::details::context_of;
-use super::question::{Earlier, ResolvedQuestion, find, newest};
+use super::earlier::{Earlier, ResolvedQuestion, find, newest};
+use super::not_begun::NotBegun;
 use super::{Batch, Branch, Connection, ConversationRow, approvals, audit};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL, TurnedDown};
@@ -22,8 +22,8 @@ use crate::chat::trail::{ApprovalVerdict, TrailEvent};
 use crate::store::approval::{ApprovalRow, approval_columns, approved_call};
 use crate::store::fault::Fault;
 use crate::store::record::run_parent;
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, original, storable};
-use crate::store::transcript::RecordError;
 
 /// How many ends one run tells; the next one tells the rest.
 const TOLD_AT_ONCE: i64 = 50;

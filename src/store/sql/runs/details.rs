@@ -9,8 +9,9 @@ use crate::chat::tool::ToolCall;
 use crate::store::answer::{AnswerRecord, encode_answer};
 use crate::store::client::{decode_calls, encode_calls};
 use crate::store::fault::Fault;
+use crate::store::record_error::RecordError;
 use crate::store::scope::BindScope;
-use crate::store::transcript::{self, RecordError};
+use crate::store::transcript;
 
 /// Keeps the screen state of a run that begins.
 pub(super) fn keep_context(batch: &mut Batch, run: RunId, context: Option<&ScreenState>) {

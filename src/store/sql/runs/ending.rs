@@ -9,15 +9,16 @@ use super::seen::note_seen;
 use super::usage::charge;
 use super::{Batch, ChargedSeatRow, Connection, Seat, SeatRow, SqlStore, charged_seat};
 use crate::agent::ports::store::{Commit, RunEnd};
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::Message;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
-use crate::chat::trail::{CallFate, TrailEntry, TrailEvent};
+use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, column, outcome, run_columns};
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope, storable};
-use crate::store::transcript::RecordError;
 
 impl SqlStore {
     /// An end is recorded once. The same one may be recorded again, by an owner who did not hear of the first time, or

@@ -8,8 +8,9 @@ use crate::store::client_history::decode_client_history;
 use crate::store::fault::Fault;
 use crate::store::history::{HistoryBudget, presentable};
 use crate::store::record::run_parent;
+use crate::store::record_error::RecordError;
 use crate::store::scope::BindScope;
-use crate::store::transcript::{self, RecordError};
+use crate::store::transcript;
 
 /// Rows of history read at once: a few runs, so that little is read in vain where it is cut.
 const PAGE: usize = 32;

@@ -10,14 +10,14 @@ use super::request::KEY_LIFE_MS;
 use super::usage::KEPT_DAYS;
 use super::{Connection, SqlStore};
 use crate::agent::ports::leases::{EndedRun, Leases, Notice, Old, Piece, Progress, Standing};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::day::Day;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::{RunRow, column, run_columns};
+use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, storable};
-use crate::store::transcript::RecordError;
 
 /// What a beat keeps in one transaction: what so many runs have said. Runs that begin or end take their turn between two.
 const SAID_AT_ONCE: usize = 32;

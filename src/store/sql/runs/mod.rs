@@ -9,9 +9,11 @@ mod append;
 mod begin;
 mod decided;
 mod details;
+mod earlier;
 mod ending;
 mod history;
 mod leases;
+mod not_begun;
 mod pending_limits;
 mod promote;
 mod question;
@@ -25,8 +27,9 @@ use async_trait::async_trait;
 use super::{Batch, Connection, SqlStore, approvals, audit, drafts, payloads, quotas, seen, take_turns, usage};
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{
-    BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, StoreError, Used,
+    BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, Used,
 };
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
 use crate::chat::run::RunRecord;

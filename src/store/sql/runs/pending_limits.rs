@@ -1,10 +1,11 @@
 //! Room for one more run: how many live already, of its user and of their tenant.
 
-use super::begin::{NotBegun, split_fault};
+use super::not_begun::{NotBegun, split_fault};
 use super::quotas::over_quota;
 use super::{Connection, ConversationRow, SqlStore, take_turns};
 use crate::agent::ports::quotas::Quotas;
-use crate::agent::ports::store::{BeginError, MostRuns, Whose};
+use crate::agent::ports::quotas::Whose;
+use crate::agent::ports::store::{BeginError, MostRuns};
 use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
 use crate::store::fault::Fault;

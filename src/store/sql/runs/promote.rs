@@ -10,8 +10,8 @@ use crate::agent::ports::store::RunStart;
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::store::fault::Fault;
+use crate::store::record_error::RecordError;
 use crate::store::scope::Reach;
-use crate::store::transcript::RecordError;
 
 /// Whether a run is before the run `r` in its conversation: it runs, or it was queued earlier.
 macro_rules! has_to_wait {

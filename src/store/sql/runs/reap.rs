@@ -17,9 +17,10 @@ use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::calling::decode_calling;
 use crate::store::fault::Fault;
 use crate::store::record::tokens;
+use crate::store::record_error::RecordError;
 use crate::store::scope::BindScope;
 use crate::store::settle::{Settled, settle_calling, settle_draft};
-use crate::store::transcript::{self, RecordError};
+use crate::store::transcript;
 
 /// Runs ended at once; the next look comes soon.
 const REAPED_AT_ONCE: usize = 100;

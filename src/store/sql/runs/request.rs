@@ -1,13 +1,13 @@
 //! Requests that were made before: by its client's key, one finds the run that it began.
 
-use super::begin::{NotBegun, split_fault};
+use super::not_begun::{NotBegun, split_fault};
 use super::{Connection, SqlStore};
 use crate::agent::ports::store::{BeginError, RequestKey};
 use crate::chat::run::RunRecord;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns};
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope, storable};
-use crate::store::transcript::RecordError;
 
 /// How long a request's key is kept, in milliseconds: a day, the port's promise.
 pub(super) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;

@@ -8,8 +8,9 @@ use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::store::answer::decode_answer;
 use crate::store::fates::decode_fates;
 use crate::store::fault::Fault;
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope};
-use crate::store::transcript::{self, RecordError};
+use crate::store::transcript;
 use crate::store::view::{self, Kept, ViewPart};
 
 /// A message of a branch: its run, its number there, when it was kept, kind, body; or what became of calls in place of

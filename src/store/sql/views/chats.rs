@@ -7,8 +7,9 @@ use crate::agent::ports::chats::{ChatHead, ChatView, Chats};
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
 use crate::store::fault::Fault;
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope, original, storable};
-use crate::store::transcript::{self, RecordError};
+use crate::store::transcript;
 
 /// A row of a list.
 #[derive(sqlx::FromRow)]

@@ -3,8 +3,8 @@
 use super::{Connection, SqlStore};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::store::fault::Fault;
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope};
-use crate::store::transcript::RecordError;
 
 /// Conversations that one tidying deletes: a fraction of a second's work.
 const UNLISTED_AT_ONCE: usize = 100;

@@ -14,8 +14,8 @@ use crate::bounded::memory::{Exhausted, Reservation};
 use crate::chat::ids::{ConversationId, PayloadId, RunId};
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns, run_parent};
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope, original};
-use crate::store::transcript::RecordError;
 
 /// Stored bytes of a part at most, but for those of its first row: 512 KiB.
 const PART_BYTES: i64 = 512 << 10;

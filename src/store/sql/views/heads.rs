@@ -5,8 +5,9 @@ use crate::agent::ports::conversations::{ConversationHead, Paged};
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
 use crate::store::fault::Fault;
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope, original, storable};
-use crate::store::transcript::{self, RecordError};
+use crate::store::transcript;
 use crate::store::view::{self, HeadCursor};
 
 /// A row of a list.

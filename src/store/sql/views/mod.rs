@@ -57,7 +57,7 @@ use crate::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use crate::agent::ports::conversations::{
     ConversationHead, ConversationStore, ConversationView, ExportAt, ExportPart, Page, PageError, Paged, TrailItem,
 };
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};

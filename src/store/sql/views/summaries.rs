@@ -5,14 +5,15 @@ use async_trait::async_trait;
 
 use super::{Connection, SqlStore};
 use crate::agent::ports::conversations::{SummaryStore, Unsummarised};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::store::fault::{Fault, attempt};
 use crate::store::history::presentable;
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope};
 use crate::store::summary::{Sized, cut, decode_summary, encode_summary};
-use crate::store::transcript::{self, RecordError};
+use crate::store::transcript;
 
 /// Where a run is.
 struct RunPosition {

@@ -6,8 +6,8 @@ use super::{Connection, SqlStore};
 use crate::agent::ports::conversations::{Paged, TrailItem};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::store::fault::Fault;
+use crate::store::record_error::RecordError;
 use crate::store::scope::{BindScope, Reach, Scope};
-use crate::store::transcript::RecordError;
 
 /// An entry: its number among all, time, kind, run, body.
 pub(super) type Row = (i64, i64, String, Option<String>, String);

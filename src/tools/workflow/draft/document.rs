@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::damaged;
 use crate::tools::ToolError;
+use crate::tools::action_types::{ActionTypes, port_name};
 use crate::tools::names::{listed, near};
-use crate::tools::workflow::action_types::{ActionTypes, port_name};
 use crate::tools::workflow::after::{self, AfterError};
 
 /// 100 actions: a draft is written by hand, one call each.

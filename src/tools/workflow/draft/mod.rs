@@ -13,7 +13,7 @@ use self::document::{Action, Document};
 use super::prepare::prepare;
 use super::{Kit, args, preview};
 use crate::agent::ports::drafts::{Draft, DraftError};
-use crate::agent::ports::store::StoreError;
+use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::ids::DraftId;
 use crate::chat::tool::ToolOutput;

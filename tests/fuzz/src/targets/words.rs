@@ -3,8 +3,8 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use switchboard::agent::markers::{Closed, Markers};
-use switchboard::agent::profile::Profile;
+use switchboard::agent::offer::profile::Profile;
+use switchboard::agent::turn::markers::{Closed, Markers};
 use switchboard::chat::ids::{ApprovalId, ConversationId, DraftId, MessageId, PayloadId, PreviewId, RunId};
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use switchboard::agent::ports::pins::PinStore;
-use switchboard::agent::ports::store::StoreError;
+use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::tools::{OfferedTool, Reporter, ToolContext};
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::ids::{ConversationId, RunId};

@@ -1,0 +1,206 @@
+//! The tools of one run: what its profile offers, as far as the caller's roles let them; and, where that is more than a
+//! model should read, those that fit, with a way to find the others.
+//!
+//! **Invariant:** a tool that the caller may not use is not offered, not found and not run; for the model it does not exist.
+//! **Invariant:** what a model was told of once stays where it is, and what is added comes behind, so that vendors' caches of
+//! prompts stay good.
+
+pub(super) mod client;
+pub mod consent;
+pub mod menu;
+pub mod profile;
+pub mod selection;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use self::profile::{Profile, Selection};
+use self::selection::{Finder, Wanted};
+use crate::agent::ports::tools::{OfferedTool, ToolExecutor};
+use crate::chat::caller::Caller;
+use crate::chat::tool::{Policy, ToolCall, ToolDef, ToolInput, ToolOutput};
+
+/// The tool that finds others. It is ours: no handler has it.
+pub const FIND_TOOLS: &str = "find_tools";
+
+/// 8 tools are found at once, each described in 300 characters.
+const FOUND: usize = 8;
+const DESCRIPTION_CHARS: usize = 300;
+
+/// What a run may use.
+pub(in crate::agent) struct Offer {
+    /// What the model is told of, in order.
+    defs: Vec<Arc<ToolDef>>,
+    /// All that the caller may use here.
+    tools: Vec<OfferedTool>,
+    /// Names that run without being offered.
+    accepts: Vec<String>,
+    /// What the client runs itself.
+    client: Vec<Arc<ToolDef>>,
+    /// Whether something was left out, so that the model can look for it.
+    finds: bool,
+}
+
+/// What a call's name means in this run.
+pub(in crate::agent) enum Look {
+    /// It may run as its policy says.
+    Offered(Policy),
+    /// It may be used here, and the model has not been told how.
+    Unseen,
+    /// The client makes it, where its arguments are right; else this is what the model reads.
+    Client(Result<(), Box<ToolOutput>>),
+    /// There is no such tool for this caller.
+    Unknown,
+}
+
+impl Offer {
+    /// What `profile` offers `caller` for what is `wanted`, and behind that what the client runs itself: all of it,
+    /// but for names that the profile has, whoever may use those.
+    pub(in crate::agent) async fn prepare(
+        profile: &Profile,
+        (caller, client_tools): (&Caller, &[Arc<ToolDef>]),
+        executor: &dyn ToolExecutor,
+        finder: &Finder,
+        wanted: Wanted<'_>,
+    ) -> Self {
+        let mut tools: Vec<OfferedTool> = Vec::new();
+        // Whoever may not use a tool does not reach it by a name that only runs either.
+        let mut accepts = profile.accepts.clone();
+        let mut taken: HashSet<String> = accepts.iter().cloned().chain([FIND_TOOLS.to_owned()]).collect();
+        for tool in of_profile(profile, executor) {
+            accepts.retain(|name| *name != tool.def.name);
+            taken.insert(tool.def.name.clone());
+            if tool.policy.lets(caller) && !tools.iter().any(|other| other.def.name == tool.def.name) {
+                tools.push(tool);
+            }
+        }
+        let chosen = match &profile.selection {
+            None => tools.iter().collect(),
+            Some(selection) => chosen(selection, &tools, finder, wanted).await,
+        };
+        let mut defs: Vec<Arc<ToolDef>> = chosen.iter().map(|tool| tool.def.clone()).collect();
+        let finds = defs.len() < tools.len() && !tools.iter().any(|tool| tool.def.name == FIND_TOOLS);
+        if finds {
+            defs.push(Arc::new(find_tools()));
+        }
+        let client = client_tools.iter().filter(|def| taken.insert(def.name.clone())).cloned();
+        let client: Vec<Arc<ToolDef>> = client.collect();
+        defs.extend(client.iter().cloned());
+        Self { defs, tools, accepts, client, finds }
+    }
+
+    /// What the model is told of.
+    pub(in crate::agent) fn defs(&self) -> &[Arc<ToolDef>] {
+        &self.defs
+    }
+
+    /// What `call` means here.
+    pub(in crate::agent) fn look(&self, call: &ToolCall) -> Look {
+        let name = call.name.as_str();
+        if let Some(tool) = self.tool(name) {
+            return match self.defs.iter().any(|def| def.name == name) {
+                true => Look::Offered(tool.policy.clone()),
+                false => Look::Unseen,
+            };
+        }
+        match self.accepts.iter().any(|known| known == name) {
+            true => Look::Offered(Policy::default()),
+            false => match self.client.iter().find(|def| def.name == name) {
+                Some(def) => Look::Client(client::check(def, call)),
+                None => Look::Unknown,
+            },
+        }
+    }
+
+    /// The tool of that name, where the caller may use it here.
+    pub(in crate::agent) fn tool(&self, name: &str) -> Option<&OfferedTool> {
+        self.tools.iter().find(|tool| tool.def.name == name)
+    }
+
+    /// Tells the model of a tool from the next turn on.
+    pub(in crate::agent) fn add(&mut self, name: &str) {
+        let tool = self.tool(name);
+        if let Some(tool) = tool.filter(|tool| !self.defs.iter().any(|def| def.name == tool.def.name)) {
+            self.defs.push(tool.def.clone());
+        }
+    }
+
+    /// The answer to a call that looks for tools; `None` for every other call. What is found is offered from the next turn on.
+    pub(in crate::agent) async fn find(&mut self, call: &ToolCall, finder: &Finder) -> Option<ToolOutput> {
+        if !self.finds || call.name != FIND_TOOLS {
+            return None;
+        }
+        let query = match &call.input {
+            ToolInput::Object(args) => args.get("query").and_then(Value::as_str).unwrap_or_default(),
+            ToolInput::Invalid(_) => "",
+        };
+        if query.trim().is_empty() {
+            return Some(ToolOutput::error("bad params: query must say in words what the tool should do"));
+        }
+        let all: Vec<&OfferedTool> = self.tools.iter().collect();
+        let ranked = finder.ranked(Wanted { question: query, recent: &[] }, &all).await;
+        let found = ranked.into_iter().take(FOUND).filter_map(|at| self.tools.get(at)).map(|tool| tool.def.clone());
+        let found: Vec<Arc<ToolDef>> = found.collect();
+        let note = match found.is_empty() {
+            true => "no tool has to do with this; say it in other words, or do without",
+            false => "these can be called now",
+        };
+        for def in &found {
+            self.add(&def.name);
+        }
+        let short = |text: &str| text.chars().take(DESCRIPTION_CHARS).collect::<String>();
+        let listed = found.iter().map(|def| json!({"name": def.name, "description": short(&def.description)}));
+        Some(ToolOutput::ok(json!({"tools": listed.collect::<Value>(), "note": note}).to_string()))
+    }
+}
+
+/// All tools of `profile`, those of servers as they are at the moment. Of several with one name the first counts.
+pub fn of_profile(profile: &Profile, executor: &dyn ToolExecutor) -> impl Iterator<Item = OfferedTool> {
+    let named = profile
+        .sourced
+        .iter()
+        .flat_map(|wanted| executor.sourced(&wanted.source).into_iter().filter(|tool| tool.def.name == wanted.name));
+    let sourced = named.chain(profile.sources.iter().flat_map(|source| executor.sourced(source)));
+    profile.tools.iter().cloned().chain(sourced)
+}
+
+/// The core and as many others as there may be, in the order of the catalogue: first those that fit what is wanted, then
+/// whoever comes first, since room that is left may as well be used.
+async fn chosen<'a>(
+    selection: &Selection,
+    tools: &'a [OfferedTool],
+    finder: &Finder,
+    wanted: Wanted<'_>,
+) -> Vec<&'a OfferedTool> {
+    let is_core = |tool: &OfferedTool| selection.core.contains(&tool.def.name);
+    let others: Vec<&OfferedTool> = tools.iter().filter(|tool| !is_core(tool)).collect();
+    let mut places = match others.len() <= selection.most {
+        true => Vec::new(),
+        false => finder.ranked(wanted, &others).await,
+    };
+    for at in 0..others.len() {
+        if !places.contains(&at) {
+            places.push(at);
+        }
+    }
+    places.truncate(selection.most);
+    let best: Vec<&str> = places.iter().filter_map(|at| others.get(*at)).map(|tool| tool.def.name.as_str()).collect();
+    tools.iter().filter(|tool| is_core(tool) || best.contains(&tool.def.name.as_str())).collect()
+}
+
+fn find_tools() -> ToolDef {
+    ToolDef {
+        name: FIND_TOOLS.to_owned(),
+        description: "Finds more tools. Only some of your tools are listed here; when none of them does what is needed, say what you \
+                      need, and call what is found."
+            .to_owned(),
+        input_schema: json!({
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "What the tool should do, in a few words"}},
+            "required": ["query"],
+            "additionalProperties": false
+        }),
+    }
+}

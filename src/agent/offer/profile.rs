@@ -1,0 +1,280 @@
+//! A profile: who the assistant is on one screen. Plain data, made from files by the configuration.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::menu::Menu;
+use crate::agent::ports::previews::PreviewRights;
+use crate::agent::ports::tools::OfferedTool;
+use crate::agent::prompt::Prompt;
+use crate::chat::caller::Caller;
+use crate::chat::input::Screen;
+use crate::chat::preview::Origin;
+use crate::chat::schema::Schema;
+use crate::chat::template::Template;
+
+/// The assistant of one screen.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Its name in logs and in the store.
+    pub id: String,
+    /// What selects it in a request: a `context_type`, or page, tab and subtab joined by slashes.
+    pub context_type: String,
+    /// What front ends show of it.
+    pub face: Face,
+    /// Whether it is of a page, a tab or a tab in a tab, which are found by their names alone.
+    pub is_page: bool,
+    /// The application that it belongs to, for protocols that list chats by application.
+    pub app: String,
+    /// The caller's token must list one of them; empty lets everybody.
+    pub roles: Vec<String>,
+    /// What the model is told about itself.
+    pub prompt: Prompt,
+    /// What is loaded from the backend for the prompt, in order.
+    pub data: Vec<DataSlot>,
+    /// The tools that are offered, in catalogue order.
+    pub tools: Vec<OfferedTool>,
+    /// Tools of sources that are offered by name, behind those, while their source has them.
+    pub sourced: Vec<SourcedTool>,
+    /// Tool names that are accepted from a model though they are not offered: aliases.
+    pub accepts: Vec<String>,
+    /// Sources of tools that are known only while the server runs; all of their tools are offered.
+    pub sources: Vec<String>,
+    /// How the tools of one run are chosen among many; `None` offers all.
+    pub selection: Option<Selection>,
+    /// The types of payloads that tools make here, and that the model may write.
+    pub payload_types: Vec<PayloadType>,
+    /// What the front end can do when a suggested action says so.
+    pub client_actions: Vec<ClientAction>,
+    /// Whether the model may suggest what to say or do next.
+    pub suggestions: bool,
+    /// The bounds of a run here, where they differ from the settings'.
+    pub bounds: ProfileBounds,
+    /// Who may see how a run was carried out.
+    pub diagnostics: Diagnostics,
+    /// The language answers must have, if any.
+    pub reply_language: Option<ReplyLanguage>,
+    /// Whether a run goes on when its client goes away, where the request does not say.
+    pub background: bool,
+    /// Whether clients are told what the model thinks.
+    pub shows_thinking: bool,
+    /// Which models answer, and what of that a request may choose.
+    pub models: Menu,
+}
+
+impl Profile {
+    /// Whether `caller` may use it.
+    pub fn lets(&self, caller: &Caller) -> bool {
+        lists_one(caller, &self.roles)
+    }
+
+    /// The type of that name.
+    pub fn payload_type(&self, name: &str) -> Option<&PayloadType> {
+        self.payload_types.iter().find(|kind| kind.name == name)
+    }
+}
+
+fn lists_one(caller: &Caller, roles: &[String]) -> bool {
+    roles.is_empty() || roles.iter().any(|role| caller.has_role(role))
+}
+
+/// What front ends show of a profile, for those who choose among several.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Face {
+    /// Its name for people; `None`: its `context_type`.
+    pub title: Option<String>,
+    /// What it is good for, in a sentence.
+    pub description: Option<String>,
+    /// Messages to begin with.
+    pub starters: Vec<String>,
+    /// A screen state to try it with.
+    pub example_context: Option<Map<String, Value>>,
+}
+
+/// A tool of a source, which is known only while the server runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourcedTool {
+    /// The source.
+    pub source: String,
+    /// The tool's name as it is offered.
+    pub name: String,
+}
+
+/// Data for the prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataSlot {
+    /// Its name in templates: `data.<slot>`.
+    pub slot: String,
+    /// The loader's name.
+    pub loader: String,
+}
+
+/// How the tools of one run are chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// Tools that are always offered.
+    pub core: Vec<String>,
+    /// How many others are offered at most: those that fit the message best.
+    pub most: usize,
+}
+
+/// A type of payloads.
+#[derive(Debug, Clone)]
+pub struct PayloadType {
+    /// Its name.
+    pub name: String,
+    /// What it is, for the model and as a summary where there is no better one.
+    pub description: String,
+    /// What stands before the JSON when the model writes one, with its colon; `None` for those that only tools make.
+    pub marker: Option<String>,
+    /// What its data looks like.
+    pub schema: Option<Schema>,
+    /// When and how the model writes one.
+    pub instructions: String,
+    /// One line about a payload; its values are `data`.
+    pub summary: Option<Template>,
+}
+
+/// Something that the front end does by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientAction {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+}
+
+/// The bounds of a run where a profile sets them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProfileBounds {
+    /// Model calls; `None`: as in the settings.
+    pub max_turns: Option<u32>,
+    /// Tool calls; `None`: as in the settings.
+    pub max_tool_calls: Option<u32>,
+    /// What happens after the last turn.
+    pub on_limit: OnLimit,
+}
+
+/// What happens when a model still calls tools in the last turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLimit {
+    /// The run fails.
+    #[default]
+    Fail,
+    /// The model is asked once more, without tools, to answer with what it has.
+    Answer,
+}
+
+/// Who may see how a run was carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Diagnostics {
+    /// In which form; `None` shows nothing to anybody.
+    pub shape: Option<DiagnosticsShape>,
+    /// The caller's token must list one of them; empty lets everybody.
+    pub roles: Vec<String>,
+}
+
+impl Diagnostics {
+    /// The form in which `caller` may see them.
+    pub fn shape_for(&self, caller: &Caller) -> Option<DiagnosticsShape> {
+        self.shape.filter(|_| lists_one(caller, &self.roles))
+    }
+}
+
+/// How much is shown of how a run was carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiagnosticsShape {
+    /// What was asked, and the raw answer.
+    Basic,
+    /// Every model call and every tool call.
+    Trace,
+}
+
+/// Languages that an answer can be held to: one in ideographs is asked for again, once a run, where the language is not
+/// written in them. `agent/language.rs` has the words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum ReplyLanguage {
+    German,
+    English,
+    Spanish,
+    French,
+    Italian,
+    Japanese,
+    Korean,
+    Dutch,
+    Polish,
+    Portuguese,
+    Chinese,
+}
+
+/// All profiles.
+#[derive(Debug, Clone, Default)]
+pub struct Profiles {
+    by_type: HashMap<String, Arc<Profile>>,
+    /// What pages that have no profile of their own have.
+    any_page: Option<Arc<Profile>>,
+}
+
+impl Profiles {
+    /// Profiles by their `context_type`; `any_page` is that of pages without one.
+    pub fn new(profiles: impl IntoIterator<Item = Profile>, any_page: Option<&str>) -> Self {
+        let by_type: HashMap<_, _> =
+            profiles.into_iter().map(|profile| (profile.context_type.clone(), Arc::new(profile))).collect();
+        let any_page = any_page.and_then(|context_type| by_type.get(context_type).cloned());
+        Self { by_type, any_page }
+    }
+
+    /// The profile for where a user is. An unknown tab has what its page has, an unknown page what all pages have.
+    pub fn select(&self, screen: &Screen) -> Option<Arc<Profile>> {
+        match screen {
+            Screen::Type(context_type) => self.by_type.get(context_type).cloned(),
+            Screen::Page { page, tab, subtab } => self.page([page, tab, subtab]).or_else(|| self.any_page.clone()),
+        }
+    }
+
+    fn page(&self, names: [&Option<String>; 3]) -> Option<Arc<Profile>> {
+        let mut path = String::new();
+        let mut found = None;
+        for name in names {
+            // A name with a slash in it is nobody's, and must not pass for a tab.
+            let Some(name) = name.as_deref().filter(|name| !name.is_empty() && !name.contains('/')) else { break };
+            if !path.is_empty() {
+                path.push('/');
+            }
+            path.push_str(name);
+            let Some(profile) = self.by_type.get(&path).filter(|profile| profile.is_page) else { break };
+            found = Some(profile.clone());
+        }
+        found
+    }
+
+    /// The profile of that `context_type`.
+    pub fn of_type(&self, context_type: &str) -> Option<Arc<Profile>> {
+        self.by_type.get(context_type).cloned()
+    }
+
+    /// All of them, in no order.
+    pub fn all(&self) -> impl Iterator<Item = &Profile> {
+        self.by_type.values().map(|profile| &**profile)
+    }
+
+    /// All known values of `context_type`, sorted.
+    pub fn context_types(&self) -> Vec<&str> {
+        let mut types: Vec<&str> = self.by_type.keys().map(String::as_str).collect();
+        types.sort_unstable();
+        types
+    }
+}
+
+impl PreviewRights for Profiles {
+    /// A profile that is not there any more lets nobody, since nobody can say whom it would.
+    fn lets(&self, caller: &Caller, origin: &Origin) -> bool {
+        let Some(context_type) = &origin.context_type else { return true };
+        let Some(profile) = self.of_type(context_type) else { return false };
+        let tool = profile.tools.iter().find(|tool| origin.tool.as_deref() == Some(tool.def.name.as_str()));
+        profile.lets(caller) && tool.is_none_or(|tool| tool.policy.lets(caller))
+    }
+}

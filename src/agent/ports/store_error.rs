@@ -1,0 +1,15 @@
+//! How a store fails.
+
+/// A store that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database did not do it; the cause is for the log.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A row does not read back as what was written.
+    #[error("a stored record is damaged")]
+    Damaged(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The run has ended, or is gone: somebody else ended it, and nothing of it changes any more.
+    #[error("the run has ended")]
+    RunEnded,
+}

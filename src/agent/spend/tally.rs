@@ -1,0 +1,149 @@
+//! What a model call has used, as far as anybody can tell while it is under way. Most vendors say it in the end, and an
+//! answer that breaks off has none: what was said until then is counted, and the rest estimated, since its vendor charges for
+//! it all the same.
+
+use std::sync::Arc;
+
+use crate::agent::ports::llm::SystemPrompt;
+use crate::chat::message::{AssistantPart, Message, Replay};
+use crate::chat::stream::{Counted, StreamEvent, Usage};
+use crate::chat::tool::{ToolCall, ToolDef, ToolInput};
+
+/// 4 bytes for a token: what vendors name as a rule of thumb.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// A model call that has not come to its end.
+#[derive(Debug)]
+pub(in crate::agent) struct Tally {
+    system_bytes: usize,
+    /// Measured only when somebody asks: most calls come to their end.
+    tools: Vec<Arc<ToolDef>>,
+    said_bytes: usize,
+    reported: Usage,
+}
+
+impl Tally {
+    /// Of a call that is asked with these, and has said nothing.
+    pub(in crate::agent) fn new(system: &SystemPrompt, tools: &[Arc<ToolDef>]) -> Self {
+        Self {
+            system_bytes: system.instructions.len() + system.context.len(),
+            tools: tools.to_vec(),
+            said_bytes: 0,
+            reported: Usage::default(),
+        }
+    }
+
+    /// Counts what came.
+    pub(in crate::agent) fn push(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Text(text) | StreamEvent::Thinking(text) => self.said_bytes += text.len(),
+            StreamEvent::ToolCallStarted { name, .. } => self.said_bytes += name.len(),
+            StreamEvent::ToolCallInput { json, .. } => self.said_bytes += json.len(),
+            StreamEvent::Used(usage) | StreamEvent::Finished { usage: Some(usage), .. } => self.reported = *usage,
+            StreamEvent::Replay { .. } | StreamEvent::Finished { usage: None, .. } => {}
+        }
+    }
+
+    /// What the call has used until now, which was asked with `messages`: what its vendor has said of it, and an estimate of
+    /// what it has not. The answer that came counts in any case: a vendor that tells the prompt's tokens in the beginning has
+    /// told next to nothing of it.
+    pub(in crate::agent) fn count(&self, messages: &[Message]) -> Counted {
+        let Usage { input_tokens, output_tokens, .. } = self.reported;
+        let said = tokens(self.said_bytes);
+        let asked = match input_tokens {
+            0 => tokens(self.asked_bytes(messages)),
+            reported => reported,
+        };
+        Counted {
+            usage: Usage { input_tokens: asked, output_tokens: output_tokens.max(said), ..self.reported },
+            is_estimate: asked != input_tokens || said > output_tokens,
+        }
+    }
+
+    fn asked_bytes(&self, messages: &[Message]) -> usize {
+        let tools = self.tools.iter().map(|tool| {
+            let schema = serde_json::to_string(&tool.input_schema).unwrap_or_default();
+            tool.name.len() + tool.description.len() + schema.len()
+        });
+        self.system_bytes + tools.sum::<usize>() + messages.iter().map(bytes).sum::<usize>()
+    }
+}
+
+fn tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(BYTES_PER_TOKEN) as u64
+}
+
+/// What a message comes to in a request.
+fn bytes(message: &Message) -> usize {
+    match message {
+        Message::User(user) => user.model_text().len(),
+        Message::Assistant(assistant) => assistant.parts.iter().map(part_bytes).sum(),
+        Message::ToolResults(results) => results.iter().map(|result| result.content.len()).sum(),
+    }
+}
+
+fn part_bytes(part: &AssistantPart) -> usize {
+    let raw = |replay: &Replay| replay.raw().get().len();
+    match part {
+        AssistantPart::Text { text, replay } => text.len() + replay.as_ref().map_or(0, raw),
+        // Without its signature it is not sent back.
+        AssistantPart::Thinking { replay: None, .. } => 0,
+        AssistantPart::Thinking { text, replay: Some(replay) } => text.len() + raw(replay),
+        AssistantPart::ToolCall { call, replay } => call_bytes(call) + replay.as_ref().map_or(0, raw),
+        AssistantPart::Opaque(replay) => raw(replay),
+    }
+}
+
+fn call_bytes(call: &ToolCall) -> usize {
+    let input = match &call.input {
+        ToolInput::Object(map) => serde_json::to_string(map).map_or(0, |json| json.len()),
+        ToolInput::Invalid(text) => text.len(),
+    };
+    call.name.len() + input
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::chat::message::UserMessage;
+    use crate::chat::stream::{CallSlot, FinishReason};
+
+    fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
+        Usage { input_tokens, output_tokens, ..Usage::default() }
+    }
+
+    #[test]
+    fn what_was_not_reported_is_estimated() {
+        let system = SystemPrompt { instructions: "x".repeat(40).into(), context: "y".repeat(8) };
+        let tool = ToolDef { name: "find".into(), description: "Finds".into(), input_schema: json!({"a": 1}) };
+        let messages = [Message::User(UserMessage::new("Why?"))];
+        let text = |bytes: usize| StreamEvent::Text("t".repeat(bytes));
+        let call = || StreamEvent::ToolCallStarted { slot: CallSlot(0), id: None, name: "find".into() };
+        let input = || StreamEvent::ToolCallInput { slot: CallSlot(0), json: "{}".into() };
+        let end = |usage| StreamEvent::Finished { reason: FinishReason::Stop, usage };
+        // 40 and 8 of the prompt, 4 and 5 and 7 of the tool, 4 of the message: 68 bytes.
+        let rows = [
+            (vec![], usage(17, 0), true, "nothing came"),
+            (vec![text(7), text(2)], usage(17, 3), true, "a part of a token is one"),
+            (vec![StreamEvent::Thinking("t".repeat(4)), call(), input()], usage(17, 3), true, "all that a model says"),
+            (vec![StreamEvent::Used(usage(100, 1))], usage(100, 1), false, "reported in the beginning"),
+            (vec![StreamEvent::Used(usage(100, 1)), text(40)], usage(100, 10), true, "the answer was not reported"),
+            (vec![text(40), StreamEvent::Used(usage(100, 12))], usage(100, 12), false, "as far as it was said"),
+            (
+                vec![StreamEvent::Used(usage(1, 1)), StreamEvent::Used(usage(2, 2))],
+                usage(2, 2),
+                false,
+                "the last value",
+            ),
+            (vec![text(8), end(Some(usage(5, 3)))], usage(5, 3), false, "the end"),
+            (vec![text(8), end(None)], usage(17, 2), true, "an end that tells nothing"),
+        ];
+        for (events, expected, is_estimate, reason) in rows {
+            let mut tally = Tally::new(&system, &[Arc::new(tool.clone())]);
+            events.iter().for_each(|event| tally.push(event));
+            assert_eq!(tally.count(&messages), Counted { usage: expected, is_estimate }, "{reason}");
+        }
+    }
+}

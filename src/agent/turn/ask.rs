@@ -1,0 +1,254 @@
+//! One model call of a run: streamed to the client, folded, and judged by how it ended.
+
+use std::borrow::Cow;
+
+use futures::StreamExt;
+use tokio::time::sleep_until;
+
+use super::context::{Ended, TurnRequest, Turns, failed};
+use super::fold::{Turn, TurnFold};
+use super::language::{LanguageGate, Verdict};
+use super::state::{Open, Times, Transcript};
+use crate::agent::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
+use crate::agent::ports::usage::QUOTA_EXCEEDED;
+use crate::agent::spend::tally::Tally;
+use crate::chat::causes::Causes;
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
+use crate::chat::message::AssistantPart;
+use crate::chat::stream::{Counted, FinishReason, StreamEvent, Usage};
+use crate::observe::within::within;
+use crate::observe::{names, spans};
+
+impl From<ProviderError> for Ended {
+    fn from(error: ProviderError) -> Self {
+        let failure =
+            Failure { code: error.kind.code().into(), message: error.to_string(), retryable: error.retryable };
+        Self::Failed(failure)
+    }
+}
+
+impl Turns<'_> {
+    /// The model's next turn, complete. An empty one is asked for again, once; one that was cut off, refused or is
+    /// still empty is an error, its text kept.
+    pub(super) async fn ask_model(
+        &self,
+        transcript: &mut Transcript,
+        asked: TurnRequest<'_>,
+        hold_ideographs: bool,
+    ) -> Result<(Turn, LanguageGate), Ended> {
+        let mut may_ask_again = true;
+        loop {
+            let since_ms = self.now_ms();
+            let (turn, mut gate) = self.answer(transcript, asked, hold_ideographs).await?;
+            let times = Times { since_ms, now_ms: self.now_ms() };
+            let finish = turn.reason.map_or("truncated", FinishReason::name);
+            transcript.note_turn(Some(&turn.message), finish, turn.usage.map(Counted::reported), times);
+            let failure = match turn.reason {
+                Some(FinishReason::Stop) if turn.message.parts.iter().any(AssistantPart::is_visible) => {
+                    return Ok((turn, gate));
+                }
+                Some(FinishReason::Stop) if may_ask_again => {
+                    may_ask_again = false;
+                    log_answer(transcript, "empty_answer", "the model gave an empty answer; asking once more");
+                    continue;
+                }
+                Some(FinishReason::Stop) => {
+                    failed("empty_answer", "The model gave an empty answer; please try again", true)
+                }
+                Some(FinishReason::Length) => {
+                    failed("max_tokens", "The answer was cut off at the model's length limit", false)
+                }
+                Some(FinishReason::ContentFilter) => {
+                    failed("content_filtered", "The answer was stopped by the model service's safety filter", false)
+                }
+                Some(FinishReason::Refusal) => failed("model_refused", "The model declined to answer this", false),
+                None => {
+                    let detail = "the stream ended without a finish";
+                    provider_failed(ProviderError::new(ProviderErrorKind::Truncated, detail))
+                }
+            };
+            if let (Some(_), Ended::Failed(Failure { code: Cow::Borrowed(code), .. })) = (turn.reason, &failure) {
+                log_answer(transcript, code, "the model did not give a whole answer");
+            }
+            transcript.keep_text(turn.message);
+            transcript.end_turn();
+            if let Verdict::Shown(rest) = gate.close() {
+                self.say(transcript, rest);
+            }
+            return Err(failure);
+        }
+    }
+
+    /// One answer, streamed to its end, whatever that is.
+    async fn answer(
+        &self,
+        transcript: &mut Transcript,
+        asked: TurnRequest<'_>,
+        hold_ideographs: bool,
+    ) -> Result<(Turn, LanguageGate), Ended> {
+        self.stay_within_budget().await?;
+        let mut gate = LanguageGate::new(hold_ideographs);
+        let streamed = self.stream_turn(transcript, asked, &mut gate).await;
+        if let Err(ended) = streamed {
+            // Nothing was decided about withheld text; show it with the rest of what was said, unless it would be
+            // rejected.
+            if let (Ended::Failed(_), Verdict::Shown(rest)) = (&ended, gate.close()) {
+                self.say(transcript, rest);
+            }
+            return Err(ended);
+        }
+        let Open::Streaming { fold, .. } = std::mem::replace(&mut transcript.open, Open::Nothing) else {
+            return Err(Ended::Failed(Failure::internal()));
+        };
+        let mut turn = fold.finish();
+        transcript.used_ids = std::mem::take(&mut turn.used_ids);
+        let (model, usage) = (turn.message.origin.clone(), turn.usage.unwrap_or_default());
+        let cost = self.charge_ended(transcript, model.clone(), turn.usage).await;
+        self.emit(AgentEvent::TurnEnded { model, usage, cost });
+        Ok((turn, gate))
+    }
+
+    /// Ends the run where its user or their tenant have used what they may.
+    async fn stay_within_budget(&self) -> Result<(), Ended> {
+        match self.agent.is_within_budget(&self.cx.caller.owner).await {
+            true => Ok(()),
+            false => Err(failed(QUOTA_EXCEEDED, "The budget of this user or their tenant is used up", false)),
+        }
+    }
+
+    async fn stream_turn(
+        &self,
+        transcript: &mut Transcript,
+        asked: TurnRequest<'_>,
+        gate: &mut LanguageGate,
+    ) -> Result<(), Ended> {
+        // Who answers is known when somebody does.
+        let span = spans::llm_chat();
+        let streamed = async {
+            let since_ms = self.now_ms();
+            transcript.answered_by = None;
+            transcript.open = Open::Asking { since_ms };
+            let sent = transcript.messages().len();
+            if let Some(diagnosis) = &mut transcript.diagnosis {
+                diagnosis.sent(sent);
+            }
+            transcript.tally = Some(Tally::new(asked.system, asked.tools));
+            let request = ChatRequest {
+                system: asked.system,
+                messages: transcript.messages(),
+                tools: asked.tools,
+                may_call: asked.may_call,
+                model: self.model,
+                deadline: self.deadline,
+            };
+            let mut stream = match self.agent.llm.stream_chat(request).await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    // Whoever does not answer charges nothing.
+                    transcript.tally = None;
+                    return Err(provider_failed(error));
+                }
+            };
+            spans::answered_by(&stream.origin.provider, &stream.origin.model);
+            if let Some(id) = &stream.request_id {
+                spans::tell_current(names::RESPONSE_ID, || id.clone());
+            }
+            transcript.answered_by = Some((stream.origin.clone(), stream.request_id.take()));
+            let fold = TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids));
+            transcript.open = Open::Streaming { fold, since_ms };
+            loop {
+                let event = match gate.waits_until() {
+                    None => stream.events.next().await,
+                    // Text waits no longer than it may, also while the model says nothing.
+                    Some(until) => tokio::select! {
+                        biased;
+                        () = sleep_until(until) => {
+                            self.say(transcript, gate.out_of_time());
+                            continue;
+                        }
+                        event = stream.events.next() => event,
+                    },
+                };
+                let Some(event) = event else { break };
+                let event = event.map_err(provider_failed)?;
+                if let StreamEvent::Finished { reason, usage } = &event {
+                    tell_end(*reason, usage.unwrap_or_default());
+                }
+                if let Some(tally) = &mut transcript.tally {
+                    tally.push(&event);
+                }
+                self.events.holds(held(&event));
+                let Open::Streaming { fold, .. } = &mut transcript.open else { break };
+                let Some(event) = fold.push(event) else { continue };
+                match event {
+                    AgentEvent::TextDelta { text } => self.say(transcript, gate.push(text)),
+                    AgentEvent::ToolCallStarted { .. } => {
+                        self.say(transcript, gate.open());
+                        self.end_speech(transcript).await;
+                        self.emit(event);
+                    }
+                    AgentEvent::ThinkingDelta { .. } if !self.profile.shows_thinking => {}
+                    other => self.emit(other),
+                }
+            }
+            Ok(())
+        };
+        within(span, streamed).await
+    }
+}
+
+/// 64 bytes for each sign of a value in arguments: half of what three trees of them take.
+const VALUE_BYTES: usize = 64;
+
+/// Half of what is held of a piece of an answer besides its event, when it is most: a run may hold twice what it is bounded
+/// by. A text grows by doubling, in the message and in what its user is shown; at the end the message is written as JSON,
+/// which the database takes and keeps until it is on the disk. Arguments become values, in the message, the trail and an event.
+fn held(event: &StreamEvent) -> usize {
+    match event {
+        StreamEvent::Text(text) => 6 * text.len(),
+        StreamEvent::Thinking(text) => 4 * text.len(),
+        StreamEvent::ToolCallInput { json, .. } => {
+            let values = json.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
+            4 * json.len() + VALUE_BYTES * values
+        }
+        StreamEvent::Replay { data, .. } => 4 * data.raw().get().len(),
+        StreamEvent::ToolCallStarted { .. } | StreamEvent::Used(_) | StreamEvent::Finished { .. } => 0,
+    }
+}
+
+/// Tells the trace how an answer ended and what it took.
+fn tell_end(reason: FinishReason, usage: Usage) {
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    spans::tell_current(names::FINISH_REASONS, || reason.name());
+    spans::tell_current(names::INPUT_TOKENS, || count(usage.input_tokens));
+    spans::tell_current(names::OUTPUT_TOKENS, || count(usage.output_tokens));
+    spans::tell_current(names::CACHED_INPUT_TOKENS, || count(usage.cached_input_tokens));
+    spans::tell_current(names::REASONING_TOKENS, || count(usage.reasoning_tokens));
+}
+
+/// Notes an answer that came to its end and is still none.
+fn log_answer(transcript: &Transcript, code: &'static str, message: &'static str) {
+    let (origin, request_id) = transcript.answered_by.as_ref().map(|(origin, id)| (origin, id.as_deref())).unzip();
+    tracing::warn!(
+        error.code = code,
+        gen_ai.provider.name = origin.map(|origin| &*origin.provider),
+        gen_ai.request.model = origin.map(|origin| &*origin.model),
+        llm.request_id = request_id.flatten(),
+        "{message}"
+    );
+}
+
+/// The one place where a model's failure is logged, with the vendor's own words.
+fn provider_failed(error: ProviderError) -> Ended {
+    tracing::error!(
+        error.code = error.kind.code(),
+        gen_ai.provider.name = error.origin.as_ref().map(|origin| &*origin.provider),
+        gen_ai.request.model = error.origin.as_ref().map(|origin| &*origin.model),
+        llm.request_id = error.request_id,
+        error = %Causes(&*error.detail),
+        "model call failed"
+    );
+    spans::tell_current(names::ERROR_TYPE, || error.kind.code());
+    error.into()
+}

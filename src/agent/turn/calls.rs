@@ -1,0 +1,399 @@
+//! The calls of a turn: looked at, let through or held, run one after the other, and noted.
+//!
+//! **Invariant:** what a caller may not use is not run, and what needs somebody's approval is not run before it has it.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use serde_json::{Map, Value};
+use tracing::Instrument;
+
+use super::context::{Ended, Turns, store_failed};
+use super::fold::OVERSIZED_KEPT_BYTES;
+use super::pending::approval_unavailable;
+use super::state::{Open, Times, Transcript};
+use super::stop::StopReason;
+use super::tries::Write;
+use crate::agent::offer::client;
+use crate::agent::offer::consent;
+use crate::agent::offer::{Look, Offer};
+use crate::agent::ports::approvals::{call_digest, definition_digest};
+use crate::agent::ports::store::ApprovedCall;
+use crate::agent::ports::tools::{Reporter, ToolContext};
+use crate::chat::approval::Consent;
+use crate::chat::event::AgentEvent;
+use crate::chat::fate::CallFate;
+use crate::chat::message::AssistantPart;
+use crate::chat::payload::PayloadSource;
+use crate::chat::tool::{Effect, Progress, ToolCall, ToolInput, ToolOutput, ToolResult};
+use crate::chat::unfinished::Unfinished;
+use crate::observe::spans;
+
+/// Whether the calls of a turn were let through before.
+#[derive(Clone, Copy)]
+pub(super) enum Leave<'a> {
+    /// A person has let this one through.
+    Given(&'a ApprovedCall),
+    /// Whoever has to is asked.
+    Asked,
+}
+
+/// Whether a call would be made as somebody let it through.
+enum ApprovedMatch {
+    /// It would, or nobody was asked.
+    AsItIs(Ready),
+    /// Its tool is another one by now, or other arguments would be sent.
+    Otherwise,
+}
+
+/// What is done with a call.
+enum Step {
+    /// It is made.
+    Make(Effect),
+    /// It is not, and the model reads why.
+    Answer(ToolOutput),
+    /// It waits.
+    Hold(Consent),
+    /// The client makes it.
+    Leave,
+}
+
+/// What a call is made with.
+struct Ready {
+    /// The arguments as they are sent; `None` where the tool completes them itself.
+    arguments: Option<Map<String, Value>>,
+    effect: Effect,
+}
+
+impl Turns<'_> {
+    /// Runs the open turn's calls one after the other: later calls of a turn may build on earlier ones (drafts do).
+    pub(super) async fn run_calls(
+        &self,
+        transcript: &mut Transcript,
+        offer: &mut Offer,
+        leave: Leave<'_>,
+    ) -> Result<(), Ended> {
+        for (call, oversized) in self.measured(transcript) {
+            let since_ms = self.now_ms();
+            let step = match oversized {
+                Some(output) => Step::Answer(output),
+                None => match offer.find(&call, &self.agent.finder).await {
+                    Some(output) => Step::Answer(output),
+                    None => self.step(&call, offer, leave),
+                },
+            };
+            let step = self.unless_repeated(&call, step, transcript);
+            self.emit_ready(&call, &step);
+            let mut output = match step {
+                Step::Leave => {
+                    self.leave(call, since_ms, transcript);
+                    continue;
+                }
+                Step::Answer(output) => output,
+                Step::Hold(consent) => self.hold(&call, (consent, leave), offer, transcript).await,
+                // Whatever comes after a call that waits may build on it.
+                Step::Make(_) if !transcript.approvals.is_empty() => consent::comes_after(),
+                Step::Make(effect) => match self.completed(&call, effect, leave, offer).await {
+                    Ok(ApprovedMatch::AsItIs(ready)) => self.make(&call, ready, leave, transcript).await?,
+                    // Nobody has said anything to what would be sent now.
+                    Ok(ApprovedMatch::Otherwise) => {
+                        self.hold(&call, (asks(offer, &call), leave), offer, transcript).await
+                    }
+                    Err(output) => *output,
+                },
+            };
+            self.leave_out_too_many(&mut output, transcript).await;
+            self.answered(call, output, since_ms, transcript);
+        }
+        if !transcript.approvals.is_empty() {
+            // The run ends with what waits for a person, and its client is asked nothing besides.
+            for (id, name) in transcript.take_back_left(&client::after_approval()) {
+                self.emit(AgentEvent::ToolCallFinished { id, name, fate: CallFate::NotRun, result: Arc::from("") });
+            }
+        }
+        self.end_round(transcript);
+        Ok(())
+    }
+
+    /// Answers the open turn's calls in the place of making them, since there were too many.
+    pub(super) fn refuse_calls(&self, transcript: &mut Transcript) {
+        for (call, _) in self.measured(transcript) {
+            let since_ms = self.now_ms();
+            let output = ToolOutput::not_made("the limit of tool calls is reached; answer with what you have");
+            let step = Step::Answer(output);
+            self.emit_ready(&call, &step);
+            let Step::Answer(output) = step else { continue };
+            self.answered(call, output, since_ms, transcript);
+        }
+        self.end_round(transcript);
+    }
+
+    /// The open turn's calls, each with what the model reads where its arguments are too long. Of those that are no JSON
+    /// object only the beginning stays in the turn.
+    fn measured(&self, transcript: &mut Transcript) -> Vec<(ToolCall, Option<ToolOutput>)> {
+        let Open::Calling { turn, .. } = &mut transcript.open else { return Vec::new() };
+        let calls = turn.message.parts.iter_mut().filter_map(|part| match part {
+            AssistantPart::ToolCall { call, .. } => Some(call),
+            AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => None,
+        });
+        let measured = calls.map(|call| {
+            let oversized = self.oversized(call);
+            if let (ToolInput::Invalid(text), Some(_)) = (&mut call.input, &oversized) {
+                text.truncate(text.floor_char_boundary(OVERSIZED_KEPT_BYTES));
+                text.shrink_to_fit();
+            }
+            (call.clone(), oversized)
+        });
+        measured.collect()
+    }
+
+    /// What the model reads of a call whose arguments are too long.
+    fn oversized(&self, call: &ToolCall) -> Option<ToolOutput> {
+        let most = self.agent.limits.tool_arguments_bytes;
+        if most == 0 {
+            return None;
+        }
+        let bytes = match &call.input {
+            ToolInput::Object(fields) => serde_json::to_vec(fields).map_or(0, |json| json.len()),
+            ToolInput::Invalid(text) => text.len(),
+        };
+        let words = || format!("the arguments have {bytes} bytes, and {most} are allowed; make several smaller calls");
+        (bytes > most).then(|| ToolOutput::error(&words()))
+    }
+
+    fn emit_ready(&self, call: &ToolCall, step: &Step) {
+        let (id, name) = (call.id.clone(), call.name.clone());
+        // Events are kept for a while and carried elsewhere: what no reader needs is not in them.
+        let input = match step {
+            Step::Leave => call.input.clone(),
+            Step::Make(_) | Step::Answer(_) | Step::Hold(_) if self.details => call.input.clone(),
+            Step::Make(_) | Step::Answer(_) | Step::Hold(_) => ToolInput::Object(Map::new()),
+        };
+        self.emit(AgentEvent::ToolCallReady { id, name, input: Box::new(input) });
+    }
+
+    /// Leaves a call to the client, with something in the place of its result: the next run may never come.
+    fn leave(&self, call: ToolCall, since_ms: i64, transcript: &mut Transcript) {
+        let result = ToolResult::from_call(&call, client::left());
+        transcript.left.push(call.clone());
+        self.note(call, result, since_ms, transcript);
+    }
+
+    fn note(&self, call: ToolCall, result: ToolResult, since_ms: i64, transcript: &mut Transcript) {
+        let times = Times { since_ms, now_ms: self.now_ms() };
+        transcript.speech.call(call.id.clone());
+        transcript.note_call(call, &result, times);
+        if let Open::Calling { turn, .. } = &mut transcript.open {
+            turn.results.push(result);
+            turn.dispatched = None;
+        }
+    }
+
+    /// Notes and tells what came of a call.
+    fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let ToolOutput { content, artifacts, payload, fate } = output;
+        let told: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
+        let result = ToolResult { id: id.clone(), name: name.clone(), content, fate };
+        self.note(call, result, since_ms, transcript);
+        self.emit(AgentEvent::ToolCallFinished { id: id.clone(), name, fate, result: told });
+        for artifact in artifacts {
+            self.emit(AgentEvent::Artifact(Box::new(artifact)));
+        }
+        if let Some(payload) = payload {
+            self.keep(transcript, payload, PayloadSource::Tool);
+            transcript.note_payload_of(&id);
+        }
+    }
+
+    fn end_round(&self, transcript: &mut Transcript) {
+        transcript.speech.round_end();
+        self.emit(AgentEvent::RoundEnded);
+    }
+
+    /// What is done with `call`.
+    fn step(&self, call: &ToolCall, offer: &mut Offer, leave: Leave<'_>) -> Step {
+        let policy = match (offer.look(call), leave) {
+            (Look::Client(Ok(())), Leave::Asked) => return Step::Leave,
+            (Look::Client(Err(output)), Leave::Asked) => return Step::Answer(*output),
+            // A person has let another tool of this name through, which is gone.
+            (Look::Client(_), Leave::Given(_)) | (Look::Unknown, _) => {
+                return Step::Answer(ToolOutput::error(&format!("unknown tool: {}", call.name)));
+            }
+            (Look::Unseen, Leave::Asked) => {
+                offer.add(&call.name);
+                let words = format!("{} was not loaded; it is now: read its description and call it again", call.name);
+                return Step::Answer(ToolOutput::not_made(&words));
+            }
+            (Look::Unseen, Leave::Given(_)) => return self.checked(call),
+            (Look::Offered(policy), _) => policy,
+        };
+        match (self.checked(call), policy.consent, leave) {
+            (Step::Make(_), consent @ (Consent::User | Consent::Role { .. }), Leave::Asked) => Step::Hold(consent),
+            (step, _, _) => step,
+        }
+    }
+
+    /// `step`, unless the call has been made so often in a row that it leads nowhere.
+    fn unless_repeated(&self, call: &ToolCall, step: Step, transcript: &mut Transcript) -> Step {
+        let most = match step {
+            // Pages are made for loops of a few rounds, in which reading again is the model's own affair.
+            Step::Make(Effect::Read) if self.profile.is_page => 0,
+            Step::Make(_) | Step::Hold(_) | Step::Answer(_) | Step::Leave => self.agent.limits.repeated_calls,
+        };
+        match step {
+            Step::Make(_) | Step::Hold(_) => match transcript.repeats.note(call, most) {
+                Some(output) => Step::Answer(output),
+                None => step,
+            },
+            // What is not made costs nothing, and its answer says why.
+            Step::Answer(_) | Step::Leave => step,
+        }
+    }
+
+    fn checked(&self, call: &ToolCall) -> Step {
+        match self.agent.tools.check(call) {
+            Ok(effect) => Step::Make(effect),
+            Err(output) => Step::Answer(*output),
+        }
+    }
+
+    /// Keeps a call until somebody has decided.
+    async fn hold(
+        &self,
+        call: &ToolCall,
+        (consent, leave): (Consent, Leave<'_>),
+        offer: &Offer,
+        transcript: &mut Transcript,
+    ) -> ToolOutput {
+        let ToolInput::Object(input) = &call.input else {
+            return ToolOutput::error("bad params: the arguments are not a JSON object");
+        };
+        let arguments = match self.agent.tools.complete(call, &self.cx).await {
+            Ok(arguments) => arguments,
+            Err(output) => return *output,
+        };
+        if let Err(output) = self.room_for_approval(transcript).await {
+            return *output;
+        }
+        let now_ms = match self.agent.approvals.time().await {
+            Ok(now_ms) => now_ms,
+            Err(error) => return approval_unavailable(&error),
+        };
+        let life_ms = i64::try_from(self.agent.limits.approval.as_millis()).unwrap_or(i64::MAX);
+        let of = (self.cx.run, self.cx.conversation);
+        let wanted = consent::Wanted { call, input, arguments, definition: self.definition(offer, call) };
+        let approval = consent::ask(of, wanted, consent, now_ms, life_ms);
+        let (id, name) = (call.id.clone(), call.name.clone());
+        self.emit(AgentEvent::ToolCallHeld { id, name, approval: approval.id });
+        let output = consent::waits(&approval, matches!(leave, Leave::Given(_)));
+        transcript.approvals.push(approval);
+        transcript.held.push(call.id.clone());
+        output
+    }
+
+    /// Notes in the store that a write is about to be sent; without the note it is not.
+    async fn note_dispatch(&self, call: &ToolCall, transcript: &mut Transcript) -> Result<(), Ended> {
+        let Open::Calling { turn, .. } = &mut transcript.open else { return Ok(()) };
+        let noted = Unfinished { dispatched: Some(call.id.clone()), ..turn.clone() };
+        self.agent.store.dispatch(self.cx.run, &call.id, &noted).await.map_err(store_failed)?;
+        *turn = noted;
+        Ok(())
+    }
+
+    /// What a call is made with. A write names what is sent before it is; a call that was let through would have to be made
+    /// as it was shown.
+    async fn completed(
+        &self,
+        call: &ToolCall,
+        effect: Effect,
+        leave: Leave<'_>,
+        offer: &Offer,
+    ) -> Result<ApprovedMatch, Box<ToolOutput>> {
+        let complete = async || self.agent.tools.complete(call, &self.cx_of(leave)).await;
+        let arguments = match (leave, effect) {
+            (Leave::Asked, Effect::Read) => None,
+            (Leave::Asked, Effect::Write) => Some(complete().await?),
+            (Leave::Given(approved), Effect::Read | Effect::Write) => {
+                let arguments = complete().await?;
+                if call_digest(&call.name, &self.definition(offer, call), &arguments) != approved.digest {
+                    return Ok(ApprovedMatch::Otherwise);
+                }
+                Some(arguments)
+            }
+        };
+        Ok(ApprovedMatch::AsItIs(Ready { arguments, effect }))
+    }
+
+    /// What the tool of a call is at the moment.
+    fn definition(&self, offer: &Offer, call: &ToolCall) -> String {
+        let def = offer.tool(&call.name).map(|tool| &*tool.def);
+        definition_digest(def, &self.agent.tools.source(&call.name))
+    }
+
+    /// Where and for whom a call runs: one that was let through, on the screen of the run that asked for it.
+    fn cx_of<'a>(&'a self, leave: Leave<'a>) -> ToolContext<'a> {
+        match leave {
+            Leave::Given(approved) => ToolContext { context: approved.context.as_ref(), ..self.cx },
+            Leave::Asked => self.cx,
+        }
+    }
+
+    /// Makes a call. A write is noted before, and what came of it behind.
+    async fn make(
+        &self,
+        call: &ToolCall,
+        Ready { arguments, effect }: Ready,
+        leave: Leave<'_>,
+        transcript: &mut Transcript,
+    ) -> Result<ToolOutput, Ended> {
+        let write = match (effect, &arguments) {
+            (Effect::Write, Some(arguments)) => Some(Write::from_tool(&call.name, arguments)),
+            (Effect::Write, None) | (Effect::Read, _) => None,
+        };
+        let first_try = write.as_ref().and_then(|write| transcript.tries.first(write));
+        let cx = ToolContext { completed: arguments.as_ref(), first_try: first_try.as_ref(), ..self.cx_of(leave) };
+        let Some(write) = write else { return self.execute(call, effect, cx).await };
+        self.note_dispatch(call, transcript).await?;
+        let output = self.execute(call, effect, cx).await?;
+        transcript.tries.note(write, &call.id, output.fate);
+        Ok(output)
+    }
+
+    /// Makes a call. A write goes on only while the lease lasts under which it was noted: a process that was paused for
+    /// longer finds out before it sends anything, and what it has sent already is nobody's knowledge.
+    async fn execute(&self, call: &ToolCall, effect: Effect, cx: ToolContext<'_>) -> Result<ToolOutput, Ended> {
+        let span = spans::tool_execute(&call.name, call.id.as_str());
+        let report = |progress: Progress| {
+            let (id, name) = (call.id.clone(), call.name.clone());
+            self.emit(AgentEvent::ToolProgress { id, name, progress: Box::new(progress) });
+        };
+        let cx = ToolContext { progress: Reporter::to(&report), ..cx };
+        let making = self.agent.tools.execute(call, &cx).instrument(span);
+        match effect {
+            Effect::Read => Ok(making.await),
+            Effect::Write => self.while_leased(making).await,
+        }
+    }
+
+    /// What comes of `work`, which is looked at only while the run's lease lasts: looked at before each step of it, and
+    /// not beside it, since a process that wakes up takes its next step before any clock of it goes off.
+    async fn while_leased<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
+        let mut work = pin!(work);
+        poll_fn(|cx| match self.has_lease() {
+            true => work.as_mut().poll(cx).map(Ok),
+            false => Poll::Ready(Err(Ended::Stopped(StopReason::Interrupted))),
+        })
+        .await
+    }
+}
+
+/// Who is asked for a call that somebody let through when it was another one.
+fn asks(offer: &Offer, call: &ToolCall) -> Consent {
+    match offer.tool(&call.name).map(|tool| tool.policy.consent.clone()) {
+        Some(consent @ (Consent::User | Consent::Role { .. })) => consent,
+        Some(Consent::Auto) | None => Consent::User,
+    }
+}

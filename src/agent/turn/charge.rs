@@ -1,0 +1,99 @@
+//! What model calls are charged with: every one of them, however it ended. Those of a live run go to the store with its next
+//! commit; the others, which no commit brings there, by themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::context::{Agent, Turns};
+use super::state::Transcript;
+use crate::agent::ports::store_error::StoreError;
+use crate::chat::caller::Owner;
+use crate::chat::causes::Causes;
+use crate::chat::cost::Cost;
+use crate::chat::message::ModelOrigin;
+use crate::chat::stream::{Counted, Spent, Usage};
+use crate::observe::metrics;
+
+/// A charge that takes longer has failed: whatever waits for it should not wait any more.
+const CHARGE_LIMIT: Duration = Duration::from_secs(5);
+
+impl Agent {
+    /// Whether the owner has something left to use. While nobody can tell it is so: what is used is charged all the same.
+    pub async fn is_within_budget(&self, owner: &Owner) -> bool {
+        match self.budgets.check(owner).await {
+            Ok(over) => over.is_none(),
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), "a budget was not looked at");
+                true
+            }
+        }
+    }
+
+    /// Charges the owner with a model call that belongs to no run.
+    pub async fn charge(&self, owner: &Owner, origin: Arc<ModelOrigin>, usage: Usage) {
+        let spent = self.spent(origin, usage);
+        self.budgets.spend(owner, usage, spent.cost).await;
+        self.charge_now(owner, &[spent]).await;
+    }
+
+    /// Charges what the last commit of a run would have charged that nobody takes any more: its user may have deleted the
+    /// conversation.
+    pub(super) async fn charge_rest(&self, owner: &Owner, transcript: &Transcript) {
+        self.charge_now(owner, transcript.uncommitted().spent).await;
+    }
+
+    async fn charge_now(&self, owner: &Owner, spent: &[Spent]) {
+        let charged = timeout(CHARGE_LIMIT, self.budgets.charge(owner, spent)).await;
+        if let Err(error) = charged.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into()))) {
+            tracing::warn!(error = %Causes(&error), "what model calls have used was not charged");
+        }
+    }
+
+    /// What a model call comes to that has used so much.
+    fn spent(&self, origin: Arc<ModelOrigin>, usage: Usage) -> Spent {
+        let cost = self.prices.cost(&origin, Some(usage));
+        if let Some(cost) = cost {
+            metrics::cost(&origin.provider, &origin.model, cost.usd());
+        }
+        Spent { at_ms: self.clock.now_ms(), origin, usage, cost }
+    }
+}
+
+impl Turns<'_> {
+    /// Charges a model call that has come to its end; what it cost, where its vendor has told what it used.
+    pub(super) async fn charge_ended(
+        &self,
+        transcript: &mut Transcript,
+        origin: Arc<ModelOrigin>,
+        told: Option<Usage>,
+    ) -> Option<Cost> {
+        let usage = told.or_else(|| Some(transcript.under_way()?.usage));
+        let spent = self.agent.spent(origin, usage.unwrap_or_default());
+        let cost = told.and(spent.cost);
+        transcript.tally = None;
+        transcript.tell(told.unwrap_or_default(), cost);
+        self.charge(transcript, spent).await;
+        cost
+    }
+
+    /// Charges the model call that is under way, if there is one: the run ends before it, and its vendor charges for it all
+    /// the same.
+    pub(super) async fn charge_broken_off(&self, transcript: &mut Transcript) {
+        let Some(Counted { usage, .. }) = transcript.under_way() else { return };
+        // While nobody answers, the first of those who may is asked.
+        let asked = || self.model.models.first().cloned().map(Arc::new);
+        let origin = transcript.answered_by.as_ref().map(|(origin, _)| origin.clone()).or_else(asked);
+        let Some(origin) = origin else { return };
+        let spent = self.agent.spent(origin, usage);
+        self.charge(transcript, spent).await;
+    }
+
+    async fn charge(&self, transcript: &mut Transcript, spent: Spent) {
+        let Spent { usage, cost, .. } = spent;
+        // First of all, so that a stop while a budget hears of it loses nothing and charges nothing twice.
+        transcript.charge(spent);
+        self.agent.budgets.spend(&self.cx.caller.owner, usage, cost).await;
+    }
+}

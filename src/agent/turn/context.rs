@@ -1,0 +1,137 @@
+//! What the turns of a run work with, and why they end early.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::speech::kept;
+use super::state::Transcript;
+use super::stop::StopReason;
+use crate::agent::offer::profile::Profile;
+use crate::agent::offer::selection::Finder;
+use crate::agent::ports::approvals::ApprovalStore;
+use crate::agent::ports::chats::ChatStore;
+use crate::agent::ports::clock::Clock;
+use crate::agent::ports::data::DataLoader;
+use crate::agent::ports::events::EventSink;
+use crate::agent::ports::llm::{LlmProvider, SystemPrompt};
+use crate::agent::ports::payloads::PayloadStore;
+use crate::agent::ports::store::RunStore;
+use crate::agent::ports::store_error::StoreError;
+use crate::agent::ports::tools::{ToolContext, ToolExecutor};
+use crate::agent::prompt::fence::Fences;
+use crate::agent::spend::budget::Budgets;
+use crate::agent::spend::limits::RunLimits;
+use crate::agent::spend::prices::Prices;
+use crate::chat::causes::Causes;
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
+use crate::chat::model::ModelChoice;
+use crate::chat::payload::{NewPayload, PayloadSource};
+use crate::chat::tool::ToolDef;
+
+/// What a run works with; one for the whole process.
+pub struct Agent {
+    /// The model.
+    pub llm: Arc<dyn LlmProvider>,
+    /// The tools.
+    pub tools: Arc<dyn ToolExecutor>,
+    /// What prompts are told of the backend.
+    pub data: Arc<dyn DataLoader>,
+    /// Finds tools among many.
+    pub finder: Finder,
+    /// Where the transcript is kept.
+    pub store: Arc<dyn RunStore>,
+    /// Where payloads are kept.
+    pub payloads: Arc<dyn PayloadStore>,
+    /// Where calls wait for somebody's approval.
+    pub approvals: Arc<dyn ApprovalStore>,
+    /// Numbers the conversations of pages.
+    pub chats: Arc<dyn ChatStore>,
+    /// Marks what others say in prompts.
+    pub fences: Fences,
+    /// Tells the time for the trail.
+    pub clock: Arc<dyn Clock>,
+    /// What models cost.
+    pub prices: Prices,
+    /// What may be used.
+    pub budgets: Budgets,
+    /// The bounds.
+    pub limits: RunLimits,
+}
+
+/// What one model call is asked with.
+#[derive(Clone, Copy)]
+pub(super) struct TurnRequest<'a> {
+    pub(super) system: &'a SystemPrompt,
+    pub(super) tools: &'a [Arc<ToolDef>],
+    pub(super) may_call: bool,
+}
+
+/// Why a run ended without an answer.
+pub(super) enum Ended {
+    Failed(Failure),
+    Stopped(StopReason),
+}
+
+/// The turns of one run.
+pub(super) struct Turns<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) profile: &'a Profile,
+    pub(super) model: &'a ModelChoice,
+    pub(super) deadline: Option<Instant>,
+    pub(super) cx: ToolContext<'a>,
+    pub(super) details: bool,
+    pub(super) client_tools: &'a [Arc<ToolDef>],
+    pub(super) events: &'a dyn EventSink,
+}
+
+impl Turns<'_> {
+    /// Keeps a payload and shows it.
+    pub(super) fn keep(&self, transcript: &mut Transcript, payload: NewPayload, source: PayloadSource) {
+        let payload = kept(payload, source, self.profile);
+        transcript.payloads.push(payload.clone());
+        self.emit(AgentEvent::Payload(Box::new(payload)));
+    }
+
+    pub(super) fn emit_text(&self, text: String) {
+        if !text.is_empty() {
+            self.emit(AgentEvent::TextDelta { text });
+        }
+    }
+
+    pub(super) fn emit(&self, event: AgentEvent) {
+        self.events.emit(event);
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.agent.clock.now_ms()
+    }
+
+    pub(super) fn has_lease(&self) -> bool {
+        self.events.has_lease()
+    }
+}
+
+pub(super) fn failed(code: &'static str, message: &str, retryable: bool) -> Ended {
+    Ended::Failed(Failure { code: code.into(), message: message.to_owned(), retryable })
+}
+
+pub(super) fn store_failed(error: StoreError) -> Ended {
+    match error {
+        // It is not ours any more.
+        StoreError::RunEnded => Ended::Stopped(StopReason::Interrupted),
+        StoreError::Unavailable(_) | StoreError::Damaged(_) => {
+            tracing::error!(error = %Causes(&error), "transcript not committed");
+            Ended::Failed(store_failure())
+        }
+    }
+}
+
+pub(super) fn store_failure() -> Failure {
+    Failure {
+        code: "store_unavailable".into(),
+        message: "The conversation could not be saved; please try again".to_owned(),
+        retryable: true,
+    }
+}

@@ -1,0 +1,185 @@
+//! How a run ends: the open turn is settled, the end is recorded with what was said, and then it is told.
+//!
+//! **Invariant:** a run tells exactly one terminal event, its last; and what waits for a person is shown only once it is
+//! there to be decided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::context::{Agent, Ended, store_failure};
+use super::state::Transcript;
+use super::stop::StopReason;
+use crate::agent::offer::client;
+use crate::agent::ports::events::EventSink;
+use crate::agent::ports::store::RunEnd;
+use crate::agent::ports::store_error::StoreError;
+use crate::chat::answer::Answer;
+use crate::chat::caller::Owner;
+use crate::chat::causes::Causes;
+use crate::chat::cost::Cost;
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
+use crate::chat::ids::RunId;
+use crate::chat::run::RunState;
+use crate::observe::{names, spans};
+
+/// A try to record how a run ended that takes longer has failed: its client waits for the end meanwhile.
+const RECORD_LIMIT: Duration = Duration::from_secs(5);
+
+/// The pauses between further tries, while the store does not answer, after the client has been told. When they are
+/// over, the run's lease ends it.
+const RECORD_AGAIN: [Duration; 3] = [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
+
+impl Agent {
+    /// Settles the open turn, records the end and tells it. A store that fails turns a success into a failure; it is
+    /// asked again after the client has been told.
+    pub(super) async fn end(
+        &self,
+        (run, owner): (RunId, &Owner),
+        transcript: &mut Transcript,
+        ended: Result<(), Ended>,
+        events: &dyn EventSink,
+        started: std::time::Instant,
+    ) {
+        let usage = transcript.usage;
+        let (state, mut event) = match ended {
+            Ok(()) if !transcript.approvals.is_empty() => {
+                (RunState::AwaitingApproval, AgentEvent::AwaitingApproval { usage })
+            }
+            Ok(()) if !transcript.left.is_empty() => {
+                (RunState::Completed, AgentEvent::AwaitingClient { usage, calls: transcript.left.clone() })
+            }
+            Ok(()) => (RunState::Completed, AgentEvent::Finished { usage }),
+            Err(Ended::Failed(failure)) => (RunState::Failed, AgentEvent::Failed(failure)),
+            Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
+            Err(Ended::Stopped(StopReason::SaidTooMuch)) => (RunState::Failed, AgentEvent::Failed(said_too_much())),
+            Err(Ended::Stopped(StopReason::Interrupted)) => (RunState::Interrupted, AgentEvent::Interrupted),
+        };
+        if state != RunState::AwaitingApproval {
+            // Nobody can decide what nobody is asked.
+            transcript.withdraw();
+        }
+        if state != RunState::Completed {
+            transcript.take_back_left(&client::withdrawn());
+        }
+        transcript.settle(code_of(&event), self.clock.now_ms());
+        if let Some(suggestions) = transcript.speech.suggestions() {
+            events.emit(AgentEvent::Suggested(suggestions));
+        }
+        if let Some(diagnosis) = transcript.diagnosis.take() {
+            let diagnosis = Arc::new(diagnosis.end(transcript.ended(), code_of(&event), event.failure()));
+            transcript.speech.answer_mut().diagnostics = Some((*diagnosis).clone());
+            events.emit(AgentEvent::Diagnosed(diagnosis));
+        }
+        let mut error = event.failure().cloned();
+        transcript.note_end(self.clock.now_ms(), state, error.as_ref());
+        // What waits is shown when it is there to be decided.
+        let last_event_id = events.next_id() + transcript.approvals.len() as u64;
+        let answer = transcript.take_told_otherwise();
+        let mut recorded = self.record(run, transcript, (state, error.as_ref()), answer.as_ref(), last_event_id).await;
+        if matches!(recorded, Err(StoreError::Unavailable(_))) {
+            // It may have been kept and only its confirmation lost: the same again finds out.
+            recorded = self.record(run, transcript, (state, error.as_ref()), answer.as_ref(), last_event_id).await;
+        }
+        match &recorded {
+            Ok(()) => {}
+            // Somebody else ended it, and has told its readers wherever they can see.
+            Err(StoreError::RunEnded) => {
+                self.charge_rest(owner, transcript).await;
+                if state != RunState::Cancelled {
+                    tracing::warn!("the run was ended by somebody else");
+                    event = AgentEvent::Interrupted;
+                }
+            }
+            Err(failed @ (StoreError::Unavailable(_) | StoreError::Damaged(_))) => {
+                tracing::error!(error = %Causes(failed), "run outcome not recorded");
+                if matches!(state, RunState::Completed | RunState::AwaitingApproval) {
+                    transcript.withdraw();
+                    transcript.take_back_left(&client::withdrawn());
+                    let failure = store_failure();
+                    transcript.note_end_instead(self.clock.now_ms(), RunState::Failed, Some(&failure));
+                    error = Some(failure.clone());
+                    event = AgentEvent::Failed(failure);
+                }
+            }
+        }
+        if let Some(failure) = event.failure() {
+            spans::tell_current(names::ERROR_TYPE, || failure.code.to_string());
+        }
+        log_end(code_of(&event), transcript, started.elapsed());
+        if recorded.is_ok() {
+            for approval in &transcript.approvals {
+                events.emit(AgentEvent::Artifact(Box::new(approval.artifact())));
+            }
+        }
+        let state = if error.is_some() { RunState::Failed } else { state };
+        events.emit(event);
+        for pause in RECORD_AGAIN {
+            if !matches!(recorded, Err(StoreError::Unavailable(_))) {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            recorded = self.record(run, transcript, (state, error.as_ref()), answer.as_ref(), last_event_id).await;
+        }
+    }
+
+    async fn record(
+        &self,
+        run: RunId,
+        transcript: &Transcript,
+        (state, error): (RunState, Option<&Failure>),
+        answer: Option<&Answer>,
+        last_event_id: u64,
+    ) -> Result<(), StoreError> {
+        let (approvals, left) = (transcript.approvals.as_slice(), transcript.left.as_slice());
+        let end = RunEnd { state, error, answer, approvals, left, last_event_id };
+        let recording = self.store.finish_run(run, transcript.uncommitted(), end);
+        timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
+    }
+}
+
+/// Why a run ends whose events are too many, or too large.
+fn said_too_much() -> Failure {
+    Failure {
+        code: "run_too_long".into(),
+        message: "The answer has become too long and was ended".to_owned(),
+        retryable: false,
+    }
+}
+
+/// How a run ended, in one word for the log and the trail.
+fn code_of(end: &AgentEvent) -> &str {
+    match (end, end.failure()) {
+        (_, Some(failure)) => &failure.code,
+        (AgentEvent::Cancelled, None) => RunState::Cancelled.name(),
+        (AgentEvent::Interrupted, None) => RunState::Interrupted.name(),
+        (AgentEvent::AwaitingApproval { .. }, None) => RunState::AwaitingApproval.name(),
+        (_, None) => RunState::Completed.name(),
+    }
+}
+
+fn log_end(outcome: &str, transcript: &Transcript, elapsed: Duration) {
+    let (usage, origin) = (transcript.usage, transcript.answered_by.as_ref().map(|(origin, _)| origin));
+    let cost_usd = transcript.cost.known().map(Cost::usd);
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    spans::tell_current(names::OUTCOME, || outcome.to_owned());
+    spans::tell_current(names::INPUT_TOKENS, || count(usage.input_tokens));
+    spans::tell_current(names::OUTPUT_TOKENS, || count(usage.output_tokens));
+    if let Some(usd) = cost_usd {
+        spans::tell_current(names::COST_USD, || usd);
+    }
+    tracing::info!(
+        outcome,
+        gen_ai.provider.name = origin.map(|origin| &*origin.provider),
+        gen_ai.request.model = origin.map(|origin| &*origin.model),
+        gen_ai.usage.input_tokens = usage.input_tokens,
+        gen_ai.usage.output_tokens = usage.output_tokens,
+        gen_ai.usage.cache_read.input_tokens = usage.cached_input_tokens,
+        turns = transcript.turn(),
+        cost_usd,
+        duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        "run ended"
+    );
+}

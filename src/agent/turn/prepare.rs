@@ -1,0 +1,98 @@
+//! What a run knows before its first turn: the values of its prompt, loaded from the backend where the profile says so.
+
+use serde_json::{Value, json};
+
+use super::context::Turns;
+use crate::agent::offer::Offer;
+use crate::agent::ports::data::Loaded;
+use crate::agent::ports::llm::SystemPrompt;
+use crate::chat::causes::Causes;
+use crate::chat::payload::PayloadHead;
+use crate::chat::template::{FENCE, Values};
+
+/// 100 payloads are listed in a prompt: the newest.
+const PAYLOADS_LISTED: u32 = 100;
+
+impl Turns<'_> {
+    /// The system prompt of this run.
+    pub(super) async fn system_prompt(&self, offer: &Offer) -> SystemPrompt {
+        let prompt = &self.profile.prompt;
+        let mut values = Values::default();
+        match self.cx.context {
+            Some(context) => values.screen("context", context.clone()),
+            None => values.insert("context", Value::Null),
+        }
+        let mut set = |name: &'static str, value: Value| values.insert(name, value);
+        set(FENCE, json!(self.agent.fences.mark(&self.cx.caller.owner, self.cx.conversation)));
+        set("user", json!(self.cx.caller.owner.user));
+        set("roles", json!(self.cx.caller.roles));
+        set("conversation_id", self.cx.conversation_id());
+        if prompt.takes("now") {
+            set("now", json!(timestamp(self.now_ms())));
+        }
+        if prompt.takes("tools") {
+            let tools = offer.defs().iter().map(|def| json!({"name": def.name, "description": def.description}));
+            set("tools", tools.collect());
+        }
+        if prompt.takes("payload_types") {
+            let of_model = self.profile.payload_types.iter().filter(|kind| kind.marker.is_some());
+            let kinds = of_model.map(|kind| {
+                json!({
+                    "name": kind.name,
+                    "description": kind.description,
+                    "marker": kind.marker,
+                    "instructions": kind.instructions,
+                })
+            });
+            set("payload_types", kinds.collect());
+        }
+        let actions = self.profile.client_actions.iter();
+        set(
+            "client_actions",
+            actions.map(|action| json!({"name": action.name, "description": action.description})).collect(),
+        );
+        set("suggestions", json!(self.profile.suggestions));
+        if prompt.takes("payloads") {
+            set("payloads", self.payload_list().await);
+        }
+        if prompt.takes("data") {
+            set("data", self.data().await);
+        }
+        prompt.render(&values)
+    }
+
+    /// The data slots, loaded at once.
+    async fn data(&self) -> Value {
+        let slots = self.profile.data.iter().map(|slot| async {
+            let value = match self.agent.data.load(&slot.loader, &self.cx).await {
+                Loaded::Value(value) => Some(value),
+                Loaded::Failed(words) => Some(json!({ "error": words })),
+                Loaded::Nothing => None,
+            };
+            Some((slot.slot.clone(), value?))
+        });
+        let loaded = futures::future::join_all(slots).await;
+        Value::Object(loaded.into_iter().flatten().collect())
+    }
+
+    async fn payload_list(&self) -> Value {
+        let (owner, conversation) = (&self.cx.caller.owner, self.cx.conversation);
+        match self.agent.payloads.payloads(owner, conversation, PAYLOADS_LISTED).await {
+            Ok(payloads) => payloads.into_iter().map(listed).collect(),
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), "payloads not listed in the prompt");
+                Value::Null
+            }
+        }
+    }
+}
+
+fn listed(PayloadHead { id, kind, summary }: PayloadHead) -> Value {
+    json!({"id": id.as_str(), "type": kind, "summary": summary})
+}
+
+/// The time as RFC 3339 text in UTC, to the second.
+fn timestamp(ms: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
+    format!("{at:.0}")
+}

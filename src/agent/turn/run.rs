@@ -1,0 +1,300 @@
+//! The loop itself: one run from its committed user message to its one terminal event. `ask` has its model calls.
+//!
+//! **Invariant:** an assistant message with calls is committed only together with all its results, so a stored history
+//! is valid for every model, whatever ended the run. **Invariant:** no tool runs before its turn's stream has ended
+//! well.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::time::{Instant, sleep_until};
+
+use super::calls::Leave;
+use super::context::{Agent, Ended, TurnRequest, Turns, failed, store_failed};
+use super::diagnosis::Diagnosis;
+use super::language::Verdict;
+use super::state::{Open, Transcript};
+use super::stop::{Stop, StopReason};
+use crate::agent::offer::Offer;
+use crate::agent::offer::consent;
+use crate::agent::offer::profile::{OnLimit, Profile, ReplyLanguage};
+use crate::agent::offer::selection::Wanted;
+use crate::agent::ports::events::EventSink;
+use crate::agent::ports::llm::{LAST_REQUEST, SystemPrompt};
+use crate::agent::ports::store::{ApprovedCall, RunStart};
+use crate::agent::ports::tools::{Reporter, ToolContext};
+use crate::chat::caller::Caller;
+use crate::chat::causes::Causes;
+use crate::chat::event::AgentEvent;
+use crate::chat::failure::Failure;
+use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
+use crate::chat::model::ModelChoice;
+use crate::chat::payload::PayloadSource;
+use crate::chat::tool::ToolDef;
+use crate::chat::unfinished::Unfinished;
+use crate::observe::within::within;
+use crate::observe::{metrics, spans};
+
+/// One run, its user message already committed.
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// Who asked.
+    pub caller: Caller,
+    /// The conversation it continues.
+    pub conversation: ConversationId,
+    /// Who answers.
+    pub profile: Arc<Profile>,
+    /// Which model, and how it is asked.
+    pub model: ModelChoice,
+    /// Whether events tell what tools are called with and what they say; see [`crate::chat::input::RunOptions`].
+    pub details: bool,
+    /// Tools that its client runs itself.
+    pub client_tools: Vec<Arc<ToolDef>>,
+    /// History, message and screen state, as the store gave them.
+    pub start: RunStart,
+}
+
+impl Agent {
+    /// Drives `run` to its end and emits every event of it, exactly one terminal event last. A stop drops the model
+    /// call and the tool at once; what was said until then is kept.
+    pub async fn drive(&self, run: Run, events: &dyn EventSink, stop: &Stop) {
+        let span = spans::agent_run(&run.id, &run.conversation, &run.profile.id);
+        let started = std::time::Instant::now();
+        let driven = async {
+            let mut start = run.start;
+            let (context, call) = (start.context.take(), start.call.take());
+            let decided = consent::decided(call.as_ref(), start.turned_down.take());
+            let cx = ToolContext {
+                caller: &run.caller,
+                conversation: &run.conversation,
+                number: self.number(&run.caller, &run.conversation, &run.profile).await,
+                run: run.id,
+                call: None,
+                context: context.as_ref(),
+                completed: None,
+                first_try: None,
+                progress: Reporter::default(),
+            };
+            let wall = self.limits.wall;
+            let turns = Turns {
+                agent: self,
+                profile: &run.profile,
+                model: &run.model,
+                // A time that no clock reaches is no limit.
+                deadline: Some(wall).filter(|wall| !wall.is_zero()).and_then(|wall| Instant::now().checked_add(wall)),
+                cx,
+                details: run.details,
+                client_tools: &run.client_tools,
+                events,
+            };
+            let mut transcript = Transcript::new(run.id, start, &run.profile);
+            transcript.diagnosis = Diagnosis::from_profile(&run.profile, &cx, &run.model, self.limits);
+            transcript.speech.keep_raw(transcript.diagnosis.is_some());
+            if let Some(decided) = decided {
+                turns.emit(decided);
+            }
+            let ended = turns.until_ended(&mut transcript, call, stop).await;
+            turns.charge_broken_off(&mut transcript).await;
+            turns.end_speech(&mut transcript).await;
+            self.end((run.id, &run.caller.owner), &mut transcript, ended, events, started).await;
+        };
+        within(span, driven).await;
+    }
+
+    /// The number by which a page, its tools and its data know the conversation; `None` where they know its id, or where
+    /// there is no number to be had.
+    async fn number(&self, caller: &Caller, conversation: &ConversationId, profile: &Profile) -> Option<i64> {
+        if !profile.is_page {
+            return None;
+        }
+        let given = self.chats.number(&caller.owner, caller.known_as.as_deref(), conversation, &profile.app).await;
+        given.map_err(|error| tracing::error!(error = %Causes(&error), "conversation not numbered")).ok()
+    }
+
+    async fn commit(&self, run: RunId, transcript: &mut Transcript) -> Result<(), Ended> {
+        self.store.append(run, transcript.uncommitted()).await.map_err(store_failed)?;
+        transcript.mark_committed();
+        Ok(())
+    }
+}
+
+impl Turns<'_> {
+    async fn until_ended(
+        &self,
+        transcript: &mut Transcript,
+        call: Option<ApprovedCall>,
+        stop: &Stop,
+    ) -> Result<(), Ended> {
+        let out_of_time = async {
+            match self.deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        // A panic ends this run with an error and leaves every other one alone.
+        let turns = AssertUnwindSafe(self.all(transcript, call)).catch_unwind();
+        let ended = tokio::select! {
+            biased;
+            reason = stop.stopped() => Err(Ended::Stopped(reason)),
+            ended = turns => ended.unwrap_or_else(|_| Err(Ended::Failed(Failure::internal()))),
+            () = out_of_time => Err(failed("run_timeout", "The run took too long and was ended", true)),
+        };
+        // What its readers were not told may have been the last of it.
+        match stop.reason() {
+            Some(reason @ StopReason::SaidTooMuch) if ended.is_ok() => Err(Ended::Stopped(reason)),
+            Some(_) | None => ended,
+        }
+    }
+
+    async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<(), Ended> {
+        let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
+        let wanted = Wanted { question: &transcript.question(), recent: &transcript.recent_tools() };
+        let mut offer =
+            Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
+        let system = self.system_prompt(&offer).await;
+        if let Some(diagnosis) = &mut transcript.diagnosis {
+            diagnosis.record_request(&system, offer.defs());
+        }
+        let max_turns = self.profile.bounds.max_turns.unwrap_or(self.agent.limits.max_turns);
+        let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
+        let mut retry = self.profile.reply_language.and_then(ReplyLanguage::retry);
+        if let Some(call) = approved {
+            self.make_approved(call, transcript, &mut offer).await?;
+            if !transcript.approvals.is_empty() {
+                return Ok(());
+            }
+        }
+        // A call that was approved is a turn that no model has had, and turns of earlier runs of the chain are not this run's.
+        while max_turns == 0 || transcript.used().asked < max_turns {
+            let turn = transcript.turn();
+            transcript.asks();
+            self.emit(AgentEvent::TurnStarted { turn });
+            metrics::turn();
+            let span = spans::agent_turn(turn);
+            let asked = TurnRequest { system: &system, tools: offer.defs(), may_call: true };
+            let (answer, mut gate) = within(span.clone(), self.ask_model(transcript, asked, retry.is_some())).await?;
+
+            if answer.message.calls().next().is_some() {
+                transcript.calls(answer.message.calls().count());
+                let turn = Unfinished { message: answer.message, results: Vec::new(), dispatched: None };
+                transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
+                if max_calls != 0 && transcript.used().called > max_calls {
+                    return match self.profile.bounds.on_limit {
+                        OnLimit::Fail => Err(failed("tool_call_limit", "Maximum number of tool calls exceeded", false)),
+                        OnLimit::Answer => {
+                            self.refuse_calls(transcript);
+                            transcript.settle("stop", self.now_ms());
+                            self.last_words(transcript, &system, &offer).await
+                        }
+                    };
+                }
+                // Also what stood behind the first call.
+                self.end_speech(transcript).await;
+                within(span, self.run_calls(transcript, &mut offer, Leave::Asked)).await?;
+                transcript.settle("stop", self.now_ms());
+                if !transcript.approvals.is_empty() || !transcript.left.is_empty() {
+                    return Ok(());
+                }
+            } else {
+                let message = Message::Assistant(answer.message);
+                transcript.end_turn();
+                transcript.push(message);
+                match (gate.close(), retry.take()) {
+                    (Verdict::Shown(rest), _) => {
+                        self.say(transcript, rest);
+                        self.end_speech(transcript).await;
+                        return Ok(());
+                    }
+                    (Verdict::Rejected, Some(again)) => {
+                        transcript.push(Message::User(UserMessage::by(Author::Correction, again.request)));
+                        transcript.speech.discard();
+                        transcript.speech.notice(again.notice);
+                        self.emit_text(again.notice.to_owned());
+                        self.end_speech(transcript).await;
+                    }
+                    // Only a gate that may ask again watches.
+                    (Verdict::Rejected, None) => return Err(Ended::Failed(Failure::internal())),
+                }
+            }
+            self.agent.commit(self.cx.run, transcript).await?;
+        }
+        match self.profile.bounds.on_limit {
+            OnLimit::Fail => Err(failed("max_turns", "Maximum tool-call rounds exceeded", false)),
+            OnLimit::Answer => self.last_words(transcript, &system, &offer).await,
+        }
+    }
+
+    /// Makes a call that was approved, as a turn of its own that no model has spoken. One that would not be made as it was
+    /// shown is asked for again instead.
+    async fn make_approved(
+        &self,
+        approved: ApprovedCall,
+        transcript: &mut Transcript,
+        offer: &mut Offer,
+    ) -> Result<(), Ended> {
+        let call = approved.call.clone();
+        self.emit(AgentEvent::TurnStarted { turn: transcript.turn() });
+        self.emit(AgentEvent::ToolCallStarted { id: call.id.clone(), name: call.name.clone() });
+        // Of nobody that is asked again: what a vendor wants back with its own calls is not there.
+        let origin = Arc::new(ModelOrigin { provider: "switchboard".to_owned(), model: "approved".to_owned() });
+        let parts = vec![AssistantPart::ToolCall { call, replay: None }];
+        let turn = Unfinished { message: AssistantMessage { origin, parts }, results: Vec::new(), dispatched: None };
+        transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
+        self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
+        transcript.settle("stop", self.now_ms());
+        match transcript.approvals.is_empty() {
+            true => self.agent.commit(self.cx.run, transcript).await,
+            // It waits again: what is told of it is committed with the end.
+            false => Ok(()),
+        }
+    }
+
+    /// Asks the model once more, without tools, to answer with what it has.
+    async fn last_words(&self, transcript: &mut Transcript, system: &SystemPrompt, offer: &Offer) -> Result<(), Ended> {
+        transcript.push(Message::User(UserMessage::by(Author::LastAnswer, LAST_REQUEST)));
+        if let Some(diagnosis) = &mut transcript.diagnosis {
+            diagnosis.limit_reached();
+        }
+        let turn = transcript.turn();
+        transcript.asks();
+        self.emit(AgentEvent::TurnStarted { turn });
+        metrics::turn();
+        let span = spans::agent_turn(turn);
+        let asked = TurnRequest { system, tools: offer.defs(), may_call: false };
+        let (mut answer, mut gate) = within(span, self.ask_model(transcript, asked, false)).await?;
+        answer.message.parts.retain(|part| !matches!(part, AssistantPart::ToolCall { .. }));
+        transcript.end_turn();
+        if !answer.message.parts.iter().any(AssistantPart::is_visible) {
+            return Err(failed("empty_answer", "The model gave an empty answer; please try again", true));
+        }
+        transcript.push(Message::Assistant(answer.message));
+        if let Verdict::Shown(rest) = gate.close() {
+            self.say(transcript, rest);
+        }
+        Ok(())
+    }
+
+    /// Says this much of the model's text to the user, as far as it is for them.
+    pub(super) fn say(&self, transcript: &mut Transcript, text: String) {
+        if !text.is_empty() {
+            self.emit_text(transcript.speech.push(text));
+        }
+    }
+
+    /// Ends the text of a turn.
+    pub(super) async fn end_speech(&self, transcript: &mut Transcript) {
+        let (rest, payloads) = transcript.speech.close();
+        self.emit_text(rest);
+        for payload in payloads {
+            match self.room_for_payload(transcript).await {
+                true => self.keep(transcript, payload, PayloadSource::Model),
+                false => {
+                    tracing::warn!(payload.kind = payload.kind, "a payload was left out: its conversation is full")
+                }
+            }
+        }
+    }
+}

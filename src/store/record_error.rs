@@ -1,0 +1,48 @@
+//! What can be wrong with a stored record.
+
+use crate::chat::ids::InvalidId;
+
+/// A record that cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    /// The JSON is not that of its kind.
+    #[error("the json of a {what} cannot be used")]
+    Json {
+        /// The kind of record.
+        what: &'static str,
+        /// Where it went wrong. Serde's texts may quote a scalar of the record, so they go to the log only.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Nobody writes messages of this kind.
+    #[error("no messages are of the stored kind")]
+    Kind,
+    /// Nobody of this name writes messages.
+    #[error("nobody is the stored author")]
+    Author,
+    /// Runs have no such state.
+    #[error("no run is in the stored state")]
+    State,
+    /// Calls have no such fate.
+    #[error("no call has the stored fate")]
+    Fate,
+    /// Approvals have no such state.
+    #[error("no approval is in the stored state")]
+    Approval,
+    /// What was let through is not what is stored.
+    #[error("a stored call is not the one that was shown to whoever approved it")]
+    Digest,
+    /// A screen state is an object.
+    #[error("a stored screen state is none")]
+    Context,
+    /// An id inside is none.
+    #[error("a stored id is none")]
+    Id(#[from] InvalidId),
+}
+
+impl RecordError {
+    /// Names the kind of record that a JSON error is about.
+    pub(super) fn json(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
+        move |source| Self::Json { what, source }
+    }
+}

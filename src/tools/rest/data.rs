@@ -1,0 +1,191 @@
+//! The data loaders: REST calls whose answers prompts show.
+//!
+//! **Invariant:** what one user sees never answers another: answers are kept by tenant, user and roles, by the exact request, for
+//! as long as the loader says, one fetch at a time. Failures are not kept. **Invariant:** a loader reads.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use moka::Expiry;
+use moka::future::Cache;
+use serde_json::{Map, Value};
+
+use super::projection::Projection;
+use super::request::{Filled, RestRequest};
+use super::values;
+use crate::agent::ports::data::{DataLoader, Loaded};
+use crate::agent::ports::tools::ToolContext;
+use crate::bounded::json::{self, NodeBudget, Wanted};
+use crate::chat::caller::{Audience, Caller};
+use crate::chat::template::{TemplateError, ValueTemplate};
+use crate::tools::ToolError;
+use crate::tools::backend::Backend;
+
+/// 64 MB of memory for all answers together.
+const MAX_KEPT_BYTES: u64 = 64 << 20;
+
+/// 256 KiB of JSON text: far more than a prompt should show.
+const MAX_LOADED_BYTES: usize = 256 << 10;
+
+/// What the cache needs for an answer besides its value and the text of its key, roughly.
+const PER_ANSWER: usize = 256;
+
+/// One loader, as a profile's file describes it.
+#[derive(Debug, Clone)]
+pub struct Loader {
+    /// Its name, unique among all.
+    pub name: String,
+    /// It loads where this is true; `None`: always.
+    pub when: Option<ValueTemplate>,
+    /// The call.
+    pub request: RestRequest,
+    /// Its arguments. One without a value is left out.
+    pub args: Vec<(String, ValueTemplate)>,
+    /// What of the answer the prompt shows.
+    pub projection: Projection,
+    /// How long an answer is kept; zero keeps none.
+    pub ttl: Duration,
+    /// What writes name to make an answer stale.
+    pub tags: Vec<String>,
+    /// What the model is told when loading fails; `None`: what went wrong.
+    pub failure: Option<String>,
+}
+
+/// All loaders by name.
+pub struct Loaders {
+    backend: Arc<Backend>,
+    by_name: HashMap<String, Loader>,
+    kept: Cache<Key, Arc<Kept>>,
+    /// How often each tag was made stale. The counts are part of the keys, so that an answer that was asked for before is
+    /// not found after, however late it comes.
+    generations: Mutex<HashMap<String, u64>>,
+}
+
+type Key = (Audience, String);
+
+struct Kept {
+    value: Value,
+    ttl: Duration,
+}
+
+/// Why nothing was loaded.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    #[error(transparent)]
+    Call(#[from] ToolError),
+    #[error("it is too large: {0} bytes, and at most {MAX_LOADED_BYTES} can be shown")]
+    TooLarge(usize),
+    #[error(transparent)]
+    Shared(#[from] Arc<Failure>),
+}
+
+struct ByTtl;
+
+impl Expiry<Key, Arc<Kept>> for ByTtl {
+    fn expire_after_create(&self, _: &Key, kept: &Arc<Kept>, _: Instant) -> Option<Duration> {
+        Some(kept.ttl)
+    }
+}
+
+impl Loaders {
+    /// These loaders, with nothing loaded yet.
+    pub fn new(backend: Arc<Backend>, loaders: impl IntoIterator<Item = Loader>) -> Self {
+        let weight = |key: &Key, kept: &Kept| {
+            let bytes = PER_ANSWER + key.1.len() + json::memory(&kept.value);
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
+        let kept = Cache::builder()
+            .max_capacity(MAX_KEPT_BYTES)
+            .weigher(move |key, kept: &Arc<Kept>| weight(key, kept))
+            .expire_after(ByTtl)
+            .build();
+        let by_name = loaders.into_iter().map(|loader| (loader.name.clone(), loader)).collect();
+        Self { backend, by_name, kept, generations: Mutex::default() }
+    }
+
+    /// What was loaded with one of `tags` is not used any more.
+    pub fn stale(&self, tags: &[String]) {
+        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        for tag in tags {
+            *generations.entry(tag.clone()).or_default() += 1;
+        }
+    }
+
+    /// A number that grows whenever one of `tags` is made stale.
+    fn generation(&self, tags: &[String]) -> u64 {
+        let generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        tags.iter().filter_map(|tag| generations.get(tag)).sum()
+    }
+
+    async fn try_load(&self, loader: &Loader, cx: &ToolContext<'_>) -> Result<Option<Value>, Failure> {
+        let mut values = values::context_values(cx);
+        if let Some(when) = &loader.when
+            && !when.fill(&values)?.is_some_and(|value| is_true(&value))
+        {
+            return Ok(None);
+        }
+        let mut args = Map::new();
+        for (name, template) in &loader.args {
+            if let Some(value) = template.fill(&values)?.filter(|value| !value.is_null()) {
+                args.insert(name.clone(), value);
+            }
+        }
+        // The screen has no such thing, so there is nothing to show of it.
+        if loader.request.path.names().any(|name| args.get(name).is_none_or(|value| value.as_str() == Some(""))) {
+            return Ok(None);
+        }
+        values.insert("args", Value::Object(args.clone()));
+        let filled = loader.request.fill(&args, &values)?;
+        if loader.ttl.is_zero() {
+            return self.fetch(loader, &filled, cx.caller).await.map(|kept| Some(kept.value.clone()));
+        }
+        let place = format!("{} {} {}", loader.name, self.generation(&loader.tags), filled.identity());
+        let key = (cx.caller.audience(), place);
+        let kept = self.kept.try_get_with(key, self.fetch(loader, &filled, cx.caller)).await?;
+        Ok(Some(kept.value.clone()))
+    }
+
+    async fn fetch(&self, loader: &Loader, filled: &Filled, caller: &Caller) -> Result<Arc<Kept>, Failure> {
+        let (request, projection) = (filled.request(&loader.request, None), loader.projection.clone());
+        let made = move |answer, room: &mut NodeBudget| projection.apply(Cow::Owned(answer), room);
+        let value = self.backend.read(caller, request, loader.projection.wanted(Wanted::All), made).await;
+        let value = value.map_err(ToolError::from)?;
+        let bytes = value.to_string().len();
+        if bytes > MAX_LOADED_BYTES {
+            return Err(Failure::TooLarge(bytes));
+        }
+        Ok(Arc::new(Kept { value, ttl: loader.ttl }))
+    }
+}
+
+#[async_trait]
+impl DataLoader for Loaders {
+    async fn load(&self, loader: &str, cx: &ToolContext<'_>) -> Loaded {
+        let Some(loader) = self.by_name.get(loader) else { return Loaded::Nothing };
+        match self.try_load(loader, cx).await {
+            Ok(Some(value)) => Loaded::Value(value),
+            Ok(None) => Loaded::Nothing,
+            Err(failure) => {
+                tracing::warn!(loader.name = loader.name, run.id = %cx.run, "data for the prompt was not loaded");
+                Loaded::Failed(loader.failure.clone().unwrap_or_else(|| format!("could not be loaded: {failure}")))
+            }
+        }
+    }
+}
+
+/// Whether a condition's value holds: everything does but nothing, `false`, zero and what is empty.
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(truth) => *truth,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+    }
+}
