@@ -1,7 +1,7 @@
-//! The product's HTTP surface: the routes of all protocols ([`wires`]), and what is around them.
+//! The product's HTTP surface: the routes of all protocols (`wires`), and what is around them.
 //!
 //! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one
-//! error body but for protocols whose clients know others ([`problem::ErrorForm`]).
+//! error body but for protocols whose clients know others (`problem::ErrorForm`).
 
 mod ai_sdk;
 mod answer;

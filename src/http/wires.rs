@@ -29,9 +29,9 @@ use crate::observe::ambient;
 
 /// The protocols: the name of each in metrics, the form of its errors, what it is, and what is served beside the routes that
 /// begin runs. Where two have the same route, the first that is meant answers.
-fn table(settings: &Settings) -> [Wire; 6] {
+fn table(settings: &Settings) -> Vec<Wire> {
     let agent_chat = AgentChat::from(settings);
-    [
+    vec![
         wire(NATIVE, ErrorForm::Problem, agent_chat, native),
         wire("ndjson", ErrorForm::Problem, Ndjson(agent_chat), OpenApiRouter::new),
         Wire {

@@ -26,7 +26,7 @@ pub(super) fn encode_client_history(told: &[ClientMessage], bytes: usize) -> Res
 /// The newest messages of `text` that fit in `room`, the newest first.
 ///
 /// # Errors
-/// When it is not what [`encode_told`] wrote.
+/// When it is not what [`encode_client_history`] wrote.
 pub(super) fn decode_client_history(text: &str, room: &mut HistoryBudget) -> Result<Vec<Message>, RecordError> {
     let rows: Vec<(bool, String)> = serde_json::from_str(text).map_err(RecordError::json("what was said before"))?;
     // Of no vendor: what one wants back with its own answers is not there.

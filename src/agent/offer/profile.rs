@@ -193,7 +193,7 @@ pub enum DiagnosticsShape {
 }
 
 /// Languages that an answer can be held to: one in ideographs is asked for again, once a run, where the language is not
-/// written in them. `agent/language.rs` has the words.
+/// written in them. `agent/turn/language.rs` has the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum ReplyLanguage {

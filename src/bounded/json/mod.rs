@@ -2,7 +2,7 @@
 //! while it is read, and it is refused before that memory is allocated. `{"":0},` has seven bytes and takes two hundred and
 //! fifty as a value, so a bound of bytes alone is none.
 //!
-//! **Invariant:** the values of a text never take more than [`room()`] allows for its bytes.
+//! **Invariant:** the values of a text never take more than [`budget_for()`] allows for its bytes.
 //! **Invariant:** this is the one place where JSON of others becomes a [`Value`] (`tests/it/tidy.rs`).
 
 mod budget;

@@ -338,7 +338,7 @@ impl Encoder for AiSdkEncoder {
     }
 }
 
-/// See [`super::broken_off`].
+/// The end of a stream that goes on with nothing more, and why.
 pub(super) fn broken_off(message: &str, request: &str) -> Bytes {
     let mut out = BytesMut::new();
     write(&mut out, &Chunk::Error { error_text: &with_reference(message, request) });

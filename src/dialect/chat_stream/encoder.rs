@@ -55,14 +55,14 @@ impl ChatStreamEncoder {
     }
 }
 
-/// See [`super::refusal`].
+/// A whole stream that says why nothing was begun.
 pub(super) fn refusal(message: &str) -> Bytes {
     let mut out = BytesMut::new();
     write(&mut out, None, &Frame::Error { message });
     out.freeze()
 }
 
-/// See [`super::said`].
+/// A whole stream that says this and nothing else.
 pub(super) fn whole_answer(message: &str) -> Bytes {
     let mut told = Answer::default();
     told.text(message);

@@ -116,15 +116,15 @@ pub struct Issuer {
     pub jwks_url: String,
     /// A PEM file with its public key, in place of published ones.
     pub public_key_file: String,
-    /// As [`Config::typ`].
+    /// As [`AuthConfig::typ`].
     pub typ: String,
-    /// As [`Config::leeway_s`].
+    /// As [`AuthConfig::leeway_s`].
     pub leeway_s: u64,
     /// The tenant of all its users; empty takes the claim.
     pub tenant: String,
-    /// As [`Config::tenant_claim`].
+    /// As [`AuthConfig::tenant_claim`].
     pub tenant_claim: String,
-    /// As [`Config::roles_claim`].
+    /// As [`AuthConfig::roles_claim`].
     pub roles_claim: String,
     /// The roles that its users may have; others in its tokens are left out. Empty is all.
     pub roles: Vec<String>,

@@ -6,11 +6,27 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures::Stream;
+use http::Response;
 
 use super::broken::Broken;
 use super::connection::Connection;
 use super::framing::{Framing, Step};
-use super::pool::Host;
+use super::head::RequestHead;
+use super::pool::{Host, SendError};
+
+impl Host {
+    /// The answer to `request`, as soon as its head is there.
+    ///
+    /// # Errors
+    /// When there is no connection, or it ends without an answer.
+    pub(super) async fn send(self: &Arc<Self>, request: RequestHead) -> Result<Response<Driven>, SendError> {
+        let mut connection = self.ask(&request).await?;
+        // While the model thinks, nobody needs it.
+        drop(request);
+        let answer = connection.answer().await.map_err(SendError::Unanswered)?;
+        Ok(answer.map(|framing| Driven::new(framing, connection, self)))
+    }
+}
 
 /// A body while it comes. At its end the connection goes back to its host; when it is dropped before that, the connection is
 /// closed.

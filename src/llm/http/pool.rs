@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use hyper::{Response, Uri};
+use hyper::Uri;
 use hyper_util::client::legacy::connect::HttpConnector;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
@@ -15,7 +15,6 @@ use tower::ServiceExt;
 
 use super::broken::Broken;
 use super::connection::Connection;
-use super::driven::Driven;
 use super::head::RequestHead;
 use super::{CONNECT_TIMEOUT, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::ProviderErrorKind;
@@ -109,20 +108,8 @@ struct Idle {
 }
 
 impl Host {
-    /// The answer to `request`, as soon as its head is there.
-    ///
-    /// # Errors
-    /// When there is no connection, or it ends without an answer.
-    pub(super) async fn send(self: &Arc<Self>, request: RequestHead) -> Result<Response<Driven>, SendError> {
-        let mut connection = self.ask(&request).await?;
-        // While the model thinks, nobody needs it.
-        drop(request);
-        let answer = connection.answer().await.map_err(SendError::Unanswered)?;
-        Ok(answer.map(|framing| Driven::new(framing, connection, self)))
-    }
-
     /// A connection on which `request` has begun to be sent.
-    async fn ask(&self, request: &RequestHead) -> Result<Connection, SendError> {
+    pub(super) async fn ask(&self, request: &RequestHead) -> Result<Connection, SendError> {
         while let Some(mut connection) = self.take() {
             // The server may have closed it just now. Then it has seen nothing of the request.
             if connection.ask(request).await.is_ok() {

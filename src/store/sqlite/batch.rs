@@ -6,7 +6,6 @@ use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe, Encode, Type};
 
-use super::writer::Writing;
 use crate::store::scope::{BindScope, Scope};
 
 /// How many statements are kept prepared as one text; longer ones come in too many lengths.
@@ -51,12 +50,7 @@ impl Batch {
         self
     }
 
-    /// Runs them and commits `writing`, in one go.
-    pub(super) async fn commit(self, writing: Writing) -> Result<(), sqlx::Error> {
-        writing.commit_after(self).await
-    }
-
-    /// The same with `statement` before them, which has no parameters.
+    /// These with `statement` before them, which has no parameters.
     pub(super) fn behind(mut self, statement: &'static str) -> Self {
         self.text.insert_str(0, ";\n");
         self.text.insert_str(0, statement);

@@ -98,6 +98,13 @@ impl Drop for Waiter<'_> {
     }
 }
 
+impl Batch {
+    /// Runs them and commits `writing`, in one go.
+    pub(super) async fn commit(self, writing: Writing) -> Result<(), sqlx::Error> {
+        writing.commit_after(self).await
+    }
+}
+
 impl Writer {
     /// The writers of the file that `connection` is open on; `options` open another one in its place. Nobody waits longer
     /// than `patience` for their turn.
