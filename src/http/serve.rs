@@ -94,6 +94,12 @@ impl<E: Into<Problem>> From<E> for NotBegun {
     }
 }
 
+impl From<ChainError> for NotBegun {
+    fn from(error: ChainError) -> Self {
+        Self::Chain(error)
+    }
+}
+
 impl Turn<'_> {
     /// Begins the first run, with those that follow.
     async fn begin(self, what: What, reply: &mut dyn Reply) -> Result<(Attached, Chain), NotBegun> {
@@ -125,9 +131,7 @@ impl Turn<'_> {
             }
             What::Decide(decisions, then) => {
                 let mut links = match rule {
-                    DecisionRule::All => {
-                        services.runs.settle(&context, pending, decisions).await.map_err(NotBegun::Chain)?
-                    }
+                    DecisionRule::All => services.runs.settle(&context, pending, decisions).await?,
                     DecisionRule::Any | DecisionRule::Conversation => decisions.into_iter().map(Link::Decide).collect(),
                 };
                 let then = then.map(|question| input(&context, question, None, context.manner.clone()));
@@ -137,9 +141,9 @@ impl Turn<'_> {
         };
         let mut chain = Chain::new(services.runs.clone(), context, links);
         match chain.next().await {
-            None => Err(NotBegun::Chain(Cause::NothingLeft.into())),
+            None => Err(ChainError::from(Cause::NothingLeft).into()),
             Some(Ok(attached)) => Ok((attached, chain)),
-            Some(Err(error)) => Err(NotBegun::Chain(error)),
+            Some(Err(error)) => Err(error.into()),
         }
     }
 }
@@ -157,7 +161,7 @@ async fn placed(
         // Results belong to the newest run, whose client cannot go on without them.
         Ask::Results(_) => reply.waits_besides(&held),
         Ask::Message { .. } | Ask::Again if !pending.is_again && !held.is_empty() => {
-            return Err(NotBegun::Chain(Cause::Waiting(held).into()));
+            return Err(ChainError::from(Cause::Waiting(held)).into());
         }
         Ask::Message { .. } | Ask::Again => {}
     }
@@ -168,7 +172,7 @@ async fn placed(
         Resolved::Newest => Ok((None, None)),
         Resolved::At(parent) => Ok((None, Some(parent))),
         Resolved::Again(message) => Ok((Some(Ask::Again), Some(message))),
-        Resolved::Nowhere(message) => Err(NotBegun::Chain(Cause::NotOnBranch(message).into())),
+        Resolved::Nowhere(message) => Err(ChainError::from(Cause::NotOnBranch(message)).into()),
     }
 }
 
@@ -193,7 +197,7 @@ async fn refused(
     }
     match not.cause {
         Cause::Start(StartError::Joined { run, why }) => answer::joined(services, owner, run, why, shape).await,
-        _ => Err(not.into()),
+        _ => Err(Problem::not_begun(not)),
     }
 }
 

@@ -103,8 +103,9 @@ impl From<StartError> for Problem {
     }
 }
 
-impl From<ChainError> for Problem {
-    fn from(ChainError { cause, call: _ }: ChainError) -> Self {
+impl Problem {
+    /// Why a chain of runs did not begin, where its protocol has no words of its own for it. No `From`: `?` would pass by those.
+    pub(in crate::http) fn not_begun(ChainError { cause, call: _ }: ChainError) -> Self {
         let detail = cause.to_string();
         match cause {
             Cause::Start(error) => error.into(),
