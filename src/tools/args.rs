@@ -1,4 +1,4 @@
-//! Arguments as models write them, where every tool reads them alike: blank text means that nothing was said.
+//! Arguments as models write them, where every tool reads them alike: blank text is like an absent argument.
 
 use serde::{Deserialize, Deserializer};
 

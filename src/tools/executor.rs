@@ -1,4 +1,4 @@
-//! The toolbox: definitions joined with handlers by name, and the one place where a call's failure becomes data.
+//! The toolbox: definitions joined with handlers by name. Only here a call's failure becomes data.
 //!
 //! **Invariant:** nothing a handler does leaves here but an output; not even its panic.
 
@@ -50,7 +50,7 @@ impl Toolbox {
         self.handlers.contains_key(name)
     }
 
-    /// The same toolbox with `handlers` added, whose names nobody has yet.
+    /// The same toolbox with `handlers` added, whose names are new.
     pub fn with(mut self, handlers: impl IntoIterator<Item = Handler>) -> Self {
         self.handlers.extend(handlers);
         self
@@ -67,7 +67,7 @@ impl Toolbox {
         handler.or_else(|| self.source.as_ref()?.find(name))
     }
 
-    /// Tools of ours by their names; those of servers, whose names are not ours to bound, and those that nobody has, by
+    /// Tools of ours by their names; those of servers, whose names are not ours to bound, and unknown ones, by
     /// one name each.
     fn meter(&self, name: &str) -> Meter {
         let is_of_server = || self.source.as_ref().is_some_and(|source| source.find(name).is_some());
@@ -211,7 +211,7 @@ fn panicked(call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput {
     ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user")
 }
 
-/// What the log says of a failure: never the backend's words or the model's, which may be anybody's data.
+/// What the log says of a failure: never the backend's words or the model's, which may be a user's data.
 fn reason(error: &super::ToolError) -> Option<String> {
     match error {
         super::ToolError::Backend(error) | super::ToolError::Unconfirmed(error) => Some(error.for_log()),
@@ -295,7 +295,14 @@ mod tests {
         ];
         let toolbox = Toolbox::new(handlers, 9);
         let owner = Owner { tenant: String::new(), user: "u".to_owned() };
-        let caller = Caller { owner, known_as: None, expires_at_ms: None, roles: Vec::new(), bearer: Bearer::new("t") };
+        let caller = Caller {
+            owner,
+            known_as: None,
+            expires_at_ms: None,
+            roles: Vec::new(),
+            bearer: Bearer::new("t"),
+            cookie: None,
+        };
         let conversation = ConversationId::fresh();
         let cx = ToolContext {
             caller: &caller,
@@ -315,7 +322,7 @@ mod tests {
                 "writes",
                 "{}",
                 ToolOutput::ok("grün gr\n[cut: 9 of 60 bytes shown; it is done; do not repeat the call]"),
-                "nobody is told to call a write again",
+                "no model is asked to repeat a write",
             ),
             (
                 "answers_whole",

@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn a_field_is_found_in_either_key_style_and_null_is_absent() {
         let rows = [
-            (json!({"first_name": "Ada"}), Some("Ada"), "as asked"),
+            (json!({"first_name": "Ada"}), Some("Ada"), "exact"),
             (json!({"firstName": "Ada"}), Some("Ada"), "the other style"),
             (json!({"first_name": null, "firstName": "Ada"}), Some("Ada"), "null does not hide the other style"),
             (json!({"firstname": "Ada"}), None, "a third style is another key"),

@@ -2,9 +2,8 @@
 //!
 //! A tool is a definition (`config/tools/*.json`: name, description, schema) and a handler here, joined by name in
 //! [`executor::Toolbox`]. Tools that `config/tools/*.toml` and OpenAPI documents declare
-//! are handled by [`rest`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
+//! are handled by [`rest`]. Families of tools with logic of their own are in [`crate::toolsets`]. Handlers get arguments that are already a JSON object and fail with a [`ToolError`].
 
-pub mod action_types;
 pub mod args;
 pub mod backend;
 pub mod executor;
@@ -15,10 +14,8 @@ pub mod names;
 pub mod pages;
 pub mod payloads;
 pub mod previews;
-pub mod resolve;
 pub mod rest;
-pub mod tables;
-pub mod workflow;
+pub mod secret;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,33 +32,27 @@ use crate::agent::ports::tools::{OfferedTool, ToolContext};
 use crate::chat::fate::CallFate;
 use crate::chat::tool::{Effect, ToolOutput};
 use backend::{Backend, BackendError};
-use previews::{Reader, Readers, Recorder};
+use previews::Recorder;
 
 /// What the shipped tools work with.
 pub struct Deps {
-    /// Where the data is.
+    /// The REST API of `[backend]`.
     pub backend: Arc<Backend>,
-    /// Where drafts live between messages.
+    /// The store of drafts between messages.
     pub drafts: Arc<dyn DraftStore>,
-    /// Where changes wait for their user's decision.
+    /// The store of changes that wait for their user's decision.
     pub previews: Arc<dyn PreviewStore>,
     /// How many of them, and how long.
     pub preview_bounds: previews::PreviewBounds,
-    /// Where a conversation's structured data is.
+    /// The store of a conversation's structured data.
     pub payloads: Arc<dyn PayloadStore>,
 }
 
 impl Deps {
-    fn recorder(&self) -> Recorder {
+    /// What records the previews of a tool.
+    pub fn recorder(&self) -> Recorder {
         Recorder { store: self.previews.clone(), bounds: self.preview_bounds }
     }
-}
-
-/// What finds the things again that the shipped tools make previews of.
-pub fn readers(backend: &Arc<Backend>) -> Readers {
-    let rules: Arc<dyn Reader> = Arc::new(workflow::reader::RuleReader(backend.clone()));
-    let configs: Arc<dyn Reader> = Arc::new(tables::reader::ConfigReader(backend.clone()));
-    Readers::from([(workflow::reader::NAME, rules), (tables::reader::NAME, configs)])
 }
 
 /// A tool's handler.
@@ -73,15 +64,15 @@ pub trait Tool: Send + Sync {
     /// Whatever the model should read as `{"error": …}`.
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError>;
 
-    /// Looks at arguments before anything is done with them, and before anybody is asked to let the call through.
+    /// Looks at arguments before anything is done with them, and before an approval of the call is requested.
     ///
     /// # Errors
-    /// What is wrong with them, for the model.
+    /// The mistakes in them, for the model.
     fn check(&self, _args: &Map<String, Value>) -> Result<(), ToolError> {
         Ok(())
     }
 
-    /// The arguments as they are sent: with what is filled in, and with ids in the place of names.
+    /// The arguments as they are sent: with what is filled in, and with ids instead of names.
     ///
     /// # Errors
     /// Whatever the model should read as `{"error": …}`.
@@ -95,7 +86,7 @@ pub trait Tool: Send + Sync {
 
     /// What a second, equal call could do. The shipped tools fetch, compute, or keep something in our own store: a
     /// draft that is changed again is the conversation's own and expires, and a second preview is a second question to
-    /// the user, who alone decides what is saved. So repeating any of them harms nobody, and all of them read.
+    /// the user, who alone decides what is saved. So repeating any of them does no harm, and all of them read.
     fn effect(&self) -> Effect {
         Effect::Read
     }
@@ -160,7 +151,7 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// What became of the call.
+    /// The call's fate.
     pub fn fate(&self) -> CallFate {
         match self {
             Self::Unconfirmed(_) | Self::Mcp(mcp::McpError::Unconfirmed(_)) => CallFate::Unknown,

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use uuid::Uuid;
+
 /// How many names an error message lists.
 const NEAR_NAMES: usize = 10;
 
@@ -24,6 +26,11 @@ pub enum Found<'a> {
     Several(Vec<&'a Named>),
     /// Nothing.
     Nothing,
+}
+
+/// The id in `text`, written as backends write it.
+pub fn as_uuid(text: &str) -> Option<String> {
+    Uuid::try_parse(text.trim()).ok().map(|id| id.hyphenated().to_string())
 }
 
 /// What `wanted` stands for in `list`: the strictest reading that finds anything wins.

@@ -41,7 +41,7 @@ impl Tool for GetPayload {
         let id = parse_args::<Args>(args)?.id()?;
         let found = self.payloads.payload(&cx.caller.owner, cx.conversation, &id).await?;
         let payload = found.ok_or_else(|| ToolError::Refused(format!("this conversation has no payload {id}")))?;
-        let told = json!({"type": payload.kind, "summary": payload.summary, "data": payload.data});
-        Ok(ToolOutput::ok(told.to_string()))
+        let result = json!({"type": payload.kind, "summary": payload.summary, "data": payload.data});
+        Ok(ToolOutput::ok(result.to_string()))
     }
 }

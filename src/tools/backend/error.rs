@@ -8,7 +8,7 @@ use crate::chat::causes::Causes;
 /// A backend call that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
-    /// A path segment that would leave its place, such as `..`.
+    /// A path segment that would change the path, such as `..`.
     #[error("{0:?} cannot be part of a path")]
     BadSegment(String),
     /// The backend could not be reached.
@@ -65,7 +65,7 @@ impl From<JsonError> for BackendError {
 }
 
 impl BackendError {
-    /// What went wrong, without anybody's words: a backend's text may be somebody's data.
+    /// The error without foreign words: a backend's text may be a user's data.
     pub fn for_log(&self) -> String {
         match self {
             Self::Status { status, .. } => format!("HTTP {}", status.as_u16()),
@@ -92,8 +92,8 @@ impl BackendError {
         self.has_status(StatusCode::FORBIDDEN)
     }
 
-    /// Whether the backend itself said no, or was never reached, so that nothing was changed. After any other failure a
-    /// write may or may not have happened.
+    /// Whether the backend itself refused, or was never reached, so that nothing was changed. After any other failure a
+    /// write may or may not have been done.
     pub fn proves_nothing_was_done(&self) -> bool {
         match self {
             Self::BadSegment(_) => true,
@@ -111,14 +111,14 @@ impl BackendError {
         }
     }
 
-    /// Whether an answer with this status says that nothing was done. `said` are the statuses of which its backend has
-    /// promised so.
+    /// Whether an answer with this status says that nothing was done. `promised` are the statuses for which the
+    /// configuration of its backend says so.
     ///
-    /// Refusals do, and what no server says that has begun. What is said by gateways that lost sight of their backend (408,
-    /// 499, 502, 504, 52x), or of work that broke off (500), tells nothing about what was done; and a proxy also says 503 when
-    /// a connection ends behind the request. Whoever says when to come again has not begun. A form that was taken may lead
-    /// elsewhere (302, 303).
-    pub(super) fn says_not_done(status: StatusCode, has_retry_after: bool, said: &[u16]) -> bool {
+    /// Refusals do, and statuses that no server sends once it has begun. The statuses of gateways that lost sight of
+    /// their backend (408, 499, 502, 504, 52x), or of work that broke off (500), prove nothing; and a proxy also sends
+    /// 503 when a connection ends behind the request. A server that sends `Retry-After` has not begun. An accepted
+    /// write may redirect (302, 303).
+    pub(super) fn says_not_done(status: StatusCode, has_retry_after: bool, promised: &[u16]) -> bool {
         let status = status.as_u16();
         let is_refusal = match status {
             304..=399 => true,
@@ -128,7 +128,7 @@ impl BackendError {
             501 | 505 | 511 => true,
             _ => false,
         };
-        is_refusal || said.contains(&status)
+        is_refusal || promised.contains(&status)
     }
 
     fn has_status(&self, wanted: StatusCode) -> bool {

@@ -1,14 +1,14 @@
 //! An answer that comes in frames while the backend works: JSON objects, one a line or one an event. `{"result": …}` is the
 //! answer and the last of them, `{"error": "…"}` a failure, everything else tells how far the work has come.
 //!
-//! **Invariant:** bounded. A frame has a size, an answer a number of frames, and what people are told is cut.
+//! **Invariant:** bounded. A frame has a size, an answer a number of frames, and the texts of progress are cut.
 
 use serde_json::{Map, Value};
 
 use super::BackendError;
 use crate::chat::tool::Progress;
 
-/// 256 KiB: what has been found so far, told in one go.
+/// 256 KiB: the data found so far, in one frame.
 const MAX_FRAME_BYTES: usize = 256 << 10;
 
 /// 10,000 frames are ten a second for a quarter of an hour.
@@ -33,7 +33,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// What is asked for.
+    /// The value of `Accept`.
     pub(super) fn accept(self) -> &'static str {
         match self {
             Self::Ndjson => "application/x-ndjson, application/json",
@@ -90,7 +90,7 @@ impl Splitter {
         self.grow(rest)
     }
 
-    /// What is left when the answer ends.
+    /// The frames that are left when the answer ends.
     pub(super) fn finish(mut self) -> Result<Vec<Vec<u8>>, BackendError> {
         let mut frames = Vec::new();
         self.end_line(&mut frames)?;
@@ -218,20 +218,20 @@ mod tests {
 
     #[test]
     fn a_frame_says_one_of_three_things() {
-        let told = |stage: &str, message: &str, fraction, data| {
+        let progress = |stage: &str, message: &str, fraction, data| {
             Frame::Progress(Progress { stage: stage.to_owned(), message: message.to_owned(), fraction, data })
         };
         let rows = [
             (json!({"result": null, "stage": "x"}), Frame::Result(Value::Null), "a result is the answer, even none"),
             (json!({"error": "no"}), Frame::Failed("no".to_owned()), "a failure"),
-            (json!({"error": {"code": 7}}), Frame::Failed("{\"code\":7}".to_owned()), "a failure of another form"),
+            (json!({"error": {"code": 7}}), Frame::Failed("{\"code\":7}".to_owned()), "a failure with an object"),
             (
                 json!({"stage": "search", "message": "Looking", "progress": 0.5, "data": {"n": 1}, "error": null}),
-                told("search", "Looking", Some(0.5), Some(json!({"n": 1}))),
+                progress("search", "Looking", Some(0.5), Some(json!({"n": 1}))),
                 "progress",
             ),
-            (json!({"progress": 7, "stage": 1, "data": null}), told("", "", Some(1.0), None), "half of it is odd"),
-            (json!({}), told("", "", None, None), "nothing at all"),
+            (json!({"progress": 7, "stage": 1, "data": null}), progress("", "", Some(1.0), None), "half of it is odd"),
+            (json!({}), progress("", "", None, None), "nothing at all"),
         ];
         for (frame, expected, reason) in rows {
             assert_eq!(read(frame).unwrap(), expected, "{reason}");

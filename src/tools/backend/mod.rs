@@ -1,19 +1,27 @@
-//! The one client of the REST backend. It sends the caller's bearer verbatim, only to the configured origin, and never
-//! follows a redirect; whatever comes back that is not JSON of bounded size is an error the model can read.
+//! The one client of REST backends. The caller's token goes verbatim to `[backend]` and to those named backends whose
+//! `credentials` are the caller's, and nowhere else; no redirect is followed. Whatever comes back that is not JSON of bounded
+//! size is an error the model can read.
 
+mod access;
+mod config;
 mod error;
 mod frames;
 mod request;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use futures::StreamExt;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG, RETRY_AFTER};
 use reqwest::{Response, Url};
 use serde_json::Value;
 
+pub use self::access::Access;
+use self::access::Secrets;
+pub use self::config::{Credentials, NamedBackend};
 pub use self::error::BackendError;
 pub use self::frames::Framing;
 use self::frames::{Frame, Splitter};
@@ -35,25 +43,52 @@ const MAX_ECHO_BYTES: usize = 8 * 1024;
 /// The longest part of a path: far above any id or name, far below what servers accept as a request line.
 const MAX_SEGMENT_BYTES: usize = 1024;
 
-/// What stands in place of a caller's token that a backend repeats.
-const REDACTED: &str = "[redacted]";
-
 /// Reaches one backend.
 #[derive(Debug, Clone)]
 pub struct Backend {
     http: reqwest::Client,
     base: Url,
+    access: Access,
     max_answer_bytes: usize,
     intake: Intake,
 }
 
+/// All backends.
+#[derive(Debug, Clone)]
+pub struct Backends {
+    /// `[backend]`.
+    pub main: Arc<Backend>,
+    /// `[backends.NAME]`.
+    pub named: BTreeMap<String, Arc<Backend>>,
+}
+
+/// A backend that the settings do not have.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no backend {0:?}")]
+pub struct UnknownBackend(String);
+
+impl Backends {
+    /// The backend of that name; `[backend]` where there is no name.
+    ///
+    /// # Errors
+    /// When the settings have none of that name.
+    pub fn get(&self, name: Option<&str>) -> Result<&Arc<Backend>, UnknownBackend> {
+        match name {
+            None => Ok(&self.main),
+            Some(name) => self.named.get(name).ok_or_else(|| UnknownBackend(name.to_owned())),
+        }
+    }
+}
+
 impl Backend {
-    /// A client for the API root `base`. `timeout` bounds a whole call; `max_answer_bytes` its answer, which `intake` reads.
+    /// A client for the API root `base`, to which requests present what `access` says. `timeout` bounds a whole call;
+    /// `max_answer_bytes` its answer, which `intake` reads.
     ///
     /// # Errors
     /// When the TLS setup fails.
     pub fn new(
         base: Url,
+        access: Access,
         timeout: Option<Duration>,
         max_answer_bytes: usize,
         intake: Intake,
@@ -63,11 +98,12 @@ impl Backend {
             .retry(reqwest::retry::never())
             // A proxy named in the environment would see the caller's token.
             .no_proxy()
+            .default_headers(access.headers())
             .connect_timeout(Duration::from_secs(10));
         if let Some(timeout) = timeout {
             builder = builder.timeout(timeout);
         }
-        Ok(Self { http: builder.build()?, base, max_answer_bytes, intake })
+        Ok(Self { http: builder.build()?, base, access, max_answer_bytes, intake })
     }
 
     /// The backend's JSON answer; `Value::Null` for one without a body. Its memory is reserved while it is read.
@@ -95,7 +131,7 @@ impl Backend {
     }
 
     /// What `made` makes of the backend's answer, of which only what is `wanted` becomes values. Both are done off the
-    /// runtime's workers where the answer is large, and `room` is what is left for whatever is made.
+    /// runtime's workers where the answer is large, and `budget` is what is left for whatever is made.
     ///
     /// # Errors
     /// See [`BackendError`]; those of `made`.
@@ -116,11 +152,11 @@ impl Backend {
     /// See [`BackendError`].
     pub async fn text(&self, caller: &Caller, request: Request<'_>) -> Result<String, BackendError> {
         let response = self.send(caller, &request, "application/json").await?;
-        self.taken(caller, response, |text, room| Ok(json::compact(text, room)?)).await
+        self.taken(caller, response, |text, budget| Ok(json::compact(text, budget)?)).await
     }
 
-    /// As [`Self::read`], of an answer that comes in frames: `progress` is told of each as it comes. An answer that says that
-    /// it is plain JSON is read as one.
+    /// As [`Self::read`], of an answer that comes in frames: `progress` reports each as it comes. An answer that says
+    /// that it is plain JSON is read as one.
     ///
     /// # Errors
     /// See [`BackendError`]; those of `made`.
@@ -137,6 +173,7 @@ impl Backend {
             return self.whole(caller, response, wanted, made).await;
         }
         let made = |(answer, bytes)| made(answer, &mut NodeBudget::for_bytes(bytes, None));
+        let secrets = self.access.secrets(caller);
         let mut splitter = Splitter::new(framing);
         let (mut read, mut frames) = (0, Vec::new());
         let mut chunks = response.bytes_stream();
@@ -147,11 +184,11 @@ impl Backend {
                 return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
             }
             splitter.push(&chunk, &mut frames)?;
-            if let Some(result) = tell(caller, frames.drain(..), progress)? {
+            if let Some(result) = tell(&secrets, frames.drain(..), progress)? {
                 return made(result);
             }
         }
-        let result = tell(caller, splitter.finish()?.into_iter(), progress)?;
+        let result = tell(&secrets, splitter.finish()?.into_iter(), progress)?;
         made(result.ok_or(BackendError::Frames("ended without a result"))?)
     }
 
@@ -162,10 +199,7 @@ impl Backend {
         for (name, value) in &request.headers {
             builder = builder.header(*name, *value);
         }
-        if let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", caller.bearer.expose())) {
-            value.set_sensitive(true);
-            builder = builder.header(AUTHORIZATION, value);
-        }
+        builder = self.access.present(caller, builder);
         // So that the backend's own log and traces can be found from ours, and the other way round.
         if let Some(id) = ambient::request_id() {
             builder = builder.header("x-request-id", id);
@@ -199,7 +233,7 @@ impl Backend {
                 true => "(an HTML page)".to_owned(),
                 // The status is what counts, even where its words do not arrive.
                 false => match read_at_most(response, ERROR_TEXT_BYTES + MAX_ECHO_BYTES, None).await {
-                    Ok((bytes, _)) => error_text(&bytes, caller.bearer.expose()),
+                    Ok((bytes, _)) => error_text(&bytes, &self.access.secrets(caller)),
                     Err(error) => format!("({error})"),
                 },
             };
@@ -216,11 +250,11 @@ impl Backend {
         wanted: Wanted,
         made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        self.taken(caller, response, move |text, room| made(json::read(text, &wanted, room)?, room)).await
+        self.taken(caller, response, move |text, budget| made(json::read(text, &wanted, budget)?, budget)).await
     }
 
     /// What `made` makes of the text of a good answer; `null` is that of one without a body. A backend that repeats the
-    /// request's token must not get it to the model and into the transcript.
+    /// request's secrets must not get them to the model and into the transcript.
     async fn taken<T: Send + 'static>(
         &self,
         caller: &Caller,
@@ -232,11 +266,11 @@ impl Backend {
         if !whole {
             return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
         }
-        let (bearer, size) = (caller.bearer.clone(), bytes.len());
+        let (secrets, size) = (self.access.secrets(caller), bytes.len());
         let work = move || {
             let text = match json::utf8(&bytes)? {
                 text if text.bytes().all(|byte| byte.is_ascii_whitespace()) => Cow::Borrowed("null"),
-                text => without(text, bearer.expose()),
+                text => secrets.removed(text),
             };
             made(&text, &mut NodeBudget::for_bytes(size, Some(held)))
         };
@@ -268,26 +302,21 @@ impl Backend {
     }
 }
 
-/// Tells `progress` of `frames`; the result, where one of them has it, and how many bytes it was.
+/// Reports `frames` to `progress`; the result, where one of them has it, and its bytes.
 fn tell(
-    caller: &Caller,
+    secrets: &Secrets,
     frames: impl Iterator<Item = Vec<u8>>,
     progress: Reporter<'_>,
 ) -> Result<Option<(Value, usize)>, BackendError> {
     for frame in frames {
-        let said = json::value(&without(json::utf8(&frame)?, caller.bearer.expose()))?;
-        match frames::read(said)? {
-            Frame::Progress(told) => progress.report(told),
+        let frame_json = json::value(&secrets.removed(json::utf8(&frame)?))?;
+        match frames::read(frame_json)? {
+            Frame::Progress(update) => progress.report(update),
             Frame::Result(result) => return Ok(Some((result, frame.len()))),
             Frame::Failed(words) => return Err(BackendError::Failed(words)),
         }
     }
     Ok(None)
-}
-
-/// `text` without a token that it repeats.
-fn without<'a>(text: &'a str, token: &str) -> Cow<'a, str> {
-    if text.contains(token) { Cow::Owned(text.replace(token, REDACTED)) } else { Cow::Borrowed(text) }
 }
 
 /// Whether the answer says that it is of this type, whatever its parameters.
@@ -311,9 +340,9 @@ async fn read_at_most(
     mut held: Option<&mut Reservation>,
 ) -> Result<(BytesMut, bool), BackendError> {
     let mut reserve = |bytes| held.as_mut().map_or(Ok(()), |held| held.grow(bytes));
-    let told = response.content_length().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(max);
-    reserve(told).map_err(JsonError::from)?;
-    let mut body = BytesMut::with_capacity(told);
+    let length = response.content_length().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(max);
+    reserve(length).map_err(JsonError::from)?;
+    let mut body = BytesMut::with_capacity(length);
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(broken)?;
@@ -321,7 +350,7 @@ async fn read_at_most(
             body.extend_from_slice(&chunk[..max - body.len()]);
             return Ok((body, false));
         }
-        // Room that is made doubles what there is.
+        // The buffer doubles when it grows.
         if body.len() + chunk.len() > body.capacity() {
             reserve(body.capacity().max(chunk.len())).map_err(JsonError::from)?;
         }
@@ -330,9 +359,9 @@ async fn read_at_most(
     Ok((body, true))
 }
 
-/// The backend's own words, without the caller's token and not too many of them.
-fn error_text(bytes: &[u8], token: &str) -> String {
-    let mut text = String::from_utf8_lossy(bytes).trim().replace(token, REDACTED);
+/// The backend's own words, without the secrets of the request and not too many of them.
+fn error_text(bytes: &[u8], secrets: &Secrets) -> String {
+    let mut text = secrets.removed(String::from_utf8_lossy(bytes).trim()).into_owned();
     text.truncate(text.floor_char_boundary(ERROR_TEXT_BYTES));
     text
 }

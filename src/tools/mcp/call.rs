@@ -55,7 +55,7 @@ pub enum McpError {
     /// The tool says that it failed; in its words.
     #[error("{0}")]
     Failed(String),
-    /// A write of which nobody knows whether it was done.
+    /// A write whose outcome is unknown.
     #[error(
         "it is not known whether this was done; do not repeat the call: look whether it was, or tell the user that it may \
          have been ({0})"
@@ -104,14 +104,14 @@ impl McpTool {
         let handle = sent.map_err(|_| self.gone(McpError::Unreachable))?;
         let mut notices = self.listener.follow(handle.progress_token.clone());
         let mut unanswered = Unanswered { tool: self, id: Some(handle.id.clone()) };
-        let mut told = 0;
+        let mut reported = 0;
         let mut answer = std::pin::pin!(handle.await_response());
         let answer = loop {
             tokio::select! {
-                // What was told before the answer comes before it.
+                // Progress that came before the answer is reported before it.
                 biased;
-                Some(notice) = notices.next(), if told < NOTICES => {
-                    told += 1;
+                Some(notice) = notices.next(), if reported < NOTICES => {
+                    reported += 1;
                     progress.report(progress_of(notice));
                 }
                 answer = &mut answer => break answer,
@@ -168,7 +168,7 @@ impl Drop for Unanswered<'_> {
         let peer = self.tool.peer.clone();
         let farewell = async move {
             let note = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".to_owned()));
-            // Whether it arrives or not: nobody waits.
+            // Whether it arrives or not: there is no answer to it.
             let _ = timeout(FAREWELL, peer.notify_cancelled(note)).await;
         };
         self.tool.tasks.spawn_on(farewell, &runtime);

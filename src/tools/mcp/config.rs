@@ -3,32 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::chat::approval::Consent;
-
-/// Headers that belong to the protocol and not to the operator.
-const RESERVED: [&str; 10] = [
-    "accept",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "last-event-id",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "te",
-    "transfer-encoding",
-];
+use crate::tools::secret::{Secret, header};
 
 /// `[mcp.NAME]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpConfig {
-    /// Where it speaks streamable HTTP; empty for a program. Many servers have their key in the path: it is never printed.
+    /// Its address for streamable HTTP; empty for a program. It is never printed: its path may have a key.
     pub url: Secret,
     /// The program that speaks it on standard input and output; empty for an address.
     pub command: String,
@@ -40,15 +25,15 @@ pub struct McpConfig {
     pub headers: BTreeMap<String, Secret>,
     /// Seconds for a call.
     pub timeout_s: u64,
-    /// Seconds until a new connection has told its tools.
+    /// Seconds until a new connection has listed its tools.
     pub connect_timeout_s: u64,
     /// The tools that are taken, by the server's names; empty takes all.
     pub tools: Vec<String>,
-    /// The caller's token must list one of them; empty lets everybody.
+    /// The caller's token must list one of them; empty: all callers.
     pub roles: Vec<String>,
-    /// Who has to let a call through that does not only read: `auto`, `user` or `role:NAME`.
+    /// The approval of a call that does not only read: `auto`, `user` or `role:NAME`.
     pub approval: String,
-    /// Whether it has to be somebody else than the run's user; only with a role.
+    /// Whether another user than the run's has to approve; only with a role.
     pub not_requester: bool,
     /// The tools that only read, by the server's names; empty believes the server.
     pub read_only: Vec<String>,
@@ -57,25 +42,6 @@ pub struct McpConfig {
     /// What a program gets of our own environment; filled by the configuration.
     #[serde(skip)]
     pub inherited: BTreeMap<String, String>,
-}
-
-/// A text that may be secret: it is never printed.
-#[derive(Debug, Clone)]
-pub struct Secret(pub SecretString);
-
-impl Secret {
-    /// The text, for whoever is meant to get it.
-    pub fn expose(&self) -> &str {
-        self.0.expose_secret()
-    }
-}
-
-impl<'de> Deserialize<'de> for Secret {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)
-            .map(|text| Self(text.into()))
-            .map_err(|_| D::Error::custom("must be a string"))
-    }
 }
 
 impl Default for McpConfig {
@@ -100,7 +66,7 @@ impl Default for McpConfig {
 }
 
 impl McpConfig {
-    /// What is wrong with it: key and reason, never a secret. Addresses are looked at elsewhere.
+    /// The mistakes in it: key and reason, never a secret. Addresses are checked elsewhere.
     pub fn mistakes(&self) -> Vec<(String, String)> {
         let mut mistakes = Vec::new();
         let mut wrong = |key: &str, reason: &str| mistakes.push((key.to_owned(), reason.to_owned()));
@@ -125,10 +91,8 @@ impl McpConfig {
         }
         for (name, value) in &self.headers {
             let key = format!("headers.{name}");
-            if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
-                wrong(&key, "belongs to the protocol");
-            } else if header(name, value).is_none() {
-                wrong(&key, "has characters that no http header can carry");
+            if let Err(reason) = header(name, value) {
+                wrong(&key, reason);
             }
         }
         for (name, value) in &self.env {
@@ -147,7 +111,7 @@ impl McpConfig {
         mistakes
     }
 
-    /// Who has to let calls through that do not only read; `None` when `approval` says nothing that is known.
+    /// The approval of calls that do not only read; `None` when `approval` is unknown.
     pub(super) fn consent(&self) -> Option<Consent> {
         match self.approval.as_str() {
             "auto" => Some(Consent::Auto),
@@ -166,12 +130,4 @@ impl McpConfig {
     pub(super) fn connect_patience(&self) -> Duration {
         Duration::from_secs(self.connect_timeout_s)
     }
-}
-
-/// A header as it travels, marked as secret.
-pub(super) fn header(name: &str, value: &Secret) -> Option<(HeaderName, HeaderValue)> {
-    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
-    let mut value = HeaderValue::from_str(value.0.expose_secret()).ok()?;
-    value.set_sensitive(true);
-    Some((name, value))
 }

@@ -1,5 +1,5 @@
-//! What a server says over HTTP, looked at before anybody makes values of it: the library reads a message several times over, and
-//! what has too many values becomes an error of the call that it answers.
+//! What a server says over HTTP, looked at before values are made of it: the library reads a message several times
+//! over, and what has too many values becomes an error of the call that it answers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
 /// 4 MiB for one event of a server; results are cut far below that.
 pub(super) const EVENT_BYTES: usize = 4 << 20;
 
-/// Three forms of a message are in memory at once while the library finds out what it is.
+/// Three copies of a message are in memory at once while the library parses it.
 const COPIES: usize = 3;
 
 /// A client that passes on what is bounded.
@@ -109,7 +109,7 @@ fn looked_at(events: BoxedSseResponse) -> BoxedSseResponse {
     looked_at.boxed()
 }
 
-/// What stands in place of a message that has too many values; `None` where it has not.
+/// The replacement of a message that has too many values; `None` where it has not.
 fn instead(message: &str) -> Option<String> {
     let error = json::fits(message, COPIES).err().filter(|error| !matches!(error, JsonError::Syntax(_)))?;
     let wanted = Wanted::field("id", Wanted::nothing());
@@ -119,7 +119,7 @@ fn instead(message: &str) -> Option<String> {
             let error = json!({"code": -32000, "message": format!("the answer cannot be read: {error}")});
             Some(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string())
         }
-        // A notice that nobody waits for.
+        // A notice: no request waits for it.
         None => Some(Value::Null.to_string()),
     }
 }
@@ -138,6 +138,6 @@ mod tests {
         let error: Value = serde_json::from_str(&instead(&message(500_000)).unwrap()).unwrap();
         assert_eq!((&error["id"], &error["error"]["code"]), (&json!(7), &json!(-32000)));
         assert!(error["error"]["message"].as_str().unwrap().contains("too many values"), "{error}");
-        assert_eq!(instead("no JSON"), None, "somebody else says so");
+        assert_eq!(instead("no JSON"), None, "the library refuses it");
     }
 }

@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
-use super::config::{self, McpConfig};
+use super::config::McpConfig;
 use super::guard::{EVENT_BYTES, Guarded};
+use crate::tools::secret::header;
 
 /// 100 pages of tools, and 1,000 tools: whoever has more has an error.
 const PAGES: usize = 100;
@@ -38,7 +39,7 @@ const LOG_LINES: usize = 1000;
 /// 64 notices of progress wait for their call; more are dropped, since only the newest are of interest.
 const PROGRESS_WAITING: usize = 64;
 
-/// What is said in the place of a path.
+/// Replaces a path.
 const PATH: &str = "[path]";
 
 /// 8 characters: a part of a path that is as long may be a key wherever it stands.
@@ -97,12 +98,12 @@ fn hidden(text: &str, url: &str) -> String {
 /// Takes what a server says unasked.
 #[derive(Clone, Default)]
 pub(super) struct Listener {
-    /// Its tools have changed, or it may be gone: somebody should look.
+    /// Its tools have changed, or it may be gone: a listing is due.
     pub(super) look: Arc<Notify>,
     calls: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>>>,
 }
 
-/// The progress of one call; dropped, nobody listens any more.
+/// The progress of one call, until it is dropped.
 pub(super) struct Progress {
     token: ProgressToken,
     listener: Listener,
@@ -110,7 +111,7 @@ pub(super) struct Progress {
 }
 
 impl Listener {
-    /// The progress that is told with `token`.
+    /// The progress with `token`.
     pub(super) fn follow(&self, token: ProgressToken) -> Progress {
         let (tell, notices) = mpsc::channel(PROGRESS_WAITING);
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), tell);
@@ -140,7 +141,7 @@ impl ClientHandler for Listener {
     async fn on_progress(&self, notice: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tell) = calls.get(&notice.progress_token) {
-            // One that finds no room is dropped.
+            // One that does not fit is dropped.
             let _ = tell.try_send(notice);
         }
     }
@@ -174,7 +175,7 @@ pub(super) async fn connect(
 ) -> Result<Running, LinkError> {
     let served = match config.command.is_empty() {
         true => {
-            let headers = config.headers.iter().filter_map(|(name, value)| config::header(name, value)).collect();
+            let headers = config.headers.iter().filter_map(|(name, value)| header(name, value).ok()).collect();
             let endpoint = StreamableHttpClientTransportConfig::with_uri(config.url.expose())
                 .custom_headers(headers)
                 .max_sse_event_size(EVENT_BYTES);
@@ -232,7 +233,7 @@ pub(super) fn never_left(error: &ServiceError) -> bool {
     false
 }
 
-/// An error's text, which may repeat what the server said.
+/// An error's text, which may repeat the server's text.
 fn short(error: &dyn std::fmt::Display) -> String {
     error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
 }
@@ -240,16 +241,16 @@ fn short(error: &dyn std::fmt::Display) -> String {
 /// Repeats what a program logs.
 async fn repeat(server: &str, log: ChildStderr) {
     let mut log = BufReader::new(log);
-    for said in 0.. {
+    for lines in 0.. {
         let mut line = Vec::new();
         match (&mut log).take(LOG_LINE_BYTES).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
-            Ok(_) if said < LOG_LINES => {
+            Ok(_) if lines < LOG_LINES => {
                 let line = String::from_utf8_lossy(&line);
                 tracing::info!(mcp.server = server, "{}", short(&line.trim_end()));
             }
             // It is still read: a program whose log is full stands still.
-            Ok(_) if said == LOG_LINES => {
+            Ok(_) if lines == LOG_LINES => {
                 tracing::warn!(mcp.server = server, "the program's log is left out from here on")
             }
             Ok(_) => {}

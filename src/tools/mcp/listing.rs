@@ -2,7 +2,7 @@
 //! only what the operator lets through. Pure.
 //!
 //! **Invariant:** a definition is what the operator pinned, or what was seen first, by whichever process. A server that changes
-//! a tool behind everybody's back loses it until the operator accepts the change.
+//! a tool unseen loses it until the operator accepts the change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -37,23 +37,23 @@ pub(super) const NAMES_KEPT: usize = 1000;
 pub(super) struct Listed {
     /// The server's own name for it.
     pub(super) name: String,
-    /// Whose it is and how it is defined there.
+    /// Its server and its definition there.
     pub(super) source: String,
     pub(super) offered: OfferedTool,
     pub(super) schema: Schema,
     pub(super) effect: Effect,
 }
 
-/// What is known of a server's definitions.
+/// The known definitions of a server.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// The definition that counts of each tool: the one that was seen first, or that the operator has accepted.
     first: HashMap<String, String>,
     /// Those that were changed later, with the definition that counted then: they do not come back by changing again.
     changed: HashMap<String, String>,
-    /// Tools of which was said in the log why they are not offered.
-    told: HashSet<String>,
-    /// Tools of which was said that something of their schemas is left out.
+    /// Tools that are not offered, and whose reason is in the log.
+    logged: HashSet<String>,
+    /// Tools of which a part of the schema is left out, and whose log has a line on it.
     loosened: HashSet<String>,
 }
 
@@ -140,7 +140,7 @@ fn read(server: &str, config: &McpConfig, tool: &Tool, seen: &mut Seen) -> Resul
     };
     let def = ToolDef { name: name(server, &tool.name), description: description.to_owned(), input_schema };
     let policy = Policy { roles: config.roles.clone(), consent };
-    let offered = OfferedTool { def: Arc::new(def), policy, samples: Vec::new() };
+    let offered = OfferedTool { def: Arc::new(def), policy, effect, samples: Vec::new() };
     let source = format!("mcp {server} {}", digest_of(tool));
     Ok(Listed { name: tool.name.clone().into_owned(), source, offered, schema, effect })
 }
@@ -159,7 +159,7 @@ fn name(server: &str, tool: &str) -> String {
 }
 
 impl Seen {
-    /// Takes what the store has kept, if it told.
+    /// Takes what the store has kept, if it answered.
     pub(super) fn keep(&mut self, kept: Option<HashMap<String, String>>) {
         let Some(kept) = kept else { return };
         // The operator has accepted another definition since: it gets its chance.
@@ -205,7 +205,7 @@ impl Seen {
 
     /// Says once why a tool is not offered.
     fn tell(&mut self, server: &str, tool: &Tool, reason: &str) {
-        if self.told.len() < NAMES_KEPT && self.told.insert(tool.name.clone().into_owned()) {
+        if self.logged.len() < NAMES_KEPT && self.logged.insert(tool.name.clone().into_owned()) {
             let name: String = tool.name.chars().take(NAME_CHARS).collect();
             tracing::warn!(mcp.server = server, gen_ai.tool.name = ?name, reason, "a tool is not offered");
         }
@@ -224,7 +224,7 @@ mod tests {
         tool
     }
 
-    /// What is offered where the store keeps what it sees first.
+    /// The offered tools where the store keeps what it sees first.
     fn offered(server: &str, config: &McpConfig, tools: Vec<Tool>, seen: &mut Seen) -> Vec<Listed> {
         let mut kept = seen.first.clone();
         for tool in &tools {
@@ -287,7 +287,7 @@ mod tests {
         seen.keep(Some([("a".to_owned(), digest_of(&accepted))].into()));
         assert_eq!(super::offered("s", &config, vec![accepted], &mut seen).len(), 1, "the operator takes it");
         seen.keep(None);
-        assert_eq!(super::offered("s", &config, vec![tool("z", "", None)], &mut seen).len(), 0, "nobody knows of it");
+        assert_eq!(super::offered("s", &config, vec![tool("z", "", None)], &mut seen).len(), 0, "it is unknown");
     }
 
     #[test]

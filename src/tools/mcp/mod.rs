@@ -42,7 +42,7 @@ pub struct Servers {
 pub struct ListedTool {
     /// The server's name for it.
     pub name: String,
-    /// What it says that it does, on one line.
+    /// Its own description, on one line.
     pub description: String,
     /// The digest of its definition, as a pin wants it.
     pub digest: String,
@@ -94,7 +94,7 @@ impl Source for Servers {
     }
 }
 
-/// What the server called `name` tells of its tools, asked once; neither pins nor lists are looked at.
+/// The tools of the server called `name`, listed once; neither pins nor kept lists are looked at.
 ///
 /// # Errors
 /// When it cannot be reached.
@@ -114,12 +114,12 @@ pub async fn ask(name: &str, config: &McpConfig) -> Result<Vec<ListedTool>, Link
     stop.cancel();
     tasks.close();
     tasks.wait().await;
-    let told = |tool: rmcp::model::Tool| ListedTool {
+    let listed = |tool: rmcp::model::Tool| ListedTool {
         digest: listing::digest_of(&tool),
         description: one_line(tool.description.as_deref().unwrap_or_default()),
         name: tool.name.into_owned(),
     };
-    Ok(tools?.into_iter().map(told).collect())
+    Ok(tools?.into_iter().map(listed).collect())
 }
 
 /// The first 200 characters on one line.

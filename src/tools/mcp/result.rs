@@ -24,7 +24,7 @@ pub(super) fn text_of(result: &CallToolResult) -> String {
 /// Whether a text says the same as the structured content, as it does for clients that do not know the latter.
 fn repeats(block: &ContentBlock, value: &Value) -> bool {
     match block {
-        ContentBlock::Text(text) => json::value(&text.text).is_ok_and(|said| said == *value),
+        ContentBlock::Text(text) => json::value(&text.text).is_ok_and(|parsed| parsed == *value),
         _ => false,
     }
 }
@@ -73,7 +73,7 @@ mod tests {
             (
                 json!({"content": [{"type": "text", "text": "{\"n\": 1}"}], "structuredContent": {"n": 1}}),
                 "{\"n\":1}",
-                "what is said twice is shown once",
+                "a repeated content is in the result once",
             ),
             (
                 json!({"content": [{"type": "text", "text": "one"}], "structuredContent": {"n": 1}}),

@@ -52,7 +52,7 @@ pub(super) struct Server {
 #[derive(Default)]
 struct Tools {
     is_connected: bool,
-    /// What was listed last; it stays when the server goes, so that a call of it can say why it fails.
+    /// The newest list; it stays when the server goes, so that a call of it can say why it fails.
     listed: Arc<[Arc<McpTool>]>,
 }
 
@@ -79,11 +79,11 @@ impl Server {
 
     /// Waits until the server has answered for the first time, or has not.
     pub(super) async fn tried(&self) {
-        // It is never dropped while somebody asks.
+        // It is never dropped while a caller waits.
         let _ = self.tried.subscribe().wait_for(|tried| *tried).await;
     }
 
-    /// What it offers; nothing while it cannot be reached.
+    /// The tools that it offers; none while it cannot be reached.
     pub(super) fn offered(&self) -> Vec<OfferedTool> {
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
         match tools.is_connected {
@@ -98,24 +98,24 @@ impl Server {
         tools.listed.iter().find(|tool| tool.listed.offered.def.name == name).cloned()
     }
 
-    /// Keeps it connected until it is told to stop.
+    /// Keeps it connected until it is stopped.
     pub(super) async fn keep(self: Arc<Self>) {
         let mut pause = FIRST_PAUSE;
-        // A server that stays away is told of once.
-        let mut is_told = false;
+        // One log line for a server that stays away.
+        let mut is_logged = false;
         while !self.stop.is_cancelled() {
             let since = Instant::now();
             match self.stop.run_until_cancelled(self.connected()).await {
                 None => break,
                 Some(Ok((running, listener))) => {
-                    is_told = false;
+                    is_logged = false;
                     self.attend(running, &listener).await;
                     if since.elapsed() > LONGEST_PAUSE {
                         pause = FIRST_PAUSE;
                     }
                 }
-                Some(Err(error)) if !is_told => {
-                    is_told = true;
+                Some(Err(error)) if !is_logged => {
+                    is_logged = true;
                     tracing::warn!(mcp.server = self.name, error = %Causes(&error), "a server of tools cannot be used");
                 }
                 Some(Err(error)) => {

@@ -1,10 +1,9 @@
 //! The preview desk: carries out what the user decided, with that user's own token.
 //!
-//! **Invariant:** nothing is saved that was not previewed, recorded and accepted; what is saved is the recorded change, whole, over
-//! what it was made against.
-//! **Invariant:** a save goes out under a claim of the store that was still ours just before, and not later than the claim lasts.
-//! One whose answer did not come is never sent again by itself: somebody has to accept the preview once more, what is there is
-//! read again first, and the backend gets the same key.
+//! **Invariant:** nothing is saved that was not previewed, recorded and accepted; what is saved is the recorded change,
+//! whole, over what it was made against. **Invariant:** a save goes out under a claim of the store that was still ours
+//! just before, and not later than the claim lasts. One whose answer did not come is never repeated by itself: a user
+//! has to accept the preview once more, what is there is read again first, and the backend gets the same key.
 
 mod reader;
 mod recorder;
@@ -20,7 +19,9 @@ use tokio_util::task::TaskTracker;
 
 use super::backend::{Backend, BackendError, Request};
 use super::keys::text;
-use crate::agent::ports::previews::{Claimed, DecisionError, PreviewDesk, PreviewRights, PreviewStore, WaitingPreview};
+use crate::agent::ports::previews::{
+    Claimed, DecisionError, PreviewClaims, PreviewDesk, PreviewRights, WaitingPreview,
+};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
@@ -40,14 +41,14 @@ const LOOK_LIMIT: Duration = Duration::from_secs(40);
 /// can begin while it runs.
 const SAVE_LIMIT: Duration = Duration::from_secs(45);
 
-/// 256 KiB: what is larger is not compared step by step, and is not told of in an answer.
-const TOLD_BYTES: usize = 256 * 1024;
+/// 256 KiB: what is larger is not compared step by step, and no answer has it.
+const CURRENT_BYTES: usize = 256 * 1024;
 
 /// Decides previews.
 pub struct Desk {
     clerk: Clerk,
     /// Decisions under way, each of which runs to its end even when whoever decided goes away: half a decision would be a
-    /// saved change that nobody knows of.
+    /// saved change without a record.
     decisions: TaskTracker,
 }
 
@@ -55,7 +56,7 @@ impl Desk {
     /// A desk that saves through `backend` what `readers` find again.
     pub fn new(
         backend: Arc<Backend>,
-        previews: Arc<dyn PreviewStore>,
+        previews: Arc<dyn PreviewClaims>,
         rights: Arc<dyn PreviewRights>,
         readers: Readers,
     ) -> Self {
@@ -94,7 +95,7 @@ impl PreviewDesk for Desk {
 #[derive(Clone)]
 struct Clerk {
     backend: Arc<Backend>,
-    previews: Arc<dyn PreviewStore>,
+    previews: Arc<dyn PreviewClaims>,
     rights: Arc<dyn PreviewRights>,
     readers: Arc<Readers>,
 }
@@ -159,7 +160,7 @@ impl Clerk {
                 Value::Null
             }
             Ok(Err(error)) if is_precondition(&error) && over.is_some() => {
-                let current = self.told_now(caller, claimed).await;
+                let current = self.current(caller, claimed).await;
                 return Err(NotSaved::Nothing(DecisionError::Stale { current }));
             }
             Ok(Err(error)) if error.proves_nothing_was_done() => return Err(refused(error.to_string())),
@@ -192,7 +193,9 @@ impl Clerk {
         let unread = |error: BackendError| refused(format!("what is there now could not be read: {error}"));
         let change = &claimed.preview.change;
         let Some(base) = &claimed.base else { return Ok(Look::Open { etag: None }) };
-        let Some(reader) = self.readers.get(base.reader.as_str()) else { return Ok(Look::Open { etag: None }) };
+        // Its family of tools is not built in any more.
+        let unreadable = || refused("what is there now cannot be read by this server");
+        let reader = self.readers.get(base.reader.as_str()).ok_or_else(unreadable)?;
         let is_done = |state: &Value| {
             claimed.may_be_saved && digest_of(&reader.essence(state)) == digest_of(&reader.essence(&change.body))
         };
@@ -210,24 +213,24 @@ impl Clerk {
                     Some(digest) if *digest != digest_of(&reader.essence(&now.state)) => Err(stale(now.state)),
                     Some(_) | None => Ok(Look::Open { etag: now.etag }),
                 },
-                // It could not be read then either, and its user was told that nothing is compared.
+                // It could not be read then either, and the preview compares nothing.
                 Err(_) if base.digest.is_none() && !claimed.may_be_saved => Ok(Look::Open { etag: None }),
                 Err(error) => Err(unread(error)),
             },
         }
     }
 
-    /// What is there now, to be told; `None` where it cannot be read.
-    async fn told_now(&self, caller: &Caller, claimed: &Claimed) -> Option<Value> {
+    /// The current state, for the answer; `None` where it cannot be read.
+    async fn current(&self, caller: &Caller, claimed: &Claimed) -> Option<Value> {
         let reader = self.readers.get(claimed.base.as_ref()?.reader.as_str())?;
         let now = tokio::time::timeout(LOOK_LIMIT, reader.now(caller, &claimed.preview.change)).await.ok()?.ok()?;
         known_state(now.map_or(Value::Null, |now| now.state))
     }
 }
 
-/// What is there before a save.
+/// The result of a look before a save.
 enum Look {
-    /// What the change was made against, as far as anybody can tell; what the save must find, where the backend compares.
+    /// The state that the change was made against, as far as is known; for `If-Match`, its `ETag`.
     Open { etag: Option<String> },
     /// The change itself: an earlier save was done, whose answer did not come.
     Saved(Option<String>),
@@ -237,7 +240,7 @@ enum Look {
 enum NotSaved {
     /// Nothing was done.
     Nothing(DecisionError),
-    /// Nobody knows: the answer did not come.
+    /// Unknown: the answer did not come.
     Unconfirmed(String),
 }
 
@@ -254,10 +257,10 @@ fn stale(current: Value) -> NotSaved {
 }
 
 fn known_state(current: Value) -> Option<Value> {
-    Some(current).filter(|current| current.to_string().len() <= TOLD_BYTES)
+    Some(current).filter(|current| current.to_string().len() <= CURRENT_BYTES)
 }
 
-/// Whether the backend found something else than it was told to expect.
+/// Whether the backend found another state than the request expected.
 fn is_precondition(error: &BackendError) -> bool {
     matches!(error, BackendError::Status { status, .. } if status.as_u16() == 412)
 }

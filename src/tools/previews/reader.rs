@@ -32,7 +32,7 @@ pub trait Reader: Send + Sync {
     }
 }
 
-/// What is there.
+/// The current state of a thing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Now {
     /// In the shape of the change's body, without what the change leaves alone.
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_of_what_is_said_and_not_of_how() {
+    fn a_digest_is_of_the_values_and_not_of_their_text() {
         let one = json!({"a": [1, {"x": null, "y": "z"}], "b": true});
         let same = json!({"b": true, "a": [1, {"y": "z", "x": null}]});
         assert_eq!(digest_of(&one), digest_of(&same));

@@ -21,7 +21,7 @@ pub struct PreviewBounds {
 /// Keeps previews.
 #[derive(Clone)]
 pub struct Recorder {
-    /// Where they are kept.
+    /// The store of previews.
     pub store: Arc<dyn PreviewStore>,
     /// How many, and how long.
     pub bounds: PreviewBounds,

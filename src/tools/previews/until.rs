@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub enum TooLate {
     /// Its time was over before it began: nothing was done.
     NotBegun,
-    /// Its time ended while it was under way: nobody knows what was done.
+    /// Its time ended while it was under way: what was done is unknown.
     Unfinished,
 }
 
@@ -33,7 +33,7 @@ impl<F: Future> Future for Until<F> {
     type Output = Result<F::Output, TooLate>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // The timer is asked for its wake-up alone: the time itself is looked at here.
+        // The timer is there for its wake-up alone: the time itself is looked at here.
         let _ = self.timer.as_mut().poll(cx);
         if Instant::now() >= self.end {
             return Poll::Ready(Err(if self.has_begun { TooLate::Unfinished } else { TooLate::NotBegun }));

@@ -1,11 +1,12 @@
-//! The arguments of a declared tool: what a model may say, what is wrong with what it said, and what is filled in.
+//! The arguments of a declared tool: which ones a model may set, the mistakes in them, and what is filled in.
 //!
-//! **Invariant:** an argument that only the server fills cannot be said by a model.
+//! **Invariant:** a model cannot set an argument that only the server fills.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::rules::Rules;
 use crate::chat::schema::Schema;
 use crate::chat::template::{TemplateError, ValueTemplate, Values};
 use crate::tools::ToolError;
@@ -21,10 +22,12 @@ pub struct Arguments {
     may_be_others: bool,
     /// Those whose `null` says nothing.
     not_null: BTreeSet<String>,
-    /// What is filled in where the model said nothing.
+    /// What is filled in where the model set nothing.
     inject: Vec<(String, ValueTemplate)>,
-    /// What the model said is held to this.
-    said: Schema,
+    /// Applied to the arguments of the model before they are matched with the schema.
+    rules: Rules,
+    /// The arguments of the model must match this.
+    schema: Schema,
 }
 
 impl Arguments {
@@ -40,7 +43,7 @@ impl Arguments {
         nulls_count: bool,
     ) -> Result<Self, String> {
         let schema = without_required(schema, &inject);
-        let said = Schema::parse(&schema)?;
+        let checked = Schema::parse(&schema)?;
         let properties = schema.get("properties").and_then(Value::as_object);
         let mut known: Vec<String> = properties.into_iter().flat_map(Map::keys).cloned().collect();
         let is_injected = |name: &&str| inject.iter().any(|(injected, _)| injected == name);
@@ -63,18 +66,24 @@ impl Arguments {
         let not_null = not_null.cloned().collect();
         let others = schema.get("additionalProperties");
         let may_be_others = others.is_some_and(|others| *others != Value::Bool(false));
-        Ok(Self { required, known, may_be_others, not_null, inject, said })
+        Ok(Self { required, known, may_be_others, not_null, inject, rules: Rules::default(), schema: checked })
+    }
+
+    /// The same with `rules` for what the model gives.
+    pub fn with_rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
     }
 
     /// The arguments that count of those that the model gave.
     ///
     /// # Errors
-    /// Everything that is missing, or that nobody declared: what a model makes up is not for the backend. Then what the
+    /// Everything that is missing, or undeclared: what a model makes up is not for the backend. Then what the
     /// schema says, a few mistakes at most.
     pub fn checked(&self, args: &Map<String, Value>) -> Result<Map<String, Value>, ToolError> {
         let counts = |name: &str, value: &Value| !(value.is_null() && self.not_null.contains(name));
-        let args: Map<String, Value> =
+        let mut args: Map<String, Value> =
             args.iter().filter(|(name, value)| counts(name, value)).map(|(n, v)| (n.clone(), v.clone())).collect();
+        self.rules.apply(&mut args);
         let missing: Vec<&str> =
             self.required.iter().map(String::as_str).filter(|name| !args.contains_key(*name)).collect();
         if !missing.is_empty() {
@@ -90,7 +99,7 @@ impl Arguments {
             return Err(ToolError::BadParams(format!("no such argument: {}; there are: {all}", odd.join(", "))));
         }
         let whole = Value::Object(args);
-        self.said.check(&whole).map_err(|mistakes| ToolError::BadParams(mistakes.join("; ")))?;
+        self.schema.check(&whole).map_err(|mistakes| ToolError::BadParams(mistakes.join("; ")))?;
         match whole {
             Value::Object(args) => Ok(args),
             _ => Ok(Map::new()),

@@ -22,7 +22,7 @@ use crate::bounded::json::{self, NodeBudget, Wanted};
 use crate::chat::caller::{Audience, Caller};
 use crate::chat::template::{TemplateError, ValueTemplate};
 use crate::tools::ToolError;
-use crate::tools::backend::Backend;
+use crate::tools::backend::{Backend, Backends, UnknownBackend};
 
 /// 64 MB of memory for all answers together.
 const MAX_KEPT_BYTES: u64 = 64 << 20;
@@ -50,17 +50,16 @@ pub struct Loader {
     pub ttl: Duration,
     /// What writes name to make an answer stale.
     pub tags: Vec<String>,
-    /// What the model is told when loading fails; `None`: what went wrong.
+    /// What the model reads when loading fails; `None`: what went wrong.
     pub failure: Option<String>,
 }
 
 /// All loaders by name.
 pub struct Loaders {
-    backend: Arc<Backend>,
-    by_name: HashMap<String, Loader>,
+    by_name: HashMap<String, (Loader, Arc<Backend>)>,
     kept: Cache<Key, Arc<Kept>>,
-    /// How often each tag was made stale. The counts are part of the keys, so that an answer that was asked for before is
-    /// not found after, however late it comes.
+    /// How often each tag was made stale. The counts are part of the keys, so that the answer to a request sent before
+    /// is not found after, however late it comes.
     generations: Mutex<HashMap<String, u64>>,
 }
 
@@ -94,7 +93,10 @@ impl Expiry<Key, Arc<Kept>> for ByTtl {
 
 impl Loaders {
     /// These loaders, with nothing loaded yet.
-    pub fn new(backend: Arc<Backend>, loaders: impl IntoIterator<Item = Loader>) -> Self {
+    ///
+    /// # Errors
+    /// When one names a backend that is not there.
+    pub fn new(backends: &Backends, loaders: impl IntoIterator<Item = Loader>) -> Result<Self, UnknownBackend> {
         let weight = |key: &Key, kept: &Kept| {
             let bytes = PER_ANSWER + key.1.len() + json::memory(&kept.value);
             u32::try_from(bytes).unwrap_or(u32::MAX)
@@ -104,8 +106,11 @@ impl Loaders {
             .weigher(move |key, kept: &Arc<Kept>| weight(key, kept))
             .expire_after(ByTtl)
             .build();
-        let by_name = loaders.into_iter().map(|loader| (loader.name.clone(), loader)).collect();
-        Self { backend, by_name, kept, generations: Mutex::default() }
+        let by_name = loaders.into_iter().map(|loader| {
+            let backend = backends.get(loader.request.backend.as_deref())?.clone();
+            Ok((loader.name.clone(), (loader, backend)))
+        });
+        Ok(Self { by_name: by_name.collect::<Result<_, UnknownBackend>>()?, kept, generations: Mutex::default() })
     }
 
     /// What was loaded with one of `tags` is not used any more.
@@ -122,10 +127,14 @@ impl Loaders {
         tags.iter().filter_map(|tag| generations.get(tag)).sum()
     }
 
-    async fn try_load(&self, loader: &Loader, cx: &ToolContext<'_>) -> Result<Option<Value>, Failure> {
+    async fn try_load(
+        &self,
+        (loader, backend): &(Loader, Arc<Backend>),
+        cx: &ToolContext<'_>,
+    ) -> Result<Option<Value>, Failure> {
         let mut values = values::context_values(cx);
         if let Some(when) = &loader.when
-            && !when.fill(&values)?.is_some_and(|value| is_true(&value))
+            && !values::holds(when, &values)?
         {
             return Ok(None);
         }
@@ -142,32 +151,33 @@ impl Loaders {
         values.insert("args", Value::Object(args.clone()));
         let filled = loader.request.fill(&args, &values)?;
         if loader.ttl.is_zero() {
-            return self.fetch(loader, &filled, cx.caller).await.map(|kept| Some(kept.value.clone()));
+            return fetch(backend, loader, &filled, cx.caller).await.map(|kept| Some(kept.value.clone()));
         }
-        let place = format!("{} {} {}", loader.name, self.generation(&loader.tags), filled.identity());
-        let key = (cx.caller.audience(), place);
-        let kept = self.kept.try_get_with(key, self.fetch(loader, &filled, cx.caller)).await?;
+        let identity = format!("{} {} {}", loader.name, self.generation(&loader.tags), filled.identity());
+        let key = (cx.caller.audience(), identity);
+        let kept = self.kept.try_get_with(key, fetch(backend, loader, &filled, cx.caller)).await?;
         Ok(Some(kept.value.clone()))
     }
+}
 
-    async fn fetch(&self, loader: &Loader, filled: &Filled, caller: &Caller) -> Result<Arc<Kept>, Failure> {
-        let (request, projection) = (filled.request(&loader.request, None), loader.projection.clone());
-        let made = move |answer, room: &mut NodeBudget| projection.apply(Cow::Owned(answer), room);
-        let value = self.backend.read(caller, request, loader.projection.wanted(Wanted::All), made).await;
-        let value = value.map_err(ToolError::from)?;
-        let bytes = value.to_string().len();
-        if bytes > MAX_LOADED_BYTES {
-            return Err(Failure::TooLarge(bytes));
-        }
-        Ok(Arc::new(Kept { value, ttl: loader.ttl }))
+async fn fetch(backend: &Backend, loader: &Loader, filled: &Filled, caller: &Caller) -> Result<Arc<Kept>, Failure> {
+    let (request, projection) = (filled.request(&loader.request, None), loader.projection.clone());
+    let made = move |answer, budget: &mut NodeBudget| projection.apply(Cow::Owned(answer), budget);
+    let value = backend.read(caller, request, loader.projection.wanted(Wanted::All), made).await;
+    let value = value.map_err(ToolError::from)?;
+    let bytes = value.to_string().len();
+    if bytes > MAX_LOADED_BYTES {
+        return Err(Failure::TooLarge(bytes));
     }
+    Ok(Arc::new(Kept { value, ttl: loader.ttl }))
 }
 
 #[async_trait]
 impl DataLoader for Loaders {
     async fn load(&self, loader: &str, cx: &ToolContext<'_>) -> Loaded {
-        let Some(loader) = self.by_name.get(loader) else { return Loaded::Nothing };
-        match self.try_load(loader, cx).await {
+        let Some(found) = self.by_name.get(loader) else { return Loaded::Nothing };
+        let (loader, _) = found;
+        match self.try_load(found, cx).await {
             Ok(Some(value)) => Loaded::Value(value),
             Ok(None) => Loaded::Nothing,
             Err(failure) => {
@@ -175,17 +185,5 @@ impl DataLoader for Loaders {
                 Loaded::Failed(loader.failure.clone().unwrap_or_else(|| format!("could not be loaded: {failure}")))
             }
         }
-    }
-}
-
-/// Whether a condition's value holds: everything does but nothing, `false`, zero and what is empty.
-fn is_true(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(truth) => *truth,
-        Value::Number(number) => number.as_f64() != Some(0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
     }
 }

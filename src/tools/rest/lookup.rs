@@ -18,8 +18,7 @@ use crate::bounded::json::{NodeBudget, Wanted};
 use crate::chat::caller::{Audience, Caller};
 use crate::tools::ToolError;
 use crate::tools::backend::{Backend, BackendError, Request};
-use crate::tools::names::{Found, Named, find, listed, near};
-use crate::tools::resolve::as_uuid;
+use crate::tools::names::{Found, Named, as_uuid, find, listed, near};
 
 /// 200,000 names in all lists together, some 60 MB.
 const MAX_NAMES: u64 = 200_000;
@@ -33,14 +32,14 @@ const MAX_WANTED: usize = 100;
 /// How many candidates an error lists.
 const CANDIDATES: usize = 10;
 
-/// Where an argument's names are.
+/// The source of an argument's names.
 #[derive(Debug, Clone)]
 pub struct Lookup {
     /// The argument.
     pub argument: String,
     /// The list.
     pub path: PathTemplate,
-    /// Where its rows are in the answer.
+    /// Its rows in the answer.
     pub items: Projection,
     /// The field of a row that is its id.
     pub id: String,
@@ -52,8 +51,16 @@ pub struct Lookup {
 
 /// All lists that were looked up lately.
 pub struct Lists {
-    backend: Arc<Backend>,
     cache: Cache<(Audience, String), Arc<Listing>>,
+}
+
+/// Where a lookup's list is: a backend, and its name among the further ones.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    /// The backend.
+    pub backend: &'a Backend,
+    /// Its name; `None`: `[backend]`.
+    pub name: Option<&'a str>,
 }
 
 #[derive(Debug)]
@@ -95,33 +102,36 @@ impl Expiry<(Audience, String), Arc<Listing>> for ByTtl {
 
 impl Lists {
     /// No lists yet.
-    pub fn new(backend: Arc<Backend>) -> Self {
+    pub fn empty() -> Self {
         let weight = |listing: &Listing| u32::try_from(listing.names.len()).unwrap_or(u32::MAX).max(1);
         let cache = Cache::builder()
             .max_capacity(MAX_NAMES)
             .weigher(move |_, listing: &Arc<Listing>| weight(listing))
             .expire_after(ByTtl)
             .build();
-        Self { backend, cache }
+        Self { cache }
     }
 
     /// `args` with the argument of `lookup` as an id, or a list of ids. Numbers and UUIDs are ids already.
     ///
     /// # Errors
     /// [`ToolError::Refused`] with near names when there is none, or with the candidates when there are several;
-    /// [`ToolError::BadParams`] when there are too many to look up; whatever the backend said.
+    /// [`ToolError::BadParams`] when there are too many to look up; the errors of the backend.
     pub async fn resolve(
         &self,
         lookup: &Lookup,
+        origin: Origin<'_>,
         args: &mut Map<String, Value>,
         caller: &Caller,
     ) -> Result<(), ToolError> {
-        let Some(said) = args.get(&lookup.argument) else { return Ok(()) };
-        let wanted: Vec<Value> = match said {
+        let Some(value) = args.get(&lookup.argument) else { return Ok(()) };
+        let wanted: Vec<Value> = match value {
             Value::Array(items) => items.clone(),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => vec![said.clone()],
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                vec![value.clone()]
+            }
         };
-        let is_list = said.is_array();
+        let is_list = value.is_array();
         let is_name = |value: &&Value| value.as_str().is_some_and(|text| as_uuid(text.trim()).is_none());
         let count = wanted.iter().filter(is_name).count();
         if count > MAX_WANTED {
@@ -132,7 +142,7 @@ impl Lists {
         let mut ids = Vec::with_capacity(wanted.len());
         for value in wanted {
             ids.push(match value.as_str().map(str::trim) {
-                Some(name) if as_uuid(name).is_none() => self.id(lookup, &segments, name, caller).await?,
+                Some(name) if as_uuid(name).is_none() => self.id(lookup, origin, &segments, name, caller).await?,
                 Some(_) | None => value,
             });
         }
@@ -147,17 +157,18 @@ impl Lists {
     async fn id(
         &self,
         lookup: &Lookup,
+        origin: Origin<'_>,
         segments: &[String],
         wanted: &str,
         caller: &Caller,
     ) -> Result<Value, ToolError> {
         // Whatever decides what is in the list and how long it is kept: two tools may read one answer in two ways.
-        let place = (segments, lookup.items.text(), &lookup.id, &lookup.name, lookup.ttl.as_millis());
-        let place = serde_json::json!(place).to_string();
-        let key = (caller.audience(), place);
+        let source = (origin.name, segments, lookup.items.text(), &lookup.id, &lookup.name, lookup.ttl.as_millis());
+        let source = serde_json::json!(source).to_string();
+        let key = (caller.audience(), source);
         let mut is_second = false;
         loop {
-            let fetch = self.fetch(lookup, segments, caller);
+            let fetch = fetch(lookup, origin.backend, segments, caller);
             let entry = self.cache.entry_by_ref(&key).or_try_insert_with(fetch).await;
             let failed = |source| ToolError::Lookup { what: lookup.argument.clone().into(), source };
             let entry = entry.map_err(failed)?;
@@ -176,19 +187,24 @@ impl Lists {
             is_second = true;
         }
     }
+}
 
-    async fn fetch(&self, lookup: &Lookup, segments: &[String], caller: &Caller) -> Result<Arc<Listing>, BackendError> {
-        let request = Request::get(segments.iter().map(String::as_str));
-        let of_row = Wanted::field(&lookup.id, Wanted::All).and(Wanted::field(&lookup.name, Wanted::All));
-        let wanted = lookup.items.wanted(of_row);
-        let lookup = lookup.clone();
-        self.backend.read(caller, request, wanted, move |answer, room| listing(&lookup, answer, room)).await
-    }
+async fn fetch(
+    lookup: &Lookup,
+    backend: &Backend,
+    segments: &[String],
+    caller: &Caller,
+) -> Result<Arc<Listing>, BackendError> {
+    let request = Request::get(segments.iter().map(String::as_str));
+    let of_row = Wanted::field(&lookup.id, Wanted::All).and(Wanted::field(&lookup.name, Wanted::All));
+    let wanted = lookup.items.wanted(of_row);
+    let lookup = lookup.clone();
+    backend.read(caller, request, wanted, move |answer, budget| listing(&lookup, answer, budget)).await
 }
 
 /// The list in a backend's answer.
-fn listing(lookup: &Lookup, answer: Value, room: &mut NodeBudget) -> Result<Arc<Listing>, BackendError> {
-    let rows = match lookup.items.apply(Cow::Owned(answer), room)? {
+fn listing(lookup: &Lookup, answer: Value, budget: &mut NodeBudget) -> Result<Arc<Listing>, BackendError> {
+    let rows = match lookup.items.apply(Cow::Owned(answer), budget)? {
         Value::Array(rows) => rows,
         Value::Null => Vec::new(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {

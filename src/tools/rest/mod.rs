@@ -1,8 +1,10 @@
-//! Tools declared as data: each is one REST call, made of what a file says and of the model's arguments.
+//! Tools declared as data: each is one REST call, made of what a file says and of the model's arguments, or an answer that
+//! needs none.
 //!
-//! **Invariant:** an argument is a value in its place (one path segment, one parameter, one field of the body) and
-//! never chooses the place. **Invariant:** a write is never sent without the key of its run and call.
+//! **Invariant:** an argument fills one placeholder (one path segment, one parameter, one field of the body) and
+//! changes nothing else. **Invariant:** a write is never sent without the key of its run and call.
 
+pub mod answer;
 pub mod arguments;
 pub mod data;
 pub mod lookup;
@@ -10,5 +12,6 @@ pub mod path;
 pub mod projection;
 pub mod reading;
 pub mod request;
+pub mod rules;
 pub mod tool;
 pub mod values;

@@ -1,4 +1,4 @@
-//! A path with places for arguments, such as `/v1/things/{id}/close`. A value fills its place and no more: it is sent
+//! A path with placeholders, such as `/v1/things/{id}/close`. A value fills its placeholder and no more: it is sent
 //! as one segment, whatever is in it.
 
 use serde_json::{Map, Value};
@@ -69,7 +69,7 @@ impl PathTemplate {
         self.names().any(|known| known == name)
     }
 
-    /// The segments, not yet encoded, with every place filled.
+    /// The segments, not yet encoded, with every placeholder filled.
     ///
     /// # Errors
     /// [`ToolError::BadParams`] for an argument that is absent, or that no segment can be made of.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_fills_its_place_or_is_refused() {
+    fn a_value_fills_its_placeholder_or_is_refused() {
         let rows = [
             (json!({"id": "a/b"}), Ok("a/b"), "still unencoded, and one segment"),
             (json!({"id": 7}), Ok("7"), "a number"),

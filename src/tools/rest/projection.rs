@@ -22,7 +22,7 @@ const MAX_STEPS: usize = 80;
 /// What brackets count.
 const BRACKETS: usize = 2;
 
-/// What is taken of a value.
+/// The part of a value that is taken.
 #[derive(Debug, Clone, Default)]
 pub struct Projection(Option<Arc<Expression<'static>>>);
 
@@ -30,7 +30,7 @@ impl Projection {
     /// The projection in `text`; `@` takes everything as it is.
     ///
     /// # Errors
-    /// What is wrong with it, in words for the operator.
+    /// The mistake in it, in words for the operator.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.trim() == "@" {
             return Ok(Self(None));
@@ -65,32 +65,32 @@ impl Projection {
         self.0.is_none()
     }
 
-    /// What is taken of `value`, in memory of `room`.
+    /// The projection of `value`, made in memory of `budget`.
     ///
     /// # Errors
-    /// When the value does not allow it: a function got an argument of the wrong type, or there is no room.
-    pub fn apply(&self, value: Cow<'_, Value>, room: &mut NodeBudget) -> Result<Value, BackendError> {
+    /// When the value does not allow it: a function got an argument of the wrong type, or `budget` is used up.
+    pub fn apply(&self, value: Cow<'_, Value>, budget: &mut NodeBudget) -> Result<Value, BackendError> {
         let Some(expression) = &self.0 else {
             if let Cow::Borrowed(value) = value {
-                room.take(json::memory(value))?;
+                budget.take(json::memory(value))?;
             }
             return Ok(value.into_owned());
         };
         let copied = variables(&value);
-        room.take(copied)?;
-        // It is somebody else's interpreter over somebody else's data.
+        budget.take(copied)?;
+        // A foreign interpreter over foreign data.
         let found = catch_unwind(AssertUnwindSafe(|| expression.search(&*value)));
         drop(value);
         let found = found.map_err(|_| BackendError::Shape("it cannot be applied".to_owned()))?;
         let found = found.map_err(|error| BackendError::Shape(error.reason.to_string()))?;
         let found = serde_json::to_value(&*found).map_err(|error| BackendError::Shape(error.to_string()))?;
-        room.give_back(copied);
-        room.take(json::memory(&found))?;
+        budget.give_back(copied);
+        budget.take(json::memory(&found))?;
         Ok(found)
     }
 }
 
-/// What the interpreter's own form of a value takes, roughly: a counted node for each value, and for each object the leaves
+/// What the interpreter's own values take, roughly: a counted node for each value, and for each object the leaves
 /// of a tree that has eleven fields in one and half of them filled.
 fn variables(value: &Value) -> usize {
     const NODE: usize = size_of::<jmespath::Variable>() + 2 * size_of::<usize>();
@@ -158,8 +158,8 @@ mod tests {
     use super::*;
 
     fn taken(text: &str, value: &Value) -> Result<Value, String> {
-        let room = &mut NodeBudget::for_bytes(0, None);
-        Projection::parse(text).unwrap().apply(Cow::Borrowed(value), room).map_err(|error| error.to_string())
+        let budget = &mut NodeBudget::for_bytes(0, None);
+        Projection::parse(text).unwrap().apply(Cow::Borrowed(value), budget).map_err(|error| error.to_string())
     }
 
     /// Whatever a projection looks at is read of an answer: with the rest left out it takes the same.
@@ -206,8 +206,8 @@ mod tests {
         ];
         for expression in expressions {
             let projection = Projection::parse(expression).unwrap();
-            let room = &mut NodeBudget::for_bytes(text.len(), None);
-            let read = json::read(text, &projection.wanted(Wanted::All), room).unwrap();
+            let budget = &mut NodeBudget::for_bytes(text.len(), None);
+            let read = json::read(text, &projection.wanted(Wanted::All), budget).unwrap();
             assert_eq!(taken(expression, &read), taken(expression, &whole), "{expression}");
         }
         let projection = Projection::parse("items[].{id: id, owner: owner.name}").unwrap();
@@ -267,8 +267,8 @@ mod tests {
             assert!(taken(&text(4), &value).is_ok(), "{reason}");
             assert!(Projection::parse(&text(100)).is_err(), "{reason}");
             let most = (4..100).rev().find_map(|times| Projection::parse(&text(times)).ok());
-            let room = &mut NodeBudget::for_bytes(0, None);
-            assert!(most.unwrap().apply(Cow::Borrowed(&value), room).is_ok(), "{reason}");
+            let budget = &mut NodeBudget::for_bytes(0, None);
+            assert!(most.unwrap().apply(Cow::Borrowed(&value), budget).is_ok(), "{reason}");
         }
         for (open, close, reason) in [
             ("[", "]", "lists"),
@@ -283,8 +283,8 @@ mod tests {
             assert!(taken(&text(4), &value).is_ok(), "{reason}");
             assert!(Projection::parse(&text(100)).is_err(), "{reason}");
             let most = (4..100).rev().find_map(|times| Projection::parse(&text(times)).ok());
-            let room = &mut NodeBudget::for_bytes(0, None);
-            assert!(most.unwrap().apply(Cow::Borrowed(&value), room).is_ok(), "{reason}");
+            let budget = &mut NodeBudget::for_bytes(0, None);
+            assert!(most.unwrap().apply(Cow::Borrowed(&value), budget).is_ok(), "{reason}");
         }
         let wide = (0..60).map(|nth| format!("f{nth}: a.b.c")).collect::<Vec<_>>().join(", ");
         assert!(Projection::parse(&format!("items[?a == `1` || b].{{{wide}}}")).is_ok(), "fields beside each other");

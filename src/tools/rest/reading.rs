@@ -1,4 +1,4 @@
-//! What becomes of an answer: what the model reads of it, and what the client gets.
+//! How an answer is used: what the model reads of it, and what the client gets.
 
 use std::borrow::Cow;
 
@@ -16,9 +16,9 @@ use crate::tools::backend::BackendError;
 pub struct Reading {
     /// What the model reads.
     pub projection: Projection,
-    /// Words in its place.
+    /// A text for the model instead of it.
     pub text: Option<Template>,
-    /// What is kept for the client.
+    /// The payload for the client.
     pub payload: Option<Keep>,
 }
 
@@ -40,39 +40,39 @@ impl Reading {
         self.projection.wanted(Wanted::All).and(kept).and(whole)
     }
 
-    /// Whether the model reads the answer as it is, and nobody else gets anything of it.
+    /// Whether the model reads the answer as it is, and nothing else is made of it.
     pub fn is_plain(&self) -> bool {
         self.text.is_none() && self.payload.is_none() && self.projection.is_all()
     }
 
-    /// The output of a call with this effect whose answer is `answer`, made in `room`; `values` are those of its request's
-    /// templates.
+    /// The output of a call with this effect whose answer is `answer`, made in `budget`; `values` are those of its
+    /// request's templates.
     ///
     /// # Errors
-    /// When the answer is not of the form that the file expects, or too large for it.
+    /// When the answer has not the shape that the file expects, or is too large for it.
     pub fn output(
         &self,
         answer: Value,
         effect: Effect,
         mut values: Values<'_>,
-        room: &mut NodeBudget,
+        budget: &mut NodeBudget,
     ) -> Result<ToolOutput, BackendError> {
         let payload = match &self.payload {
             None => None,
             Some(Keep { kind, projection }) => {
-                let data = projection.apply(Cow::Borrowed(&answer), room)?;
+                let data = projection.apply(Cow::Borrowed(&answer), budget)?;
                 (!data.is_null()).then(|| NewPayload { kind: kind.clone(), data })
             }
         };
         let content = match &self.text {
             Some(text) => {
-                let projected = self.projection.apply(Cow::Borrowed(&answer), room)?;
+                let projected = self.projection.apply(Cow::Borrowed(&answer), budget)?;
                 values.insert("result", answer);
                 values.insert("projected", projected);
                 text.render(&values).map_err(|error| BackendError::Shape(error.to_string()))?
             }
             None if effect == Effect::Write && answer.is_null() => json!({"done": true}).to_string(),
-            None => self.projection.apply(Cow::Owned(answer), room)?.to_string(),
+            None => self.projection.apply(Cow::Owned(answer), budget)?.to_string(),
         };
         Ok(ToolOutput { payload, ..ToolOutput::ok(content) })
     }
@@ -113,8 +113,8 @@ mod tests {
                 reading.output(answer.clone(), Effect::Read, values, &mut NodeBudget::for_bytes(0, None)).unwrap();
             assert_eq!(output, ToolOutput { payload, ..ToolOutput::ok(content) }, "{reason}");
         }
-        let room = &mut NodeBudget::for_bytes(0, None);
-        let done = reading("@", None, None).output(Value::Null, Effect::Write, Values::default(), room).unwrap();
+        let budget = &mut NodeBudget::for_bytes(0, None);
+        let done = reading("@", None, None).output(Value::Null, Effect::Write, Values::default(), budget).unwrap();
         assert_eq!(done, ToolOutput::ok("{\"done\":true}"), "a write that says nothing is done");
     }
 }

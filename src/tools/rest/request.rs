@@ -1,4 +1,4 @@
-//! The call that a tool or a data loader makes, and that call with its places filled.
+//! The call that a tool or a data loader makes, and that call with its placeholders filled.
 
 use std::time::Duration;
 
@@ -16,13 +16,15 @@ const MAX_HEADER_BYTES: usize = 4096;
 /// The call as a file says it.
 #[derive(Debug, Clone)]
 pub struct RestRequest {
-    /// What is done.
+    /// The name of the backend; `None`: `[backend]`.
+    pub backend: Option<String>,
+    /// The method.
     pub verb: Verb,
-    /// What it is done to.
+    /// The path.
     pub path: PathTemplate,
     /// The parameters by name. `None`: the arguments that are not in the path, where there is no body.
     pub query: Option<Vec<(String, ValueTemplate)>>,
-    /// What is sent.
+    /// The body.
     pub body: Body,
     /// Headers by name.
     pub headers: Vec<(String, Template)>,
@@ -47,7 +49,7 @@ pub enum Body {
     Made(ValueTemplate),
 }
 
-/// The call with its places filled.
+/// The call with its placeholders filled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filled {
     segments: Vec<String>,
@@ -70,27 +72,33 @@ impl RestRequest {
 
     /// The call as it was written: two that send different things are written differently.
     pub fn written(&self) -> Value {
-        let Self { verb, path, query, body, headers, effect, timeout: _, progress: _, failed_statuses: _ } = self;
+        let Self { backend, verb, path, query, body, headers, effect, timeout: _, progress: _, failed_statuses: _ } =
+            self;
         let query = query.iter().flatten().map(|(name, value)| json!([name, value.written()]));
         let body = match body {
             Body::Nothing => json!("nothing"),
             Body::Arguments => json!("arguments"),
             Body::Made(template) => json!({"made": template.written()}),
         };
-        json!({
+        let mut written = json!({
             "method": verb.name(),
             "path": path.written(),
             "query": query.collect::<Value>(),
             "body": body,
             "headers": headers.iter().map(|(name, value)| json!([name, value.written()])).collect::<Value>(),
             "writes": *effect == Effect::Write,
-        })
+        });
+        // What waits since before there were further backends is still the same call.
+        if let Some(backend) = backend {
+            written["backend"] = json!(backend);
+        }
+        written
     }
 
     /// The call for these arguments; `values` are those of the templates, the arguments among them.
     ///
     /// # Errors
-    /// What is wrong with the arguments, in words for the model.
+    /// The mistakes in the arguments, in words for the model.
     pub fn fill(&self, args: &Map<String, Value>, values: &Values<'_>) -> Result<Filled, ToolError> {
         let segments = self.path.fill(args)?;
         let rest = || args.iter().filter(|(name, _)| !self.path.has(name));
@@ -183,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_become_parameters_by_their_form() {
+    fn values_become_parameters_by_their_type() {
         let rows = [
             (json!(null), vec![], "nothing"),
             (json!("a b"), vec!["a b"], "text"),

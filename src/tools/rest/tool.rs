@@ -6,32 +6,47 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
+use super::answer::{self, Answer};
 use super::arguments::Arguments;
-use super::lookup::{Lists, Lookup};
+use super::lookup::{Lists, Lookup, Origin};
 use super::reading::Reading;
 use super::request::RestRequest;
 use super::values;
 use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json::NodeBudget;
 use crate::chat::tool::{Effect, ToolOutput};
-use crate::tools::backend::{Backend, BackendError};
+use crate::tools::backend::{Backend, BackendError, Backends, UnknownBackend};
 use crate::tools::executor::Handler;
 use crate::tools::rest::data::Loaders;
 use crate::tools::{Tool, ToolError, idempotency};
 
-/// What a file says about a tool, beside what the model is told of it.
+/// What a file declares of a tool, beside its definition for the model.
 #[derive(Debug, Clone)]
 pub struct Declared {
     /// The arguments.
     pub arguments: Arguments,
     /// The arguments that may be names.
     pub lookups: Vec<Lookup>,
-    /// The call.
-    pub request: RestRequest,
-    /// What becomes of the answer.
+    /// Answers without a call, in order of preference.
+    pub answers: Vec<Answer>,
+    /// The call; `None` where some answer is always given.
+    pub request: Option<RestRequest>,
+    /// How the answer is used.
     pub reading: Reading,
     /// Tags of loaded data that a call makes stale.
     pub invalidates: Vec<String>,
+}
+
+impl Declared {
+    /// What a second call could do.
+    fn effect(&self) -> Effect {
+        self.request.as_ref().map_or(Effect::Read, |request| request.effect)
+    }
+
+    /// The name of the backend; `None`: `[backend]`.
+    fn backend(&self) -> Option<&str> {
+        self.request.as_ref()?.backend.as_deref()
+    }
 }
 
 /// Makes a declared call.
@@ -43,15 +58,19 @@ struct RestTool {
 }
 
 /// The handlers of declared tools, by the tools' names. What a write makes stale is dropped from `loaders`.
+///
+/// # Errors
+/// When one names a backend that is not there.
 pub fn tools(
-    backend: &Arc<Backend>,
+    backends: &Backends,
     loaders: &Arc<Loaders>,
     declared: impl IntoIterator<Item = (String, Declared)>,
-) -> Vec<Handler> {
-    let lists = Arc::new(Lists::new(backend.clone()));
-    let handler = |(name, declared): (String, Declared)| -> Handler {
-        let (backend, lists, loaders) = (backend.clone(), lists.clone(), loaders.clone());
-        (name.into(), Arc::new(RestTool { backend, lists, loaders, declared: Arc::new(declared) }))
+) -> Result<Vec<Handler>, UnknownBackend> {
+    let lists = Arc::new(Lists::empty());
+    let handler = |(name, declared): (String, Declared)| -> Result<Handler, UnknownBackend> {
+        let backend = backends.get(declared.backend())?.clone();
+        let (lists, loaders) = (lists.clone(), loaders.clone());
+        Ok((name.into(), Arc::new(RestTool { backend, lists, loaders, declared: Arc::new(declared) })))
     };
     declared.into_iter().map(handler).collect()
 }
@@ -59,13 +78,19 @@ pub fn tools(
 #[async_trait]
 impl Tool for RestTool {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let Declared { request, .. } = &*self.declared;
+        let Declared { answers, request, .. } = &*self.declared;
         let args = match cx.completed {
             Some(args) => args.clone(),
             None => self.complete(args, cx).await?,
         };
         let mut values = values::context_values(cx);
         values.insert("args", Value::Object(args.clone()));
+        if let Some(output) = answer::find(answers, &values)? {
+            return Ok(output);
+        }
+        let Some(request) = request else {
+            return Err(ToolError::Refused("the tool has no answer to these arguments".to_owned()));
+        };
         let filled = request.fill(&args, &values)?;
         let key = match (request.effect, cx.first_try.or(cx.call)) {
             (Effect::Read, _) => None,
@@ -78,7 +103,8 @@ impl Tool for RestTool {
         let sent = filled.request(request, key.as_deref());
         let (declared, effect) = (self.declared.clone(), request.effect);
         let made =
-            move |answer: Value, room: &mut NodeBudget| match declared.reading.output(answer, effect, values, room) {
+            move |answer: Value, budget: &mut NodeBudget| match declared.reading.output(answer, effect, values, budget)
+            {
                 // The status was good, so it is done; only the answer is not of use.
                 Err(error) if effect == Effect::Write => Ok(done(&error)),
                 output => output,
@@ -104,18 +130,25 @@ impl Tool for RestTool {
     async fn complete(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<Map<String, Value>, ToolError> {
         let Declared { arguments, lookups, .. } = &*self.declared;
         let mut args = arguments.complete(arguments.checked(args)?, &values::context_values(cx))?;
+        let origin = Origin { backend: &self.backend, name: self.declared.backend() };
         for lookup in lookups {
-            self.lists.resolve(lookup, &mut args, cx.caller).await?;
+            self.lists.resolve(lookup, origin, &mut args, cx.caller).await?;
         }
         Ok(args)
     }
 
     fn effect(&self) -> Effect {
-        self.declared.request.effect
+        self.declared.effect()
     }
 
     fn source(&self) -> Cow<'_, str> {
-        Cow::Owned(format!("rest {}", self.declared.request.written()))
+        let Declared { answers, request, .. } = &*self.declared;
+        // What waits since before there were answers without a call is still the same call.
+        Cow::Owned(match (request, answers.is_empty()) {
+            (Some(request), true) => format!("rest {}", request.written()),
+            (Some(request), false) => format!("rest {} unless {}", request.written(), answer::written(answers)),
+            (None, _) => format!("answers {}", answer::written(answers)),
+        })
     }
 }
 
@@ -145,7 +178,7 @@ impl RestTool {
             // The status was good, so it is done; only the answer cannot be read. Of an answer in frames the status says
             // only that the work has begun.
             Err(error @ (BackendError::NotJson(_) | BackendError::Unreadable(_) | BackendError::TooLarge { .. }))
-                if self.declared.request.progress.is_none() =>
+                if self.declared.request.as_ref().is_none_or(|request| request.progress.is_none()) =>
             {
                 Ok(done(&error))
             }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::ports::tools::ToolContext;
-use crate::chat::template::Values;
+use crate::chat::template::{TemplateError, ValueTemplate, Values};
 
 /// The names that every template of a call may use; `args` is not there yet where arguments are made.
 pub const NAMES: [&str; 5] = ["args", "context", "user", "roles", "conversation_id"];
@@ -22,4 +22,24 @@ pub fn context_values(cx: &ToolContext<'_>) -> Values<'static> {
     values.insert("roles", json!(cx.caller.roles));
     values.insert("conversation_id", cx.conversation_id());
     values
+}
+
+/// Whether a condition is true of `values`.
+///
+/// # Errors
+/// When it cannot be filled.
+pub fn holds(when: &ValueTemplate, values: &Values<'_>) -> Result<bool, TemplateError> {
+    Ok(when.fill(values)?.is_some_and(|value| is_true(&value)))
+}
+
+/// Whether a condition's value holds: everything does but nothing, `false`, zero and what is empty.
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(truth) => *truth,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+    }
 }

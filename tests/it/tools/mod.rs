@@ -5,7 +5,7 @@ mod data;
 pub mod mcp;
 mod one_file;
 mod openapi;
-mod rest;
+pub mod rest;
 mod selection;
 mod tables;
 pub mod workflow;

@@ -127,7 +127,14 @@ async fn call(servers: &Servers, tool: &str, args: &Value) -> (Result<String, St
 
 async fn run(tool: &dyn Tool, args: &Map<String, Value>, progress: Reporter<'_>) -> Result<String, String> {
     let owner = Owner { tenant: String::new(), user: "u".to_owned() };
-    let caller = Caller { owner, known_as: None, expires_at_ms: None, roles: Vec::new(), bearer: Bearer::new("t") };
+    let caller = Caller {
+        owner,
+        known_as: None,
+        expires_at_ms: None,
+        roles: Vec::new(),
+        bearer: Bearer::new("t"),
+        cookie: None,
+    };
     let conversation = ConversationId::fresh();
     let run = RunId::fresh();
     let cx = ToolContext {

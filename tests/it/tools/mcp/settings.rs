@@ -41,7 +41,7 @@ model = "m"
     let expected = [
         "mcp.web.headers.Key: there is no variable NO_SUCH_VARIABLE",
         "mcp.web.headers.Two: must have one of env and file",
-        "mcp.Bad_Name: a server's name must be 1 to 32 of a-z 0-9 -",
+        "mcp.Bad_Name: the name of a section must be 1 to 32 of a-z 0-9 -",
         "mcp.typo.adress: is not a known setting",
         "mcp.both.command: must not be given beside url",
         "mcp.none.url: is required, or else command",
@@ -85,7 +85,7 @@ env = {{ KEY = {{ env = "WEB_KEY" }} }}
     ];
     let config = load(&text, &env).unwrap();
     let (web, program) = (&config.mcp["web"], &config.mcp["program"]);
-    let shown = |secret: &switchboard::tools::mcp::config::Secret| secret.0.expose_secret().to_owned();
+    let shown = |secret: &switchboard::tools::secret::Secret| secret.0.expose_secret().to_owned();
     assert_eq!(shown(&web.headers["Authorization"]), "Bearer of-the-environment");
     assert_eq!(shown(&web.headers["X-Key"]), "of-a-file");
     assert_eq!((web.timeout_s, web.connect_timeout_s, web.approval.as_str()), (7, 10, "user"));

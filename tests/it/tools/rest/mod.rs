@@ -1,7 +1,9 @@
 //! Tools that are declared as data: what goes to the backend for a call, and what the model reads of the answer.
 
 mod arguments;
+mod backends;
 mod calls;
+mod declared;
 mod large;
 mod mistakes;
 mod progress;

@@ -10,7 +10,7 @@ use switchboard::bounded::json::Wanted;
 use switchboard::bounded::memory::Memory;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::tool::Progress;
-use switchboard::tools::backend::{Backend, Framing, Request as BackendRequest};
+use switchboard::tools::backend::{Access, Backend, Framing, Request as BackendRequest};
 use tokio::sync::Notify;
 
 use super::{Setup, unknown};
@@ -46,9 +46,23 @@ async fn progress_is_told_while_the_answer_is_still_coming() {
     );
     let upstream = Upstream::script([answer]).await;
     let base = upstream.url().parse().unwrap();
-    let backend = Backend::new(base, Some(Duration::from_secs(20)), 1 << 20, Intake::new(Memory::new(0))).unwrap();
+    let backend = Backend::new(
+        base,
+        Access::of_caller(false),
+        Some(Duration::from_secs(20)),
+        1 << 20,
+        Intake::new(Memory::new(0)),
+    )
+    .unwrap();
     let owner = Owner { tenant: String::new(), user: "u".to_owned() };
-    let caller = Caller { owner, known_as: None, expires_at_ms: None, roles: Vec::new(), bearer: Bearer::new("TOKEN") };
+    let caller = Caller {
+        owner,
+        known_as: None,
+        expires_at_ms: None,
+        roles: Vec::new(),
+        bearer: Bearer::new("TOKEN"),
+        cookie: None,
+    };
     let seen = Mutex::new(Vec::new());
     // What comes after the first frame is only sent once that frame was told.
     let report = |progress: Progress| {

@@ -1,0 +1,63 @@
+//! Families of tools with logic of their own, for one kind of product each. A family is a folder here, behind a cargo
+//! feature of its name that is on by default, and a line in [`TOOLSETS`]; all else goes through that list.
+//!
+//! **Invariant:** a family uses the machinery of [`crate::tools`] and no other family.
+
+#[cfg(feature = "tables")]
+mod tables;
+#[cfg(feature = "workflow")]
+mod workflow;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::tools::Deps;
+use crate::tools::backend::Backend;
+use crate::tools::executor::Handler;
+use crate::tools::previews::{Reader, Readers};
+
+/// A file by its name.
+pub type NamedFile = (String, Cow<'static, [u8]>);
+
+/// A family of tools.
+pub struct Toolset {
+    /// Its name, which its files have before theirs on the page.
+    name: &'static str,
+    /// The files of its part of the page. `page.js` is loaded by the page.
+    page: fn() -> Vec<NamedFile>,
+    /// The handlers of its tools.
+    tools: fn(&Deps) -> Vec<Handler>,
+    /// The name of its reader, which is stored with each preview.
+    reader_name: &'static str,
+    /// Its reader: fetches the present state of the object that a preview changes.
+    reader: fn(Arc<Backend>) -> Arc<dyn Reader>,
+}
+
+/// The families that are built in.
+const TOOLSETS: &[Toolset] = &[
+    #[cfg(feature = "workflow")]
+    workflow::TOOLSET,
+    #[cfg(feature = "tables")]
+    tables::TOOLSET,
+];
+
+/// The files of the families' parts of the page, by the families' names.
+pub fn pages() -> impl Iterator<Item = (&'static str, Vec<NamedFile>)> {
+    TOOLSETS.iter().map(|family| (family.name, (family.page)()))
+}
+
+/// All files of `E`.
+#[cfg(any(feature = "tables", feature = "workflow"))]
+fn files<E: rust_embed::RustEmbed>() -> Vec<NamedFile> {
+    E::iter().filter_map(|name| Some((name.to_string(), E::get(&name)?.data))).collect()
+}
+
+/// The handlers of all families.
+pub fn tools(deps: &Deps) -> impl Iterator<Item = Handler> {
+    TOOLSETS.iter().flat_map(|family| (family.tools)(deps))
+}
+
+/// What finds the things again that the tools of all families make previews of.
+pub fn readers(backend: &Arc<Backend>) -> Readers {
+    TOOLSETS.iter().map(|family| (family.reader_name, (family.reader)(backend.clone()))).collect()
+}

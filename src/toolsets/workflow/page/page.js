@@ -1,0 +1,14 @@
+// The page's part of this family: previews of workflows are drawn as graphs.
+
+import './graph.js';
+import { field, isObject, text } from '../drawing.js';
+import { draws } from '../preview-kinds.js';
+
+draws({
+  kind: 'workflow_preview',
+  thing: 'workflow',
+  element: 'sb-graph',
+  fits: (preview) => text(preview, 'what') === 'workflow' || isObject(field(preview, 'workflow')),
+  after: (preview) => field(preview, 'workflow') ?? {},
+  draw: (drawing, after, before) => { drawing.graph = { after, before }; },
+});
