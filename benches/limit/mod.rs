@@ -11,10 +11,15 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
+use hyper::rt::{Read, Write};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// What stands before the text in a chunk of the upstream.
 const TEXT: &[u8] = b"\"content\":\"";
@@ -36,11 +41,16 @@ impl Body for Whole {
     }
 }
 
-/// A connection to the upstream, with what moves its bytes. Nobody else drives it: while the two took turns as tasks, each
-/// chunk cost more than all the rest.
+/// What a connection goes over: TCP, or TLS on it.
+trait Stream: Read + Write + Unpin + Send {}
+
+impl<S: Read + Write + Unpin + Send> Stream for S {}
+
+/// A connection to the upstream, with what moves its bytes. No other task drives it: while the two took turns as tasks,
+/// each chunk cost more than all the rest.
 struct Connection {
     sender: SendRequest<Whole>,
-    driver: http1::Connection<TokioIo<TcpStream>, Whole>,
+    driver: http1::Connection<Box<dyn Stream>, Whole>,
 }
 
 impl Connection {
@@ -112,8 +122,8 @@ impl Body for Reframed {
             this.out.extend_from_slice(b"event: message_start\ndata: {\"turn\":0}\n\n");
         }
         loop {
-            // Whatever is there goes out in one piece. The channel of a body holds one frame, so the driver is asked for
-            // the next one.
+            // Whatever is there goes out in one piece. The channel of a body holds one frame, so the driver is polled
+            // for the next one.
             let mut next = Pin::new(&mut this.upstream).poll_frame(cx);
             if next.is_pending()
                 && let Some(connection) = &mut this.connection
@@ -147,10 +157,32 @@ impl Body for Reframed {
     }
 }
 
-/// Serves on a free port of this machine, in front of `upstream` (`127.0.0.1:1234`).
-pub async fn serve(upstream: String, announce: impl FnOnce(std::net::SocketAddr)) {
+/// Where the model is.
+struct Upstream {
+    /// Name and port.
+    authority: String,
+    tls: Option<TlsConnector>,
+}
+
+impl Upstream {
+    /// What stands at `url`, with trust in the certificates that `SSL_CERT_FILE` names.
+    fn at(url: &str) -> Self {
+        let (scheme, authority) = url.split_once("://").unwrap();
+        let tls = (scheme == "https").then(|| {
+            let mut roots = RootCertStore::empty();
+            let pem = std::env::var_os("SSL_CERT_FILE").unwrap();
+            roots.add(CertificateDer::from_pem_file(pem).unwrap()).unwrap();
+            let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+            Arc::new(config).into()
+        });
+        Self { authority: authority.to_owned(), tls }
+    }
+}
+
+/// Serves on a free port of this machine, in front of the model at `url` (`http://127.0.0.1:1234`).
+pub async fn serve(url: String, announce: impl FnOnce(std::net::SocketAddr)) {
     let pool: Pool = Arc::default();
-    let upstream: Arc<str> = upstream.into();
+    let upstream = Arc::new(Upstream::at(&url));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     announce(listener.local_addr().unwrap());
     loop {
@@ -165,12 +197,12 @@ pub async fn serve(upstream: String, announce: impl FnOnce(std::net::SocketAddr)
     }
 }
 
-async fn relay(request: Request<Incoming>, pool: Pool, upstream: Arc<str>) -> hyper::Result<Response<Reframed>> {
+async fn relay(request: Request<Incoming>, pool: Pool, upstream: Arc<Upstream>) -> hyper::Result<Response<Reframed>> {
     let mut body = request.into_body();
-    let mut asked = BytesMut::new();
+    let mut received = BytesMut::new();
     while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         if let Ok(data) = frame?.into_data() {
-            asked.extend_from_slice(&data);
+            received.extend_from_slice(&data);
         }
     }
     let kept = pool.lock().unwrap().pop();
@@ -179,9 +211,9 @@ async fn relay(request: Request<Incoming>, pool: Pool, upstream: Arc<str>) -> hy
         None => connect(&upstream).await?,
     };
     let request = Request::post("/v1/chat/completions")
-        .header("host", &*upstream)
+        .header("host", &upstream.authority)
         .header("content-type", "application/json")
-        .body(Whole(Some(asked.freeze())))
+        .body(Whole(Some(received.freeze())))
         .unwrap();
     let mut sent = std::pin::pin!(connection.sender.send_request(request));
     let answer = std::future::poll_fn(|cx| {
@@ -200,9 +232,16 @@ async fn relay(request: Request<Incoming>, pool: Pool, upstream: Arc<str>) -> hy
     Ok(Response::builder().header("content-type", "text/event-stream").body(reframed).unwrap())
 }
 
-async fn connect(upstream: &str) -> hyper::Result<Connection> {
-    let stream = TcpStream::connect(upstream).await.unwrap();
+async fn connect(upstream: &Upstream) -> hyper::Result<Connection> {
+    let stream = TcpStream::connect(&upstream.authority).await.unwrap();
     stream.set_nodelay(true).unwrap();
-    let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
+    let stream: Box<dyn Stream> = match &upstream.tls {
+        None => Box::new(TokioIo::new(stream)),
+        Some(tls) => {
+            let name = upstream.authority.split(':').next().unwrap().to_owned();
+            Box::new(TokioIo::new(tls.connect(name.try_into().unwrap(), stream).await.unwrap()))
+        }
+    };
+    let (sender, driver) = http1::handshake(stream).await?;
     Ok(Connection { sender, driver })
 }

@@ -27,7 +27,7 @@ pub async fn measure(upstream: &Upstream) {
     // What the greedy tenant's users may begin in a second is 10, and it offers 100; its live runs are 5, and it offers 50.
     let settings =
         [("LIMITS__STARTS_PER_MINUTE", "600"), ("LIMITS__STARTS_BURST", "10"), ("LIMITS__ACTIVE_RUNS_PER_TENANT", "5")];
-    let server = Server::start_product(upstream.address, &settings);
+    let server = Server::start_product(upstream, &settings);
     let url = format!("http://{}/v1/agent/chat", server.address);
     let client = Client { url, http: reqwest::Client::new() };
     let modest = token("modest", "bob");
@@ -113,7 +113,7 @@ impl Client {
         times[times.len() * 99 / 100]
     }
 
-    /// The same while somebody else pushes, so many times at once; how many of those were served and refused.
+    /// The same while another user pushes, so many times at once; how many of those were served and refused.
     async fn p99_beside(
         &self,
         token: &str,

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use crate::report::{Report, median, p99};
 use crate::server::{Role, Server, cpu_of};
+use crate::tls::Wire;
 use crate::upstream::{PACE_MS, Upstream};
 
 /// Rounds whose middle one is the figure.
@@ -25,6 +26,10 @@ const FAST_RUNS: usize = 5;
 const SHORT_CONNECTIONS: usize = 32;
 const SHORT_RUNS: usize = 60;
 
+/// Streams at a time over each kind of connection, and those that say nothing.
+const WIRE_STREAMS: usize = 200;
+const IDLE_STREAMS: usize = 600;
+
 /// Streams with a chunk every 20 ms, and for how long they are watched.
 const PACED_STREAMS: usize = 1_000;
 const PACED_TIME: Duration = Duration::from_secs(4);
@@ -37,31 +42,59 @@ const FIRST_EVENTS_TIME: Duration = Duration::from_secs(8);
 
 /// Chunks and streams, for all three servers.
 pub async fn chunks(report: &mut Report, upstream: &Upstream) {
-    let (mut marginal, mut nonces, mut whole, mut short) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut marginal, mut whole, mut short) = (Vec::new(), Vec::new(), Vec::new());
     for role in Role::ALL {
-        let server = Server::start(role, upstream.address);
+        let server = Server::start(role, upstream);
         load(&server, SHORT_CONNECTIONS, 20, "fast 1").await;
         load(&server, FAST_STREAMS, 1, "fast 200").await;
-        let (mut of_chunk, mut of_nonce) = (Vec::new(), Vec::new());
-        let (mut of_whole, mut of_short) = (Vec::new(), Vec::new());
+        let (mut of_chunk, mut of_whole, mut of_short) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             let one = load(&server, FAST_STREAMS, FAST_RUNS, "fast 1").await;
             let many = load(&server, FAST_STREAMS, FAST_RUNS, "fast 200").await;
-            let others = load(&server, FAST_STREAMS, FAST_RUNS, "nonce 200").await;
             of_chunk.push((many - one) / (FAST_CHUNKS - 1) as f64);
-            of_nonce.push((others - one) / (FAST_CHUNKS - 1) as f64);
             of_whole.push(many / FAST_CHUNKS as f64);
             of_short.push(load(&server, SHORT_CONNECTIONS, SHORT_RUNS, "fast 1").await);
         }
         marginal.push((role, median(of_chunk)));
-        nonces.push((role, median(of_nonce)));
         whole.push((role, median(of_whole)));
         short.push((role, median(of_short)));
     }
     report.add("CPU per chunk, fast", "us", Some(1.0), marginal);
-    report.add("the same, each chunk with a nonce", "us", None, nonces);
     report.add("CPU per chunk with its run's cost", "us", None, whole);
     report.add("CPU per short request", "us", Some(60.0), short);
+}
+
+/// What a chunk costs by what the model's connection speaks: many that come together, and one every 20 ms. And what a stream
+/// weighs that says nothing.
+pub async fn wires(report: &mut Report, upstream: &Upstream) {
+    let rows = [
+        (Wire::Plain, ["chunk, fast, plain", "chunk, paced, plain", "idle stream, plain"]),
+        (Wire::Tls, ["chunk, fast, TLS", "chunk, paced, TLS", "idle stream, TLS"]),
+    ];
+    for (wire, [fast, paced, idle]) in rows {
+        let (mut of_fast, mut of_paced, mut of_idle) = (Vec::new(), Vec::new(), Vec::new());
+        for role in Role::ALL {
+            let server = Server::start_over(wire, role, upstream);
+            load(&server, 8, 5, "fast 1").await;
+            // First of all: later on a stream gets memory that others have left.
+            of_idle.push((role, idle_kib(&server, IDLE_STREAMS).await));
+            load(&server, WIRE_STREAMS, 2, "fast 200").await;
+            let (mut fast, mut paced) = (Vec::new(), Vec::new());
+            for _ in 0..ROUNDS {
+                let one = load(&server, FAST_STREAMS, FAST_RUNS, "fast 1").await;
+                let many = load(&server, FAST_STREAMS, FAST_RUNS, "fast 200").await;
+                fast.push((many - one) / (FAST_CHUNKS - 1) as f64);
+                let one = load(&server, WIRE_STREAMS, 1, "slow 20 1").await;
+                let many = load(&server, WIRE_STREAMS, 1, "slow 20 101").await;
+                paced.push((many - one) / 100.0);
+            }
+            of_fast.push((role, median(fast)));
+            of_paced.push((role, median(paced)));
+        }
+        report.add(fast, "us", None, of_fast);
+        report.add(paced, "us", None, of_paced);
+        report.add(idle, "KiB", None, of_idle);
+    }
 }
 
 /// CPU time of one request in microseconds, `runs` in a row on each connection.
@@ -88,7 +121,7 @@ pub async fn paced(report: &mut Report, upstream: &Upstream) {
     let direct = first_events(upstream.address, "none").await;
     let (mut cpu, mut added) = (Vec::new(), Vec::new());
     for role in Role::ALL {
-        let server = Server::start(role, upstream.address);
+        let server = Server::start(role, upstream);
         load(&server, SHORT_CONNECTIONS, 20, "fast 1").await;
         let mut readers = JoinSet::new();
         let mut opening = JoinSet::new();
@@ -141,7 +174,7 @@ async fn first_events(address: SocketAddr, token: &str) -> Vec<f64> {
 
 /// Model, backend, model; and twenty turns of that.
 pub async fn tools(report: &mut Report, upstream: &Upstream) {
-    let server = Server::start(Role::Product, upstream.address);
+    let server = Server::start(Role::Product, upstream);
     load(&server, SHORT_CONNECTIONS, 20, "tools 1").await;
     let mut beyond = Vec::new();
     for _ in 0..ROUNDS {
@@ -175,27 +208,32 @@ pub async fn tools(report: &mut Report, upstream: &Upstream) {
 pub async fn memory(report: &mut Report, upstream: &Upstream, most: usize) {
     let mut values = Vec::new();
     for role in Role::ALL {
-        let server = Server::start(role, upstream.address);
+        let server = Server::start(role, upstream);
         load(&server, SHORT_CONNECTIONS, 20, "fast 1").await;
         let streams = if role == Role::Product { most } else { most.min(1_000) };
-        let before = server.resident_kib();
-        let mut held = Vec::with_capacity(streams);
-        for _ in 0..streams.div_ceil(50) {
-            let mut opening = JoinSet::new();
-            for _ in 0..50.min(streams - held.len()) {
-                let mut client = server.client().await;
-                opening.spawn(async move {
-                    client.ask("hold").await;
-                    client.first_word().await;
-                    client
-                });
-            }
-            held.extend(opening.join_all().await);
-        }
-        values.push((role, (server.resident_kib() - before) / streams as f64));
+        values.push((role, idle_kib(&server, streams).await));
         println!("{role:?}: {streams} idle streams, {:.1} MiB in all", server.resident_kib() / 1024.0);
     }
     report.add("memory per idle open stream", "KiB", Some(24.0), values);
+}
+
+/// What each of so many streams weighs that say nothing after their first word.
+async fn idle_kib(server: &Server, streams: usize) -> f64 {
+    let before = server.resident_kib();
+    let mut held = Vec::with_capacity(streams);
+    for _ in 0..streams.div_ceil(50) {
+        let mut opening = JoinSet::new();
+        for _ in 0..50.min(streams - held.len()) {
+            let mut client = server.client().await;
+            opening.spawn(async move {
+                client.ask("hold").await;
+                client.first_word().await;
+                client
+            });
+        }
+        held.extend(opening.join_all().await);
+    }
+    (server.resident_kib() - before) / streams as f64
 }
 
 /// As many streams as the process may have descriptors for, at most ten thousand: a stream is two of them.
@@ -213,7 +251,7 @@ pub fn start(report: &mut Report, upstream: &Upstream) {
     for _ in 0..ROUNDS {
         let data = tempfile::tempdir().unwrap();
         for times in [&mut first, &mut again] {
-            let mut server = Server::start_with(&[], Role::Product, upstream.address, data.path(), &[]);
+            let mut server = Server::start_with(&[], Role::Product, (upstream, Wire::Plain), data.path(), &[]);
             times.push(server.started_in.as_secs_f64() * 1e3);
             server.end();
         }

@@ -8,22 +8,20 @@ use tokio::task::JoinSet;
 
 use crate::report::Report;
 use crate::server::{Role, Server};
+use crate::tls::Wire;
 use crate::upstream::Upstream;
 
 /// Instructions of chunks, short requests, tool rounds and turns.
 pub async fn measure(report: &mut Report, upstream: &Upstream) {
-    let (mut chunk, mut nonce, mut short) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut chunk, mut short) = (Vec::new(), Vec::new());
     for role in Role::ALL {
         let few = count(role, upstream, &["fast 1"; 20]).await;
         let more = count(role, upstream, &["fast 1"; 60]).await;
         let chunks = count(role, upstream, &["fast 201"; 20]).await;
         short.push((role, (more - few) / 40.0));
-        let nonces = count(role, upstream, &["nonce 201"; 20]).await;
         chunk.push((role, (chunks - few) / 4_000.0));
-        nonce.push((role, (nonces - few) / 4_000.0));
     }
     report.add("instructions per chunk", "", None, chunk);
-    report.add("instructions per chunk with a nonce", "", None, nonce);
     report.add("instructions per short request", "", None, short.clone());
     let bare = short.last().unwrap().1;
     let mut runs = Vec::new();
@@ -55,7 +53,7 @@ async fn write_counts(role: Role, upstream: &Upstream, kinds: &[&str], counts: &
     let data = tempfile::tempdir().unwrap();
     let out = format!("--callgrind-out-file={}", counts.display());
     let valgrind = ["valgrind", "--quiet", "--tool=callgrind", &out];
-    let mut server = Server::start_with(&valgrind, role, upstream.address, data.path(), &[]);
+    let mut server = Server::start_with(&valgrind, role, (upstream, Wire::Plain), data.path(), &[]);
     let mut client = server.client().await;
     for kind in kinds {
         client.run(kind).await;
@@ -72,7 +70,7 @@ fn totals(counts: &Path) -> f64 {
 /// Leaves a profile of the product under one kind of request at `out`, for `perf script` and `benches/flame.py`. Stacks are
 /// walked by the program's own unwinding tables.
 pub async fn profile(upstream: &Upstream, kind: &'static str, seconds: u64, out: &str) {
-    let server = Server::start(Role::Product, upstream.address);
+    let server = Server::start(Role::Product, upstream);
     let mut clients = JoinSet::new();
     for _ in 0..8 {
         let mut client = server.client().await;

@@ -4,7 +4,7 @@
 //! `cargo bench` measures all figures of `docs/PERFORMANCE.md`, says each on a line that begins with `figure`, and ends with
 //! a table. Each server is a process of its own; its CPU time and memory are read from `/proc`. Times on a shared machine
 //! vary: the ratio in one run is what counts.
-//! `cargo bench -- chunks` (or `paced`, `tools`, `memory`, `start`) measures only that.
+//! `cargo bench -- chunks` (or `wires`, `paced`, `tools`, `memory`, `start`) measures only that.
 //! `cargo bench -- instructions` counts instructions under valgrind, which no other load on the machine changes.
 //! `cargo bench -- instructions "fast 200" 20 FILE` leaves what valgrind counted of so many runs, for `callgrind_annotate`.
 //! `cargo bench -- profile "fast 200" 10 FILE` leaves a profile of perf of ten seconds of one kind of request, for
@@ -21,6 +21,7 @@
 )]
 #![expect(clippy::disallowed_methods, reason = "a benchmark is the owner of its tasks")]
 
+mod answers;
 mod client;
 mod fairness;
 mod figures;
@@ -31,6 +32,7 @@ mod report;
 mod runs;
 mod server;
 mod soak;
+mod tls;
 mod upstream;
 
 use report::Report;
@@ -42,9 +44,9 @@ fn main() {
     match words.as_slice() {
         ["serve-proxy", upstream] => on_all_cores().block_on(server::serve_proxy((*upstream).to_owned())),
         ["serve-limit", upstream] => on_all_cores().block_on(server::serve_limit((*upstream).to_owned())),
-        asked => {
+        names => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(measure(asked));
+            runtime.block_on(measure(names));
         }
     }
 }
@@ -54,37 +56,40 @@ fn on_all_cores() -> tokio::runtime::Runtime {
     tokio::runtime::Runtime::new().unwrap()
 }
 
-async fn measure(asked: &[&str]) {
+async fn measure(names: &[&str]) {
     let upstream = Upstream::start();
-    if let ["profile", kind, seconds, out] = asked {
+    if let ["profile", kind, seconds, out] = names {
         let kind: &'static str = (*kind).to_owned().leak();
         return instructions::profile(&upstream, kind, seconds.parse().unwrap(), out).await;
     }
-    if let ["instructions", kind, times, out] = asked {
+    if let ["instructions", kind, times, out] = names {
         return instructions::annotate(&upstream, kind, times.parse().unwrap(), out).await;
     }
-    if let ["fairness"] = asked {
+    if let ["fairness"] = names {
         return fairness::measure(&upstream).await;
     }
-    if let ["soak", minutes, idle, active] = asked {
+    if let ["soak", minutes, idle, active] = names {
         let number = |word: &str| word.parse().unwrap();
         let load = soak::Load { minutes: number(minutes), idle: number(idle), active: number(active) };
         return soak::measure(&upstream, load).await;
     }
-    if let ["runs"] = asked {
+    if let ["runs"] = names {
         return runs::measure(&upstream, figures::most_streams()).await;
     }
     let mut report = Report::default();
-    if asked == ["instructions"] {
+    if names == ["instructions"] {
         instructions::measure(&mut report, &upstream).await;
         return report.table();
     }
-    let wanted = |name: &str| asked.is_empty() || asked.contains(&name);
+    let wanted = |name: &str| names.is_empty() || names.contains(&name);
     if wanted("start") {
         figures::start(&mut report, &upstream);
     }
     if wanted("chunks") {
         figures::chunks(&mut report, &upstream).await;
+    }
+    if wanted("wires") {
+        figures::wires(&mut report, &upstream).await;
     }
     if wanted("tools") {
         figures::tools(&mut report, &upstream).await;

@@ -6,7 +6,7 @@ use crate::server::Role;
 pub struct Figure {
     name: &'static str,
     unit: &'static str,
-    /// The most that the product may take; `None` for what is told only.
+    /// The most that the product may take; `None` for a number without a limit.
     target: Option<f64>,
     values: Vec<(Role, f64)>,
 }

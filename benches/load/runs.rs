@@ -1,5 +1,5 @@
 //! What it costs that runs outlive their connections: the first frame with the store on disk and in memory, coming back
-//! to a long run, idle readers, the log itself, and what Redis is asked.
+//! to a long run, idle readers, the log itself, and the commands to Redis.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub async fn measure(upstream: &Upstream, readers: usize) {
 async fn first_frame(upstream: &Upstream) {
     let mut medians = Vec::new();
     for settings in [&[("STORE__URL", "sqlite::memory:")][..], &[]] {
-        let server = Server::start_product(upstream.address, settings);
+        let server = Server::start_product(upstream, settings);
         server.client().await.run("fast 1").await;
         let mut times = Vec::new();
         for _ in 0..TRIES {
@@ -52,7 +52,7 @@ async fn first_frame(upstream: &Upstream) {
 
 async fn come_back(upstream: &Upstream) {
     let events = 1_000;
-    let server = Server::start_product(upstream.address, &[]);
+    let server = Server::start_product(upstream, &[]);
     let answer = server.post(&format!("fast {events}"), true).await;
     let run = answer.headers()["x-run-id"].to_str().unwrap().to_owned();
     answer.bytes().await.unwrap();
@@ -67,7 +67,7 @@ async fn come_back(upstream: &Upstream) {
 }
 
 async fn idle_readers(upstream: &Upstream, readers: usize) {
-    let server = Server::start_product(upstream.address, &[]);
+    let server = Server::start_product(upstream, &[]);
     let answer = server.post("hold", true).await;
     let run = answer.headers()["x-run-id"].to_str().unwrap().to_owned();
     let mut first = Box::pin(answer.bytes_stream());
@@ -121,11 +121,11 @@ async fn redis(upstream: &Upstream) {
         stats.lines().filter(is_sent).filter_map(count).sum()
     };
     let url = format!("redis+unix://{socket}");
-    let server = Server::start_product(upstream.address, &[("EVENTS__URL", &url)]);
+    let server = Server::start_product(upstream, &[("EVENTS__URL", &url)]);
     let (before, began) = (calls(), Instant::now());
     server.client().await.run("slow 5 600").await;
-    let (asked, took) = (calls() - before, began.elapsed());
-    println!("redis: one command every {:.1} ms of a run", took.as_secs_f64() * 1e3 / asked as f64);
+    let (commands, took) = (calls() - before, began.elapsed());
+    println!("redis: one command every {:.1} ms of a run", took.as_secs_f64() * 1e3 / commands as f64);
     drop(server);
     redis.kill().unwrap();
     redis.wait().unwrap();

@@ -15,6 +15,8 @@ use tokio::net::TcpListener;
 
 use crate::client::Client;
 use crate::limit;
+use crate::tls::Wire;
+use crate::upstream::Upstream;
 
 /// The shared secret of the bench's tokens.
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -66,39 +68,45 @@ pub struct Server {
 
 impl Server {
     /// A server before `upstream`, the product with its data in a folder that ends with the bench.
-    pub fn start(role: Role, upstream: SocketAddr) -> Self {
+    pub fn start(role: Role, upstream: &Upstream) -> Self {
+        Self::start_over(Wire::Plain, role, upstream)
+    }
+
+    /// The same, which asks its model over `wire`.
+    pub fn start_over(wire: Wire, role: Role, upstream: &Upstream) -> Self {
         let data = tempfile::tempdir().unwrap().keep();
-        Self::start_with(&[], role, upstream, &data, &[])
+        Self::start_with(&[], role, (upstream, wire), &data, &[])
     }
 
     /// The product with these settings besides.
-    pub fn start_product(upstream: SocketAddr, settings: &[(&str, &str)]) -> Self {
+    pub fn start_product(upstream: &Upstream, settings: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().unwrap().keep();
-        Self::start_with(&[], Role::Product, upstream, &data, settings)
+        Self::start_with(&[], Role::Product, (upstream, Wire::Plain), &data, settings)
     }
 
     /// Started by another program, which gets its command line as arguments; its data in `data`.
     pub fn start_with(
         program: &[&str],
         role: Role,
-        upstream: SocketAddr,
+        (upstream, wire): (&Upstream, Wire),
         data: &Path,
         settings: &[(&str, &str)],
     ) -> Self {
-        let upstream = upstream.to_string();
+        let url = upstream.url(wire);
         let own = std::env::current_exe().unwrap();
         let mut line: Vec<&str> = program.to_vec();
         match role {
             Role::Product => line.push(env!("CARGO_BIN_EXE_switchboard")),
-            Role::Proxy => line.extend([own.to_str().unwrap(), "serve-proxy", &upstream]),
-            Role::Limit => line.extend([own.to_str().unwrap(), "serve-limit", &upstream]),
+            Role::Proxy => line.extend([own.to_str().unwrap(), "serve-proxy", &url]),
+            Role::Limit => line.extend([own.to_str().unwrap(), "serve-limit", &url]),
         }
         let mut command = Command::new(line[0]);
         command.args(&line[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).current_dir(data);
+        command.env("SSL_CERT_FILE", upstream.authority());
         let mut token = String::new();
         if role == Role::Product {
             write_config(data);
-            let env = environment(&upstream, data, settings);
+            let env = environment(upstream, &url, data, settings);
             let mut ask = Command::new(env!("CARGO_BIN_EXE_switchboard"));
             let ask = ask.args(["token", "--user", "bench", "--ttl", "12h"]).envs(env.clone()).current_dir(data);
             token = String::from_utf8(ask.output().unwrap().stdout).unwrap().trim().to_owned();
@@ -199,7 +207,7 @@ fn write_config(data: &Path) {
 const ROLE: &str = "You answer in one sentence.\n";
 
 /// The product's settings: the store on disk, tokens verified, no limit that counts runs.
-fn environment(upstream: &str, data: &Path, settings: &[(&str, &str)]) -> Vec<(String, String)> {
+fn environment(upstream: &Upstream, model: &str, data: &Path, settings: &[(&str, &str)]) -> Vec<(String, String)> {
     let data = data.display();
     let mut env = vec![
         ("SERVER__BIND".to_owned(), "127.0.0.1:0".to_owned()),
@@ -207,16 +215,20 @@ fn environment(upstream: &str, data: &Path, settings: &[(&str, &str)]) -> Vec<(S
         ("AUTH__MODE".to_owned(), "hs256".to_owned()),
         ("AUTH__HS256_SECRET".to_owned(), SECRET.to_owned()),
         ("LLM__PROVIDER".to_owned(), "openai".to_owned()),
-        ("LLM__OPENAI__BASE_URL".to_owned(), format!("http://{upstream}/v1")),
+        ("LLM__OPENAI__BASE_URL".to_owned(), format!("{model}/v1")),
         // Streams that say nothing are held for longer than a model may be silent.
         ("LLM__IDLE_TIMEOUT_S".to_owned(), "3600".to_owned()),
         ("LLM__PROGRESS_TIMEOUT_S".to_owned(), "3600".to_owned()),
         ("BACKEND__MODE".to_owned(), "http".to_owned()),
-        ("BACKEND__BASE_URL".to_owned(), format!("http://{upstream}")),
+        ("BACKEND__BASE_URL".to_owned(), upstream.url(Wire::Plain)),
         // The upstream's answers are long, and asking it for a summary would count as relaying.
         ("RUNS__SUMMARY_MODEL".to_owned(), "off".to_owned()),
         ("RUNS__MAX_TURNS".to_owned(), "0".to_owned()),
         ("RUNS__MAX_TOOL_CALLS".to_owned(), "0".to_owned()),
+        // One user at one address has all streams.
+        ("SERVER__REQUESTS_PER_USER".to_owned(), "0".to_owned()),
+        ("SERVER__BYTES_PER_USER".to_owned(), "0".to_owned()),
+        ("SERVER__CONNECTIONS_PER_ADDRESS".to_owned(), "0".to_owned()),
     ];
     // Whatever counts is off, and 0 is off for all of them.
     let defaults: toml::Table = include_str!("../../config/default.toml").parse().unwrap();
@@ -233,7 +245,7 @@ pub async fn serve_proxy(upstream: String) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let relay = async |State((client, upstream)): State<(reqwest::Client, String)>, request: Request| {
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
-        let answer = client.post(format!("http://{upstream}/v1/chat/completions")).body(body).send().await.unwrap();
+        let answer = client.post(format!("{upstream}/v1/chat/completions")).body(body).send().await.unwrap();
         ([("content-type", "text/event-stream")], Body::from_stream(answer.bytes_stream()))
     };
     let router = Router::new().route("/v1/agent/chat", post(relay)).with_state((client, upstream));

@@ -1,4 +1,4 @@
-//! Hours in small: many streams that wait and some that talk, for as long as is asked for, and what the server's process
+//! Hours in small: many streams that wait and some that talk, for the given minutes, and what the server's process
 //! holds meanwhile.
 //!
 //! `cargo bench -- soak 30 2000 200`. Each stream has a client connection and a model call of
@@ -57,7 +57,7 @@ struct Sample {
 
 /// Runs the load and prints a line per minute, then the slopes.
 pub async fn measure(upstream: &Upstream, load: Load) {
-    let server = Arc::new(Server::start_product(upstream.address, &SETTINGS));
+    let server = Arc::new(Server::start_product(upstream, &SETTINGS));
     let done = Arc::new(Done::default());
     println!("soak: {} minutes, {} idle streams, {} active ones", load.minutes, load.idle, load.active);
     let mut tasks = JoinSet::new();

@@ -3,15 +3,20 @@
 //! `@tools 3@`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
+use crate::answers::{call, end, nth_chunk};
 use crate::server::cpu_of;
+use crate::tls::{Certificate, Wire};
 
 /// Milliseconds between two chunks of a paced stream, each millisecond being some streams' turn.
 pub const PACE_MS: usize = 20;
@@ -19,9 +24,11 @@ pub const PACE_MS: usize = 20;
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const ITEMS: &str = r#"{"items":[{"id":1,"name":"one"},{"id":2,"name":"two"}],"total":2}"#;
 
-/// A model and a backend at one address.
+/// A model and a backend at one address, and both behind TLS at another.
 pub struct Upstream {
     pub address: SocketAddr,
+    tls: SocketAddr,
+    certificate: Certificate,
     watched: Arc<Watched>,
 }
 
@@ -46,16 +53,38 @@ struct Watched {
 impl Upstream {
     /// One that serves until the process ends, on a thread of its own.
     pub fn start() -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let watched = Arc::new(Watched::default());
+        let [(plain, address), (secure, tls)] = [(); 2].map(|()| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let address = listener.local_addr().unwrap();
+            (listener, address)
+        });
+        let (watched, certificate) = (Arc::new(Watched::default()), Certificate::new());
+        let listeners = [(plain, None), (secure, Some(certificate.acceptor()))];
         let serving = watched.clone();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(serve(listener, serving));
+            runtime.block_on(async {
+                tokio::spawn(pace(serving.clone()));
+                let each = listeners.map(|(listener, tls)| serve(listener, tls, serving.clone()));
+                futures::future::join_all(each).await;
+            });
         });
-        Self { address, watched }
+        Self { address, tls, certificate, watched }
+    }
+
+    /// The URL of the model over `wire`.
+    pub fn url(&self, wire: Wire) -> String {
+        match wire {
+            Wire::Plain => format!("http://{}", self.address),
+            // As the certificate has it.
+            Wire::Tls => format!("https://localhost:{}", self.tls.port()),
+        }
+    }
+
+    /// The certificate that whoever asks over TLS has to trust, as a file.
+    pub fn authority(&self) -> PathBuf {
+        self.certificate.authority()
     }
 
     /// How many chunks paced streams were sent so far.
@@ -70,27 +99,36 @@ impl Upstream {
     }
 }
 
-async fn serve(listener: std::net::TcpListener, watched: Arc<Watched>) {
+async fn serve(listener: std::net::TcpListener, tls: Option<TlsAcceptor>, watched: Arc<Watched>) {
     let listener = TcpListener::from_std(listener).unwrap();
-    tokio::spawn(pace(watched.clone()));
     let mut number = 0;
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
         number += 1;
-        tokio::spawn(connection(stream, watched.clone(), number));
+        match tls.clone() {
+            None => drop(tokio::spawn(connection(stream, watched.clone(), number))),
+            Some(acceptor) => {
+                let watched = watched.clone();
+                tokio::spawn(async move {
+                    if let Ok(stream) = acceptor.accept(stream).await {
+                        connection(stream, watched, number).await;
+                    }
+                });
+            }
+        }
     }
 }
 
 /// Each stream of a slot gets its chunk when its millisecond comes.
 async fn pace(watched: Arc<Watched>) {
-    let chunk = http_chunk(&text_event());
     let mut ticks = interval(Duration::from_millis(1));
     // A machine that cannot keep the pace gets fewer chunks, not all of them later.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    for slot in (0..PACE_MS).cycle() {
+    for (round, slot) in (0..PACE_MS).cycle().enumerate() {
         ticks.tick().await;
-        watched.paced.lock().unwrap()[slot].retain(|stream| match stream.try_write(&chunk) {
+        let chunk = nth_chunk(round / PACE_MS);
+        watched.paced.lock().unwrap()[slot].retain(|stream| match stream.try_write(chunk) {
             Ok(_) => {
                 watched.sent.fetch_add(1, Ordering::Relaxed);
                 true
@@ -100,7 +138,7 @@ async fn pace(watched: Arc<Watched>) {
     }
 }
 
-async fn connection(mut stream: TcpStream, watched: Arc<Watched>, number: usize) {
+async fn connection(mut stream: impl Connection, watched: Arc<Watched>, number: usize) {
     let mut buffer = Vec::new();
     let mut scratch = [0; 16 * 1024];
     loop {
@@ -136,26 +174,12 @@ async fn connection(mut stream: TcpStream, watched: Arc<Watched>, number: usize)
         if let Some(pid) = *watched.pid.lock().unwrap() {
             watched.seen.lock().unwrap().push(Seen { cpu_s: cpu_of(pid), bytes: length });
         }
-        let asked = asked(&body);
-        let mut words = asked.split(' ');
-        let kind = words.next().unwrap_or_default();
-        let mut number_of = || words.next().and_then(|word| word.parse().ok()).unwrap_or(1);
         let mut answer = HEAD.to_vec();
-        match kind {
-            "fast" => {
-                let chunk = http_chunk(&text_event());
-                (0..number_of()).for_each(|_| answer.extend_from_slice(&chunk));
-            }
-            // As OpenAI's own API sends them: with padding that is another one in each.
-            "nonce" => (0..number_of()).for_each(|nth| {
-                let event = text_event().replace("\"model\"", &format!("\"obfuscation\":\"{nth}\",\"model\""));
-                answer.extend_from_slice(&http_chunk(&event));
-            }),
-            "slow" => {
-                let pause = Duration::from_millis(number_of() as u64);
-                let chunk = http_chunk(&text_event());
-                for _ in 0..number_of() {
-                    answer.extend_from_slice(&chunk);
+        match script(&body) {
+            Script::Fast(chunks) => (0..chunks).for_each(|nth| answer.extend_from_slice(nth_chunk(nth))),
+            Script::Slow(pause, chunks) => {
+                for nth in 0..chunks {
+                    answer.extend_from_slice(nth_chunk(nth));
                     if stream.write_all(&answer).await.is_err() {
                         return;
                     }
@@ -163,28 +187,25 @@ async fn connection(mut stream: TcpStream, watched: Arc<Watched>, number: usize)
                     sleep(pause).await;
                 }
             }
-            "tools" if body.matches(r#""role":"tool""#).count() < number_of() => {
+            Script::Tools(rounds) if body.matches(r#""role":"tool""#).count() < rounds => {
                 answer.extend_from_slice(&call(body.len()));
                 if stream.write_all(&answer).await.is_err() {
                     return;
                 }
                 continue;
             }
-            "tools" => answer.extend_from_slice(&http_chunk(&text_event())),
-            "paced" | "hold" => {
-                answer.extend_from_slice(&http_chunk(&text_event()));
+            Script::Tools(_) => answer.extend_from_slice(nth_chunk(0)),
+            Script::Paced | Script::Hold => {
+                answer.extend_from_slice(nth_chunk(0));
                 if stream.write_all(&answer).await.is_err() {
                     return;
                 }
-                if kind == "paced" {
-                    watched.paced.lock().unwrap()[number % PACE_MS].push(stream);
-                } else {
+                return match script(&body) {
+                    Script::Paced => stream.keep_pace(&watched, number),
                     // Until the other side goes away.
-                    let _ = stream.read(&mut [0]).await;
-                }
-                return;
+                    _ => drop(stream.read(&mut scratch[..1]).await),
+                };
             }
-            other => panic!("nobody knows how to answer {other:?}"),
         }
         answer.extend_from_slice(&end("stop"));
         if stream.write_all(&answer).await.is_err() {
@@ -193,11 +214,53 @@ async fn connection(mut stream: TcpStream, watched: Arc<Watched>, number: usize)
     }
 }
 
-/// What the newest message asks for.
-fn asked(body: &str) -> &str {
+/// A connection of a client, whatever it goes through.
+trait Connection: AsyncRead + AsyncWrite + Unpin {
+    /// Gets its chunks from now on by [`pace`], as number so and so.
+    fn keep_pace(self, watched: &Watched, number: usize);
+}
+
+impl Connection for TcpStream {
+    fn keep_pace(self, watched: &Watched, number: usize) {
+        watched.paced.lock().unwrap()[number % PACE_MS].push(self);
+    }
+}
+
+impl Connection for TlsStream<TcpStream> {
+    fn keep_pace(self, _: &Watched, _: usize) {
+        panic!("only the plain model keeps a pace; ask for a slow answer");
+    }
+}
+
+/// What a message asks for.
+#[derive(Debug, Clone, Copy)]
+enum Script {
+    /// So many chunks at once.
+    Fast(usize),
+    /// A chunk after each pause, so many.
+    Slow(Duration, usize),
+    /// A chunk every [`PACE_MS`], without an end.
+    Paced,
+    /// One chunk, and nothing more.
+    Hold,
+    /// So many calls of a tool, one a turn, and an answer.
+    Tools(usize),
+}
+
+/// What the newest message of a request asks for.
+fn script(body: &str) -> Script {
     let end = body.rfind('@').unwrap();
     let begin = body[..end].rfind('@').unwrap() + 1;
-    &body[begin..end]
+    let words: Vec<&str> = body[begin..end].split(' ').collect();
+    let number = |word: &str| word.parse().unwrap();
+    match words.as_slice() {
+        ["fast", chunks] => Script::Fast(number(chunks)),
+        ["slow", pause_ms, chunks] => Script::Slow(Duration::from_millis(number(pause_ms) as u64), number(chunks)),
+        ["paced"] => Script::Paced,
+        ["hold"] => Script::Hold,
+        ["tools", rounds] => Script::Tools(number(rounds)),
+        other => panic!("no answer to {other:?}"),
+    }
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
@@ -208,37 +271,4 @@ fn content_length(head: &[u8]) -> usize {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
     length.unwrap_or(0)
-}
-
-fn event(delta: &str, finish: &str) -> String {
-    format!(
-        "data: {{\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\
-         \"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
-    )
-}
-
-fn text_event() -> String {
-    event(r#"{"content":"word "}"#, "null")
-}
-
-/// A piece of a body of its own, as a server sends it that writes every event as it comes.
-fn http_chunk(event: &str) -> Vec<u8> {
-    format!("{:x}\r\n{event}\r\n", event.len()).into_bytes()
-}
-
-fn end(reason: &str) -> Vec<u8> {
-    let mut end = http_chunk(&event("{}", &format!("\"{reason}\"")));
-    end.extend_from_slice(&http_chunk("data: [DONE]\n\n"));
-    end.extend_from_slice(b"0\r\n\r\n");
-    end
-}
-
-/// A call of the bench's tool; `salt` makes its id new.
-fn call(salt: usize) -> Vec<u8> {
-    let delta = format!(
-        r#"{{"tool_calls":[{{"index":0,"id":"call_{salt}","type":"function","function":{{"name":"list_items","arguments":"{{}}"}}}}]}}"#
-    );
-    let mut answer = http_chunk(&event(&delta, "null"));
-    answer.extend_from_slice(&end("tool_calls"));
-    answer
 }

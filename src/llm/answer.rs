@@ -1,5 +1,5 @@
-//! A model's answer from its bytes: bytes → frames → the vendor's fold → stream events. This is the one place where the
-//! rules that all vendors share are kept: an end without the terminal marker is an error, a body has a size limit, and
+//! A model's answer from its bytes: bytes → frames → the vendor's fold → stream events. Only this file keeps the
+//! rules that all vendors share: an end without the terminal marker is an error, a body has a size limit, and
 //! nothing is read after the end.
 
 use std::collections::VecDeque;
@@ -106,7 +106,7 @@ pub(crate) fn malformed(detail: impl Into<Box<dyn std::error::Error + Send + Syn
     ProviderError::new(ProviderErrorKind::Malformed, detail)
 }
 
-/// What is left over when an answer has ended well: nothing, or else an error, whether it can be read or not.
+/// Checks the rest of a body when an answer has ended well: an error in it counts, whether it can be read or not.
 pub(crate) fn check_tail(tail: &str) -> Result<(), ProviderError> {
     // An error may come in several lines, or several of them in a line each.
     match failure::error_in(tail).or_else(|| tail.lines().find_map(failure::error_in)) {
@@ -137,7 +137,7 @@ pub(crate) fn stream(origin: &Arc<ModelOrigin>, opened: Opened, reader: (impl Fr
     EventStream { origin: Arc::clone(origin), request_id, events: events.boxed() }
 }
 
-/// The events in `bytes`, which say to be of `media_type` where that is not what was asked for. Ends after the first error
+/// The events in `bytes`; `media_type` is that of the answer where it differs from `Accept`. Ends after the first error
 /// or the terminal marker.
 pub(crate) fn events<B, R, F>(
     bytes: B,
@@ -169,12 +169,12 @@ struct Answer<B, R, F> {
     ready: VecDeque<Result<StreamEvent, ProviderError>>,
 }
 
-/// What becomes of frames.
+/// The vendor's fold, and what it has read so far.
 struct Reading<F> {
     fold: F,
     has_frames: bool,
     pieces: Pieces,
-    /// Room for the events of one piece of the body; empty between two.
+    /// Buffer for the events of one piece of the body; empty between two.
     events: Vec<StreamEvent>,
 }
 
@@ -230,7 +230,7 @@ where
             }
         });
         self.ready.extend(self.reading.events.drain(..).map(Ok));
-        // Frames before the unreadable place are complete, so what they say still counts.
+        // Frames before the unreadable bytes are complete, so what they say still counts.
         match (folded, read) {
             (Ok(Flow::More), Ok(())) => return,
             (Ok(Flow::Done), _) => {}
@@ -257,8 +257,8 @@ where
 
     /// The error of a body without one frame: it is something else, whatever `error` its end would be.
     fn no_stream(&self, error: ProviderError, tail: &str) -> ProviderError {
-        if let Some(said) = failure::error_instead(tail) {
-            return said;
+        if let Some(error) = failure::error_instead(tail) {
+            return error;
         }
         match self.media_type.as_deref() {
             Some(media_type) => http::not_a_stream(media_type),

@@ -1,5 +1,5 @@
-//! A circuit breaker: a model that failed several times in a row is left alone for a while, so that nobody waits for it and
-//! it gets no load it cannot bear. Then one call finds out whether it answers again.
+//! A circuit breaker: a model that failed several times in a row gets no calls for a while, so that no run waits for it
+//! and it gets no load it cannot bear. Then one call finds out whether it answers again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const NEVER: Duration = Duration::from_secs(31_536_000);
 /// The breaker of one model.
 #[derive(Debug)]
 pub(super) struct Breaker {
-    /// Whose; for the log.
+    /// Its model; for the log.
     origin: Arc<ModelOrigin>,
     /// Failures in a row that open it; 0 is never.
     failures: u32,
@@ -78,7 +78,7 @@ impl Breaker {
         Ok(Permit { breaker: Arc::clone(self), probe })
     }
 
-    /// Where it stands.
+    /// Its state.
     pub(super) fn state_now(&self) -> BreakerState {
         match *self.state() {
             State::Closed { .. } => BreakerState::Closed,
@@ -96,12 +96,12 @@ impl Breaker {
     }
 
     fn opened(&self, now: Instant, kind: ProviderErrorKind) -> State {
-        // A vendor that says when it can be asked again is not asked before.
+        // A vendor with a `Retry-After` gets no call before that time.
         let open = self.open.max(kind.retry_after().unwrap_or_default());
         tracing::warn!(
             gen_ai.provider.name = self.origin.provider,
             gen_ai.request.model = self.origin.model,
-            error.code = kind.code(),
+            error.code = kind.code().name(),
             wait_ms = u64::try_from(open.as_millis()).unwrap_or(u64::MAX),
             "the model keeps failing and is left alone"
         );
@@ -150,7 +150,7 @@ impl Permit {
                 }
             }
             State::Probing { .. } if was_probe => *state = self.breaker.opened(now, kind),
-            // Somebody else's call decides.
+            // Another call decides.
             State::Probing { .. } | State::Open { .. } => {}
         }
     }
@@ -160,10 +160,10 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let Some(before) = self.probe else { return };
         let mut state = self.breaker.state();
-        // Whoever asked has gone: the next call finds out, unless another one has meanwhile.
+        // The caller is gone: the next call finds out, unless another one has meanwhile.
         if let State::Probing { .. } = *state {
             *state = before;
-            // It was open until somebody could find out.
+            // It was open until a call could find out.
             self.breaker.show(BreakerState::Open);
         }
     }

@@ -1,4 +1,4 @@
-//! `[llm]` of the configuration: the vendors' own sections, further providers by name, and who is asked in which order.
+//! `[llm]` of the configuration: the vendors' own sections, further providers by name, and their order.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::chat::message::ModelOrigin;
 pub struct LlmConfig {
     /// `auto`, a provider's name or `demo`. `auto` is the first vendor with a key, gemini first, else the demo.
     pub provider: String,
-    /// Who is tried next, in order, when a model fails before its first token: `provider` or `provider:model`.
+    /// The models that are tried next, in order, when one fails before its first token: `provider` or `provider:model`.
     pub fallbacks: Vec<String>,
-    /// The limit of one answer, in tokens; 0 leaves it to the model, and to what is known of one that has to be told.
+    /// The limit of one answer, in tokens; 0: the model's own, or the documented one where the vendor demands a limit.
     pub max_tokens: u32,
     /// Seconds until an answer begins; 0 is no limit. A local server may load its model first, which takes minutes.
     pub first_byte_timeout_s: u64,
@@ -57,10 +57,18 @@ pub struct Retry {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Breaker {
-    /// Failures in a row after which a model is not asked for a while; 0 never stops asking.
+    /// Failures in a row after which a model gets no calls for a while; 0: no such limit.
     pub failures: u32,
-    /// Seconds until it is asked once more, to see whether it answers again.
+    /// Seconds until the next call, which shows whether it answers again.
     pub open_s: u64,
+}
+
+/// The name of the provider that needs no settings: the demo model, which the composition root brings.
+pub const DEMO: &str = "demo";
+
+/// The demo model; `None` in a server that is built without it.
+pub fn demo_model() -> Option<ModelOrigin> {
+    cfg!(feature = "demo").then(|| ModelOrigin { provider: DEMO.to_owned(), model: "rules-1".to_owned() })
 }
 
 /// A model's name that names no model.
@@ -72,6 +80,9 @@ pub enum UnknownModel {
     /// The provider has no model of its own and none is given.
     #[error("{0:?} names no model{own}", own = no_model_of_its_own(.0))]
     Model(String),
+    /// It is the demo model's, which is not built in.
+    #[error("is {DEMO:?}, and this server is built without the feature {DEMO}")]
+    NoDemo,
 }
 
 fn no_model_of_its_own(text: &str) -> String {
@@ -115,7 +126,7 @@ impl LlmConfig {
     pub fn default_provider(&self) -> Option<&str> {
         match self.provider.as_str() {
             "auto" => self.vendors.iter().find(|(_, section)| section.has_key()).map(|(vendor, _)| vendor.name()),
-            "demo" => None,
+            DEMO => None,
             name => Some(name),
         }
     }
@@ -128,7 +139,7 @@ impl LlmConfig {
         }
     }
 
-    /// Where in the configuration the provider called `name` is: `llm.claude`, `llm.providers.groq`.
+    /// The section of the configuration of the provider called `name`: `llm.claude`, `llm.providers.groq`.
     pub fn section_path(name: &str) -> String {
         match Vendor::parse(name) {
             Some(_) => format!("llm.{name}"),
@@ -157,7 +168,31 @@ impl LlmConfig {
         Ok(ModelOrigin { provider: provider.to_owned(), model: model.to_owned() })
     }
 
-    /// How long an answer may be, where nobody says.
+    /// The same; `demo` is the demo model.
+    ///
+    /// # Errors
+    /// As [`Self::model`], and when the demo model is not built in.
+    pub fn model_or_demo(&self, text: &str) -> Result<ModelOrigin, UnknownModel> {
+        match text.trim() {
+            DEMO => demo_model().ok_or(UnknownModel::NoDemo),
+            name => self.model(name),
+        }
+    }
+
+    /// Why no model answers for a profile that names none; `None` where one does.
+    pub fn no_model_reason(&self) -> Option<String> {
+        if self.default_provider().is_some() || demo_model().is_some() {
+            return None;
+        }
+        let keys: Vec<&str> = Vendor::ALL.into_iter().filter_map(Vendor::usual_key).collect();
+        let advice = format!("name a provider, or set the key of one ({})", keys.join(", "));
+        Some(match self.provider.as_str() {
+            DEMO => format!("{}: {advice}", UnknownModel::NoDemo),
+            _ => format!("finds no model, and this server is built without the feature {DEMO}: {advice}"),
+        })
+    }
+
+    /// The limit of one answer in tokens, where neither profile nor request sets one.
     pub fn answer_tokens(&self) -> Option<u32> {
         Some(self.max_tokens).filter(|tokens| *tokens != 0)
     }

@@ -1,6 +1,6 @@
 //! `[embeddings]`: vectors of texts from a server that speaks `POST {base_url}/embeddings`
-//! (<https://platform.openai.com/docs/api-reference/embeddings>). What was asked once is remembered; a server that fails is
-//! left alone for a while, so that nobody waits for it.
+//! (<https://platform.openai.com/docs/api-reference/embeddings>). Known vectors are cached; a server that fails gets no
+//! requests for a while, so that no run waits for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use tokio::time::{Instant, timeout};
 
 use super::http::{ConnectError, Endpoint, Net, Patience, join};
 use crate::agent::ports::embeddings::{EmbedError, Embedder, Vector};
-use crate::bounded::json::form_of;
+use crate::bounded::json::parse_bytes;
 use crate::chat::causes::Causes;
 
-/// 32 MiB of an answer: 256 vectors of 4,096 numbers in long form.
+/// 32 MiB of an answer: 256 vectors of 4,096 numbers with all their digits.
 const ANSWER_BYTES: usize = 32 << 20;
 
 /// 256 texts in one request, which every server takes.
@@ -34,7 +34,7 @@ const DIMENSIONS: usize = 8192;
 /// 4,096 vectors are remembered.
 const REMEMBERED: u64 = 4096;
 
-/// 30 s in which a server that has failed is not asked.
+/// 30 s in which a server that has failed gets no requests.
 const LEFT_ALONE: Duration = Duration::from_secs(30);
 
 /// `[embeddings]`.
@@ -59,14 +59,14 @@ impl EmbeddingsConfig {
     }
 }
 
-/// The server, and what it has said.
+/// The server, and a cache of its vectors.
 pub struct Embeddings {
     endpoint: Endpoint,
     model: String,
     patience: Duration,
     /// By the digest of the text.
     known: Cache<Vec<u8>, Vector>,
-    /// Until when it is not asked.
+    /// Until when it gets no requests.
     alone_until: Mutex<Option<Instant>>,
 }
 
@@ -142,14 +142,14 @@ impl Embeddings {
     /// The vectors of texts that are not known yet.
     async fn fetch(&self, texts: &[&str]) -> Result<Vec<Vector>, Failed> {
         self.admit()?;
-        let asked = timeout(self.patience, async {
+        let fetched = timeout(self.patience, async {
             let mut vectors = Vec::with_capacity(texts.len());
             for batch in texts.chunks(BATCH) {
                 vectors.extend(self.ask(batch).await?);
             }
             Ok(vectors)
         });
-        let vectors = asked.await.unwrap_or(Err(Failed::TimedOut));
+        let vectors = fetched.await.unwrap_or(Err(Failed::TimedOut));
         self.note(vectors.is_ok());
         if let Err(error) = &vectors {
             tracing::warn!(error = %Causes(error), "no embeddings; tools are found by their words alone for a while");
@@ -168,7 +168,7 @@ impl Embeddings {
             }
             body.extend_from_slice(&piece);
         }
-        let Answer { mut data } = form_of(&body).map_err(Failed::Json)?;
+        let Answer { mut data } = parse_bytes(&body).map_err(Failed::Json)?;
         data.sort_by_key(|vector| vector.index);
         let length = data.first().map_or(0, |vector| vector.embedding.len());
         let is_whole = data.len() == texts.len()
@@ -193,19 +193,19 @@ impl Embedder for Embeddings {
         let missing: Vec<usize> = (0..texts.len()).filter(|at| vectors[*at].is_none()).collect();
         let wanted: Vec<&str> = [cut(question)].into_iter().chain(missing.iter().map(|at| texts[*at])).collect();
         let mut fetched = self.fetch(&wanted).await.map_err(|error| EmbedError(error.into()))?.into_iter();
-        let asked = fetched.next().ok_or_else(|| EmbedError(Failed::Shape.into()))?;
+        let question = fetched.next().ok_or_else(|| EmbedError(Failed::Shape.into()))?;
         for (at, vector) in missing.into_iter().zip(fetched) {
             let key = digest(&SHA256, texts[at].as_bytes()).as_ref().to_vec();
             self.known.insert(key, Arc::clone(&vector)).await;
             vectors[at] = Some(vector);
         }
         let vectors: Vec<Vector> = vectors.into_iter().flatten().collect();
-        // Another model behind the same name: what is remembered is of no use beside it.
-        if vectors.len() != texts.len() || vectors.iter().any(|vector| vector.len() != asked.len()) {
+        // Another model behind the same name: the cached vectors do not fit its own.
+        if vectors.len() != texts.len() || vectors.iter().any(|vector| vector.len() != question.len()) {
             self.known.invalidate_all();
             return Err(EmbedError(Failed::Shape.into()));
         }
-        Ok((asked, vectors))
+        Ok((question, vectors))
     }
 }
 

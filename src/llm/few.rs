@@ -10,8 +10,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 /// 10,000 items in one list; the longest real ones have a few dozen.
 const MAX_ITEMS: usize = 10_000;
 
-/// A list that is not too long; an object in its place is a list of one. The first item has its place here: nearly all lists
-/// of a stream have no other, and a chunk then takes nothing from the heap for them.
+/// A list that is not too long; an object instead of it is a list of one. The first item is stored inline: nearly all
+/// lists of a stream have no other, and a chunk then takes nothing from the heap for them.
 #[derive(Debug)]
 pub(super) struct Few<T> {
     first: Option<T>,
@@ -21,13 +21,6 @@ pub(super) struct Few<T> {
 impl<T> Default for Few<T> {
     fn default() -> Self {
         Self { first: None, others: Vec::new() }
-    }
-}
-
-impl<T> Few<T> {
-    /// Its item, if it has one and no other.
-    pub(super) fn only(&self) -> Option<&T> {
-        self.first.as_ref().filter(|_| self.others.is_empty())
     }
 }
 

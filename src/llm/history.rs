@@ -2,7 +2,7 @@
 //! replay data only for its own origin. The vendors' wires write these entries down.
 //!
 //! **Invariant:** nothing is copied on the way: an entry's `'a` is the conversation's own, and the only texts that are made
-//! new are those that no message has as it stands (two messages of a user in a row, decisions told with a message).
+//! new are those that no message has as it stands (two user messages in a row, decisions written into a message).
 //! **Invariant:** an entry depends on no later message, so what was sent once is the beginning of what is sent next, and
 //! vendors find it in their caches. Only the newest user message may still grow.
 
@@ -14,15 +14,15 @@ use serde_json::Map;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
 
-/// Every vendor refuses a history with an unanswered call, so a lost result is told as an error.
+/// Every vendor refuses a history with an unanswered call, so a lost result is sent as an error.
 const LOST_RESULT: &str = r#"{"error":"the result of this call was not recorded"}"#;
 
 /// One entry of the history.
 #[derive(Debug)]
 pub(crate) enum Entry<'a> {
-    /// What the user said since the last entry.
+    /// The user's text since the last entry.
     User(Cow<'a, str>),
-    /// What the model said, with the results of its calls.
+    /// A model's answer, with the results of its calls.
     Assistant(AssistantTurn<'a>),
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Entry<'a> {
 pub(crate) struct AssistantTurn<'a> {
     /// The pieces, in stream order.
     pub(crate) parts: &'a [AssistantPart],
-    /// Whether the same vendor and model said it: only then its replay data means anything.
+    /// Whether the same vendor and model wrote it: only then its replay data means anything.
     pub(crate) is_ours: bool,
     /// One per call, in call order; empty when there are no calls.
     pub(crate) answers: Vec<CallResult<'a>>,
@@ -108,15 +108,15 @@ pub(crate) fn entries<'a>(messages: &'a [Message], origin: &ModelOrigin) -> Vec<
                     Some(Entry::Assistant(_)) | None => entries.push(Entry::User(text)),
                 }
             }
-            Message::Assistant(said) => {
+            Message::Assistant(answer) => {
                 let results = match messages.get(at + 1) {
                     Some(Message::ToolResults(results)) => results.as_slice(),
                     Some(Message::User(_) | Message::Assistant(_)) | None => &[],
                 };
-                let is_ours = *said.origin == *origin;
-                let said = AssistantTurn { parts: &said.parts, is_ours, answers: answers(said, results) };
-                if !said.answers.is_empty() || said.texts().next().is_some() {
-                    entries.push(Entry::Assistant(said));
+                let is_ours = *answer.origin == *origin;
+                let turn = AssistantTurn { parts: &answer.parts, is_ours, answers: answers(answer, results) };
+                if !turn.answers.is_empty() || turn.texts().next().is_some() {
+                    entries.push(Entry::Assistant(turn));
                 }
             }
             // Taken together with the calls they answer.
@@ -126,16 +126,16 @@ pub(crate) fn entries<'a>(messages: &'a [Message], origin: &ModelOrigin) -> Vec<
     entries
 }
 
-fn answers<'a>(said: &'a AssistantMessage, results: &'a [ToolResult]) -> Vec<CallResult<'a>> {
+fn answers<'a>(message: &'a AssistantMessage, results: &'a [ToolResult]) -> Vec<CallResult<'a>> {
     let answer = |(at, call): (usize, &'a ToolCall)| {
-        // Where they should be, so that many of them need no search.
+        // Where they are in the common case, so that many of them need no search.
         let in_order = results.get(at).filter(|result| result.id == call.id);
         match in_order.or_else(|| results.iter().find(|result| result.id == call.id)) {
             Some(result) => CallResult { call, content: &result.content, is_error: result.fate.is_error() },
             None => CallResult { call, content: LOST_RESULT, is_error: true },
         }
     };
-    said.calls().enumerate().map(answer).collect()
+    message.calls().enumerate().map(answer).collect()
 }
 
 /// A call's arguments as an object; what was no object is sent as an empty one, since vendors take nothing else.
@@ -186,9 +186,9 @@ mod tests {
     fn lines(messages: &[Message]) -> Vec<String> {
         let line = |entry: &Entry<'_>| match entry {
             Entry::User(text) => format!("user {text:?}"),
-            Entry::Assistant(said) => {
-                let answers: Vec<_> = said.answers.iter().map(|a| format!(" {}={}", a.call.id, a.content)).collect();
-                format!("{} {:?}{}", if said.is_ours { "ours" } else { "foreign" }, said.text(), answers.concat())
+            Entry::Assistant(turn) => {
+                let answers: Vec<_> = turn.answers.iter().map(|a| format!(" {}={}", a.call.id, a.content)).collect();
+                format!("{} {:?}{}", if turn.is_ours { "ours" } else { "foreign" }, turn.text(), answers.concat())
             }
         };
         entries(messages, &origin("m")).iter().map(line).collect()

@@ -15,7 +15,6 @@ mod openai;
 
 mod answer;
 mod breaker;
-mod chunk_template;
 mod config;
 pub mod embeddings;
 mod failure;
@@ -41,13 +40,14 @@ use self::vendor::Facts;
 use crate::agent::ports::llm::LlmProvider;
 use crate::chat::message::ModelOrigin;
 
-pub use self::config::{Breaker, LlmConfig, Retry, UnknownModel};
+pub use self::config::{Breaker, DEMO, LlmConfig, Retry, UnknownModel, demo_model};
 pub use self::http::ConnectError;
 pub use self::router::Router;
 pub use self::vendor::{Common, Mistake, Refusal, VendorConfig};
 
 /// The vendors, by the wire they speak, in the order that `auto` tries them. This enum, `ALL` and `facts` are the table of
-/// vendors: all else goes through it, and what is known of a vendor is in its folder.
+/// vendors: all else goes through it. What is known of a vendor is in its folder; words of errors that several vendors share are
+/// in `failure/kinds.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Vendor {
     /// `POST {base}/v1beta/models/{model}:streamGenerateContent`.
@@ -77,7 +77,7 @@ impl Vendor {
 
 /// What every provider of one model is set up with.
 struct Setup<'a> {
-    /// Where its settings are, for errors.
+    /// The section of its settings, for errors.
     section: &'a str,
     origin: Arc<ModelOrigin>,
     net: &'a Net,

@@ -32,7 +32,7 @@ impl Policy {
         chance: f64,
         left: Option<Duration>,
     ) -> Option<Duration> {
-        let (attempts, asked_for) = match error.kind {
+        let (attempts, demanded) = match error.kind {
             ProviderErrorKind::RateLimited { retry_after } | ProviderErrorKind::Unavailable { retry_after } => {
                 (self.attempts, retry_after)
             }
@@ -53,10 +53,10 @@ impl Policy {
         if !error.retryable || attempt >= attempts {
             return None;
         }
-        let wait = match asked_for {
-            Some(asked_for) if asked_for > self.max_wait => return None,
+        let wait = match demanded {
+            Some(demanded) if demanded > self.max_wait => return None,
             // All who were turned away together must not come back together.
-            Some(asked_for) => asked_for + self.base.mul_f64(chance),
+            Some(demanded) => demanded + self.base.mul_f64(chance),
             None => {
                 let longest = self.base.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
                 longest.min(self.max_wait).mul_f64(chance)

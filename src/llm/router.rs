@@ -1,5 +1,5 @@
-//! Who takes a turn: the first model of the request's list that begins to answer. Each is asked again as its policy says,
-//! then the next one gets the same history; once a token is there, the answer stands or falls with its model.
+//! Which model takes a turn: the first of the request's list that begins to answer. Each is called again as its policy
+//! says, then the next one gets the same history; once a token is there, the answer stands or falls with its model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
 use crate::observe::metrics::{self, BreakerState, ModelCall, Outcome};
 
-/// All models that may be asked.
+/// All models that may be called.
 pub struct Router {
     net: Net,
     policy: Policy,
@@ -144,12 +144,12 @@ impl LlmProvider for Router {
                 Err(error) if error.kind == ProviderErrorKind::ContentFiltered => return Err(error),
                 Err(error) => error,
             };
-            // Told in the end: one that may pass, if there is any, since then the whole request may succeed later.
-            let (told, other) = match failure {
+            // Returned in the end: a retryable one, if there is any, since then the whole request may succeed later.
+            let (kept, other) = match failure {
                 Some(before) if before.retryable && !error.retryable => (before, Some(error)),
                 before => (error, before),
             };
-            failure = Some(told);
+            failure = Some(kept);
             if let Some(other) = other {
                 log(&other, "model call failed; another model was asked", 0, None);
             }
@@ -169,7 +169,7 @@ async fn open(
     let answer = match model.provider.stream_chat(request).await {
         Ok(answer) => answer,
         Err(error) => {
-            call.ended(Outcome::failed(error.kind.code()));
+            call.ended(Outcome::failed(error.kind.code().name()));
             watch::settle(permit, error.kind);
             return Err(ProviderError { origin: Some(Arc::clone(&model.origin)), ..error });
         }
@@ -179,10 +179,11 @@ async fn open(
     Ok(watched.into_stream())
 }
 
-/// The failure that opened the breaker, told again without asking.
+/// The failure that opened the breaker, returned again without a call.
 fn left_alone(model: &Model, open: breaker::Open) -> ProviderError {
     let (kind, left) = (open.kind, open.left.as_secs_f64().ceil());
-    let detail = format!("not asked: its last calls failed with {}; next try in {left:.0} s at most", kind.code());
+    let detail =
+        format!("not asked: its last calls failed with {}; next try in {left:.0} s at most", kind.code().name());
     ProviderError { origin: Some(Arc::clone(&model.origin)), ..ProviderError::new(kind, detail) }
 }
 
@@ -192,7 +193,7 @@ fn no_provider() -> ProviderError {
 
 fn log(error: &ProviderError, message: &'static str, attempt: u32, wait: Option<Duration>) {
     tracing::warn!(
-        error.code = error.kind.code(),
+        error.code = error.kind.code().name(),
         gen_ai.provider.name = error.origin.as_ref().map(|origin| &*origin.provider),
         gen_ai.request.model = error.origin.as_ref().map(|origin| &*origin.model),
         llm.request_id = error.request_id,

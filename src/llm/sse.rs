@@ -104,7 +104,7 @@ impl Sse {
     fn end_begun_line(&mut self, hand_over: &mut impl FnMut(&str)) -> Result<(), Unreadable> {
         let mut line = std::mem::take(&mut self.line);
         self.end_line(&line, hand_over)?;
-        // Its room is used for the next one.
+        // Its capacity is used for the next one.
         line.clear();
         self.line = line;
         Ok(())
@@ -125,8 +125,8 @@ impl Sse {
             // Lines before the JSON are fields of some extension and say nothing.
             let is_json = !self.tail.is_empty() || matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
             if is_json {
-                let room = MAX_TAIL_BYTES - self.tail.len();
-                self.tail.extend(line.iter().chain(b"\n").take(room));
+                let space = MAX_TAIL_BYTES - self.tail.len();
+                self.tail.extend(line.iter().chain(b"\n").take(space));
             }
         }
         Ok(())
@@ -141,7 +141,7 @@ impl Sse {
         let mut event_lines = std::mem::take(&mut self.event);
         if let Some(data) = only_data(&event_lines) {
             self.say(data, hand_over);
-            // Its room is used for the next one.
+            // Its capacity is used for the next one.
             event_lines.clear();
             self.event = event_lines;
             return Ok(());
@@ -167,8 +167,8 @@ impl Sse {
     }
 }
 
-/// The data of an event in the form that nearly all have: one line of data, perhaps behind its name. Any other one, and
-/// one that is no text, is the grammar's.
+/// The data of an event as nearly all have it: one line of data, perhaps behind its name. The full parser reads any
+/// other event, and one that is not UTF-8.
 fn only_data(lines: &[u8]) -> Option<&str> {
     let lines = std::str::from_utf8(lines).ok()?;
     let data = match lines.strip_prefix("event:") {

@@ -3,8 +3,8 @@
 //! back until it is whole or turns out to be text; every other text goes on at once.
 //!
 //! **Invariant:** pure, and linear: each byte is looked at once, whatever the pieces. A tag counts only at the very
-//! beginning of an answer and only once: later on it is something the model wrote about. An answer whose template opened
-//! the tag for the model, so that only `</think>` comes, cannot be told from text while it streams and stays text.
+//! beginning of an answer and only once: later on it is something the model wrote about. An answer whose template
+//! opened the tag for the model, so that only `</think>` comes, looks like text while it streams and stays text.
 
 use crate::chat::stream::StreamEvent;
 
@@ -225,12 +225,12 @@ mod tests {
             tags.push(before.to_owned(), &mut events);
             tags.close(&mut events);
             tags.push("Yes.".to_owned(), &mut events);
-            let said = |event: &StreamEvent| match event {
+            let pieces = |event: &StreamEvent| match event {
                 StreamEvent::Thinking(text) => (text.clone(), String::new()),
                 StreamEvent::Text(text) => (String::new(), text.clone()),
                 other => panic!("{other:?}"),
             };
-            let (thoughts, texts): (Vec<_>, Vec<_>) = events.iter().map(said).unzip();
+            let (thoughts, texts): (Vec<_>, Vec<_>) = events.iter().map(pieces).unzip();
             assert_eq!((thoughts.concat().as_str(), texts.concat().as_str()), (thinking, "Yes."));
         }
     }

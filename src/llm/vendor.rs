@@ -24,7 +24,7 @@ pub(super) struct Facts {
     pub(super) name: &'static str,
     /// What the conventions of telemetry call it.
     pub(super) telemetry_name: &'static str,
-    /// Whether nothing can be asked without a key; local servers need none.
+    /// Whether every call needs a key; local servers need none.
     pub(super) needs_key: bool,
     /// The variable that usually holds its key.
     pub(super) usual_key: Option<&'static str>,
@@ -32,7 +32,7 @@ pub(super) struct Facts {
     pub(super) is_spoken_by_others: bool,
     /// What its lists put before the names of models, and its addresses too.
     pub(super) model_prefix: &'static str,
-    /// Where its API is by default.
+    /// The default address of its API.
     pub(super) base_url: &'static str,
     /// Its model by default.
     pub(super) model: &'static str,
@@ -84,7 +84,7 @@ pub struct Refusal {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Common {
-    /// Where the API is; what is appended is the vendor's.
+    /// The address of the API; the vendor's paths are appended to it.
     pub base_url: String,
     /// The provider's own model.
     pub model: String,
@@ -104,7 +104,7 @@ pub struct VendorConfig {
 }
 
 impl VendorConfig {
-    /// Whose wire is spoken there.
+    /// The vendor whose wire it speaks.
     pub fn vendor(&self) -> Vendor {
         self.vendor
     }
@@ -144,7 +144,7 @@ impl Vendor {
         self.facts().telemetry_name
     }
 
-    /// Whether nothing can be asked without a key; local servers need none.
+    /// Whether every call needs a key; local servers need none.
     pub fn needs_key(self) -> bool {
         self.facts().needs_key
     }

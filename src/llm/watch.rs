@@ -42,7 +42,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Watches `answer`, for which a permit was given, and which is measured since it was asked for.
+    /// Watches `answer`, for which a permit was given; `call` measures it from its request on.
     pub(super) fn new(answer: EventStream, (permit, call): (Permit, ModelCall), patience: Patience) -> Self {
         let EventStream { origin, request_id, events } = answer;
         let progress = patience.progress.unwrap_or(NO_LIMIT);
@@ -64,7 +64,7 @@ impl Watched {
         }
     }
 
-    /// Waits for the first token: until then nothing has reached the user, and another call may take this one's place.
+    /// Waits for the first token: until then nothing has reached the user, and another call may replace this one.
     ///
     /// # Errors
     /// When the answer failed before it.
@@ -118,7 +118,7 @@ impl Watched {
             Some(Err(error)) => Some(Err(self.failed(error))),
             None => {
                 self.permit = None;
-                self.call.ended(Outcome::failed(ProviderErrorKind::Truncated.code()));
+                self.call.ended(Outcome::failed(ProviderErrorKind::Truncated.code().name()));
                 None
             }
         })
@@ -144,7 +144,7 @@ impl Watched {
     }
 
     fn failed(&mut self, error: ProviderError) -> ProviderError {
-        self.call.ended(Outcome::failed(error.kind.code()));
+        self.call.ended(Outcome::failed(error.kind.code().name()));
         if let Some(permit) = self.permit.take() {
             settle(permit, error.kind);
         }

@@ -58,18 +58,6 @@ pub(super) struct BlockDelta {
     pub(super) delta: Option<Delta>,
 }
 
-impl BlockDelta {
-    /// The text of a delta that says nothing else.
-    pub(super) fn only_text(&self) -> Option<&str> {
-        match self.delta.as_ref()? {
-            Delta { kind: Some(kind), text: Some(text), partial_json: None, thinking: None, signature: None } => {
-                Some(text).filter(|_| kind == "text_delta").map(String::as_str)
-            }
-            Delta { .. } => None,
-        }
-    }
-}
-
 /// A piece of a block: which fields there are depends on `kind`; where it is missing, on the fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta {

@@ -1,4 +1,4 @@
-//! The Messages API's events, folded. Blocks are told apart by their index, so the arguments of parallel calls may
+//! The Messages API's events, folded. Blocks are known by their index, so the arguments of parallel calls may
 //! interleave; `message_stop` ends the answer.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,6 @@ use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::message::Replay;
 use crate::chat::stream::{CallSlot, FinishReason, ReplayOn, StreamEvent, Usage};
 use crate::llm::answer::{self, Flow, arguments_text, malformed, read};
-use crate::llm::chunk_template::ChunkTemplate;
 use crate::llm::failure;
 
 /// An answer so far.
@@ -24,7 +23,6 @@ pub(super) struct Fold {
     next_slot: u32,
     stop_reason: Option<String>,
     usage: event::Usage,
-    form: ChunkTemplate,
 }
 
 /// A block that is open.
@@ -43,19 +41,11 @@ enum Block {
 
 impl answer::Fold for Fold {
     fn push(&mut self, frame: &str, events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
-        if let Some(text) = self.form.text(frame) {
-            events.push(StreamEvent::Text(text.to_owned()));
-            return Ok(Flow::More);
-        }
         let event: event::Event<'_> = read(frame)?;
         match event.kind.as_deref() {
             Some("message_start") => self.start(read(frame)?, events)?,
             Some("content_block_start") => self.start_block(read(frame)?, events)?,
-            Some("content_block_delta") => {
-                let delta: event::BlockDelta = read(frame)?;
-                self.form.learn(frame, "text", delta.only_text().unwrap_or_default());
-                self.extend_block(delta, events);
-            }
+            Some("content_block_delta") => self.extend_block(read(frame)?, events),
             Some("content_block_stop") => self.stop_block(&read(frame)?, events)?,
             Some("message_delta") => self.update(read(frame)?, events),
             Some("message_stop") => {
@@ -119,7 +109,7 @@ impl Fold {
                 Block::Thinking { signature: block.signature.unwrap_or_default() }
             }
             Some("redacted_thinking") => {
-                // Comes whole, and must go back even though nobody here can read it.
+                // Comes whole, and must go back even though only the vendor can read it.
                 if let Some(data) = block.data {
                     let data = Replay::new(to_raw_value(&wire::RedactedThinking { data }).map_err(malformed)?);
                     events.push(StreamEvent::Replay { on: ReplayOn::Alone, data });
@@ -269,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_is_told_as_soon_as_it_is_known() {
+    fn what_was_used_is_reported_as_soon_as_it_is_known() {
         let frames = [
             json!({"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}}),
             json!({"type": "message_delta", "delta": {}, "usage": {"output_tokens": 5}}),
@@ -280,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_interleave_are_told_apart_by_their_index() {
+    fn calls_that_interleave_are_distinguished_by_their_index() {
         let piece = |json: &str| json!({"type": "input_json_delta", "partial_json": json});
         let frames = [
             start(0, json!({"type": "tool_use", "id": "a", "name": "f", "input": {}})),

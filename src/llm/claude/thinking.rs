@@ -13,8 +13,8 @@ const MIN_BUDGET: u32 = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Thinking {
-    /// The model decides; `output_config.effort` guides it. The newer models do not show what they think unless they
-    /// are asked to, and are silent for minutes.
+    /// The model decides; `output_config.effort` guides it. The newer models send their thoughts only when `display`
+    /// says so, and are silent for minutes otherwise.
     Adaptive { display: Display },
     /// As many tokens at most, counted into `max_tokens`.
     Enabled { budget_tokens: u32 },
@@ -75,7 +75,7 @@ impl Generation {
         }
     }
 
-    /// How the model is told to think with `effort` before an answer of `max_tokens`; `None` leaves it to its own way.
+    /// The `thinking` for `effort` before an answer of `max_tokens`; `None` leaves it to the model.
     pub(super) fn thinking(self, effort: Option<Effort>, max_tokens: u32) -> Option<Thinking> {
         let budget_tokens = match effort? {
             Effort::None => return None,
@@ -95,16 +95,16 @@ impl Generation {
     }
 }
 
-/// What the model called `model` can write in one answer, thoughts included, as its maker documents it: sent where nobody
-/// says how long answers may be. The newest write more than this, and it is counted against the context window.
+/// What the model called `model` can write in one answer, thoughts included, as its maker documents it: sent where no
+/// limit is set. The newest write more than this, and it is counted against the context window.
 pub(super) fn most_tokens(model: &str) -> u32 {
     match Generation::from_model(model) {
-        // As 3.5 does; those before it are told by their names.
+        // As 3.5 does; those before it are known by their names.
         Generation::Unthinking if model.contains("3-5") || model.contains("3.5") => 8192,
         Generation::Unthinking => 4096,
         Generation::Budgeted { most_tokens } => most_tokens,
         Generation::Adaptive | Generation::Newest => 64_000,
-        // Nobody knows, and more than a model can write is refused.
+        // Unknown, and more than a model can write is refused.
         Generation::Foreign => 8192,
     }
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_leaves_room_for_the_answer() {
+    fn a_budget_leaves_space_for_the_answer() {
         for (generation, max_tokens, expected, reason) in [
             (LARGE, 16_384, Some(24_576), "both fit"),
             (SMALL, 16_384, Some(15_616), "the budget shrinks"),

@@ -125,18 +125,18 @@ impl<'a> Request<'a> {
                         }
                     }
                 }
-                Entry::Assistant(said) => {
+                Entry::Assistant(turn) => {
                     let is_of_this_run = loop_begins.is_none_or(|begin| at > begin);
-                    let message = Message { role: "assistant", content: assistant(&said, is_of_this_run) };
+                    let message = Message { role: "assistant", content: assistant(&turn, is_of_this_run) };
                     // These models think at a turn's beginning only, so its later answers need no thought; but those of
                     // another model may have begun a thought that is not here.
                     goes_on = Some(match goes_on {
                         None => message.begins_with_a_thought(),
-                        Some(before) => before && (said.is_ours || message.begins_with_a_thought()),
+                        Some(before) => before && (turn.is_ours || message.begins_with_a_thought()),
                     });
                     messages.push(message);
-                    if !said.answers.is_empty() {
-                        messages.push(Message { role: "user", content: results(&said) });
+                    if !turn.answers.is_empty() {
+                        messages.push(Message { role: "user", content: results(&turn) });
                     }
                 }
             }
@@ -160,7 +160,7 @@ impl<'a> Request<'a> {
         };
         Self {
             model: &origin.model,
-            // It has to be told; where nobody says, as much as the model can write.
+            // The API demands it; where no limit is set, as much as the model can write.
             max_tokens: match chat.model.max_tokens {
                 Some(of_answer) => of_answer.saturating_add(budget),
                 None => most_tokens(&origin.model),
@@ -237,15 +237,15 @@ fn system<'a>(chat: &ChatRequest<'a>) -> Vec<Block<'a>> {
 ///
 /// Thinking goes back with the results of its own run. The API binds it to all that stood before it, and by the next run
 /// the screen state in `system` is another: it would be refused. Without any it is not missed.
-fn assistant<'a>(said: &AssistantTurn<'a>, is_of_this_run: bool) -> Vec<Block<'a>> {
+fn assistant<'a>(turn: &AssistantTurn<'a>, is_of_this_run: bool) -> Vec<Block<'a>> {
     let is_thought = |part: &AssistantPart| match part {
         AssistantPart::Thinking { replay, .. } => replay.is_some(),
         AssistantPart::Opaque(_) => true,
         AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } => false,
     };
-    let goes_back = said.is_ours && is_of_this_run && said.parts.iter().any(is_thought);
-    let (mut blocks, mut calls) = (Vec::with_capacity(said.parts.len()), Vec::new());
-    for part in said.parts {
+    let goes_back = turn.is_ours && is_of_this_run && turn.parts.iter().any(is_thought);
+    let (mut blocks, mut calls) = (Vec::with_capacity(turn.parts.len()), Vec::new());
+    for part in turn.parts {
         match part {
             // A blank text block is refused.
             AssistantPart::Text { text, .. } if !text.trim().is_empty() => {
@@ -266,14 +266,14 @@ fn assistant<'a>(said: &AssistantTurn<'a>, is_of_this_run: bool) -> Vec<Block<'a
     blocks
 }
 
-fn results<'a>(said: &AssistantTurn<'a>) -> Vec<Block<'a>> {
+fn results<'a>(turn: &AssistantTurn<'a>) -> Vec<Block<'a>> {
     let result = |answer: &history::CallResult<'a>| Block::ToolResult {
         tool_use_id: id(&answer.call.id),
         content: answer.content,
         is_error: answer.is_error,
         cache_control: None,
     };
-    said.answers.iter().map(result).collect()
+    turn.answers.iter().map(result).collect()
 }
 
 /// The id in the alphabet that is allowed here, `A-Za-z0-9_-`; another vendor's id may have other characters.

@@ -7,7 +7,7 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::Url;
 use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
 
-/// Headers that name a request: Anthropic's, everybody's, Azure's.
+/// Headers that name a request: Anthropic's, the usual one, Azure's.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
 
 /// What the vendor calls the request: its support asks for it.
@@ -35,11 +35,11 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     parse(text).map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default())
 }
 
-/// Where an answer from `asked` sends its client, without what may be secret: a query, a user.
-pub(super) fn redirected_to(headers: &HeaderMap, asked: &Url) -> Option<String> {
-    let url = asked.join(header(headers, LOCATION.as_str())?).ok()?;
+/// Where an answer from `url` redirects, without what may be secret: a query, a user.
+pub(super) fn redirected_to(headers: &HeaderMap, url: &Url) -> Option<String> {
+    let target = url.join(header(headers, LOCATION.as_str())?).ok()?;
     // A scheme without a host has no origin to name.
-    url.has_host().then(|| format!("{}{}", url.origin().ascii_serialization(), url.path()))
+    target.has_host().then(|| format!("{}{}", target.origin().ascii_serialization(), target.path()))
 }
 
 /// A number of seconds, as headers and bodies write them.

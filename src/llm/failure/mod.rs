@@ -73,12 +73,12 @@ pub(crate) fn error_instead(json: &str) -> Option<ProviderError> {
     })
 }
 
-/// The error of an HTTP answer from `asked` that is no success. `now` stands in for a missing `date` header.
+/// The error of an HTTP answer from `url` that is no success. `now` stands in for a missing `date` header.
 pub(crate) fn of_status(
     status: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
-    asked: &Url,
+    url: &Url,
     now: Timestamp,
 ) -> ProviderError {
     let text = String::from_utf8_lossy(body);
@@ -87,9 +87,9 @@ pub(crate) fn of_status(
         Err(_) => Words::plain(&text),
     };
     if status.is_redirection()
-        && let Some(place) = headers::redirected_to(headers, asked)
+        && let Some(target) = headers::redirected_to(headers, url)
     {
-        words.message = format!("redirected to {place}; set base_url to where the API is");
+        words.message = format!("redirected to {target}; set base_url to where the API is");
     }
     let retry_after = headers::retry_after(headers, now).or(words.retry_after);
     let kind = words.kind(Some(status.as_u16()), retry_after);
@@ -115,7 +115,7 @@ pub(crate) fn cleaned(error: ProviderError, secrets: &[SecretString]) -> Provide
     ProviderError { detail, request_id, ..error }
 }
 
-/// Secrets are looked for in the whole text: the cut must not leave a part of one that nobody would find.
+/// Secrets are looked for in the whole text: after the cut a part of one could not be found.
 fn clean(text: &str, secrets: &[SecretString]) -> String {
     let without = |text: String, secret: &SecretString| text.replace(secret.expose_secret(), "[secret]");
     let text = secrets.iter().fold(text.to_owned(), without);

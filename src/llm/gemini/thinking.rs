@@ -80,7 +80,7 @@ impl Generation {
         self.is_gemma || self.version.is_some_and(|version| version <= last)
     }
 
-    /// How the model is told to think with `effort`; `None` leaves it to its own way.
+    /// The `thinkingConfig` for `effort`; `None` leaves it to the model.
     pub(super) fn thinking(self, effort: Option<Effort>) -> Option<ThinkingConfig> {
         let effort = effort?;
         let amount = match self.version {

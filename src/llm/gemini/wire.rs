@@ -171,10 +171,10 @@ impl<'a> Request<'a> {
         for entry in history::entries(chat.messages, origin) {
             match entry {
                 Entry::User(text) => contents.push(Content { role: "user", parts: vec![text_part(text)] }),
-                Entry::Assistant(said) => {
-                    contents.push(Content { role: "model", parts: model_parts(&said, generation) });
-                    if !said.answers.is_empty() {
-                        let parts = said.answers.iter().map(|answer| response_part(answer, said.is_ours)).collect();
+                Entry::Assistant(turn) => {
+                    contents.push(Content { role: "model", parts: model_parts(&turn, generation) });
+                    if !turn.answers.is_empty() {
+                        let parts = turn.answers.iter().map(|answer| response_part(answer, turn.is_ours)).collect();
                         contents.push(Content { role: "user", parts });
                     }
                 }
@@ -216,19 +216,19 @@ fn text_part(text: Cow<'_, str>) -> Part<'_> {
 }
 
 /// The message's parts in stream order, each with its own signature.
-fn model_parts<'a>(said: &AssistantTurn<'a>, generation: Generation) -> Vec<Part<'a>> {
-    let mut parts = Vec::with_capacity(said.parts.len());
+fn model_parts<'a>(turn: &AssistantTurn<'a>, generation: Generation) -> Vec<Part<'a>> {
+    let mut parts = Vec::with_capacity(turn.parts.len());
     let mut has_call = false;
-    for part in said.parts {
+    for part in turn.parts {
         let (kind, thought, replay) = match part {
             AssistantPart::Text { text, replay } => (PartKind::Text(text.into()), false, replay.as_ref()),
             AssistantPart::Thinking { text, replay } => (PartKind::Text(text.into()), true, replay.as_ref()),
-            AssistantPart::ToolCall { call, replay } => (function_call(call, said.is_ours), false, replay.as_ref()),
+            AssistantPart::ToolCall { call, replay } => (function_call(call, turn.is_ours), false, replay.as_ref()),
             AssistantPart::Opaque(_) => continue,
         };
         let is_first_call = matches!(kind, PartKind::FunctionCall(_)) && !std::mem::replace(&mut has_call, true);
         let thought_signature = match replay {
-            Some(replay) if said.is_ours => Some(Signature::Theirs(replay)),
+            Some(replay) if turn.is_ours => Some(Signature::Theirs(replay)),
             // Of parallel calls only the first is signed.
             _ if is_first_call && generation.wants_signatures() => Some(Signature::Foreign),
             _ => None,

@@ -1,5 +1,6 @@
 //! The bytes of an answer, and how long they may take.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -13,7 +14,6 @@ use jiff::Timestamp;
 use reqwest::Url;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use super::driven::Driven;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::llm::failure;
 
@@ -26,31 +26,8 @@ const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// A body while it comes; dropping it closes the connection.
 pub(crate) type Body = BoxStream<'static, Result<Bytes, ProviderError>>;
 
-/// Where a body comes from. An error says that it broke off.
-pub(super) enum Source {
-    Driven(Driven),
-    Received(reqwest::Body),
-}
-
-impl Stream for Source {
-    type Item = Result<Bytes, ProviderError>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let broken = |detail| ProviderError::new(ProviderErrorKind::Truncated, detail);
-        Poll::Ready(match self.get_mut() {
-            Self::Driven(driven) => ready!(driven.poll_next_unpin(cx)).map(|next| next.map_err(broken)),
-            Self::Received(body) => {
-                let next = ready!(poll_piece(body, cx));
-                next.map(|next| {
-                    next.map_err(|error| ProviderError::new(ProviderErrorKind::Truncated, error.without_url()))
-                })
-            }
-        })
-    }
-}
-
-/// The next bytes of `body`; what may follow them in HTTP is of no use here.
-fn poll_piece(body: &mut reqwest::Body, cx: &mut Context<'_>) -> Poll<Option<reqwest::Result<Bytes>>> {
+/// The next bytes of `body`; what may follow them in HTTP is of no use here. An error says that it broke off.
+fn poll_piece(body: &mut reqwest::Body, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ProviderError>>> {
     loop {
         match ready!(Pin::new(&mut *body).poll_frame(cx)) {
             Some(Ok(frame)) => {
@@ -58,27 +35,30 @@ fn poll_piece(body: &mut reqwest::Body, cx: &mut Context<'_>) -> Poll<Option<req
                     return Poll::Ready(Some(Ok(bytes)));
                 }
             }
-            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            Some(Err(error)) => {
+                let error = ProviderError::new(ProviderErrorKind::Truncated, error.without_url());
+                return Poll::Ready(Some(Err(error)));
+            }
             None => return Poll::Ready(None),
         }
     }
 }
 
-/// The bytes of `source`: the first until `first_byte`, each further piece within `idle` of the one before it.
-pub(super) fn timed(source: Source, first_byte: Option<Instant>, idle: Option<Duration>) -> Body {
+/// The bytes of `body`: the first until `first_byte`, each further piece within `idle` of the one before it.
+pub(super) fn timed(body: reqwest::Body, first_byte: Option<Instant>, idle: Option<Duration>) -> Body {
     let alarm = Box::pin(sleep_until(first_byte.unwrap_or_else(Instant::now)));
-    Timed { bytes: Some(source), idle, deadline: first_byte, what: "first byte", alarm }.boxed()
+    Timed { bytes: Some(body), idle, deadline: first_byte, what: "first byte", alarm }.boxed()
 }
 
 /// A body while it comes. Its one timer is not set anew for every piece: when it rings, it looks whether the time is
 /// really up.
 struct Timed {
     /// `None` once it has failed.
-    bytes: Option<Source>,
+    bytes: Option<reqwest::Body>,
     idle: Option<Duration>,
     /// When the next piece must be there.
     deadline: Option<Instant>,
-    /// What it is, in words.
+    /// Its name, for errors.
     what: &'static str,
     alarm: Pin<Box<Sleep>>,
 }
@@ -89,7 +69,7 @@ impl Stream for Timed {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Self { bytes, idle, deadline, what, alarm } = self.get_mut();
         let Some(coming) = bytes else { return Poll::Ready(None) };
-        if let Poll::Ready(next) = coming.poll_next_unpin(cx) {
+        if let Poll::Ready(next) = poll_piece(coming, cx) {
             *what = "next byte";
             *deadline = idle.and_then(|idle| Instant::now().checked_add(idle));
             // The first byte may have had longer than any later one has.
@@ -113,22 +93,22 @@ impl Stream for Timed {
     }
 }
 
-/// The error of an answer that is no success, from `asked`.
-pub(super) async fn refusal(answer: Response<Source>, asked: &Url) -> ProviderError {
+/// The error of an answer from `url` that is no success.
+pub(super) async fn refusal(answer: Response<reqwest::Body>, url: &Url) -> ProviderError {
     let (head, mut source) = answer.into_parts();
     let mut body = Vec::new();
     // A body that does not come, or breaks off, leaves the status to speak for itself.
     let _ = timeout(ERROR_BODY_TIMEOUT, async {
-        while let Some(Ok(bytes)) = source.next().await {
-            let room = MAX_ERROR_BODY_BYTES - body.len();
-            body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        while let Some(Ok(bytes)) = poll_fn(|cx| poll_piece(&mut source, cx)).await {
+            let space = MAX_ERROR_BODY_BYTES - body.len();
+            body.extend_from_slice(&bytes[..bytes.len().min(space)]);
             if body.len() == MAX_ERROR_BODY_BYTES {
                 break;
             }
         }
     })
     .await;
-    failure::of_status(head.status, &head.headers, &body, asked, Timestamp::now())
+    failure::of_status(head.status, &head.headers, &body, url, Timestamp::now())
 }
 
 /// The error of an answer whose `what` is late.

@@ -1,34 +1,24 @@
-//! Who carries a request: a connection of our own that the run drives, or `reqwest`.
+//! Who carries a request to a vendor: one client for TLS and plain connections, over HTTP/1.1.
 
-use std::sync::Arc;
+use hyper::Response;
+use hyper::header::{HeaderMap, HeaderValue};
+use reqwest::{Body, Client, Url, redirect};
 
-use hyper::header::{HOST, HeaderMap, HeaderValue};
-use hyper::{Response, Uri};
-use hyper_util::client::proxy::matcher::Matcher;
-use reqwest::{Url, redirect};
-use url::Position;
-
-use super::body::Source;
-use super::head::RequestHead;
-use super::pool::{Host, Pool};
 use super::{CONNECT_TIMEOUT, ConnectError, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 
 /// All clients, whose connections are kept and used again.
 pub(super) struct Clients {
-    plain: Pool,
     /// For this machine's own ports, which a proxy of the environment cannot reach.
-    direct: reqwest::Client,
+    direct: Client,
     /// Honours the usual proxy variables.
-    proxied: reqwest::Client,
-    /// What they say, as `reqwest` reads them.
-    proxies: Matcher,
+    proxied: Client,
 }
 
 impl Clients {
     pub(super) fn new() -> Result<Self, ConnectError> {
         let client = || {
-            reqwest::Client::builder()
+            Client::builder()
                 // A redirect could carry the key to another host.
                 .redirect(redirect::Policy::none())
                 .connect_timeout(CONNECT_TIMEOUT)
@@ -36,15 +26,13 @@ impl Clients {
                 .tcp_keepalive_interval(UNANSWERED)
                 .tcp_keepalive_retries(UNANSWERED_TIMES)
                 .pool_max_idle_per_host(IDLE_CONNECTIONS)
-                // A connection of HTTP/2 carries many turns; one that died silently must not take them all with it.
-                .http2_keep_alive_interval(KEEP_ALIVE)
-                .http2_keep_alive_timeout(CONNECT_TIMEOUT)
+                // Over HTTP/2 all turns would share one connection, and those beyond the streams that a server allows,
+                // often 100, would wait for others to end.
+                .http1_only()
         };
         Ok(Self {
-            plain: Pool::new(),
             direct: client().no_proxy().build().map_err(ConnectError::Client)?,
             proxied: client().build().map_err(ConnectError::Client)?,
-            proxies: Matcher::from_system(),
         })
     }
 
@@ -56,14 +44,9 @@ impl Clients {
         }
     }
 
-    /// Who carries what is sent to `url`.
+    /// The client for requests to `url`.
     pub(super) fn for_url(&self, url: &Url) -> Client {
-        let is_local = is_loopback(url);
-        match Plain::new(&self.plain, url, |uri| is_local || self.proxies.intercept(uri).is_none()) {
-            Some(plain) => Client::Plain(plain),
-            None if is_local => Client::General(self.direct.clone()),
-            None => Client::General(self.proxied.clone()),
-        }
+        if is_loopback(url) { self.direct.clone() } else { self.proxied.clone() }
     }
 }
 
@@ -77,69 +60,24 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// What carries requests to one URL.
-pub(super) enum Client {
-    /// Connections that the run's own task drives.
-    Plain(Plain),
-    /// TLS, with whatever HTTP it agrees on, and proxies.
-    General(reqwest::Client),
-}
-
-/// A URL of a host that speaks plain HTTP.
-pub(super) struct Plain {
-    host: Arc<Host>,
-    /// Path and query.
-    target: Uri,
-    name: HeaderValue,
-}
-
-impl Plain {
-    /// `None` where `url` is of another kind, or is not reached directly.
-    fn new(pool: &Pool, url: &Url, is_direct: impl FnOnce(&Uri) -> bool) -> Option<Self> {
-        let uri = Uri::try_from(url.as_str()).ok().filter(|_| url.scheme() == "http").filter(is_direct)?;
-        let origin = &url[..Position::BeforePath];
-        Some(Self {
-            host: pool.host(Uri::try_from(origin).ok()?),
-            target: uri.path_and_query()?.clone().into(),
-            name: HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]).ok()?,
-        })
-    }
-
-    fn request(&self, mut headers: HeaderMap, body: Vec<u8>) -> RequestHead {
-        headers.entry(HOST).or_insert_with(|| self.name.clone());
-        RequestHead { target: self.target.clone(), headers, body: body.into() }
-    }
-}
-
-impl Client {
-    /// Posts `body` with `headers` to `url`, for which this client was chosen; the answer as soon as its head is there.
-    ///
-    /// # Errors
-    /// When there is no connection, or it ends without an answer.
-    pub(super) async fn post(
-        &self,
-        url: &Url,
-        headers: HeaderMap,
-        body: Vec<u8>,
-    ) -> Result<Response<Source>, ProviderError> {
-        match self {
-            Self::Plain(plain) => {
-                let sent = plain.host.send(plain.request(headers, body)).await;
-                let answer = sent.map_err(|error| ProviderError::new(error.kind(), error))?;
-                Ok(answer.map(Source::Driven))
-            }
-            Self::General(client) => {
-                let sent = client.post(url.clone()).headers(headers).body(body).send().await;
-                let answer = sent.map_err(|error| {
-                    // Whoever does not even answer the call has cost the user 10 s: that is not done again.
-                    let kind = match error.is_connect() && error.is_timeout() {
-                        true => ProviderErrorKind::TimedOut,
-                        false => ProviderErrorKind::Unavailable { retry_after: None },
-                    };
-                    ProviderError::new(kind, error.without_url())
-                })?;
-                Ok(Response::<reqwest::Body>::from(answer).map(Source::Received))
-            }
-        }
-    }
+/// Posts `body` with `headers` to `url`, for which `client` was chosen; the answer as soon as its head is there.
+///
+/// # Errors
+/// When there is no connection, or it ends without an answer.
+pub(super) async fn post(
+    client: &Client,
+    url: &Url,
+    headers: HeaderMap,
+    body: Vec<u8>,
+) -> Result<Response<Body>, ProviderError> {
+    let sent = client.post(url.clone()).headers(headers).body(body).send().await;
+    let answer = sent.map_err(|error| {
+        // Whoever does not even answer the call has cost the user 10 s: that is not done again.
+        let kind = match error.is_connect() && error.is_timeout() {
+            true => ProviderErrorKind::TimedOut,
+            false => ProviderErrorKind::Unavailable { retry_after: None },
+        };
+        ProviderError::new(kind, error.without_url())
+    })?;
+    Ok(answer.into())
 }

@@ -1,20 +1,11 @@
 //! One POST to a vendor and the bytes that come back. Connecting, the first byte and every further byte each have their
 //! own limit; the whole answer has none, since a good answer may be long.
 //!
-//! - `client`: who carries a request: a connection of our own, or `reqwest` for TLS and proxies
-//! - `pool`: hosts that speak plain HTTP, and the connections to them that wait
-//! - `connection`, `driven`: such a connection, and the bytes of its answer, whose reader moves them
-//! - `head`, `framing`, `broken`: what stands on it: heads, where a body ends, and what can be wrong with either
-//! - `body`: the bytes of any answer, and how long they may take
+//! - `client`: who carries a request
+//! - `body`: the bytes of an answer, and how long they may take
 
 mod body;
-mod broken;
 mod client;
-mod connection;
-mod driven;
-mod framing;
-mod head;
-mod pool;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +19,7 @@ use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::body::Body;
-use self::client::{Client, Clients};
+use self::client::Clients;
 use super::failure;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 
@@ -38,7 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// 30 s between two signs of life on a connection: less than what routers and proxies keep a silent one for.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// 10 s between signs of life that nobody answers: after three of them, a minute in all, the other end is gone.
+/// 10 s between keep-alive probes: after three of them without an answer, a minute in all, the other end is gone.
 const UNANSWERED: Duration = Duration::from_secs(10);
 
 /// See [`UNANSWERED`].
@@ -67,9 +58,9 @@ pub(crate) struct Net {
     pub(crate) patience: Patience,
 }
 
-/// Where a vendor is reached, and how. Has no `Debug`: it holds secrets.
+/// A vendor's address, headers and client. Has no `Debug`: it holds secrets.
 pub(crate) struct Endpoint {
-    client: Client,
+    client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
     secrets: Secrets,
@@ -83,7 +74,7 @@ pub(crate) type Secrets = Arc<[SecretString]>;
 pub(crate) struct Opened {
     /// Its bytes.
     pub(crate) body: Body,
-    /// What they are, where that is not the media type that was asked for.
+    /// Their media type, where it differs from `Accept`.
     pub(crate) media_type: Option<String>,
     /// What the vendor calls the request.
     pub(crate) request_id: Option<String>,
@@ -97,7 +88,7 @@ pub enum ConnectError {
     /// The address is not an absolute HTTP URL.
     #[error("{section}.base_url is not an http or https address")]
     BaseUrl {
-        /// Where in the configuration.
+        /// Its section of the configuration.
         section: String,
     },
     /// There is no provider of that name.
@@ -109,7 +100,7 @@ pub enum ConnectError {
     /// A value cannot travel in a header.
     #[error("{section}.{key} has characters that no http header can carry")]
     Header {
-        /// Where in the configuration.
+        /// Its section of the configuration.
         section: String,
         /// Which key of the section.
         key: &'static str,
@@ -117,11 +108,11 @@ pub enum ConnectError {
     /// A header or a field that the operator has added cannot be sent.
     #[error("{section}.{key} {reason}")]
     Extra {
-        /// Where in the configuration.
+        /// Its section of the configuration.
         section: String,
         /// Which key of the section.
         key: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         reason: &'static str,
     },
     /// The HTTP client could not be made.
@@ -137,7 +128,7 @@ impl Net {
 }
 
 impl Endpoint {
-    /// Where `url` is asked, with `headers` and whatever [`Endpoint::with_key`] adds.
+    /// Requests to `url`, with `headers` and whatever [`Endpoint::with_key`] adds.
     pub(crate) fn new(net: &Net, url: Url, accept: &'static str, mut headers: HeaderMap) -> Self {
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         // A compressed stream may sit in a proxy's buffer until a block is full.
@@ -193,8 +184,8 @@ impl Endpoint {
         let json = serde_json::to_vec(body).map_err(|error| ProviderError::new(ProviderErrorKind::Rejected, error))?;
         // A time that no clock reaches is no limit.
         let deadline = self.patience.first_byte.and_then(|wait| Instant::now().checked_add(wait));
-        // In a place of its own, which is given back when the head is there.
-        let posted = Box::pin(self.client.post(&self.url, self.headers.clone(), json));
+        // On the heap, which is freed when the head is there.
+        let posted = Box::pin(client::post(&self.client, &self.url, self.headers.clone(), json));
         let answer = match deadline {
             Some(deadline) => timeout_at(deadline, posted).await.map_err(|_| body::timed_out("first byte"))?,
             None => posted.await,
@@ -213,7 +204,7 @@ impl Endpoint {
         })
     }
 
-    /// The media type of a success with `headers`, where it is not the one that was asked for. Servers say anything of
+    /// The media type of a success with `headers`, where it differs from `Accept`. Servers send any media type with
     /// a good stream, so only what cannot be one is refused: a page, and what this client cannot unpack.
     fn other_type(&self, headers: &HeaderMap) -> Result<Option<String>, ProviderError> {
         let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().trim();
@@ -226,7 +217,8 @@ impl Endpoint {
         if media_type == "text/html" {
             return Err(not_a_stream(&media_type));
         }
-        let is_other = !media_type.is_empty() && self.headers.get(ACCEPT).is_none_or(|asked| *asked != *media_type);
+        let is_other =
+            !media_type.is_empty() && self.headers.get(ACCEPT).is_none_or(|accepted| *accepted != *media_type);
         Ok(is_other.then_some(media_type))
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Request<'a> {
     stream: bool,
     /// Off: a conversation that is too long must be an error, not an answer that has forgotten its tool results.
     truncate: bool,
-    /// Left out unless somebody chose: `true` is refused by models that cannot think, and those that can do it anyway.
+    /// Left out unless it is set: `true` is refused by models that cannot think, and those that can do it anyway.
     #[serde(skip_serializing_if = "Option::is_none")]
     think: Option<Think>,
     options: Options,
@@ -112,9 +112,9 @@ impl<'a> Request<'a> {
         for entry in history::entries(chat.messages, origin) {
             match entry {
                 Entry::User(content) => messages.push(Message::User { content }),
-                Entry::Assistant(said) => {
-                    messages.push(assistant(&said));
-                    messages.extend(said.answers.iter().map(result));
+                Entry::Assistant(turn) => {
+                    messages.push(assistant(&turn));
+                    messages.extend(turn.answers.iter().map(result));
                 }
             }
         }
@@ -143,11 +143,11 @@ fn think(effort: Effort, model: &str) -> Think {
     }
 }
 
-fn assistant<'a>(said: &AssistantTurn<'a>) -> Message<'a> {
-    let calls = said.answers.iter().map(|answer| answer.call);
+fn assistant<'a>(turn: &AssistantTurn<'a>) -> Message<'a> {
+    let calls = turn.answers.iter().map(|answer| answer.call);
     Message::Assistant {
-        content: said.text(),
-        thinking: if said.is_ours { said.thinking() } else { Cow::default() },
+        content: turn.text(),
+        thinking: if turn.is_ours { turn.thinking() } else { Cow::default() },
         tool_calls: calls.map(call).collect(),
     }
 }

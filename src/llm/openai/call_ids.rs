@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_given_to_nobody_else() {
+    fn a_name_that_is_taken_is_not_given_again() {
         let taken = nine_of(fnv1a("toolu_1"));
         let ids_of = mapped(Accepts::Mistral, &["toolu_1", &taken]);
         assert_eq!(ids_of.id_for(&taken), taken);

@@ -52,25 +52,6 @@ impl<'a> Chunk<'a> {
         self.object.is_some_and(|object| object.get() == r#""error""#)
     }
 
-    /// The text of a chunk that says nothing else.
-    pub(super) fn only_text(&self) -> Option<&str> {
-        let Self { choices: Some(choices), usage: None, x_groq: None, error: None, object: _ } = self else {
-            return None;
-        };
-        let Choice { delta: Some(delta), message: None, finish_reason: None } = choices.only()? else { return None };
-        match delta {
-            Delta {
-                content: Some(Content::Text(text)),
-                refusal: None,
-                reasoning_content: None,
-                reasoning: None,
-                reasoning_details: None,
-                tool_calls: None,
-            } => Some(text),
-            Delta { .. } => None,
-        }
-    }
-
     /// The error in it.
     pub(super) fn take_error(&mut self) -> Option<ErrorField> {
         self.error.take().or_else(|| self.x_groq.as_mut()?.error.take())
@@ -81,7 +62,7 @@ impl<'a> Chunk<'a> {
 pub(super) struct Choice<'a> {
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    /// The whole answer, of a server that does not stream. Apart, since every chunk is moved with its room.
+    /// The whole answer, of a server that does not stream. Boxed, since every chunk is moved with its size.
     #[serde(borrow)]
     pub(super) message: Option<Box<Delta<'a>>>,
     pub(super) finish_reason: Option<String>,

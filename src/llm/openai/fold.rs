@@ -8,7 +8,6 @@ use super::usage::Usage;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::chat::stream::{FinishReason, ReplayOn, StreamEvent};
 use crate::llm::answer::{self, Flow, read};
-use crate::llm::chunk_template::ChunkTemplate;
 use crate::llm::failure::ErrorField;
 use crate::llm::google;
 use crate::llm::think::ThinkTags;
@@ -22,7 +21,6 @@ pub(super) struct Fold {
     /// Reasoning that the server has left in the text.
     tags: ThinkTags,
     details: Details,
-    form: ChunkTemplate,
     /// How the newest piece came, if that is reasoning and not yet marked.
     unmarked: Option<Mark<'static>>,
     /// Reasoning has come as plain text: the details only repeat it.
@@ -33,19 +31,12 @@ pub(super) struct Fold {
 
 impl answer::Fold for Fold {
     fn push(&mut self, frame: &str, events: &mut Vec<StreamEvent>) -> Result<Flow, ProviderError> {
-        if let Some(text) = self.form.text(frame) {
-            self.push_text(text.to_owned(), events)?;
-            return Ok(Flow::More);
-        }
         if frame.trim() == "[DONE]" {
             self.finish("", events)?;
             return Ok(Flow::Done);
         }
         let mut chunk: Chunk<'_> = read(frame)?;
         self.has_chunks = true;
-        if let Some(text) = chunk.only_text().filter(|_| !chunk.is_error()) {
-            self.form.learn(frame, "content", text);
-        }
         let error = chunk.take_error();
         if error.is_none() && chunk.is_error() {
             return Err(read::<ErrorField>(frame)?.into_error());
@@ -78,7 +69,7 @@ impl answer::Fold for Fold {
     }
 
     fn finish(&mut self, tail: &str, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        // First of all, so that a bad end loses nothing that was said.
+        // First of all, so that a bad end loses no text.
         self.tags.close(events);
         answer::check_tail(tail)?;
         let Some(label) = self.finish_reason.as_deref() else {
@@ -109,7 +100,7 @@ fn reason(label: &str) -> Result<FinishReason, ProviderError> {
         "content_filter" => Ok(FinishReason::ContentFilter),
         "refusal" => Ok(FinishReason::Refusal),
         "function_call_filter" => fault(ProviderErrorKind::ModelFault),
-        // vLLM and SGLang abort an answer when they are told to or run out of room.
+        // vLLM and SGLang abort an answer at a request to abort, or when memory runs out.
         "error" | "network_error" | "insufficient_system_resource" | "abort" | "timeout" | "failed" | "cancelled" => {
             fault(ProviderErrorKind::Unavailable { retry_after: None })
         }
@@ -148,10 +139,10 @@ impl Fold {
     }
 
     fn push_reasoning(&mut self, delta: &mut Delta<'_>, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        let is_said = |text: &String| !text.is_empty();
+        let has_text = |text: &String| !text.is_empty();
         let detailed = delta.reasoning_details.map(|list| self.details.push(list)).transpose()?;
         // Some servers send the same reasoning under both names.
-        let plain = match (delta.reasoning_content.take().filter(is_said), delta.reasoning.take().filter(is_said)) {
+        let plain = match (delta.reasoning_content.take().filter(has_text), delta.reasoning.take().filter(has_text)) {
             (Some(text), _) => Some((text, Mark::ReasoningContent)),
             (None, Some(text)) => Some((text, Mark::Reasoning)),
             (None, None) => None,
@@ -199,8 +190,8 @@ impl Fold {
         Ok(())
     }
 
-    /// Marks the reasoning before this place with the way it came, so that the next request can send it back in the same
-    /// one. Details are marked on their own, at the end.
+    /// Marks the reasoning before this point with the way it came, so that the next request can send it back in the
+    /// same one. Details are marked on their own, at the end.
     fn mark_reasoning(&mut self, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         if let Some(mark) = self.unmarked.take().filter(|_| self.details.is_empty()) {
             events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data: mark.to_replay()? });

@@ -8,7 +8,7 @@ use super::config::{Config, MaxTokensField, ToolCallIds};
 use crate::chat::model::Effort;
 use crate::llm::http::ConnectError;
 
-/// The fields of a request, which nobody may send besides.
+/// The fields of a request that `extra_body` may not set.
 const FIELDS: [&str; 9] = [
     "model",
     "messages",
@@ -65,9 +65,9 @@ impl Habits {
     }
 
     /// The value of `reasoning_effort`. `xhigh` is the highest that OpenAI, Azure and OpenRouter document for current
-    /// models, `high` what the others know. `none` is sent too, though older models refuse it: whoever asked for no
-    /// thinking is better off with an error than with the model's own choice. Servers with a switch of their own get that
-    /// from `extra_body`.
+    /// models, `high` what the others know. `none` is sent too, though older models refuse it: an error serves a
+    /// request without thinking better than the model's own choice. Servers with a switch of their own get that from
+    /// `extra_body`.
     pub(super) fn effort(&self, effort: Effort) -> &'static str {
         match effort {
             Effort::None => "none",
@@ -79,7 +79,7 @@ impl Habits {
     }
 }
 
-/// Whose server an address is, as far as it matters.
+/// The operator of a server, by its address, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Host {
     OpenAi,

@@ -78,7 +78,7 @@ impl OpenAi {
     }
 }
 
-/// The configured headers. What the request says itself may not be said twice, and its length is nobody's affair.
+/// The configured headers. They may not repeat what the request sets itself, nor set its length.
 fn extra_headers(
     section: &str,
     common: &Common,

@@ -37,13 +37,13 @@ impl<'a> Mark<'a> {
         Ok(Replay::new(to_raw_value(self).map_err(malformed)?))
     }
 
-    /// What `said` has to say of its reasoning, when this server said it.
-    pub(super) fn from_turn(said: &AssistantTurn<'a>) -> Option<Self> {
-        if !said.is_ours {
+    /// The mark on the reasoning of `turn`, when this server wrote it.
+    pub(super) fn from_turn(turn: &AssistantTurn<'a>) -> Option<Self> {
+        if !turn.is_ours {
             return None;
         }
         let mut found = None;
-        for part in said.parts {
+        for part in turn.parts {
             let AssistantPart::Thinking { replay: Some(replay), .. } = part else { continue };
             match parse(replay.raw().get()) {
                 // The blocks have it all.
@@ -70,11 +70,11 @@ pub(super) struct Echo<'a> {
 }
 
 impl<'a> Echo<'a> {
-    /// The reasoning of `said`.
-    pub(super) fn from_turn(said: &AssistantTurn<'a>) -> Self {
-        match Mark::from_turn(said) {
-            Some(Mark::ReasoningContent) => Self { reasoning_content: Some(said.thinking()), ..Self::default() },
-            Some(Mark::Reasoning) => Self { reasoning: Some(said.thinking()), ..Self::default() },
+    /// The reasoning of `turn`.
+    pub(super) fn from_turn(turn: &AssistantTurn<'a>) -> Self {
+        match Mark::from_turn(turn) {
+            Some(Mark::ReasoningContent) => Self { reasoning_content: Some(turn.thinking()), ..Self::default() },
+            Some(Mark::Reasoning) => Self { reasoning: Some(turn.thinking()), ..Self::default() },
             Some(Mark::ReasoningDetails(details)) => Self { reasoning_details: Some(details), ..Self::default() },
             None => Self::default(),
         }
@@ -96,8 +96,8 @@ pub(super) struct Details {
     /// How many there are, their fields counted besides.
     count: usize,
     blocks: Vec<Block>,
-    /// The newest block of each index and type.
-    places: HashMap<(String, String), usize>,
+    /// The position of the newest block of each index and type.
+    positions: HashMap<(String, String), usize>,
 }
 
 /// A fragment as it came: a field's name and its JSON.
@@ -115,7 +115,7 @@ impl Details {
     /// Folds the blocks or fragments in `list`; the text in them, for an answer that says its reasoning nowhere else. What
     /// is no list of objects says nothing.
     pub(super) fn push(&mut self, list: &RawValue) -> Result<String, ProviderError> {
-        let mut shown = String::new();
+        let mut reasoning = String::new();
         let fragments = parse::<Few<Fragment<'_>>>(list.get()).unwrap_or_default();
         for fragment in fragments.into_iter().filter(|fragment| !fragment.is_empty()) {
             let known = self.blocks.len();
@@ -131,7 +131,7 @@ impl Details {
                 match text_field(&name) {
                     Some(name) if value.get().starts_with('"') => {
                         let piece: String = read(value.get())?;
-                        shown.push_str(&piece);
+                        reasoning.push_str(&piece);
                         block.texts.entry(name).or_default().push_str(&piece);
                     }
                     // A later null or empty value does not take an earlier one back.
@@ -142,7 +142,7 @@ impl Details {
                 }
             }
         }
-        Ok(shown)
+        Ok(reasoning)
     }
 
     /// Whether there are none.
@@ -171,7 +171,7 @@ impl Details {
         let field = |name: &str| fragment.get(name).map(|raw| raw.get()).filter(|json| *json != "null");
         let kind = field("type").unwrap_or_default();
         let found = match field("index") {
-            Some(index) => self.places.get(&(index.to_owned(), kind.to_owned())).copied(),
+            Some(index) => self.positions.get(&(index.to_owned(), kind.to_owned())).copied(),
             // Without an index only text goes on, and only where it stopped; opaque data comes whole.
             None => self.blocks.len().checked_sub(1).filter(|&at| {
                 let is_last = |name| self.blocks[at].json(name) == field(name);
@@ -187,7 +187,7 @@ impl Details {
             let at = self.blocks.len();
             self.blocks.push(Block::default());
             if let Some(index) = field("index") {
-                self.places.insert((index.to_owned(), kind.to_owned()), at);
+                self.positions.insert((index.to_owned(), kind.to_owned()), at);
             }
             at
         })
@@ -277,14 +277,14 @@ mod tests {
             ),
         ];
         for (why, lists, expected, text) in table {
-            let (mut details, mut shown) = (Details::default(), String::new());
+            let (mut details, mut reasoning) = (Details::default(), String::new());
             for list in lists {
-                shown.push_str(&details.push(&to_raw_value(&list).unwrap()).unwrap());
+                reasoning.push_str(&details.push(&to_raw_value(&list).unwrap()).unwrap());
             }
             let replay = details.take().unwrap().unwrap();
             let replay: Value = serde_json::from_str(replay.raw().get()).unwrap();
             assert_eq!(replay, json!({"reasoning_details": expected}), "{why}");
-            assert_eq!(shown, text, "{why}");
+            assert_eq!(reasoning, text, "{why}");
         }
     }
 

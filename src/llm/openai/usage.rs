@@ -39,14 +39,14 @@ impl Usage {
         self.prompt_cache_hit_tokens = newer.prompt_cache_hit_tokens.or(self.prompt_cache_hit_tokens);
     }
 
-    /// The counts; `None` when the server said nothing.
+    /// The counts; `None` when the server sent none.
     pub(super) fn counts(&self) -> Option<stream::Usage> {
         if self.prompt_tokens.is_none() && self.completion_tokens.is_none() {
             return None;
         }
         let prompt = self.prompt_tokens.unwrap_or(0);
         let completion = self.completion_tokens.unwrap_or(0);
-        // xAI counts reasoning in the total, but not in the completion as everybody else does.
+        // xAI counts reasoning in the total, but not in the completion as all others do.
         let beside_prompt = self.total_tokens.zip(self.prompt_tokens).map_or(0, |(total, p)| total.saturating_sub(p));
         Some(stream::Usage {
             input_tokens: prompt,

@@ -108,7 +108,7 @@ impl<'a> Request<'a> {
     pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, habits: &'a Habits) -> Self {
         let entries = history::entries(chat.messages, origin);
         let wants_content = |entry: &Entry<'a>| match entry {
-            Entry::Assistant(said) => matches!(Mark::from_turn(said), Some(Mark::ReasoningContent)),
+            Entry::Assistant(turn) => matches!(Mark::from_turn(turn), Some(Mark::ReasoningContent)),
             Entry::User(_) => false,
         };
         let echoing = match habits.echo_reasoning {
@@ -131,9 +131,9 @@ impl<'a> Request<'a> {
                     }
                     messages.push(Message::User { content });
                 }
-                Entry::Assistant(said) => {
-                    messages.push(assistant(&said, &ids, echoing));
-                    messages.extend(said.answers.iter().map(|answer| result(answer, &ids)));
+                Entry::Assistant(turn) => {
+                    messages.push(assistant(&turn, &ids, echoing));
+                    messages.extend(turn.answers.iter().map(|answer| result(answer, &ids)));
                 }
             }
         }
@@ -155,13 +155,13 @@ impl<'a> Request<'a> {
 
 /// The ids of all calls, in order.
 fn calls<'a>(messages: &'a [message::Message], origin: &'a ModelOrigin) -> impl Iterator<Item = Known<'a>> {
-    let said = messages.iter().filter_map(|message| match message {
-        message::Message::Assistant(said) => Some(said),
+    let answers = messages.iter().filter_map(|message| match message {
+        message::Message::Assistant(answer) => Some(answer),
         message::Message::User(_) | message::Message::ToolResults(_) => None,
     });
-    said.flat_map(move |said| {
-        let is_ours = *said.origin == *origin;
-        said.calls().map(move |call| Known { id: call.id.as_str(), is_ours })
+    answers.flat_map(move |answer| {
+        let is_ours = *answer.origin == *origin;
+        answer.calls().map(move |call| Known { id: call.id.as_str(), is_ours })
     })
 }
 
@@ -175,11 +175,11 @@ enum Echoing {
 }
 
 impl Echoing {
-    fn echo<'a>(self, said: &AssistantTurn<'a>) -> Echo<'a> {
+    fn echo<'a>(self, turn: &AssistantTurn<'a>) -> Echo<'a> {
         match self {
             Self::Nothing => Echo::default(),
-            Self::WhereItWas => Echo::from_turn(said),
-            Self::Everywhere => Echo::from_turn(said).with_content(),
+            Self::WhereItWas => Echo::from_turn(turn),
+            Self::Everywhere => Echo::from_turn(turn).with_content(),
         }
     }
 
@@ -191,17 +191,17 @@ impl Echoing {
     }
 }
 
-fn assistant<'a>(said: &AssistantTurn<'a>, ids: &CallIds<'a>, echoing: Echoing) -> Message<'a> {
-    let text = said.text();
-    let calls = said.parts.iter().filter_map(|part| match part {
+fn assistant<'a>(turn: &AssistantTurn<'a>, ids: &CallIds<'a>, echoing: Echoing) -> Message<'a> {
+    let text = turn.text();
+    let calls = turn.parts.iter().filter_map(|part| match part {
         AssistantPart::ToolCall { call: called, replay } => {
-            Some(call(called, ids, replay.as_ref().filter(|_| said.is_ours)))
+            Some(call(called, ids, replay.as_ref().filter(|_| turn.is_ours)))
         }
         AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => None,
     });
     Message::Assistant {
         content: (!text.is_empty()).then_some(text),
-        echo: echoing.echo(said),
+        echo: echoing.echo(turn),
         tool_calls: calls.collect(),
     }
 }

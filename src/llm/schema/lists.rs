@@ -1,4 +1,4 @@
-//! Lists whose items no keyword describes: chat completions refuse them, so they are said to take any.
+//! Lists whose items no keyword describes: chat completions refuse them, so they get `items` that take any.
 
 use serde_json::{Map, Value, json};
 

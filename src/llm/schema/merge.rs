@@ -93,6 +93,6 @@ fn closed_to(part: &Map<String, Value>, other: &Map<String, Value>) -> Option<St
     let is_closed = part.get("additionalProperties") == Some(&Value::Bool(false));
     let own = part.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let theirs = other.get("properties").and_then(Value::as_object).unwrap_or(&none);
-    let is_told = is_closed && theirs.keys().any(|name| !own.contains_key(name));
-    is_told.then(|| words::closed(own.keys()))
+    let is_described = is_closed && theirs.keys().any(|name| !own.contains_key(name));
+    is_described.then(|| words::closed(own.keys()))
 }

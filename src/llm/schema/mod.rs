@@ -1,5 +1,5 @@
 //! A tool's JSON Schema as each vendor takes it. Vendors drop or refuse what they do not know, so what one cannot take as
-//! a keyword is said in the nearest `description`: the meaning stays, and nothing is lost in silence.
+//! a keyword goes into the nearest `description`: the meaning stays, and nothing is lost in silence.
 //!
 //! | function | what is taken | by |
 //! |---|---|---|
@@ -58,12 +58,12 @@ pub(crate) fn without_references<'a>(description: &'a str, schema: &'a Value) ->
     if schema.get("description").is_none() {
         return (Cow::Borrowed(description), schema);
     }
-    let said = schema.to_mut().as_object_mut().and_then(|schema| schema.shift_remove("description"));
-    let mut told = Map::new();
-    words::add(&mut told, description);
-    words::add(&mut told, said.as_ref().and_then(Value::as_str).unwrap_or_default());
-    match told.remove("description") {
-        Some(Value::String(told)) => (Cow::Owned(told), schema),
+    let top = schema.to_mut().as_object_mut().and_then(|schema| schema.shift_remove("description"));
+    let mut described = Map::new();
+    words::add(&mut described, description);
+    words::add(&mut described, top.as_ref().and_then(Value::as_str).unwrap_or_default());
+    match described.remove("description") {
+        Some(Value::String(text)) => (Cow::Owned(text), schema),
         _ => (Cow::Borrowed(description), schema),
     }
 }

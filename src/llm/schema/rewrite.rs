@@ -145,7 +145,7 @@ impl<'a> Rewriter<'a> {
             let kept = json!({"$ref": format!("#/$defs/{name}")});
             let mut beside = schema.clone();
             beside.shift_remove("$ref");
-            // Nothing may stand beside a reference. Where alternatives do, there is no place for it: it is written out.
+            // Nothing may stand beside a reference. Where alternatives do, it cannot stand there: it is written out.
             let mut beside = self.object(&beside);
             if beside.is_empty() {
                 return kept.as_object().cloned().unwrap_or_default();

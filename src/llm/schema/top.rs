@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::merge;
 use super::words;
 
-/// 24 alternatives are told one by one; more are hardly ever meant.
+/// 24 alternatives are described one by one; more are hardly ever meant.
 const MAX_ALTERNATIVES: usize = 24;
 
 /// Whether the schema is an object with `properties`.
@@ -39,7 +39,7 @@ fn object(schema: &Map<String, Value>) -> Map<String, Value> {
     schema
 }
 
-/// `schema` as one object: references and `allOf` of the top merged, alternatives united, what else is refused there told.
+/// `schema` as one object: references and `allOf` of the top merged, alternatives united, the rest described.
 pub(super) fn flat(schema: &Map<String, Value>) -> Map<String, Value> {
     let root = Value::Object(schema.clone());
     let mut flat = merge::merged(&root, schema);
@@ -67,8 +67,8 @@ fn unite(root: &Value, schema: &mut Map<String, Value>, keyword: &str, alternati
         match properties.get_mut(name) {
             Some(known) if known == property => {}
             Some(known) => match known.as_object_mut().and_then(united) {
-                Some(forms) if forms.contains(property) => {}
-                Some(forms) => forms.push(property.clone()),
+                Some(variants) if variants.contains(property) => {}
+                Some(variants) => variants.push(property.clone()),
                 None => *known = json!({"anyOf": [known.take(), property]}),
             },
             None => drop(properties.insert(name.clone(), property.clone())),
@@ -83,9 +83,9 @@ fn unite(root: &Value, schema: &mut Map<String, Value>, keyword: &str, alternati
         let separator = if number == parts.len() { "." } else { ";" };
         sentence.push_str(&format!(" ({number}) {}{separator}", described(part)));
     }
-    let said = alternatives.as_array().map_or(0, Vec::len);
-    if said > parts.len() {
-        sentence.push_str(&format!(" And {} more.", said - parts.len()));
+    let count = alternatives.as_array().map_or(0, Vec::len);
+    if count > parts.len() {
+        sentence.push_str(&format!(" And {} more.", count - parts.len()));
     }
     let mut demanded = Map::new();
     demanded.insert("properties".to_owned(), Value::Object(properties));
@@ -96,7 +96,7 @@ fn unite(root: &Value, schema: &mut Map<String, Value>, keyword: &str, alternati
     words::add(schema, &sentence);
 }
 
-/// The forms of a property that [`unite`] has put together.
+/// The alternatives of a property that [`unite`] has put together.
 fn united(property: &mut Map<String, Value>) -> Option<&mut Vec<Value>> {
     if property.len() != 1 {
         return None;
@@ -118,8 +118,8 @@ fn described(part: &Map<String, Value>) -> String {
     }
     let names = required.iter().filter_map(Value::as_str).filter(|name| !properties.contains_key(*name));
     pieces.extend(names.map(|name| format!("{name} (required)")));
-    let told = ["type", "title", "description", "properties", "required"];
-    let others = part.iter().filter(|(key, _)| !told.contains(&key.as_str()));
+    let described = ["type", "title", "description", "properties", "required"];
+    let others = part.iter().filter(|(key, _)| !described.contains(&key.as_str()));
     pieces.extend(others.map(|(key, value)| words::describe(key, value).trim_end_matches('.').to_owned()));
     pieces.retain(|piece| !piece.is_empty());
     if pieces.is_empty() { "nothing in particular".to_owned() } else { pieces.join(", ") }

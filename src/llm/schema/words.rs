@@ -1,4 +1,4 @@
-//! Keywords in words, for the description of the place they stood at.
+//! Keywords in words, for the description of the schema that had them.
 
 use serde_json::{Map, Value};
 
@@ -39,46 +39,46 @@ pub(super) fn add(schema: &mut Map<String, Value>, sentence: &str) {
 
 /// What `keyword` with `value` demands, as a sentence; empty when it demands nothing.
 pub(super) fn describe(keyword: &str, value: &Value) -> String {
-    let shown = display_value(value);
+    let value_text = display_value(value);
     match (keyword, value) {
         (silent, _) if SILENT.contains(&silent) => String::new(),
         ("additionalProperties" | "unevaluatedProperties" | "additionalItems" | "unevaluatedItems", Value::Bool(true))
         | ("uniqueItems" | "nullable" | "readOnly" | "writeOnly", Value::Bool(false))
-        // As it is in old drafts, beside a bound that is told itself.
+        // As it is in old drafts, beside a bound that is described itself.
         | ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(false)) => String::new(),
         ("title", Value::String(title)) => format!("{}.", title.trim_end_matches('.')),
-        ("const", _) => format!("Must be {shown}."),
+        ("const", _) => format!("Must be {value_text}."),
         ("enum", Value::Array(values)) => format!("One of: {}.", list(values)),
-        ("default", _) => format!("Default: {shown}."),
-        ("example", _) => format!("Example: {shown}."),
+        ("default", _) => format!("Default: {value_text}."),
+        ("example", _) => format!("Example: {value_text}."),
         ("examples", Value::Array(values)) => format!("Examples: {}.", list(values)),
-        ("format", _) => format!("Format: {shown}."),
+        ("format", _) => format!("Format: {value_text}."),
         ("pattern", Value::String(pattern)) => format!("Must match the pattern {}.", cut(pattern)),
-        ("minimum", _) => format!("At least {shown}."),
-        ("maximum", _) => format!("At most {shown}."),
+        ("minimum", _) => format!("At least {value_text}."),
+        ("maximum", _) => format!("At most {value_text}."),
         ("exclusiveMinimum", Value::Bool(true)) => "The minimum itself is not allowed.".to_owned(),
         ("exclusiveMaximum", Value::Bool(true)) => "The maximum itself is not allowed.".to_owned(),
-        ("exclusiveMinimum", _) => format!("Greater than {shown}."),
-        ("exclusiveMaximum", _) => format!("Less than {shown}."),
-        ("multipleOf", _) => format!("A multiple of {shown}."),
-        ("minLength", _) => format!("At least {shown} characters."),
-        ("maxLength", _) => format!("At most {shown} characters."),
-        ("minItems", _) => format!("At least {shown} items."),
-        ("maxItems", _) => format!("At most {shown} items."),
-        ("minProperties", _) => format!("At least {shown} properties."),
-        ("maxProperties", _) => format!("At most {shown} properties."),
+        ("exclusiveMinimum", _) => format!("Greater than {value_text}."),
+        ("exclusiveMaximum", _) => format!("Less than {value_text}."),
+        ("multipleOf", _) => format!("A multiple of {value_text}."),
+        ("minLength", _) => format!("At least {value_text} characters."),
+        ("maxLength", _) => format!("At most {value_text} characters."),
+        ("minItems", _) => format!("At least {value_text} items."),
+        ("maxItems", _) => format!("At most {value_text} items."),
+        ("minProperties", _) => format!("At least {value_text} properties."),
+        ("maxProperties", _) => format!("At most {value_text} properties."),
         ("uniqueItems", Value::Bool(true)) => "No item twice.".to_owned(),
         ("nullable", Value::Bool(true)) => "May be null.".to_owned(),
         ("additionalProperties" | "unevaluatedProperties", Value::Bool(false)) => "No other properties.".to_owned(),
-        ("additionalProperties", _) => format!("Other properties must match {shown}."),
-        ("prefixItems" | "items", Value::Array(_)) => format!("Items in this order: {shown}."),
-        ("not", _) => format!("Must not match {shown}."),
-        ("contains", _) => format!("At least one item must match {shown}."),
-        ("propertyNames", _) => format!("Property names must match {shown}."),
-        ("oneOf", _) => format!("Must match exactly one of {shown}."),
-        ("anyOf", _) => format!("Must match one of {shown}."),
+        ("additionalProperties", _) => format!("Other properties must match {value_text}."),
+        ("prefixItems" | "items", Value::Array(_)) => format!("Items in this order: {value_text}."),
+        ("not", _) => format!("Must not match {value_text}."),
+        ("contains", _) => format!("At least one item must match {value_text}."),
+        ("propertyNames", _) => format!("Property names must match {value_text}."),
+        ("oneOf", _) => format!("Must match exactly one of {value_text}."),
+        ("anyOf", _) => format!("Must match one of {value_text}."),
         ("required", Value::Array(names)) => format!("Also required: {}.", list(names)),
-        _ => format!("{}: {shown}.", cut(keyword)),
+        _ => format!("{}: {value_text}.", cut(keyword)),
     }
 }
 

@@ -38,19 +38,21 @@ async fn saying(answer: String) -> String {
 async fn a_connection_is_used_again_however_its_answer_has_ended() {
     let marked = format!("{HELLO}{STOP}data: [DONE]\n\n");
     let unmarked = format!("{HELLO}{STOP}");
+    // Nobody waits for the end of a body whose answer is whole, so it counts only where it comes with the marker.
     let answers = [
-        Answer::ok(SSE, marked.clone()),
+        Answer::ok(SSE, marked),
         Answer::ok(SSE, unmarked.clone()),
-        Answer::ok(SSE, marked).cut(|| 7),
         Answer::status(429, "application/json", r#"{"error":{"message":"later"}}"#),
         Answer::ok(SSE, unmarked).cut(|| 7),
     ];
     let upstream = Upstream::script(answers).await;
     let provider = provider(Vendor::OpenAi, &upstream.url());
-    for is_refused in [false, false, false, true, false] {
+    for is_refused in [false, false, true, false] {
         let (turn, failure) = turn(&*provider).await;
         assert_eq!(failure.is_some(), is_refused);
         assert_eq!(turn.message.text(), if is_refused { "" } else { "hello" });
+        // Until the client has read the end and keeps the connection.
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(upstream.connections(), 1);
 }

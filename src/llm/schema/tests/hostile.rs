@@ -1,4 +1,4 @@
-//! Schemas that somebody made to do harm.
+//! Schemas made to do harm.
 
 use serde_json::json;
 
@@ -61,7 +61,7 @@ fn hostile() -> Vec<Value> {
 #[test]
 fn a_hostile_schema_becomes_an_object_of_bounded_size() {
     for schema in hostile() {
-        let shown: String = schema.to_string().chars().take(200).collect();
+        let beginning: String = schema.to_string().chars().take(200).collect();
         let results = [
             with_object_top(&schema),
             with_references(&schema).unwrap_or_default(),
@@ -70,8 +70,11 @@ fn a_hostile_schema_becomes_an_object_of_bounded_size() {
         ];
         for (result, vendor) in results.iter().zip(["claude", "gemini", "ollama", "openai"]) {
             let bytes = result.to_string().len();
-            assert!(bytes < 1 << 19, "{vendor}: {bytes} bytes for {shown}");
-            assert!(vendor == "gemini" && result.is_null() || top::is_object(result), "{vendor}: {result} for {shown}");
+            assert!(bytes < 1 << 19, "{vendor}: {bytes} bytes for {beginning}");
+            assert!(
+                vendor == "gemini" && result.is_null() || top::is_object(result),
+                "{vendor}: {result} for {beginning}"
+            );
         }
     }
 }
@@ -79,11 +82,11 @@ fn a_hostile_schema_becomes_an_object_of_bounded_size() {
 #[test]
 fn the_result_for_a_vendor_is_taken_as_it_is() {
     for schema in hostile().into_iter().filter(fits) {
-        let shown: String = schema.to_string().chars().take(200).collect();
+        let beginning: String = schema.to_string().chars().take(200).collect();
         if let Some(once) = with_references(&schema).filter(|once| once.get("$defs").is_none()) {
-            assert_eq!(with_references(&once), Some(Cow::Borrowed(&*once)), "{shown}");
+            assert_eq!(with_references(&once), Some(Cow::Borrowed(&*once)), "{beginning}");
         }
         let once = with_object_top(&schema);
-        assert_eq!(with_object_top(&once), Cow::Borrowed(&*once), "{shown}");
+        assert_eq!(with_object_top(&once), Cow::Borrowed(&*once), "{beginning}");
     }
 }

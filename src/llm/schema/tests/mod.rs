@@ -42,18 +42,18 @@ fn ollama_gets_the_keywords_it_has_fields_for_and_the_rest_in_words() {
                 json!({"type": "string", "description": "The code. Must match the pattern ^a+$. At least 2 characters."}),
             ),
             (
-                "numbers' bounds, default and format are told",
+                "numbers' bounds, default and format are described",
                 json!({"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "default": 3, "format": "int32"}),
                 json!({"type": "integer", "description": "At least 1. Less than 9. Default: 3. Format: int32."}),
             ),
             (
-                "null is told",
+                "null is described",
                 json!({"type": ["string", "null"]}),
                 json!({"type": "string", "description": "May be null."}),
             ),
             ("nothing but null is a type", json!({"type": ["null"]}), json!({"type": "null"})),
             (
-                "exactly one is told",
+                "exactly one is described",
                 json!({"oneOf": [{"type": "string"}, {"type": "integer", "maximum": 3}]}),
                 json!({
                     "anyOf": [{"type": "string"}, {"type": "integer", "description": "At most 3."}],
@@ -82,7 +82,7 @@ fn ollama_gets_the_keywords_it_has_fields_for_and_the_rest_in_words() {
                 json!({"type": "object", "properties": {}, "description": "Also required: x."}),
             ),
             (
-                "keywords that nobody knows",
+                "keywords that are unknown",
                 json!({"type": "array", "items": {"type": "string"}, "x-unit": "m", "uniqueItems": true}),
                 json!({"type": "array", "items": {"type": "string"}, "description": "x-unit: m. No item twice."}),
             ),

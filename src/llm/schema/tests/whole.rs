@@ -29,7 +29,7 @@ fn claude_gets_one_object_at_the_top_and_everything_below_as_it_is() {
             }),
         ),
         (
-            "alternatives are united and told",
+            "alternatives are united and described",
             json!({
                 "type": "object",
                 "description": "Where to look.",

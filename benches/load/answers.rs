@@ -1,0 +1,94 @@
+//! What the model says: chunks as hosted models send them. The text has escapes, quotes and signs beyond ASCII, the sizes are
+//! those of recordings, and no two chunks are the same.
+
+use std::sync::LazyLock;
+
+/// Tokens of an answer, as they come.
+const TOKENS: [&str; 40] = [
+    "word ",
+    "Here",
+    " is",
+    " the",
+    " low",
+    " stock",
+    " report",
+    " for",
+    " \"North",
+    " warehouse",
+    "\"",
+    ":\n\n",
+    "-",
+    " **",
+    "SKU",
+    "-",
+    "471",
+    "1",
+    "**",
+    " →",
+    " 12",
+    " left",
+    " 🙂",
+    "\n",
+    "-",
+    " `",
+    "reorder",
+    "_point",
+    "`",
+    " <",
+    " 20",
+    ",",
+    " für",
+    " the",
+    " Zürich",
+    " store",
+    "\\n",
+    ".\n\n",
+    "```json\n{\"ok\":",
+    " true}\n```",
+];
+
+/// Chunks that differ.
+const CHUNKS: usize = 256;
+
+/// One chunk after the other, in HTTP's chunked coding, as a server sends them that writes each event as it comes.
+static HTTP_CHUNKS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let token = |nth: usize| serde_json::json!({ "content": TOKENS[nth % TOKENS.len()] }).to_string();
+    // Padding that is another one in each, by which some vendors hide the lengths of tokens.
+    let padding = |nth: usize| format!("{:08x}", nth * 0x9e37_79b1 % 0xffff_ffff);
+    (0..CHUNKS).map(|nth| http_chunk(&event(&token(nth), "null", &padding(nth)))).collect()
+});
+
+/// The chunk that comes as number `nth`; the first has the word that clients wait for.
+pub fn nth_chunk(nth: usize) -> &'static [u8] {
+    &HTTP_CHUNKS[nth % CHUNKS]
+}
+
+/// The end of an answer.
+pub fn end(reason: &str) -> Vec<u8> {
+    let events = [event("{}", &format!("\"{reason}\""), "00000000"), "data: [DONE]\n\n".to_owned()];
+    let mut end = events.map(|event| http_chunk(&event)).concat();
+    end.extend_from_slice(b"0\r\n\r\n");
+    end
+}
+
+/// A call of the bench's tool; `salt` makes its id new.
+pub fn call(salt: usize) -> Vec<u8> {
+    let function = r#"{"name":"list_items","arguments":"{}"}"#;
+    let delta =
+        format!(r#"{{"tool_calls":[{{"index":0,"id":"call_{salt}","type":"function","function":{function}}}]}}"#);
+    let mut answer = http_chunk(&event(&delta, "null", "00000000"));
+    answer.extend_from_slice(&end("tool_calls"));
+    answer
+}
+
+fn event(delta: &str, finish: &str, padding: &str) -> String {
+    format!(
+        "data: {{\"id\":\"chatcmpl-4f39f3af-3267-4ac1-a0cf-6aa7451877dc\",\"object\":\"chat.completion.chunk\",\
+         \"created\":1771434740,\"model\":\"m\",\"system_fingerprint\":\"fp_e8236260a9\",\"choices\":[{{\"index\":0,\
+         \"delta\":{delta},\"logprobs\":null,\"finish_reason\":{finish}}}],\"obfuscation\":\"{padding}\"}}\n\n"
+    )
+}
+
+fn http_chunk(event: &str) -> Vec<u8> {
+    format!("{:x}\r\n{event}\r\n", event.len()).into_bytes()
+}
