@@ -7,12 +7,11 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 
 use super::error::{ApiError, Code};
-use super::records::Demo;
+use super::records::people::USER;
+use super::state::Demo;
 use crate::agent::ports::identity::AuthError;
 use crate::chat::caller::Caller;
 
-/// The role that everybody has whose token names none.
-pub const USER: &str = "USER";
 const ADMIN: &str = "ADMIN";
 
 /// A caller with the role `USER` or `ADMIN`.

@@ -5,6 +5,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::records::fields::FieldErrors;
+
 /// Why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -74,6 +76,12 @@ impl ApiError {
     }
 }
 
+impl From<FieldErrors> for ApiError {
+    fn from(errors: FieldErrors) -> Self {
+        Self::invalid(errors.to_string())
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.code.status(), Json(&self)).into_response();
@@ -81,42 +89,5 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
-    }
-}
-
-/// What is wrong with the single fields of a body; it travels as JSON text inside the message, as upstream does it.
-#[derive(Debug, Default)]
-pub struct FieldErrors(Vec<FieldError>);
-
-#[derive(Debug, Serialize)]
-struct FieldError {
-    field: String,
-    error: String,
-}
-
-impl FieldErrors {
-    /// Notes what is wrong with `field`.
-    pub fn push(&mut self, field: impl Into<String>, error: impl Into<String>) {
-        self.0.push(FieldError { field: field.into(), error: error.into() });
-    }
-
-    /// Notes a text whose length in characters is outside `min..=max`.
-    pub fn check_length(&mut self, field: &str, text: &str, min: usize, max: usize) {
-        let length = text.chars().count();
-        if length < min || length > max {
-            self.push(field, format!("must have {min} to {max} characters"));
-        }
-    }
-
-    /// Nothing, when nothing was noted.
-    ///
-    /// # Errors
-    /// `invalid_argument` with everything that was noted.
-    pub fn finish(self) -> Result<(), ApiError> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        let text = serde_json::to_string(&self.0).unwrap_or_else(|_| "invalid fields".to_owned());
-        Err(ApiError::invalid(text))
     }
 }

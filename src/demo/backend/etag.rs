@@ -24,6 +24,11 @@ pub fn tagged(version: String, body: &impl Serialize) -> Response {
     ([(ETAG, version)], Json(body)).into_response()
 }
 
+/// All of `record`, with its version.
+pub fn whole(record: &impl Serialize) -> Response {
+    tagged(etag(record), record)
+}
+
 /// What the request says it has read; `None` where it does not care.
 #[derive(Debug)]
 pub struct IfMatch(Option<String>);

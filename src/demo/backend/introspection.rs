@@ -5,57 +5,13 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::caller::Admin;
 use super::error::ApiError;
 use super::extract::PathOf;
-use super::records::Demo;
-
-/// The file `schema.json`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Catalog {
-    schemas: Vec<Schema>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Schema {
-    name: String,
-    tables: Vec<Table>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    name: String,
-    row_count_estimate: u64,
-    columns: Vec<Column>,
-}
-
-/// A column as the seed writes it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Column {
-    name: String,
-    data_type: String,
-    #[serde(default)]
-    is_nullable: bool,
-    #[serde(default)]
-    is_primary_key: bool,
-    default_value: Option<String>,
-    references: Option<Target>,
-}
-
-/// What a foreign key points to.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Target {
-    schema: String,
-    table: String,
-    column: String,
-}
+use super::records::catalog::{Catalog, Column, Schema, Table, Target};
+use super::state::Demo;
 
 #[derive(Debug, Serialize)]
 struct SchemaView<'a> {
@@ -71,40 +27,30 @@ struct TableView<'a> {
 
 #[derive(Debug, Serialize)]
 struct ColumnView<'a> {
-    name: &'a str,
-    data_type: &'a str,
-    is_nullable: bool,
-    is_primary_key: bool,
-    default_value: Option<&'a str>,
+    #[serde(flatten)]
+    column: &'a Column,
     is_foreign_key: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    referenced_schema: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    referenced_table: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    referenced_column: Option<&'a str>,
+    #[serde(flatten)]
+    references: Option<&'a Target>,
 }
 
 #[derive(Debug, Serialize)]
 struct RelationshipView<'a> {
     foreign_key_name: String,
     column_name: &'a str,
-    referenced_schema: &'a str,
-    referenced_table: &'a str,
-    referenced_column: &'a str,
+    #[serde(flatten)]
+    references: &'a Target,
     relationship_type: &'static str,
 }
 
-impl Catalog {
-    fn schema(&self, name: &str) -> Result<&Schema, ApiError> {
-        let schema = self.schemas.iter().find(|schema| schema.name == name);
-        schema.ok_or_else(|| ApiError::not_found(format!("schema {name:?} not found")))
-    }
+fn find_schema<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Schema, ApiError> {
+    let schema = catalog.schemas.iter().find(|schema| schema.name == name);
+    schema.ok_or_else(|| ApiError::not_found(format!("schema {name:?} not found")))
+}
 
-    fn table(&self, schema: &str, name: &str) -> Result<&Table, ApiError> {
-        let table = self.schema(schema)?.tables.iter().find(|table| table.name == name);
-        table.ok_or_else(|| ApiError::not_found(format!("table {schema:?}.{name:?} not found")))
-    }
+fn find_table<'a>(catalog: &'a Catalog, schema: &str, name: &str) -> Result<&'a Table, ApiError> {
+    let table = find_schema(catalog, schema)?.tables.iter().find(|table| table.name == name);
+    table.ok_or_else(|| ApiError::not_found(format!("table {schema:?}.{name:?} not found")))
 }
 
 /// `GET /v1/introspection/schemas`.
@@ -119,7 +65,7 @@ pub async fn tables(
     _: Admin,
     PathOf(schema): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    let schema = demo.catalog.schema(&schema)?;
+    let schema = find_schema(&demo.catalog, &schema)?;
     let views = schema.tables.iter().map(|table| TableView {
         schema: &schema.name,
         name: &table.name,
@@ -134,17 +80,11 @@ pub async fn columns(
     _: Admin,
     PathOf((schema, table)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let columns = demo.catalog.table(&schema, &table)?.columns.iter();
+    let columns = find_table(&demo.catalog, &schema, &table)?.columns.iter();
     let views = columns.map(|column| ColumnView {
-        name: &column.name,
-        data_type: &column.data_type,
-        is_nullable: column.is_nullable,
-        is_primary_key: column.is_primary_key,
-        default_value: column.default_value.as_deref(),
+        column,
         is_foreign_key: column.references.is_some(),
-        referenced_schema: column.references.as_ref().map(|target| target.schema.as_str()),
-        referenced_table: column.references.as_ref().map(|target| target.table.as_str()),
-        referenced_column: column.references.as_ref().map(|target| target.column.as_str()),
+        references: column.references.as_ref(),
     });
     Ok(Json(views.collect::<Vec<_>>()).into_response())
 }
@@ -155,15 +95,12 @@ pub async fn relationships(
     _: Admin,
     PathOf((schema, table)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let columns = demo.catalog.table(&schema, &table)?.columns.iter();
+    let columns = find_table(&demo.catalog, &schema, &table)?.columns.iter();
     let views = columns.filter_map(|column| {
-        let target = column.references.as_ref()?;
         Some(RelationshipView {
             foreign_key_name: format!("fk_{table}_{}", column.name),
             column_name: &column.name,
-            referenced_schema: &target.schema,
-            referenced_table: &target.table,
-            referenced_column: &target.column,
+            references: column.references.as_ref()?,
             relationship_type: "many-to-one",
         })
     });

@@ -9,7 +9,6 @@
 //! **Invariant:** nothing is written outside this process, nothing is read but the seed, and the number of rules and table
 //! configs is bounded. All tenants see the same records: it is a demo.
 
-mod action_types;
 mod alerts;
 mod caller;
 mod error;
@@ -22,10 +21,8 @@ mod records;
 mod reference;
 mod research;
 mod rules;
-mod seed;
-mod stamp;
+mod state;
 mod tables;
-mod validate;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -38,8 +35,8 @@ use tokio::net::TcpListener;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::identity::Authenticator;
 use error::{ApiError, Code};
-use records::Demo;
-pub use seed::{FILES, Seed, SeedError};
+pub use records::seed::{FILES, Seed, SeedError};
+use state::Demo;
 
 /// One mebibyte: several times the largest rule that a person draws.
 const BODY_LIMIT_BYTES: usize = 1024 * 1024;
@@ -51,7 +48,7 @@ pub fn router(seed: Seed, auth: Arc<dyn Authenticator>, clock: Arc<dyn Clock>) -
         .nest("/v1/workflow", workflow())
         .nest("/v1/data", data())
         .nest("/v1/introspection", introspection_routes())
-        .nest("/v1/research", research::router())
+        .nest("/v1/research", research_routes())
         .route("/v1/core/users/{id}", get(people::user))
         .route("/v1/core/roles/{id}", get(people::role))
         .fallback(async || ApiError::new(Code::NotFound, "no such route"))
@@ -72,12 +69,12 @@ fn workflow() -> Router<Arc<Demo>> {
         .route("/trigger-types", get(reference::trigger_types))
         .route("/entities", get(reference::entities))
         .route("/entity-types", get(reference::entity_types))
-        .route("/action-types", get(action_types::list))
-        .route("/alerts", get(alerts::routes::all))
-        .route("/alerts/mine", get(alerts::routes::mine))
-        .route("/alerts/{id}", get(alerts::routes::one))
-        .route("/alerts/{id}/acknowledge", post(alerts::routes::acknowledge))
-        .route("/alerts/{id}/dismiss", post(alerts::routes::dismiss))
+        .route("/action-types", get(reference::action_types))
+        .route("/alerts", get(alerts::all))
+        .route("/alerts/mine", get(alerts::mine))
+        .route("/alerts/{id}", get(alerts::one))
+        .route("/alerts/{id}/acknowledge", post(alerts::acknowledge))
+        .route("/alerts/{id}/dismiss", post(alerts::dismiss))
 }
 
 fn data() -> Router<Arc<Demo>> {
@@ -96,6 +93,18 @@ fn introspection_routes() -> Router<Arc<Demo>> {
         .route("/schemas/{schema}/tables", get(introspection::tables))
         .route("/tables/{schema}/{table}/columns", get(introspection::columns))
         .route("/tables/{schema}/{table}/relationships", get(introspection::relationships))
+}
+
+fn research_routes() -> Router<Arc<Demo>> {
+    Router::new()
+        .route("/articles", get(research::articles))
+        .route("/articles/{id}", get(research::article))
+        .route("/articles/scan", post(research::scan))
+        .route("/streams", get(research::streams))
+        .route("/streams/{id}", get(research::stream))
+        .route("/streams/{id}/archive", post(research::archive))
+        .route("/reports", get(research::reports))
+        .route("/reports/{id}", get(research::report).delete(research::delete_report))
 }
 
 /// Serves `router` on `listener` until `shutdown` is done and the open requests are answered.

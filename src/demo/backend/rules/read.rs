@@ -7,23 +7,18 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use uuid::Uuid;
 
-use super::Rule;
-use super::view::{ActionView, EdgeView, RuleView};
+use super::view::{ActionView, EdgeView, RuleView, SavedView};
 use crate::demo::backend::caller::AnyUser;
 use crate::demo::backend::error::ApiError;
-use crate::demo::backend::etag::tagged;
+use crate::demo::backend::etag::{etag, tagged};
 use crate::demo::backend::extract::{Params, PathOf};
 use crate::demo::backend::page::Paging;
-use crate::demo::backend::records::{Demo, Records};
+use crate::demo::backend::records::rules::rule::Rule;
+use crate::demo::backend::state::Demo;
 
-impl Records {
-    /// The rule with this id, active or not.
-    ///
-    /// # Errors
-    /// `not_found`.
-    pub fn rule(&self, id: Uuid) -> Result<&Rule, ApiError> {
-        self.rules.iter().find(|rule| rule.id == id).ok_or_else(|| ApiError::not_found("rule not found"))
-    }
+/// What is said of a rule that is not there.
+pub fn missing() -> ApiError {
+    ApiError::not_found("rule not found")
 }
 
 /// `GET /v1/workflow/rules`: a page of all rules, inactive ones included unless `is_active` says otherwise. `name` finds
@@ -66,8 +61,8 @@ pub async fn list(State(demo): State<Arc<Demo>>, _: AnyUser, params: Params) -> 
 /// `GET /v1/workflow/rules/{id}`: the rule with its actions; its `ETag` is that of the whole rule, edges included.
 pub async fn one(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<Uuid>) -> Result<Response, ApiError> {
     let records = demo.records();
-    let rule = records.rule(id)?;
-    Ok(tagged(rule.version(), &RuleView::whole(rule, &demo.reference)))
+    let rule = records.rule(id).ok_or_else(missing)?;
+    Ok(tagged(etag(&SavedView::new(rule)), &RuleView::whole(rule, &demo.reference)))
 }
 
 /// `GET /v1/workflow/rules/{id}/actions`: a bare array.
@@ -77,11 +72,11 @@ pub async fn actions(
     PathOf(id): PathOf<Uuid>,
 ) -> Result<Response, ApiError> {
     let records = demo.records();
-    Ok(Json(ActionView::all(records.rule(id)?)).into_response())
+    Ok(Json(ActionView::all(records.rule(id).ok_or_else(missing)?)).into_response())
 }
 
 /// `GET /v1/workflow/rules/{id}/edges`: a bare array.
 pub async fn edges(State(demo): State<Arc<Demo>>, _: AnyUser, PathOf(id): PathOf<Uuid>) -> Result<Response, ApiError> {
     let records = demo.records();
-    Ok(Json(EdgeView::all(records.rule(id)?)).into_response())
+    Ok(Json(EdgeView::all(records.rule(id).ok_or_else(missing)?)).into_response())
 }

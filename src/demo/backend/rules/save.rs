@@ -1,4 +1,4 @@
-//! Saving rules whole: create, update and duplicate, each a pure step from input to [`Rule`] that one assignment commits.
+//! Saving rules whole: create, update and duplicate, each a pure step to a [`Rule`] that one assignment commits.
 //!
 //! A dry run takes the same path up to the commit and answers what it found, so that a preview is what a save would do.
 
@@ -9,19 +9,20 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::Value;
 use uuid::Uuid;
 
-use super::input::{RuleInput, SaveBody};
+use super::read::missing;
 use super::view::{ActionView, EdgeView, SavedView};
-use super::{Action, Edge, Rule};
 use crate::demo::backend::caller::AnyUser;
 use crate::demo::backend::error::{ApiError, Code};
-use crate::demo::backend::etag::{IfMatch, tagged};
+use crate::demo::backend::etag::{IfMatch, etag, whole};
 use crate::demo::backend::extract::{Body, Params, PathOf};
-use crate::demo::backend::records::{Demo, MAX_RECORDS, Records};
-use crate::demo::backend::stamp::Stamp;
-use crate::demo::backend::validate::{self, Link};
+use crate::demo::backend::records::all::{MAX_RECORDS, Records};
+use crate::demo::backend::records::rules::build::{Author, build};
+use crate::demo::backend::records::rules::input::{RuleInput, SaveBody};
+use crate::demo::backend::records::rules::rule::Rule;
+use crate::demo::backend::records::rules::validate::{self, Link};
+use crate::demo::backend::state::Demo;
 
 /// One mebibyte with everything that updates have deactivated, so that repeated updates cannot fill the memory.
 const MAX_RULE_BYTES: usize = 1024 * 1024;
@@ -34,15 +35,6 @@ struct DryRun {
     errors: Vec<String>,
     action_count: usize,
     edge_count: usize,
-}
-
-/// Who saves, and when.
-#[derive(Debug, Clone, Copy)]
-pub struct Author<'a> {
-    /// Their `sub`.
-    pub user: &'a str,
-    /// The save's time.
-    pub at: Stamp,
 }
 
 /// `POST /v1/workflow/rules/full[?dry_run=true]`: for administrators, a dry run for anybody. Ids of actions are only used to
@@ -60,14 +52,14 @@ pub async fn create(
         return Ok(report(&input, checked));
     }
     let links = checked.map_err(refuse)?;
-    let author = Author { user: user.id(), at: demo.now() };
-    let rule = build(input, &links, None, author);
+    let rule = build(input, &links, None, Author { user: user.id(), at: demo.now() });
     require_references(&demo, &rule)?;
     add(&mut demo.records(), rule)
 }
 
-/// `PUT /v1/workflow/rules/{id}/full[?dry_run=true]`: replaces the rule, of the version that `If-Match` names, if it is there. Actions are matched by id, those without one are
-/// new, those left out are deactivated; all edges are made anew.
+/// `PUT /v1/workflow/rules/{id}/full[?dry_run=true]`: replaces the rule, of the version that `If-Match`
+/// names, if it is there. Actions are matched by id, those without one are new, those left out are deactivated; all edges
+/// are made anew.
 pub async fn update(
     State(demo): State<Arc<Demo>>,
     user: AnyUser,
@@ -79,8 +71,8 @@ pub async fn update(
     let dry_run = permit(&user, &params)?;
     let input = body.check(&demo.action_types)?;
     let mut records = demo.records();
-    let old = records.rule(id)?;
-    version.require(&old.version())?;
+    let old = records.rule(id).ok_or_else(missing)?;
+    version.require(&etag(&SavedView::new(old)))?;
     if old.is_default {
         let way_out = format!("change a copy, made by POST /v1/workflow/rules/{id}/duplicate");
         let message = format!("this rule came with the product and cannot be changed; {way_out}");
@@ -95,11 +87,9 @@ pub async fn update(
         return Ok(report(&input, checked));
     }
     let links = checked.map_err(refuse)?;
-    let author = Author { user: user.id(), at: demo.now() };
-    let rule = build(input, &links, Some(old), author);
+    let rule = build(input, &links, Some(old), Author { user: user.id(), at: demo.now() });
     require_references(&demo, &rule)?;
-    require_size(&rule)?;
-    let answer = tagged(rule.version(), &SavedView::new(&rule));
+    let answer = saved(&rule)?;
     if let Some(place) = records.rules.iter_mut().find(|rule| rule.id == id) {
         *place = rule;
     }
@@ -114,7 +104,7 @@ pub async fn duplicate(
 ) -> Result<Response, ApiError> {
     user.require_admin()?;
     let mut records = demo.records();
-    let mut copy = records.rule(id)?.clone();
+    let mut copy = records.rule(id).ok_or_else(missing)?.clone();
     copy.id = Uuid::new_v4();
     copy.name.push_str("-DUPLICATE");
     copy.is_active = false;
@@ -167,87 +157,21 @@ fn require_references(demo: &Demo, rule: &Rule) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn require_size(rule: &Rule) -> Result<(), ApiError> {
+/// The answer to a save, when the rule has not become too large.
+fn saved(rule: &Rule) -> Result<Response, ApiError> {
     let parts = (&rule.trigger_conditions, &rule.canvas_layout, ActionView::all(rule), EdgeView::all(rule));
     let bytes = serde_json::to_vec(&parts).map_or(usize::MAX, |bytes| bytes.len());
     if bytes > MAX_RULE_BYTES {
         return Err(ApiError::new(Code::Aborted, "the rule, deactivated actions included, has become too large"));
     }
-    Ok(())
+    Ok(whole(&SavedView::new(rule)))
 }
 
 fn add(records: &mut Records, rule: Rule) -> Result<Response, ApiError> {
     if records.rules.len() >= MAX_RECORDS {
         return Err(ApiError::new(Code::Aborted, format!("there are already {MAX_RECORDS} rules")));
     }
-    require_size(&rule)?;
-    let answer = tagged(rule.version(), &SavedView::new(&rule));
+    let answer = saved(&rule)?;
     records.rules.push(rule);
     Ok(answer)
-}
-
-/// The rule that `input` describes, in place of `old` if there is one. An action keeps the id that it shares with one of
-/// `old`'s; the actions of `old` that are not mentioned stay, deactivated. `links` are the edges' ends.
-fn build(input: RuleInput, links: &[Link], old: Option<&Rule>, author: Author<'_>) -> Rule {
-    let old_actions = old.map_or(&[][..], |rule| &rule.actions);
-    let known: HashSet<Uuid> = old_actions.iter().map(|action| action.id).collect();
-    let rule_id = old.map_or_else(Uuid::new_v4, |rule| rule.id);
-    let mut rule = assemble(input, links, rule_id, author, |id| known.contains(&id));
-    if let Some(old) = old {
-        rule.created = old.created;
-        rule.created_by.clone_from(&old.created_by);
-    }
-    let kept: HashSet<Uuid> = rule.actions.iter().map(|action| action.id).collect();
-    let left_out = old_actions.iter().filter(|action| !kept.contains(&action.id));
-    rule.actions.extend(left_out.map(|action| Action { is_active: false, ..action.clone() }));
-    rule
-}
-
-/// A rule with this id, made of `input`. Those ids of actions are kept for which `keep` is true; others are minted.
-pub fn assemble(input: RuleInput, links: &[Link], id: Uuid, author: Author<'_>, keep: impl Fn(Uuid) -> bool) -> Rule {
-    let actions: Vec<Action> = input
-        .actions
-        .into_iter()
-        .map(|action| {
-            let mut config = action.config;
-            config.insert("action_type".to_owned(), Value::from(action.action_type.as_str()));
-            Action {
-                id: action.id.filter(|id| keep(*id)).unwrap_or_else(Uuid::new_v4),
-                name: action.name,
-                description: action.description,
-                action_type: action.action_type,
-                config,
-                is_active: action.is_active,
-            }
-        })
-        .collect();
-    let edges = input.edges.into_iter().zip(links).filter_map(|(edge, link)| {
-        Some(Edge {
-            id: Uuid::new_v4(),
-            source: link.source.and_then(|index| actions.get(index)).map(|action| action.id),
-            target: actions.get(link.target)?.id,
-            kind: edge.kind,
-            output: edge.output,
-            order: edge.order,
-            created: author.at,
-        })
-    });
-    Rule {
-        id,
-        name: input.name,
-        description: input.description,
-        entity_id: input.entity_id,
-        trigger_type_id: input.trigger_type_id,
-        trigger_conditions: input.trigger_conditions,
-        canvas_layout: input.canvas_layout,
-        // A rule without actions is a draft and cannot run.
-        is_active: input.is_active && !actions.is_empty(),
-        is_default: false,
-        created_by: author.user.to_owned(),
-        updated_by: author.user.to_owned(),
-        created: author.at,
-        updated: author.at,
-        edges: edges.collect(),
-        actions,
-    }
 }

@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Action, Edge, EdgeType, Rule};
-use crate::demo::backend::reference::Reference;
-use crate::demo::backend::stamp::Stamp;
+use crate::demo::backend::records::reference::Reference;
+use crate::demo::backend::records::rules::rule::{Action, Edge, EdgeType, Rule};
+use crate::demo::backend::records::stamp::Stamp;
 
 /// A rule of the list, or a single one with its actions.
 #[derive(Debug, Serialize)]
