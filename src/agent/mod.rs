@@ -5,11 +5,11 @@
 //!   turn 0..max_turns:   prompt + history + tools ──LlmProvider──▶ StreamEvent* ──TurnFold──▶ AgentEvent*
 //!     no calls  ─▶ language gate ─▶ commit ─▶ Finished
 //!     calls     ─▶ ToolExecutor ─▶ ToolCallFinished, Artifact* ─▶ commit ─▶ next turn
-//!   limit, error, cancel ─▶ keep what was said ─▶ Failed / Cancelled
+//!   limit, error, cancel ─▶ keep the text so far ─▶ Failed / Cancelled
 //! ```
 //!
-//! Four rooms: [`turn`] runs the loop and commits what comes of it, [`offer`] says who answers and with which tools, [`prompt`]
-//! what the model reads besides, and [`spend`] what it may cost.
+//! Four folders: [`turn`] runs the loop and commits its results, [`offer`] decides who answers and with which tools,
+//! [`prompt`] adds what the model reads besides, and [`spend`] bounds the cost.
 //!
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 

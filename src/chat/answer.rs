@@ -1,5 +1,5 @@
-//! What a run's answer is for its user, beside the exact transcript that the model sees: the text without what was
-//! meant for the machine, where the calls stand in it, and what the model suggests to say or do next.
+//! A run's answer for its user, beside the exact transcript that the model sees: the text without markers, the
+//! positions of calls in it, and the model's suggestions.
 
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ use super::ids::ToolCallId;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
     /// Text and calls in the order in which they came.
-    pub said: Vec<AnswerPiece>,
-    /// What the model suggests.
+    pub pieces: Vec<AnswerPiece>,
+    /// The model's suggestions.
     pub suggestions: Suggestions,
     /// How the run was carried out, where its profile lets its caller see that.
     pub diagnostics: Option<Value>,
@@ -21,7 +21,7 @@ pub struct Answer {
 pub enum AnswerPiece {
     /// Text for the user, markers taken out.
     Text(String),
-    /// Something that the server says in the model's place.
+    /// A text of the server instead of the model.
     Notice(String),
     /// A call stands here.
     Call(ToolCallId),
@@ -29,7 +29,7 @@ pub enum AnswerPiece {
     RoundEnd,
 }
 
-/// What a model suggests its user to say or do next.
+/// A model's suggestions to its user.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Suggestions {
     /// Things to say; `None` when it suggested none.
@@ -48,28 +48,28 @@ impl Suggestions {
 /// Something to say next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuggestedValue {
-    /// What the button shows.
+    /// The button's label.
     pub label: String,
-    /// What is sent when it is chosen.
+    /// The text that is sent when it is chosen.
     pub value: String,
 }
 
 /// Something to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuggestedAction {
-    /// What the button shows.
+    /// The button's label.
     pub label: String,
     /// The action's name.
     pub action: String,
-    /// Who does it.
+    /// Its handler.
     pub handler: ActionHandler,
-    /// What it needs to know.
+    /// Data for the handler.
     pub data: Option<Value>,
     /// How the button looks.
     pub style: Option<ActionStyle>,
 }
 
-/// Who carries out a suggested action.
+/// The handler of a suggested action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActionHandler {
     /// The front end by itself.

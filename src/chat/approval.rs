@@ -5,25 +5,25 @@ use serde_json::{Map, Value, json};
 use super::artifact::Artifact;
 use super::ids::{ApprovalId, ConversationId, RunId};
 
-/// Who has to let a call through.
+/// The consent that a call needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Consent {
-    /// Nobody: it runs when the model calls it.
+    /// None: the call runs when the model makes it.
     #[default]
     Auto,
     /// The run's own user.
     User,
-    /// Somebody of the same tenant whose token lists this role.
+    /// That of a user of the same tenant whose token lists this role.
     Role {
         /// The role.
         role: String,
-        /// Whether it has to be somebody else than the run's own user, whatever their token lists.
+        /// Whether it has to be another one than the run's own user, whatever their token lists.
         not_requester: bool,
     },
 }
 
 impl Consent {
-    /// Who has to let a call through, as wires say it: `user` or `role`, the role, and whether its own user may not.
+    /// The consent as wires write it: `user` or `role`, the role, and whether its own user may not.
     pub fn wire_fields(&self) -> (&'static str, Option<&str>, bool) {
         match self {
             Self::Auto | Self::User => ("user", None, false),
@@ -45,17 +45,17 @@ pub struct Approval {
     pub call: Option<String>,
     /// The tool.
     pub tool: String,
-    /// The arguments as they are shown and sent: with all that is filled in.
+    /// The arguments as a person sees them and as they are sent: with all that is filled in.
     pub arguments: Map<String, Value>,
     /// The arguments as the model gave them.
     pub input: Map<String, Value>,
-    /// SHA-256 of the tool as it was when it was shown, in hex; `None` of those that were kept before this was noted.
+    /// SHA-256 of the tool as it was at the request, in hex; `None` of those that were kept before this was noted.
     pub definition: Option<String>,
-    /// SHA-256 of tool, `definition` and `arguments`, in hex: what is decided is what was shown.
+    /// SHA-256 of tool, `definition` and `arguments`, in hex: a decision counts for this call only.
     pub digest: String,
-    /// Who has to let it through.
+    /// The consent that it needs.
     pub consent: Consent,
-    /// When it was asked, in milliseconds since the Unix epoch.
+    /// When it was requested, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
     /// From when on it can no longer be decided.
     pub expires_at_ms: i64,
@@ -74,7 +74,7 @@ pub const DECIDING_ACTIONS: [&str; 2] = [APPROVE_CALL, REJECT_CALL];
 pub const APPROVAL_REQUEST: &str = "approval_request";
 
 impl Approval {
-    /// How the call is shown to whoever decides.
+    /// The call as an artifact, for whoever decides.
     pub fn artifact(&self) -> Artifact {
         let (needs, role, not_requester) = self.consent.wire_fields();
         let mut payload = json!({
@@ -103,7 +103,7 @@ impl Approval {
 pub enum ApprovalState {
     /// It waits.
     Pending,
-    /// Somebody with the role has let it through; its run goes on when its user says so.
+    /// A user with the role has let it through; its run goes on when its own user decides so.
     Granted,
     /// It was let through, and a run has made the call.
     Approved,
@@ -148,28 +148,28 @@ pub enum DecisionRule {
 pub struct Deciding {
     /// The call.
     pub approval: ApprovalId,
-    /// What is said to it.
+    /// The decision on it.
     pub decision: Decision,
     /// Whether its user only went away, which turns down what waits and is nothing to what does not.
     pub is_farewell: bool,
-    /// Which call its user was shown.
+    /// The call that its user saw.
     pub seen: Seen,
 }
 
-/// Which call somebody was shown who decides it.
+/// The call that the user saw who decides it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// Its protocol does not say.
-    Untold,
-    /// That of this digest; `None` where none was shown.
+    Unknown,
+    /// That of this digest; `None` where it came with none.
     Digest(Option<String>),
 }
 
-/// What a person says to an approval.
+/// A person's decision on an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the call may be made.
     pub approve: bool,
-    /// Why, in their words; the model is told.
+    /// Why, in their words; the model reads it.
     pub comment: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a tool shows to the client: a preview, a typed payload. The loop carries it and never learns what it is.
+//! Data of a tool for the client: a preview, a typed payload. The loop carries it and never looks into it.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A thing for the client's screen, made by a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
-    /// What it is (`workflow_preview`, `table_config_preview`): a name that dialects map to their wire.
+    /// Its kind (`workflow_preview`, `table_config_preview`): a name that dialects map to their wire.
     pub kind: Cow<'static, str>,
     /// Its body, already in the protocol's shape.
     pub payload: Value,

@@ -1,32 +1,32 @@
-//! The audit record: who has written outside, decided or looked at what is somebody else's, and what came of it. For
-//! whoever has to answer for it later: it holds no content, nobody changes it, and it stays when what it tells of is deleted.
+//! The audit record: who has written outside, decided, or read what belongs to another user, and the outcome. For
+//! whoever has to answer for it later: it holds no content, never changes, and stays when its subject is deleted.
 
 use super::ids::{ConversationId, RunId};
 
-/// What a line can tell.
+/// The act of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// A tool is about to write.
     WriteDispatched,
-    /// What became of that.
+    /// Its outcome.
     WriteEnded,
-    /// Somebody with the role let a call through.
+    /// A user with the role let a call through.
     ApprovalGranted,
     /// Its own user had it made.
     ApprovalApproved,
     /// It was turned down.
     ApprovalRejected,
-    /// Nobody decided in time.
+    /// It was not decided in time.
     ApprovalExpired,
-    /// A change was shown to its user, and waits.
+    /// A change was previewed for its user, and waits.
     PreviewMade,
     /// Its user let it through, and it is about to be saved.
     PreviewAccepted,
-    /// What became of that.
+    /// Its outcome.
     PreviewEnded,
     /// Its user turned it down.
     PreviewRejected,
-    /// Somebody with a role has read what is not their own.
+    /// A user with a role has read what belongs to another one.
     Read,
     /// A token was refused.
     TokenRefused,
@@ -55,11 +55,11 @@ impl Act {
 /// A line that is about to be written.
 #[derive(Debug, Clone)]
 pub struct Fact<'a> {
-    /// What.
+    /// The act.
     pub act: Act,
-    /// Who did it; empty where nobody did.
+    /// Who did it; empty where no user did.
     pub actor: &'a str,
-    /// Whose thing it is: for whom it was done.
+    /// The owner of its subject.
     pub user: &'a str,
     /// In which conversation.
     pub conversation: Option<&'a str>,
@@ -69,11 +69,11 @@ pub struct Fact<'a> {
     pub call: Option<&'a str>,
     /// The tool.
     pub tool: Option<&'a str>,
-    /// What it is about: an approval or a preview by its id, or the path that was read.
+    /// Its subject: an approval or a preview by its id, or the path that was read.
     pub subject: Option<String>,
     /// A digest of what was sent, or would be.
     pub arguments: Option<String>,
-    /// What came of it: `done`, `failed`, `not_run` or `unknown`.
+    /// Its outcome: `done`, `failed`, `not_run` or `unknown`.
     pub outcome: Option<&'static str>,
     /// Why.
     pub reason: Option<String>,
@@ -106,7 +106,7 @@ impl<'a> Fact<'a> {
     }
 }
 
-/// A line of the record, with its place in its chain.
+/// A line of the record, with its position in its chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditLine {
     /// The chain: `tenant:` and a tenant, or [`TOKENS`].

@@ -4,7 +4,7 @@ use std::fmt;
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// Whose data a row is. Every query of a store is scoped by one.
+/// The owner of a row. Every query of a store is scoped by one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// The tenant claim, or `""` where tokens name none.
@@ -13,8 +13,8 @@ pub struct Owner {
     pub user: String,
 }
 
-/// Who gets the same answer of a backend: tenant, user, and roles, since another token of the same user may be allowed
-/// less. What is cached of anybody's data is cached by it.
+/// The key of cached data of users: tenant, user, and roles, since a backend may allow less to another token of the
+/// same user.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Audience {
     owner: Owner,
@@ -27,18 +27,20 @@ pub struct Audience {
 pub struct Caller {
     /// Tenant and user.
     pub owner: Owner,
-    /// What front ends call the user by, where that is not [`Owner::user`].
+    /// The user's name in front ends, where that is not [`Owner::user`].
     pub known_as: Option<String>,
-    /// When the token ends, in milliseconds since the Unix epoch; `None` where nobody knows.
+    /// When the token ends, in milliseconds since the Unix epoch; `None` where that is unknown.
     pub expires_at_ms: Option<i64>,
     /// Role names, as the token lists them.
     pub roles: Vec<String>,
-    /// The token itself, for the backend's origin only.
+    /// The token itself, for backends that get the caller's credentials.
     pub bearer: Bearer,
+    /// The value of the `Cookie` header that the token came in; `None` where it came in `Authorization`.
+    pub cookie: Option<Bearer>,
 }
 
 impl Caller {
-    /// Who gets the answers that the caller gets.
+    /// The caller's key of cached data.
     pub fn audience(&self) -> Audience {
         let mut roles = self.roles.clone();
         roles.sort_unstable();
@@ -52,7 +54,8 @@ impl Caller {
     }
 }
 
-/// The caller's token. It is never printed, stored or sent anywhere but to the configured backend origin.
+/// The caller's token, or the cookie with it. It is never printed or stored, and sent only to backends whose requests have
+/// the caller's credentials.
 #[derive(Clone)]
 pub struct Bearer(SecretString);
 
@@ -62,7 +65,7 @@ impl Bearer {
         Self(SecretString::from(token.into()))
     }
 
-    /// The token's text, for the one place that puts it on the wire.
+    /// The token's text, for the one function that puts it on the wire.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }

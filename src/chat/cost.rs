@@ -1,8 +1,8 @@
-//! What model calls cost.
+//! The cost of model calls.
 
 use std::ops::AddAssign;
 
-/// An amount of money in billionths of a US dollar: what a single token costs is a whole number of them.
+/// An amount of money in billionths of a US dollar: the price of a single token is a whole number of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Cost {
     /// Billionths of a US dollar.
@@ -23,19 +23,20 @@ impl AddAssign for Cost {
     }
 }
 
-/// What several calls cost together: of those of a run, for one.
-#[derive(Debug, Clone, Copy)]
+/// The cost of several calls together: of those of a run, for one.
+#[derive(Debug, Clone, Copy, Default)]
 pub enum Sum {
     /// There was none.
+    #[default]
     Nothing,
     /// This much.
     Known(Cost),
-    /// Nobody knows: one of them has no price.
+    /// It is unknown: one of them has no price.
     Unknown,
 }
 
 impl Sum {
-    /// Adds what a turn cost, where that is known.
+    /// Adds the cost of a turn, where it is known.
     pub fn add(&mut self, cost: Option<Cost>) {
         *self = match (*self, cost) {
             (Self::Nothing, Some(cost)) => Self::Known(cost),

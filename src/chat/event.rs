@@ -1,4 +1,4 @@
-//! What the loop reports while it runs. Dialects turn these into frames; nothing here names an SSE event.
+//! The events of the loop. Dialects turn these into frames; nothing here names an SSE event.
 
 use super::failure::Failure;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::tool::{Progress, ToolCall, ToolInput};
 /// One step of a run. The last of a run is always [`Self::Finished`], [`Self::AwaitingApproval`],
 /// [`Self::AwaitingClient`], [`Self::Failed`], [`Self::Cancelled`] or [`Self::Interrupted`], and only the last.
 ///
-/// Every piece of text is one, and is kept for a while: what is rare and large is in a box.
+/// Every piece of text is one, and is kept for a while: events that are rare and large are in a box.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
     /// A model call begins; counted from 0.
@@ -29,11 +29,11 @@ pub enum AgentEvent {
     },
     /// A model call has come to its end; its tools have not run yet.
     TurnEnded {
-        /// Who answered.
+        /// The model that answered.
         model: Arc<ModelOrigin>,
         /// Its tokens, as far as the model tells.
         usage: Usage,
-        /// What it cost, where its model has a price.
+        /// Its cost, where its model has a price.
         cost: Option<Cost>,
     },
     /// Text for the user.
@@ -59,7 +59,7 @@ pub enum AgentEvent {
         id: ToolCallId,
         /// The tool.
         name: String,
-        /// Its arguments; none where no reader is shown them.
+        /// Its arguments; none where no reader may see them.
         input: Box<ToolInput>,
     },
     /// A tool tells how far it has come.
@@ -77,14 +77,14 @@ pub enum AgentEvent {
         id: ToolCallId,
         /// The tool.
         name: String,
-        /// What is to be decided.
+        /// The approval to be decided.
         approval: ApprovalId,
     },
     /// A call of an earlier run that waited for a person has been decided; comes before everything else of the run that
     /// goes on with it.
     CallDecided {
-        /// The call's id in the run that asked for it.
-        asked_as: ToolCallId,
+        /// The call's id in the run that requested it.
+        requested_as: ToolCallId,
         /// The tool.
         name: String,
         /// The id under which it is made now; `None` when it was turned down.
@@ -96,9 +96,9 @@ pub enum AgentEvent {
         id: ToolCallId,
         /// The tool.
         name: String,
-        /// What became of it.
+        /// Its fate.
         fate: CallFate,
-        /// What the model reads; empty where no reader is shown it.
+        /// The text for the model; empty where no reader may see it.
         result: Arc<str>,
     },
     /// Something for the client's screen; follows its call's result.
@@ -107,7 +107,7 @@ pub enum AgentEvent {
     Payload(Box<Payload>),
     /// All calls of a turn have their results.
     RoundEnded,
-    /// What the model suggests to say or do next; after all text, once.
+    /// The model's suggestions; after all text, once.
     Suggested(Suggestions),
     /// How the run was carried out, a JSON object; only where its profile lets its caller see that, after all text.
     Diagnosed(Arc<Value>),
@@ -116,7 +116,7 @@ pub enum AgentEvent {
         /// All turns together.
         usage: Usage,
     },
-    /// The run ended with calls that somebody has to approve; they were shown as artifacts.
+    /// The run ended with calls that need an approval; artifacts have presented them.
     AwaitingApproval {
         /// All turns together.
         usage: Usage,
@@ -130,9 +130,9 @@ pub enum AgentEvent {
     },
     /// The run ended early.
     Failed(Failure),
-    /// Whoever asked went away or asked to stop.
+    /// Its client went away, or requested the stop.
     Cancelled,
-    /// The server that ran it stopped; what was said until then is kept.
+    /// The server that ran it stopped; the text until then is kept.
     Interrupted,
 }
 

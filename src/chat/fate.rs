@@ -1,6 +1,6 @@
-//! What became of a tool call.
+//! The outcome of a tool call.
 
-/// What became of a tool call.
+/// The outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFate {
     /// It ran and succeeded.
@@ -9,16 +9,16 @@ pub enum CallFate {
     Failed,
     /// It was not made, and may be made again.
     NotRun,
-    /// It has not been made: somebody has to let it through first.
+    /// It has not been made: it needs an approval first.
     AwaitsApproval,
-    /// It was left to the client, which has told no result.
+    /// It was left to the client, which has sent no result.
     AwaitsClient,
-    /// It was sent off and nobody knows whether it took effect.
+    /// It was sent, and whether it took effect is unknown.
     Unknown,
 }
 
 impl CallFate {
-    /// Its name on the wire. What a call waits for is told by what waits, so that here it was not made.
+    /// Its name on the wire. A call that waits is `not_run`: other events announce what it waits for.
     pub fn name(self) -> &'static str {
         match self {
             Self::Done => "done",

@@ -80,7 +80,7 @@ uuid_id!(
     /// A preview that waits for its user's decision.
     PreviewId, Uuid::now_v7());
 uuid_id!(
-    /// A call that waits for somebody's approval.
+    /// A call that waits for an approval.
     ApprovalId, Uuid::now_v7());
 uuid_id!(
     /// A line of the audit record.

@@ -1,4 +1,4 @@
-//! What a request asks for, after a dialect has read it and before anything has happened.
+//! A request, after a dialect has read it and before its run begins.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use super::model::ModelWish;
 use super::screen::ScreenState;
 use super::tool::ToolDef;
 
-/// One chat turn as the client asked for it, already validated.
+/// One chat turn as the client requested it, already validated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunInput {
-    /// What is to be answered.
+    /// The question.
     pub ask: Ask,
     /// Where the user is, which selects the profile that answers.
     pub screen: Screen,
@@ -18,13 +18,13 @@ pub struct RunInput {
     pub conversation: Option<ConversationId>,
     /// The message to go on from, where that is not the newest one.
     pub parent: Option<Parent>,
-    /// What was said before, as the client tells it, for clients that keep their conversations to themselves. Only of a
+    /// Earlier messages, as the client sends them, for clients that keep their conversations to themselves. Only of a
     /// conversation that begins: the server's own history is never replaced by it.
     pub earlier: Vec<ClientMessage>,
     /// Whether a conversation that begins is left out of its user's list: its client has a list of its own.
     pub unlisted: bool,
     /// How to run it.
-    pub manner: RunOptions,
+    pub options: RunOptions,
 }
 
 /// Where a user is.
@@ -43,19 +43,19 @@ pub enum Screen {
     },
 }
 
-/// What is to be answered.
+/// The question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// A new message.
     Message {
         /// The user's words; empty only where there is a note.
         text: String,
-        /// What the user did besides, in words of ours for the model.
+        /// Other acts of the user, in words of ours for the model.
         note: Option<String>,
     },
     /// The last user message, or the one that is named as parent, again.
     Again,
-    /// What came of the calls that the newest run left to its client.
+    /// The results of the calls that the newest run left to its client.
     Results(Vec<ClientResult>),
 }
 
@@ -66,12 +66,12 @@ impl Ask {
     }
 }
 
-/// What a client says came of a call that it was left.
+/// A client's result of a call that was left to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientResult {
     /// The call's id.
     pub call: String,
-    /// What the model reads.
+    /// The text for the model.
     pub content: String,
     /// Whether the call failed.
     pub is_error: bool,
@@ -80,9 +80,9 @@ pub struct ClientResult {
 /// A message of a conversation that the client keeps; untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientMessage {
-    /// What the user said.
+    /// The user's text.
     User(String),
-    /// What the model is said to have answered.
+    /// The model's answer, as the client sends it.
     Assistant(String),
 }
 
@@ -100,13 +100,13 @@ pub enum Parent {
 pub struct RunOptions {
     /// The state of the user's screen; untrusted.
     pub context: Option<ScreenState>,
-    /// How the client wants the model asked, where it does not leave that to the profile.
+    /// The client's choice of the model and its options, where it does not leave them to the profile.
     pub model: ModelWish,
     /// Whether it goes on when its client goes away; the profile says where the request does not.
     pub background: Option<bool>,
     /// What happens when the conversation has a run already; the configuration says where the request does not.
     pub on_busy: Option<OnBusy>,
-    /// Whether its reader is shown what tools are called with and what they say.
+    /// Whether its reader may see arguments and results of tools.
     pub details: bool,
     /// Tools that the client runs itself, offered beside the profile's. One with the name of a profile's tool does not
     /// count.

@@ -10,25 +10,25 @@ use super::tool::{ToolCall, ToolResult};
 /// One entry of a conversation's history.
 #[derive(Debug, Clone)]
 pub enum Message {
-    /// What the user said.
+    /// The user's message.
     User(UserMessage),
-    /// What the model said and called.
+    /// The model's text and calls.
     Assistant(AssistantMessage),
     /// The results of all calls of the assistant message before it, in call order.
     ToolResults(Vec<ToolResult>),
 }
 
-/// Who wrote a message that stands in the user's place.
+/// The author of a message in the user's role.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Author {
     /// The user.
     #[default]
     User,
-    /// The server: a summary of what was said before.
+    /// The server: a summary of earlier messages.
     Summary,
     /// The server: an interrupted answer is to be continued.
     Continuation,
-    /// The server: somebody has decided a call that waited.
+    /// The server: a call that waited has been decided.
     Decision,
     /// The server: the client has answered calls that were left to it.
     ClientResults,
@@ -69,16 +69,16 @@ impl Author {
     }
 }
 
-/// A user's message, with what happened outside the conversation since the last one.
+/// A user's message, with the decisions outside the conversation since the last one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UserMessage {
-    /// Who wrote it.
+    /// Its author.
     pub author: Author,
     /// The user's words, or the server's.
     pub text: String,
-    /// Previews the user decided since the previous run; told to the model once, with this message.
+    /// Previews the user decided since the previous run; the model reads them once, with this message.
     pub decisions: Vec<Decided>,
-    /// What the user did besides, in words of ours; told to the model after theirs.
+    /// Other acts of the user, in words of ours; the model reads them after the text.
     pub note: Option<String>,
 }
 
@@ -114,10 +114,10 @@ impl UserMessage {
     }
 }
 
-/// What the model produced in one turn, in the order it came.
+/// The model's output of one turn, in the order it came.
 #[derive(Debug, Clone)]
 pub struct AssistantMessage {
-    /// Who said it; replay data is only valid for the same origin.
+    /// The model that wrote it; replay data is only valid for the same origin.
     pub origin: Arc<ModelOrigin>,
     /// Text, thinking and calls, in stream order.
     pub parts: Vec<AssistantPart>,
@@ -156,7 +156,7 @@ pub enum AssistantPart {
         /// A signature, where the vendor signs text.
         replay: Option<Replay>,
     },
-    /// Reasoning; never shown to clients of the native dialect.
+    /// Reasoning; never sent to clients of the native dialect.
     Thinking {
         /// May be empty when the vendor sends a signature alone.
         text: String,

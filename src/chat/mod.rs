@@ -1,5 +1,5 @@
-//! The nouns of the product, vendor-neutral and wire-neutral: who calls, what was said, what the model streams,
-//! what the loop reports. Everything above speaks in these types.
+//! The nouns of the product, vendor-neutral and wire-neutral: callers, messages, the events of models and of the loop.
+//! Everything above uses these types.
 //!
 //! **Invariant:** pure data. No I/O, no async, no `Serialize`: whoever needs a wire or a row writes its own
 //! counterpart.

@@ -1,12 +1,12 @@
-//! Which model answers, and how it is asked. A profile makes a [`ModelChoice`]; a request may wish for another where the
+//! The model that answers, and its options. A profile makes a [`ModelChoice`]; a request may wish for another where the
 //! profile allows it.
 
 use super::message::ModelOrigin;
 
-/// How the model of a run is asked.
+/// The model of a run, and its options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelChoice {
-    /// Who may answer, in order of trying; never empty.
+    /// The models that may answer, in order of trying; never empty.
     pub models: Vec<ModelOrigin>,
     /// The longest answer of one turn, in tokens; `None` leaves that to the model, or to what is known of it.
     pub max_tokens: Option<u32>,
@@ -23,7 +23,7 @@ impl ModelChoice {
     }
 }
 
-/// What a request asks for in place of its profile's own choice.
+/// A request's wishes instead of its profile's own choice.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelWish {
     /// One of the names that the profile offers.

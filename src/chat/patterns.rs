@@ -14,10 +14,10 @@ const OPERATORS_BYTES: usize = 1 << 20;
 /// Bytes of a stranger's, smallest first: what it costs to run goes by the first that is enough.
 const STRANGERS_BYTES: [usize; 5] = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10];
 
-/// What of a compiled expression costs as much as one value of a schema, in bytes.
+/// The bytes of a compiled expression that cost as much as one value of a schema.
 const BYTES_PER_STEP: usize = 16;
 
-/// The steps that a stranger's schema may take at one place of a value, its references followed: a few hundred small
+/// The steps that a stranger's schema may take at one position of a value, its references followed: a few hundred small
 /// expressions, or a second with the longest arguments.
 const STRANGERS_STEPS: usize = 20_000;
 
@@ -45,13 +45,13 @@ fn is_fit(pattern: &str, bytes: usize) -> bool {
     options_of(bytes).build(&json!({"pattern": pattern})).is_ok()
 }
 
-/// The first expression in the operator's `schema` that cannot be run, with its place.
+/// The first expression in the operator's `schema` that cannot be run, with its path.
 pub(super) fn unfit(schema: &Value) -> Option<String> {
     let left_out = without(schema, &|pattern| is_fit(pattern, OPERATORS_BYTES)).1;
     left_out.into_iter().next()
 }
 
-/// A stranger's `schema` without the expressions that cannot be run, and the places of those. It demands nothing that
+/// A stranger's `schema` without the expressions that cannot be run, and the paths of those. It demands nothing that
 /// `schema` does not.
 pub fn without_unfit(schema: &Value) -> (Value, Vec<String>) {
     without(schema, &|pattern| is_fit(pattern, STRANGERS_BYTES[STRANGERS_BYTES.len() - 1]))
@@ -75,25 +75,25 @@ struct Leaving<'a> {
 
 impl Leaving<'_> {
     /// A schema, or a list of such.
-    fn part(&mut self, schema: &Value, place: &str) -> Value {
+    fn part(&mut self, schema: &Value, path: &str) -> Value {
         let fields = match schema {
             Value::Object(fields) => fields,
-            Value::Array(items) => return items.iter().map(|item| self.part(item, place)).collect(),
+            Value::Array(items) => return items.iter().map(|item| self.part(item, path)).collect(),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return schema.clone(),
         };
         let mut kept = Map::new();
         let mut has_names = false;
         for (name, value) in fields {
-            let place = format!("{place}/{name}");
+            let path = format!("{path}/{name}");
             let before = self.left_out.len();
             let part = match (name.as_str(), value) {
                 (name, value) if DATA.contains(&name) => value.clone(),
-                ("pattern", Value::String(pattern)) if !self.fits(pattern, &place) => continue,
+                ("pattern", Value::String(pattern)) if !self.fits(pattern, &path) => continue,
                 ("patternProperties", Value::Object(patterns)) => {
                     let mut named = Map::new();
                     for (pattern, part) in patterns {
-                        match self.fits(pattern, &place) {
-                            true => drop(named.insert(pattern.clone(), self.part(part, &place))),
+                        match self.fits(pattern, &path) {
+                            true => drop(named.insert(pattern.clone(), self.part(part, &path))),
                             false => has_names = true,
                         }
                     }
@@ -101,30 +101,30 @@ impl Leaving<'_> {
                 }
                 (name, Value::Object(parts)) if NAMED.contains(&name) => {
                     let part = |(name, part): (&String, &Value)| {
-                        let at = format!("{place}/{name}");
+                        let at = format!("{path}/{name}");
                         (name.clone(), self.part(part, &at))
                     };
                     parts.iter().map(part).collect()
                 }
-                (_, value) => self.part(value, &place),
+                (_, value) => self.part(value, &path),
             };
             if self.left_out.len() == before || !CONTRARY.contains(&name.as_str()) {
                 kept.insert(name.clone(), part);
             }
         }
         if has_names {
-            // What was left out said which other names there may be.
+            // An expression that was left out decided which other names there may be.
             kept.shift_remove("additionalProperties");
             self.has_names = true;
         }
         Value::Object(kept)
     }
 
-    fn fits(&mut self, pattern: &str, place: &str) -> bool {
+    fn fits(&mut self, pattern: &str, path: &str) -> bool {
         let is_fit = (self.is_fit)(pattern);
         if !is_fit {
             let short: String = pattern.chars().take(100).collect();
-            self.left_out.push(format!("{}: {short:?}", place.trim_start_matches('/')));
+            self.left_out.push(format!("{}: {short:?}", path.trim_start_matches('/')));
         }
         is_fit
     }
@@ -141,8 +141,8 @@ fn forget(schema: &mut Value, keyword: &str) {
     }
 }
 
-/// Whether a stranger's schema takes few enough steps at one place of a value: a part to which many others refer is taken
-/// as often as they do, and parts that refer to two others each are soon taken a million times.
+/// Whether a stranger's schema takes few enough steps at one position of a value: a part to which many others refer is
+/// taken as often as they do, and parts that refer to two others each are soon taken a million times.
 pub(super) fn is_bounded(schema: &Value) -> bool {
     let mut steps = Steps { root: schema, left: STRANGERS_STEPS, open: Vec::new(), known: HashMap::new() };
     steps.take(schema)
@@ -168,7 +168,7 @@ impl<'s> Steps<'s> {
                     patterns.iter().all(|(pattern, part)| self.run(pattern) && self.take(part))
                 }
                 ("$ref", Value::String(reference)) => self.follow(reference),
-                // What is there to be referred to costs nothing until somebody does.
+                // A definition costs nothing until it is referred to.
                 ("$defs" | "definitions", _) => true,
                 (_, value) => self.take(value),
             }),
@@ -226,7 +226,7 @@ mod tests {
             (
                 json!({"patternProperties": {back: {}, "^x": {}}, "additionalProperties": false}),
                 json!({"patternProperties": {"^x": {}}}),
-                "names that nobody describes any more may be there",
+                "names without a description may be there",
             ),
             (
                 json!({"properties": {"pattern": {"type": "string"}, "not": {"pattern": back}}}),

@@ -1,4 +1,4 @@
-//! Previews: a change that a tool has validated and shown, and that only its user can let through.
+//! Previews: a change that a tool has validated, and that only its user can let through.
 
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ pub struct Preview {
     pub id: PreviewId,
     /// Where it was made.
     pub conversation: ConversationId,
-    /// What accepting it does.
+    /// The change that accepting it makes.
     pub change: Change,
 }
 
-/// What accepting a preview saves, complete: nothing of it comes from a later request.
+/// The change that accepting a preview saves, complete: nothing of it comes from a later request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What kind of thing is changed, in words for people and the model; the tool that makes it knows its own.
+    /// The kind of thing that is changed, in words for people and the model; each tool has its own.
     pub what: String,
     /// The existing object's id for an update, `None` for a new one.
     pub existing_id: Option<String>,
@@ -28,12 +28,12 @@ pub struct Change {
     pub save: Save,
     /// The body the backend gets.
     pub body: Value,
-    /// What is changed, as it was when the preview was made, in the shape of `body`; for updates, where it could be read.
-    /// It is there to be compared with, takes no part in the save, and is read back only for one preview that waits.
+    /// The target as it was when the preview was made, in the shape of `body`; for updates, where it could be read. It
+    /// is there to be compared with, takes no part in the save, and is read back only for one preview that waits.
     pub current: Option<Value>,
 }
 
-/// What a change was made against, so that whoever saves it can find out whether that is still so.
+/// The state that a change was made against, so that a save can find out whether it still holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
     /// The reader that finds the thing again; the tool that makes the change knows its own.
@@ -42,7 +42,7 @@ pub struct Base {
     pub digest: Option<String>,
 }
 
-/// Who made a preview. What they may do is asked again wherever it is shown or decided.
+/// Who made a preview. Their roles are checked again wherever it is listed or decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The `context_type` of the profile; `None` in records of before this was kept.
@@ -60,7 +60,7 @@ pub struct Save {
     pub path: Vec<String>,
 }
 
-/// What saving does.
+/// The method of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SaveVerb {
     /// Makes a new thing (`POST`).
@@ -81,7 +81,7 @@ impl Save {
     }
 }
 
-/// What the user said to a preview.
+/// The user's verdict on a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Save it.
@@ -95,11 +95,11 @@ pub enum Verdict {
 pub struct Decided {
     /// The preview.
     pub preview: PreviewId,
-    /// What kind of thing was changed, in words.
+    /// The kind of thing that was changed, in words.
     pub what: String,
     /// The object's name for people.
     pub name: String,
-    /// What the user said.
+    /// The user's verdict.
     pub verdict: Verdict,
     /// Why, in the user's words.
     pub comment: Option<String>,

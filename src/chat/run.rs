@@ -19,7 +19,7 @@ pub enum RunState {
     Completed,
     /// It ended with an error.
     Failed,
-    /// Whoever asked went away, or asked to stop.
+    /// Its client went away, or requested the stop.
     Cancelled,
     /// The server that ran it stopped.
     Interrupted,
@@ -55,7 +55,7 @@ impl RunState {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Whether somebody still works on it or will.
+    /// Whether it runs or will run.
     pub fn is_live(self) -> bool {
         match self {
             Self::Queued | Self::Running => true,
@@ -79,19 +79,19 @@ pub struct RunRecord {
     pub turns: u32,
     /// Their tokens together.
     pub usage: Usage,
-    /// What they cost together, where every one of them has a price and came to its end.
+    /// Their cost together, where every one of them has a price and came to its end.
     pub cost: Option<Cost>,
     /// Why it failed.
     pub error: Option<Failure>,
-    /// When it was asked for, in milliseconds since the Unix epoch.
+    /// When it was requested, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
     /// When it ended.
     pub finished_at_ms: Option<i64>,
     /// The id of its newest event that the store knows of; `None` before the first.
     pub last_event_id: Option<u64>,
-    /// The HTTP request that asked for it; errors in its stream name it.
+    /// The HTTP request that began it; errors in its stream name it.
     pub request_id: String,
-    /// Whether it goes on when nobody reads.
+    /// Whether it goes on without readers.
     pub background: bool,
     /// The run that it continues.
     pub continues: Option<RunId>,

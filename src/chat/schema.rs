@@ -1,8 +1,8 @@
-//! JSON Schemas, compiled once: what arguments and payloads are held to.
+//! JSON Schemas, compiled once, to check arguments and payloads.
 //!
-//! **Invariant:** checking fetches nothing. A schema that refers to another place is refused when it is read.
+//! **Invariant:** checking fetches nothing. A schema that refers to another document is refused when it is read.
 //! **Invariant:** no value takes a check deeper than the stack is, whoever wrote the schema.
-//! **Invariant:** what a stranger's schema costs grows with its length alone; see [`Schema::of_stranger`].
+//! **Invariant:** the cost of a stranger's schema grows with its length alone; see [`Schema::of_stranger`].
 //! **Invariant:** no expression of a schema runs longer than its text is long, whoever wrote it ([`super::patterns`]).
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::nesting::schemas::Reach;
 use super::patterns;
 
-/// How many mistakes are told at once: a model that is wrong about everything need not read all of it.
-const MOST_TOLD: usize = 5;
+/// The most mistakes that are reported at once: a model that is wrong about everything need not read all of it.
+const MOST_REPORTED: usize = 5;
 
 /// The longest single mistake, in characters: messages repeat the value that is wrong.
 const MISTAKE_CHARS: usize = 300;
@@ -25,8 +25,8 @@ const STRANGERS_VALUES: usize = 4000;
 /// Bytes that one expression may take once it is compiled: a belt, since a stranger's schema has none.
 const PATTERN_BYTES: usize = 16 * 1024;
 
-/// What a stranger's schema may not hold: a reference can go round without end, a short expression can become megabytes
-/// of states, and what asks for what nobody else has looked at looks at everything again in each depth.
+/// Keywords that a stranger's schema may not hold: a reference can go round without end, a short expression can become
+/// megabytes of states, and a keyword about values that no other one has checked checks everything again at each depth.
 const COSTLY: [&str; 7] = [
     "$ref",
     "$dynamicRef",
@@ -53,8 +53,8 @@ impl Schema {
     /// The operator's schema in `schema`.
     ///
     /// # Errors
-    /// When it is none, refers to another document, or has an expression that cannot be run in linear time or is too large;
-    /// in words for the operator, with its place.
+    /// When it is none, refers to another document, or has an expression that cannot be run in linear time or is too
+    /// large; in words for the operator, with its path.
     pub fn parse(schema: &Value) -> Result<Self, String> {
         if let Some(unfit) = patterns::unfit(schema) {
             return Err(format!(
@@ -65,7 +65,7 @@ impl Schema {
     }
 
     /// The schema in `schema`, which a server or a document brought that the operator has configured, without the
-    /// expressions in it that cannot be run; and the places of those, for the log.
+    /// expressions in it that cannot be run; and the paths of those, for the log.
     ///
     /// # Errors
     /// When it is none, refers to another document, or a check of it would take too many steps; in words for the operator.
@@ -83,12 +83,12 @@ impl Schema {
         Ok(Self { validator: Arc::new(validator), reach: Reach::from_schema(schema), with_defaults })
     }
 
-    /// The schema in `schema`, which came with a request and which nobody has looked at; `None` where it is none, or
-    /// checking it might take long: then nothing is held to it. A name that is costly as a keyword counts wherever it
+    /// The schema in `schema`, which came with a request and which nothing has checked yet; `None` where it is none, or
+    /// a check with it might take long: then there is no check. A name that is costly as a keyword counts wherever it
     /// stands, so a schema with a property of that name is not checked either.
     pub fn of_stranger(schema: &Value) -> Option<Self> {
-        let mut room = STRANGERS_VALUES;
-        if !is_cheap(schema, &mut room) {
+        let mut budget = STRANGERS_VALUES;
+        if !is_cheap(schema, &mut budget) {
             return None;
         }
         // A format may be an expression too, one that the checked value brings.
@@ -101,7 +101,7 @@ impl Schema {
         })
     }
 
-    /// `value` with the defaults of the schema in place of `null`, wherever a property has one: a model that is told of
+    /// `value` with the defaults of the schema instead of `null`, wherever a property has one: a model that reads of
     /// every property writes `null` for those that it leaves out.
     pub fn with_defaults(&self, mut value: Value) -> Value {
         if let Some(schema) = &self.with_defaults {
@@ -113,7 +113,7 @@ impl Schema {
     /// Checks `value`.
     ///
     /// # Errors
-    /// What is wrong with it, each with its place, a few at most.
+    /// Its mistakes, each with its path, a few at most.
     pub fn check(&self, value: &Value) -> Result<(), Vec<String>> {
         if self.reach.is_some_and(|reach| !reach.allows(value)) {
             return Err(vec!["the value is nested too deep for its schema".to_owned()]);
@@ -121,26 +121,26 @@ impl Schema {
         let mistakes: Vec<String> = self
             .validator
             .iter_errors(value)
-            .take(MOST_TOLD)
+            .take(MOST_REPORTED)
             .map(|error| {
-                let place = error.instance_path().to_string();
+                let path = error.instance_path().to_string();
                 let reason: String = error.to_string().chars().take(MISTAKE_CHARS).collect();
-                if place.is_empty() { reason } else { format!("{}: {reason}", place.trim_start_matches('/')) }
+                if path.is_empty() { reason } else { format!("{}: {reason}", path.trim_start_matches('/')) }
             })
             .collect();
         if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
     }
 }
 
-/// Whether the schema holds nothing that is costly, and at most `room` values.
-fn is_cheap(schema: &Value, room: &mut usize) -> bool {
-    let Some(left) = room.checked_sub(1) else { return false };
-    *room = left;
+/// Whether the schema holds nothing that is costly, and at most `budget` values.
+fn is_cheap(schema: &Value, budget: &mut usize) -> bool {
+    let Some(left) = budget.checked_sub(1) else { return false };
+    *budget = left;
     match schema {
         Value::Object(fields) => {
-            fields.iter().all(|(name, value)| !COSTLY.contains(&name.as_str()) && is_cheap(value, room))
+            fields.iter().all(|(name, value)| !COSTLY.contains(&name.as_str()) && is_cheap(value, budget))
         }
-        Value::Array(items) => items.iter().all(|item| is_cheap(item, room)),
+        Value::Array(items) => items.iter().all(|item| is_cheap(item, budget)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
@@ -153,7 +153,7 @@ fn has_defaults(schema: &Value) -> bool {
     }
 }
 
-/// Puts defaults in the place of `null` within `value`. Goes no deeper than the value does.
+/// Puts defaults instead of `null` into `value`. Goes no deeper than the value does.
 fn fill(root: &Value, schema: &Value, value: &mut Value) {
     let mut schema = schema;
     for _ in 0..MAX_REFERENCES {
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_told_with_their_places() {
+    fn mistakes_are_reported_with_their_paths() {
         let schema = Schema::parse(&json!({
             "type": "object",
             "properties": {"n": {"type": "integer"}, "list": {"type": "array", "items": {"enum": ["a", "b"]}}},
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_held_to_a_strangers_schema_that_may_take_long() {
+    fn a_strangers_schema_that_may_take_long_is_not_checked() {
         let wrong = json!({"s": 7});
         let with = |keyword: &str, value: Value| {
             let mut schema = json!({"properties": {"s": {"type": "string"}}});
@@ -239,7 +239,7 @@ mod tests {
             (with("propertyNames", json!({"pattern": "a"})), false, "the same"),
             (with("$ref", json!("#")), false, "no end"),
             (with("anyOf", json!([{"not": {"$dynamicRef": "#"}}])), false, "no end, further in"),
-            (with("$ref", json!("http://localhost:1/x")), false, "another place"),
+            (with("$ref", json!("http://localhost:1/x")), false, "another document"),
             (with("unevaluatedProperties", json!({"not": {}})), false, "what looks at everything again"),
             (with("enum", json!(vec![0; STRANGERS_VALUES])), false, "too much of it"),
             (json!({"type": 7}), false, "a schema that is none"),

@@ -1,5 +1,5 @@
-//! What a provider streams to the loop. A provider's fold makes these from its vendor's events; the turn folds them
-//! into a message.
+//! The events that a provider streams to the loop. A provider's fold makes these from its vendor's events; the turn
+//! folds them into a message.
 
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ pub enum StreamEvent {
         /// The data.
         data: Replay,
     },
-    /// What the vendor says that it has used so far, where it says so before its end. It takes the place of what was said
-    /// before, and is no piece of the answer.
+    /// The usage so far, where the vendor reports it before the end. It replaces earlier reports, and is no piece of
+    /// the answer.
     Used(Usage),
     /// The vendor's terminal marker: always the last event, and a stream without it is an error.
     Finished {
@@ -108,7 +108,7 @@ pub struct Usage {
 const MOST_TOKENS: u64 = 1_000_000_000;
 
 impl Usage {
-    /// What of it can be true of one model call: a server may say any number, and sums have to hold them all.
+    /// The part of it that can be true of one model call: a server may say any number, and sums have to hold them all.
     #[must_use]
     pub fn believable(self) -> Self {
         let Self { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = self;
@@ -140,21 +140,21 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// What the vendor has told.
+    /// As the vendor has reported it.
     pub fn reported(usage: Usage) -> Self {
         Self { usage, is_estimate: false }
     }
 }
 
-/// What one model call has used.
+/// The usage of one model call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spent {
     /// When it ended, in milliseconds since the epoch.
     pub at_ms: i64,
-    /// Who answered.
+    /// The model that answered.
     pub origin: Arc<ModelOrigin>,
-    /// Its tokens: as the vendor told, or of an answer that broke off as they are estimated.
+    /// Its tokens: as the vendor reported them, or as they are estimated for an answer that broke off.
     pub usage: Usage,
-    /// What it cost, where it has a price.
+    /// Its cost, where it has a price.
     pub cost: Option<Cost>,
 }

@@ -15,18 +15,18 @@ use crate::bounded::json;
 pub struct ToolDef {
     /// `^[A-Za-z0-9_-]{1,64}$`, the alphabet that every vendor allows.
     pub name: String,
-    /// What it does and when to use it.
+    /// Its effect, and when to use it.
     pub description: String,
     /// JSON Schema of the arguments, `type: object` at the top.
     pub input_schema: Value,
 }
 
-/// Who may use a tool, and who has to let each call through.
+/// Who may use a tool, and the consent that each call needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     /// The caller's token must list one of them; empty lets everybody.
     pub roles: Vec<String>,
-    /// Who has to let each call through.
+    /// The consent that each call needs.
     pub consent: Consent,
 }
 
@@ -37,7 +37,7 @@ impl Policy {
     }
 }
 
-/// What a second, equal call of a tool could do.
+/// The effect of a second, equal call of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing that the first one did not: such a call may be made again.
@@ -62,7 +62,7 @@ pub struct ToolCall {
 pub enum ToolInput {
     /// A JSON object; no arguments at all are an empty one.
     Object(Map<String, Value>),
-    /// Text that is not a JSON object. Never executed: the model is told.
+    /// Text that is not a JSON object. Never executed: the model reads so.
     Invalid(String),
 }
 
@@ -80,7 +80,7 @@ impl ToolInput {
     }
 }
 
-/// What a tool gives back to the loop. A failure is data too.
+/// The output of a tool for the loop. A failure is data too.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutput {
     /// For the model; JSON text in all shipped tools.
@@ -89,20 +89,20 @@ pub struct ToolOutput {
     pub artifacts: Vec<Artifact>,
     /// For the client and for later turns; the model gets a line about it.
     pub payload: Option<NewPayload>,
-    /// What became of the call. Whoever makes the output knows; `content` is never asked.
+    /// The fate of the call, set with the output and never read from `content`.
     pub fate: CallFate,
 }
 
 /// How far a tool has come while it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// What it does, in one word.
+    /// Its stage, in one word.
     pub stage: String,
     /// The same for people.
     pub message: String,
-    /// How much of it is done, from 0 to 1; `None` where nobody knows.
+    /// How much of it is done, from 0 to 1; `None` where that is unknown.
     pub fraction: Option<f64>,
-    /// What it has found so far.
+    /// Data that it has found so far.
     pub data: Option<Value>,
 }
 
@@ -112,7 +112,7 @@ impl ToolOutput {
         Self { content: content.into(), artifacts: Vec::new(), payload: None, fate: CallFate::Done }
     }
 
-    /// A failure in the protocol's form (section 7): `{"error":"message"}`.
+    /// A failure in the protocol's shape (section 7): `{"error":"message"}`.
     pub fn error(message: &str) -> Self {
         let content = serde_json::json!({ "error": message }).to_string();
         Self { content, artifacts: Vec::new(), payload: None, fate: CallFate::Failed }
@@ -123,7 +123,7 @@ impl ToolOutput {
         Self { fate: CallFate::NotRun, ..Self::error(message) }
     }
 
-    /// The same of a call of which nobody knows whether it took effect.
+    /// The same of a call of which it is unknown whether it took effect.
     pub fn unknown(message: &str) -> Self {
         Self { fate: CallFate::Unknown, ..Self::error(message) }
     }
@@ -138,7 +138,7 @@ pub struct ToolResult {
     pub name: String,
     /// For the model.
     pub content: String,
-    /// What became of the call.
+    /// The fate of the call.
     pub fate: CallFate,
 }
 

@@ -1,5 +1,5 @@
-//! The trail: what happened in a conversation, for people who look into it later. Written with what it tells of, never
-//! changed.
+//! The trail: the acts in a conversation, for people who look into it later. Each entry is written with its act, and
+//! never changed.
 
 use super::fate::CallFate;
 use super::ids::{ApprovalId, RunId, ToolCallId};
@@ -9,14 +9,14 @@ use super::run::RunState;
 use super::stream::{Counted, Usage};
 use super::tool::ToolInput;
 
-/// One thing that happened.
+/// An entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailEntry {
     /// When, in milliseconds since the Unix epoch; of a thing that took time, when it ended.
     pub at_ms: i64,
     /// In which run; a decision belongs to none.
     pub run: Option<RunId>,
-    /// What.
+    /// The act.
     pub what: TrailEvent,
 }
 
@@ -28,20 +28,20 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// 128 KiB are kept: twice what is stored, so that a secret at the cut is seen whole.
+    /// 128 KiB are kept: twice as much as is stored, so that a secret at the cut is seen whole.
     pub const KEPT_BYTES: usize = 128 * 1024;
 
     /// Adds to the text.
     pub fn push_str(&mut self, more: &str) {
         // Nothing is added behind a part that was left out.
         if self.text.len() == self.bytes {
-            let room = Self::KEPT_BYTES.saturating_sub(self.bytes);
-            self.text.push_str(&more[..more.floor_char_boundary(room)]);
+            let left = Self::KEPT_BYTES.saturating_sub(self.bytes);
+            self.text.push_str(&more[..more.floor_char_boundary(left)]);
         }
         self.bytes += more.len();
     }
 
-    /// What is kept of the text.
+    /// The part of the text that is kept.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -60,25 +60,25 @@ impl<'a> FromIterator<&'a str> for Excerpt {
     }
 }
 
-/// What can happen.
+/// The act of an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrailEvent {
     /// A run began with a message.
     UserMessage {
         /// The user's words; what the server wrote for a run that continues another.
         text: String,
-        /// Decisions that the model was told with it.
+        /// Decisions that the model read with it.
         decisions: Vec<Decided>,
     },
-    /// A model was asked.
+    /// A model was called.
     ModelTurn {
         /// The turn's number in its run.
         turn: u32,
-        /// Who answered; `None` when nobody did.
+        /// The model that answered; `None` when none did.
         origin: Option<ModelOrigin>,
-        /// What the vendor calls the request.
+        /// The vendor's id of the request.
         request_id: Option<String>,
-        /// What it said.
+        /// Its text.
         text: Excerpt,
         /// Its reasoning.
         thinking: Excerpt,
@@ -101,7 +101,7 @@ pub enum TrailEvent {
         name: String,
         /// Its arguments.
         arguments: ToolInput,
-        /// What the model was told.
+        /// The text for the model.
         result: String,
         /// How it went.
         fate: CallFate,
@@ -112,15 +112,15 @@ pub enum TrailEvent {
     },
     /// A user decided a preview.
     PreviewDecided(Decided),
-    /// A call that waited for somebody's approval waits no more, or was let through by somebody with the role.
+    /// A call that waited for an approval waits no more, or was let through by a user with the role.
     ApprovalDecided {
         /// The approval.
         approval: ApprovalId,
         /// The tool.
         tool: String,
-        /// What was said to it.
+        /// The verdict on it.
         verdict: ApprovalVerdict,
-        /// Who said it, where that was not the run's own user.
+        /// The user who decided, where that was not the run's own.
         by: Option<String>,
         /// Why, in their words.
         comment: Option<String>,
@@ -131,7 +131,7 @@ pub enum TrailEvent {
         state: RunState,
         /// The code and message of its error.
         error: Option<(String, String)>,
-        /// What it cost.
+        /// Its usage.
         usage: Usage,
     },
 }
@@ -150,16 +150,16 @@ impl TrailEvent {
     }
 }
 
-/// What was said to a call that waited for approval.
+/// The verdict on a call that waited for approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalVerdict {
-    /// Somebody with the role let it through.
+    /// A user with the role let it through.
     Granted,
     /// Its user had it made.
     Approved,
     /// It was turned down.
     Rejected,
-    /// Nobody said anything in time.
+    /// It was not decided in time.
     Expired,
 }
 

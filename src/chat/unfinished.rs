@@ -5,17 +5,17 @@ use super::ids::ToolCallId;
 use super::message::{AssistantMessage, Message};
 use super::tool::{ToolOutput, ToolResult};
 
-/// What a model reads as the result of a call that the run's end prevented.
+/// The result, for the model, of a call that the run's end prevented.
 const NOT_RUN: &str = "this call was not completed because the run ended";
 
-/// What a model reads as the result of a write that was under way when the run ended.
+/// The result, for the model, of a write that was under way when the run ended.
 const UNKNOWN: &str = "the state of this call is unknown: it was sent, and the run ended before its answer came. It may or may not \
                        have taken effect. Do not repeat it; check what is there now, or ask the user";
 
 /// A turn that has called tools, some of which may have run.
 #[derive(Debug, Clone)]
 pub struct Unfinished {
-    /// What the model said and called.
+    /// The model's text and calls.
     pub message: AssistantMessage,
     /// The results so far, in call order.
     pub results: Vec<ToolResult>,

@@ -1,5 +1,5 @@
-//! Tools that the client of a run brings and runs itself: what is wrong with a call of one, and what stands in the
-//! transcript in the place of a result that comes later or never.
+//! Tools that the client of a run brings and runs itself: the check of a call, and what the transcript has instead of a
+//! result that comes later or never.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::chat::tool::{ToolCall, ToolDef, ToolInput, ToolOutput};
 /// Whether `call` of the client's tool `def` can be left to the client.
 ///
 /// # Errors
-/// What the model has to read when its arguments are wrong.
+/// The output for the model when its arguments are wrong.
 pub(in crate::agent) fn check(def: &ToolDef, call: &ToolCall) -> Result<(), Box<ToolOutput>> {
     let wrong = |why: &str| Box::new(ToolOutput::error(&format!("bad params: {why}")));
     let ToolInput::Object(input) = &call.input else { return Err(wrong("the arguments are not a JSON object")) };
@@ -19,7 +19,7 @@ pub(in crate::agent) fn check(def: &ToolDef, call: &ToolCall) -> Result<(), Box<
     schema.check(&Value::Object(input.clone())).map_err(|mistakes| wrong(&mistakes.join("; ")))
 }
 
-/// What the model reads as the result of a call that was left to the client.
+/// The result, for the model, of a call that was left to the client.
 pub(in crate::agent) fn left() -> ToolOutput {
     let note =
         "this call was handed to the user's application, which makes it; where no result is told later, none came";
@@ -27,7 +27,7 @@ pub(in crate::agent) fn left() -> ToolOutput {
     ToolOutput { fate: CallFate::AwaitsClient, ..ToolOutput::ok(content) }
 }
 
-/// What the model reads in place of [`left`] when the run ended otherwise than by leaving its calls to the client.
+/// Replaces [`left`] when the run ended without leaving its calls to the client.
 pub(in crate::agent) fn withdrawn() -> ToolOutput {
     ToolOutput::not_made(
         "this call was not made, because the run ended before the user's application was asked; make it again if it is still \
@@ -35,7 +35,7 @@ pub(in crate::agent) fn withdrawn() -> ToolOutput {
     )
 }
 
-/// What the model reads in place of [`left`] when another call of the turn waits for a person.
+/// Replaces [`left`] when another call of the turn waits for a person.
 pub(in crate::agent) fn after_approval() -> ToolOutput {
     ToolOutput::not_made(
         "this call was not made, since another one of the same turn waits for approval; make it again when that is decided",
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_its_schema_is_told_and_a_schema_that_is_none_holds_nobody_to_it() {
+    fn arguments_that_do_not_fit_are_refused_and_an_invalid_schema_checks_nothing() {
         let object = |value: Value| ToolInput::parse(&value.to_string());
         let city = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
         let wrong = |why: &str| Some(json!({"error": format!("bad params: {why}")}).to_string());
@@ -63,7 +63,7 @@ mod tests {
             (city.clone(), object(json!({"city": 7})), wrong("city: 7 is not of type \"string\""), "another type"),
             (city, ToolInput::Invalid("{".into()), wrong("the arguments are not a JSON object"), "no object"),
             (json!({"type": 7}), object(json!({"city": 7})), None, "a schema that is none"),
-            (json!({"pattern": "a", "type": 7}), object(json!({})), None, "one that nobody reads"),
+            (json!({"pattern": "a", "type": 7}), object(json!({})), None, "one that is not read"),
         ];
         for (schema, input, expected, reason) in rows {
             assert_eq!(wrong_arguments(schema, input), expected, "{reason}");

@@ -1,4 +1,4 @@
-//! Calls that a person has to let through: what is asked, and how it is shown.
+//! Calls that a person has to let through: their approvals, and their results while they wait.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ pub(in crate::agent) struct Wanted<'a> {
     pub(in crate::agent) input: &'a Map<String, Value>,
     /// Its arguments as they are sent.
     pub(in crate::agent) arguments: Map<String, Value>,
-    /// What its tool is: [`crate::agent::ports::approvals::definition_digest`].
+    /// The digest of its tool: [`crate::agent::ports::approvals::definition_digest`].
     pub(in crate::agent) definition: String,
 }
 
@@ -46,20 +46,20 @@ pub(in crate::agent) fn ask(
     }
 }
 
-/// What readers are told of the decision with which a run begins; nothing of a call whose id nobody noted.
+/// The event for the decision with which a run begins; `None` for a call whose id was not recorded.
 pub(in crate::agent) fn decided(
     approved: Option<&ApprovedCall>,
     turned_down: Option<TurnedDown>,
 ) -> Option<AgentEvent> {
-    if let Some(ApprovedCall { call, asked_as, .. }) = approved {
-        let (asked_as, runs_as) = (ToolCallId::from_model(asked_as.clone()?), Some(call.id.clone()));
-        return Some(AgentEvent::CallDecided { asked_as, name: call.name.clone(), runs_as });
+    if let Some(ApprovedCall { call, requested_as, .. }) = approved {
+        let (requested_as, runs_as) = (ToolCallId::from_model(requested_as.clone()?), Some(call.id.clone()));
+        return Some(AgentEvent::CallDecided { requested_as, name: call.name.clone(), runs_as });
     }
-    let TurnedDown { asked_as, tool } = turned_down?;
-    Some(AgentEvent::CallDecided { asked_as: ToolCallId::from_model(asked_as?), name: tool, runs_as: None })
+    let TurnedDown { requested_as, tool } = turned_down?;
+    Some(AgentEvent::CallDecided { requested_as: ToolCallId::from_model(requested_as?), name: tool, runs_as: None })
 }
 
-/// What the model reads as the result of a call that waits; `again` where it was let through and is another one by now.
+/// The result, for the model, of a call that waits; `again` where it was let through and has changed since.
 pub(in crate::agent) fn waits(approval: &Approval, again: bool) -> ToolOutput {
     let who = match &approval.consent {
         Consent::Auto | Consent::User => "the user".to_owned(),
@@ -75,14 +75,14 @@ pub(in crate::agent) fn waits(approval: &Approval, again: bool) -> ToolOutput {
     ToolOutput { fate: CallFate::AwaitsApproval, ..ToolOutput::ok(content) }
 }
 
-/// What the model reads in place of [`waits`] when the run ended in another way than by waiting.
+/// Replaces [`waits`] when the run ended in another way than by waiting.
 pub(in crate::agent) fn withdrawn() -> ToolOutput {
     ToolOutput::not_made(
         "this call was not made and does not wait for anybody, because the run ended; make it again if it is still wanted",
     )
 }
 
-/// What the model reads as the result of a call that comes after one that waits.
+/// The result, for the model, of a call that comes after one that waits.
 pub(in crate::agent) fn comes_after() -> ToolOutput {
     ToolOutput::not_made(
         "this call was not made, since the one before it waits for approval; make it again when that is decided",

@@ -1,4 +1,4 @@
-//! What a profile offers of models: the choice that applies by itself, and how far a request may depart from it.
+//! The models that a profile offers: the default choice, and how far a request may depart from it.
 
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::{ModelChoice, ModelWish};
@@ -6,7 +6,7 @@ use crate::chat::model::{ModelChoice, ModelWish};
 /// A profile's models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Menu {
-    /// What applies where a request wishes nothing.
+    /// The default, where a request wishes nothing.
     pub choice: ModelChoice,
     /// The models that a request may name.
     pub offered: Vec<Offer>,
@@ -23,7 +23,7 @@ pub struct Menu {
 pub struct Offer {
     /// The name in requests.
     pub name: String,
-    /// Who answers then, in order of trying.
+    /// The models that answer then, in order of trying.
     pub models: Vec<ModelOrigin>,
 }
 
@@ -68,7 +68,7 @@ impl Menu {
         Self { choice, offered: Vec::new(), temperature: false, effort: false, max_tokens: false }
     }
 
-    /// How the model is asked for a request with this wish.
+    /// The choice for a request with this wish.
     ///
     /// # Errors
     /// Every part of the wish that is not offered.
@@ -101,7 +101,7 @@ impl Menu {
         if refused.is_empty() { Ok(choice) } else { Err(refused) }
     }
 
-    /// Every model that may be asked.
+    /// Every model that may answer.
     pub fn origins(&self) -> impl Iterator<Item = &ModelOrigin> {
         self.choice.models.iter().chain(self.offered.iter().flat_map(|offer| &offer.models))
     }
@@ -144,8 +144,8 @@ mod tests {
         let wish = |change: fn(&mut ModelWish)| {
             let mut wish = ModelWish::default();
             change(&mut wish);
-            let told = |refused: Vec<NotOffered>| refused.iter().map(|no| (no.field(), no.to_string())).collect();
-            menu().choose(&wish).map_err(told)
+            let listed = |refused: Vec<NotOffered>| refused.iter().map(|no| (no.field(), no.to_string())).collect();
+            menu().choose(&wish).map_err(listed)
         };
         let refused = |field, words: &str| Err(vec![(field, words.to_owned())]);
         assert_eq!(wish(|w| w.name = Some("big".to_owned())), refused("model.name", "must be one of: fast"));

@@ -2,8 +2,9 @@
 //! model should read, those that fit, with a way to find the others.
 //!
 //! **Invariant:** a tool that the caller may not use is not offered, not found and not run; for the model it does not exist.
-//! **Invariant:** what a model was told of once stays where it is, and what is added comes behind, so that vendors' caches of
-//! prompts stay good.
+//! **Invariant:** where a profile only reads, the same holds for every tool that writes, whatever it was before.
+//! **Invariant:** a tool that was listed for the model keeps its position, and new ones are appended, so that vendors'
+//! caches of prompts stay good.
 
 pub(super) mod client;
 pub mod consent;
@@ -20,7 +21,7 @@ use self::profile::{Profile, Selection};
 use self::selection::{Finder, Wanted};
 use crate::agent::ports::tools::{OfferedTool, ToolExecutor};
 use crate::chat::caller::Caller;
-use crate::chat::tool::{Policy, ToolCall, ToolDef, ToolInput, ToolOutput};
+use crate::chat::tool::{Effect, Policy, ToolCall, ToolDef, ToolInput, ToolOutput};
 
 /// The tool that finds others. It is ours: no handler has it.
 pub const FIND_TOOLS: &str = "find_tools";
@@ -29,25 +30,25 @@ pub const FIND_TOOLS: &str = "find_tools";
 const FOUND: usize = 8;
 const DESCRIPTION_CHARS: usize = 300;
 
-/// What a run may use.
+/// The tools that a run may use.
 pub(in crate::agent) struct Offer {
-    /// What the model is told of, in order.
+    /// The tools listed for the model, in order.
     defs: Vec<Arc<ToolDef>>,
     /// All that the caller may use here.
     tools: Vec<OfferedTool>,
     /// Names that run without being offered.
     accepts: Vec<String>,
-    /// What the client runs itself.
+    /// The tools that the client runs itself.
     client: Vec<Arc<ToolDef>>,
     /// Whether something was left out, so that the model can look for it.
     finds: bool,
 }
 
-/// What a call's name means in this run.
+/// The meaning of a call's name in this run.
 pub(in crate::agent) enum Look {
     /// It may run as its policy says.
     Offered(Policy),
-    /// It may be used here, and the model has not been told how.
+    /// It may be used here, and is not listed for the model yet.
     Unseen,
     /// The client makes it, where its arguments are right; else this is what the model reads.
     Client(Result<(), Box<ToolOutput>>),
@@ -56,8 +57,8 @@ pub(in crate::agent) enum Look {
 }
 
 impl Offer {
-    /// What `profile` offers `caller` for what is `wanted`, and behind that what the client runs itself: all of it,
-    /// but for names that the profile has, whoever may use those.
+    /// The tools that `profile` offers `caller` for `wanted`, and behind them all tools of the client, but for names
+    /// that the profile has, whoever may use those.
     pub(in crate::agent) async fn prepare(
         profile: &Profile,
         (caller, client_tools): (&Caller, &[Arc<ToolDef>]),
@@ -72,7 +73,8 @@ impl Offer {
         for tool in of_profile(profile, executor) {
             accepts.retain(|name| *name != tool.def.name);
             taken.insert(tool.def.name.clone());
-            if tool.policy.lets(caller) && !tools.iter().any(|other| other.def.name == tool.def.name) {
+            let may_be = !(profile.read_only && tool.effect == Effect::Write);
+            if may_be && tool.policy.lets(caller) && !tools.iter().any(|other| other.def.name == tool.def.name) {
                 tools.push(tool);
             }
         }
@@ -91,12 +93,12 @@ impl Offer {
         Self { defs, tools, accepts, client, finds }
     }
 
-    /// What the model is told of.
+    /// The tools listed for the model.
     pub(in crate::agent) fn defs(&self) -> &[Arc<ToolDef>] {
         &self.defs
     }
 
-    /// What `call` means here.
+    /// The meaning of `call` here.
     pub(in crate::agent) fn look(&self, call: &ToolCall) -> Look {
         let name = call.name.as_str();
         if let Some(tool) = self.tool(name) {
@@ -166,8 +168,8 @@ pub fn of_profile(profile: &Profile, executor: &dyn ToolExecutor) -> impl Iterat
     profile.tools.iter().cloned().chain(sourced)
 }
 
-/// The core and as many others as there may be, in the order of the catalogue: first those that fit what is wanted, then
-/// whoever comes first, since room that is left may as well be used.
+/// The core and as many others as there may be, in the order of the catalogue: first those that fit `wanted`, then the
+/// first of the rest, so that the limit is used up.
 async fn chosen<'a>(
     selection: &Selection,
     tools: &'a [OfferedTool],
@@ -176,17 +178,17 @@ async fn chosen<'a>(
 ) -> Vec<&'a OfferedTool> {
     let is_core = |tool: &OfferedTool| selection.core.contains(&tool.def.name);
     let others: Vec<&OfferedTool> = tools.iter().filter(|tool| !is_core(tool)).collect();
-    let mut places = match others.len() <= selection.most {
+    let mut indices = match others.len() <= selection.most {
         true => Vec::new(),
         false => finder.ranked(wanted, &others).await,
     };
     for at in 0..others.len() {
-        if !places.contains(&at) {
-            places.push(at);
+        if !indices.contains(&at) {
+            indices.push(at);
         }
     }
-    places.truncate(selection.most);
-    let best: Vec<&str> = places.iter().filter_map(|at| others.get(*at)).map(|tool| tool.def.name.as_str()).collect();
+    indices.truncate(selection.most);
+    let best: Vec<&str> = indices.iter().filter_map(|at| others.get(*at)).map(|tool| tool.def.name.as_str()).collect();
     tools.iter().filter(|tool| is_core(tool) || best.contains(&tool.def.name.as_str())).collect()
 }
 

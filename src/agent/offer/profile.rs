@@ -20,9 +20,15 @@ use crate::chat::template::Template;
 pub struct Profile {
     /// Its name in logs and in the store.
     pub id: String,
-    /// What selects it in a request: a `context_type`, or page, tab and subtab joined by slashes.
+    /// Its name in a request: a `context_type`, or page, tab and subtab joined by slashes.
     pub context_type: String,
-    /// What front ends show of it.
+    /// Other names that select it, as a `context_type` does.
+    pub aliases: Vec<String>,
+    /// Whether it is the one for a `context_type` that no other profile has.
+    pub is_fallback: bool,
+    /// Whether no tool that writes is offered, found or run.
+    pub read_only: bool,
+    /// Its presentation in front ends.
     pub face: Face,
     /// Whether it is of a page, a tab or a tab in a tab, which are found by their names alone.
     pub is_page: bool,
@@ -30,9 +36,9 @@ pub struct Profile {
     pub app: String,
     /// The caller's token must list one of them; empty lets everybody.
     pub roles: Vec<String>,
-    /// What the model is told about itself.
+    /// The instructions for the model.
     pub prompt: Prompt,
-    /// What is loaded from the backend for the prompt, in order.
+    /// Data that is loaded from the backend for the prompt, in order.
     pub data: Vec<DataSlot>,
     /// The tools that are offered, in catalogue order.
     pub tools: Vec<OfferedTool>,
@@ -46,7 +52,7 @@ pub struct Profile {
     pub selection: Option<Selection>,
     /// The types of payloads that tools make here, and that the model may write.
     pub payload_types: Vec<PayloadType>,
-    /// What the front end can do when a suggested action says so.
+    /// Actions that the front end can carry out when they are suggested.
     pub client_actions: Vec<ClientAction>,
     /// Whether the model may suggest what to say or do next.
     pub suggestions: bool,
@@ -58,7 +64,7 @@ pub struct Profile {
     pub reply_language: Option<ReplyLanguage>,
     /// Whether a run goes on when its client goes away, where the request does not say.
     pub background: bool,
-    /// Whether clients are told what the model thinks.
+    /// Whether clients get the model's thinking.
     pub shows_thinking: bool,
     /// Which models answer, and what of that a request may choose.
     pub models: Menu,
@@ -80,12 +86,12 @@ fn lists_one(caller: &Caller, roles: &[String]) -> bool {
     roles.is_empty() || roles.iter().any(|role| caller.has_role(role))
 }
 
-/// What front ends show of a profile, for those who choose among several.
+/// A profile's presentation in front ends, for users who choose among several.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Face {
     /// Its name for people; `None`: its `context_type`.
     pub title: Option<String>,
-    /// What it is good for, in a sentence.
+    /// Its purpose, in a sentence.
     pub description: Option<String>,
     /// Messages to begin with.
     pub starters: Vec<String>,
@@ -125,11 +131,11 @@ pub struct Selection {
 pub struct PayloadType {
     /// Its name.
     pub name: String,
-    /// What it is, for the model and as a summary where there is no better one.
+    /// Describes it to the model, and is its summary where there is no better one.
     pub description: String,
-    /// What stands before the JSON when the model writes one, with its colon; `None` for those that only tools make.
+    /// The text before the JSON when the model writes one, with its colon; `None` for those that only tools make.
     pub marker: Option<String>,
-    /// What its data looks like.
+    /// The schema of its data.
     pub schema: Option<Schema>,
     /// When and how the model writes one.
     pub instructions: String,
@@ -142,7 +148,7 @@ pub struct PayloadType {
 pub struct ClientAction {
     /// Its name.
     pub name: String,
-    /// What it does, for the model.
+    /// Describes it to the model.
     pub description: String,
 }
 
@@ -163,36 +169,36 @@ pub enum OnLimit {
     /// The run fails.
     #[default]
     Fail,
-    /// The model is asked once more, without tools, to answer with what it has.
+    /// The model is called once more, without tools, to answer with what it has.
     Answer,
 }
 
 /// Who may see how a run was carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diagnostics {
-    /// In which form; `None` shows nothing to anybody.
+    /// Their shape; `None` hides them from all.
     pub shape: Option<DiagnosticsShape>,
     /// The caller's token must list one of them; empty lets everybody.
     pub roles: Vec<String>,
 }
 
 impl Diagnostics {
-    /// The form in which `caller` may see them.
+    /// The shape in which `caller` may see them.
     pub fn shape_for(&self, caller: &Caller) -> Option<DiagnosticsShape> {
         self.shape.filter(|_| lists_one(caller, &self.roles))
     }
 }
 
-/// How much is shown of how a run was carried out.
+/// The shape of diagnostics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiagnosticsShape {
-    /// What was asked, and the raw answer.
+    /// The request, and the raw answer.
     Basic,
     /// Every model call and every tool call.
     Trace,
 }
 
-/// Languages that an answer can be held to: one in ideographs is asked for again, once a run, where the language is not
+/// Languages that an answer can be held to: one in ideographs is requested again, once a run, where the language is not
 /// written in them. `agent/turn/language.rs` has the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -214,7 +220,11 @@ pub enum ReplyLanguage {
 #[derive(Debug, Clone, Default)]
 pub struct Profiles {
     by_type: HashMap<String, Arc<Profile>>,
-    /// What pages that have no profile of their own have.
+    /// By the other names.
+    by_alias: HashMap<String, Arc<Profile>>,
+    /// The profile of every `context_type` that no other profile has.
+    fallback: Option<Arc<Profile>>,
+    /// The profile of pages that have none of their own.
     any_page: Option<Arc<Profile>>,
 }
 
@@ -224,13 +234,21 @@ impl Profiles {
         let by_type: HashMap<_, _> =
             profiles.into_iter().map(|profile| (profile.context_type.clone(), Arc::new(profile))).collect();
         let any_page = any_page.and_then(|context_type| by_type.get(context_type).cloned());
-        Self { by_type, any_page }
+        let aliases = by_type.values().flat_map(|profile| {
+            profile.aliases.iter().map(|alias| (alias.clone(), Arc::clone(profile))).collect::<Vec<_>>()
+        });
+        let by_alias = aliases.collect();
+        let fallback = by_type.values().find(|profile| profile.is_fallback).cloned();
+        Self { by_type, by_alias, fallback, any_page }
     }
 
-    /// The profile for where a user is. An unknown tab has what its page has, an unknown page what all pages have.
+    /// The profile for where a user is. An unknown `context_type` has the fallback, where there is one. An unknown tab has what its page has, an unknown page what all pages have.
     pub fn select(&self, screen: &Screen) -> Option<Arc<Profile>> {
         match screen {
-            Screen::Type(context_type) => self.by_type.get(context_type).cloned(),
+            Screen::Type(context_type) => {
+                let found = self.by_type.get(context_type).or_else(|| self.by_alias.get(context_type));
+                found.or(self.fallback.as_ref()).cloned()
+            }
             Screen::Page { page, tab, subtab } => self.page([page, tab, subtab]).or_else(|| self.any_page.clone()),
         }
     }
@@ -239,7 +257,7 @@ impl Profiles {
         let mut path = String::new();
         let mut found = None;
         for name in names {
-            // A name with a slash in it is nobody's, and must not pass for a tab.
+            // No name has a slash in it, and such a one must not pass for a tab.
             let Some(name) = name.as_deref().filter(|name| !name.is_empty() && !name.contains('/')) else { break };
             if !path.is_empty() {
                 path.push('/');
@@ -270,7 +288,7 @@ impl Profiles {
 }
 
 impl PreviewRights for Profiles {
-    /// A profile that is not there any more lets nobody, since nobody can say whom it would.
+    /// A profile that is gone lets no caller through, since its roles are unknown.
     fn lets(&self, caller: &Caller, origin: &Origin) -> bool {
         let Some(context_type) = &origin.context_type else { return true };
         let Some(profile) = self.of_type(context_type) else { return false };

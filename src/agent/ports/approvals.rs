@@ -11,7 +11,7 @@ use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId};
 use crate::chat::tool::ToolDef;
 
-/// Reads approvals, and keeps what somebody with a role says to another one's.
+/// Reads approvals, and keeps the decision of a user with a role on another one's.
 #[async_trait]
 pub trait ApprovalStore: Send + Sync {
     /// The database's time in milliseconds since the Unix epoch. A call that is held begins to wait at this time: replicas
@@ -21,15 +21,15 @@ pub trait ApprovalStore: Send + Sync {
     /// When the database did not tell it.
     async fn time(&self) -> Result<i64, StoreError>;
 
-    /// What waits for `caller`: their own, and those of their tenant that ask for one of their roles. Newest first, 100
-    /// at most; none that has expired.
+    /// The calls that wait for `caller`: their own, and those of their tenant that ask for one of their roles. Newest
+    /// first, 100 at most; none that has expired.
     ///
     /// # Errors
     /// When they could not be read.
     async fn waiting(&self, caller: &Caller) -> Result<Vec<ApprovalView>, StoreError>;
 
-    /// The owner's own calls in that conversation that wait, in the order in which they were asked, 100 at most; none
-    /// that has expired.
+    /// The owner's own calls in that conversation that wait, in the order in which they were requested, 100 at most;
+    /// none that has expired.
     ///
     /// # Errors
     /// When they could not be read.
@@ -41,7 +41,7 @@ pub trait ApprovalStore: Send + Sync {
     /// When it could not be read.
     async fn approval(&self, caller: &Caller, id: ApprovalId) -> Result<Option<ApprovalView>, StoreError>;
 
-    /// Keeps the decision of somebody who has the role and is not its owner: a grant lets the owner go on with it, a
+    /// Keeps the decision of a user who has the role and is not its owner: a grant lets the owner go on with it, a
     /// refusal ends it.
     ///
     /// # Errors
@@ -52,9 +52,9 @@ pub trait ApprovalStore: Send + Sync {
 /// An approval as those see it who may decide it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalView {
-    /// Whose run it belongs to.
+    /// The owner of its run.
     pub owner: Owner,
-    /// What is asked.
+    /// The approval.
     pub approval: Approval,
     /// Where it stands.
     pub state: ApprovalState,
@@ -63,13 +63,13 @@ pub struct ApprovalView {
 }
 
 impl ApprovalView {
-    /// Whether nobody has decided it, and nobody can any more.
+    /// Whether it is not decided, and cannot be decided any more.
     pub fn has_expired(&self) -> bool {
         self.is_over && matches!(self.state, ApprovalState::Pending | ApprovalState::Granted)
     }
 }
 
-/// Why somebody else's approval could not be decided.
+/// Why another user's approval could not be decided.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// No such approval that the caller may decide.
@@ -86,17 +86,17 @@ pub enum GrantError {
     Store(#[from] StoreError),
 }
 
-/// SHA-256, in hex, of a call as somebody lets it through: the tool's name, what the tool is
-/// ([`definition_digest`]), and the arguments as compact JSON in their order.
+/// SHA-256, in hex, of a call as a person lets it through: the tool's name, its definition ([`definition_digest`]), and
+/// the arguments as compact JSON in their order.
 pub fn call_digest(tool: &str, definition: &str, arguments: &Map<String, Value>) -> String {
     sha256(&json!([tool, definition, arguments]))
 }
 
-/// SHA-256, in hex, of what a tool is: what the model is told of it, and its `source`
+/// SHA-256, in hex, of a tool: its definition as listed for the model, and its `source`
 /// ([`super::tools::ToolExecutor::source`]).
 pub fn definition_digest(def: Option<&ToolDef>, source: &str) -> String {
-    let told = def.map(|ToolDef { name, description, input_schema }| json!([name, description, input_schema]));
-    sha256(&json!([told, source]))
+    let listed = def.map(|ToolDef { name, description, input_schema }| json!([name, description, input_schema]));
+    sha256(&json!([listed, source]))
 }
 
 fn sha256(value: &Value) -> String {

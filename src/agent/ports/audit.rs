@@ -9,9 +9,25 @@ use serde_json::json;
 use super::store_error::StoreError;
 use crate::chat::audit::{AuditLine, Fact, Part};
 
-/// Keeps the audit record: a chain of lines for each tenant, and one for refused tokens.
+/// Reads the audit record: a chain of lines for each tenant, and one for refused tokens.
 #[async_trait]
-pub trait AuditStore: Send + Sync {
+pub trait AuditRecord: Send + Sync {
+    /// The lines of a chain behind number `after`, oldest first, at most `most`. What was committed before is among them.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn lines(&self, chain: &str, after: u64, most: u32) -> Result<Vec<AuditLine>, StoreError>;
+
+    /// All chains, with their last number and digest as they are kept beside them, and how many lines wait to be chained.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn chains(&self) -> Result<Vec<Chain>, StoreError>;
+}
+
+/// Keeps it.
+#[async_trait]
+pub trait AuditStore: AuditRecord {
     /// Adds a line to the chain.
     ///
     /// # Errors
@@ -26,12 +42,6 @@ pub trait AuditStore: Send + Sync {
     /// When it could not be done; they are chained the next time.
     async fn seal(&self) -> Result<Vec<AuditLine>, StoreError>;
 
-    /// The lines of a chain behind number `after`, oldest first, at most `most`. What was committed before is among them.
-    ///
-    /// # Errors
-    /// When they could not be read.
-    async fn lines(&self, chain: &str, after: u64, most: u32) -> Result<Vec<AuditLine>, StoreError>;
-
     /// Chains with lines that were not sent away, some of them, each with the number of the last line that was.
     ///
     /// # Errors
@@ -43,15 +53,9 @@ pub trait AuditStore: Send + Sync {
     /// # Errors
     /// When it could not be noted; then they are sent again.
     async fn note_sent(&self, chain: &str, seq: u64) -> Result<(), StoreError>;
-
-    /// All chains, with their last number and digest as they are kept beside them, and how many lines wait to be chained.
-    ///
-    /// # Errors
-    /// When they could not be read.
-    async fn chains(&self) -> Result<Vec<Chain>, StoreError>;
 }
 
-/// Where lines go besides the record: a collector. Told of each at least once, in the order of its chain.
+/// Where lines go besides the record: a collector. It gets each at least once, in the order of its chain.
 #[async_trait]
 pub trait AuditSink: Send + Sync {
     /// Hands over lines of one chain.

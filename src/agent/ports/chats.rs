@@ -40,14 +40,14 @@ pub trait ChatStore: Send + Sync {
     /// When they could not be read.
     async fn chats(&self, of: Chats<'_>, limit: u32, offset: u32) -> Result<(Vec<ChatHead>, u64), StoreError>;
 
-    /// One chat with the newest of what was said in it, as much as can be read at once.
+    /// One chat with its newest messages, as many as can be read at once.
     ///
     /// # Errors
     /// When it could not be read.
     async fn chat(&self, of: Chats<'_>, number: i64) -> Result<Option<ChatView>, StoreError>;
 }
 
-/// Whose chats.
+/// The owners of chats.
 #[derive(Debug, Clone, Copy)]
 pub enum Chats<'a> {
     /// An owner's, of one application where it is named.
@@ -71,9 +71,9 @@ pub enum Chats<'a> {
 pub struct ChatHead {
     /// Its number.
     pub number: i64,
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
-    /// What front ends call them by, where that is not their name in tokens.
+    /// The owner's name in front ends, where that is not their name in tokens.
     pub known_as: Option<String>,
     /// The title it was given, or its first message, whole.
     pub title: String,
@@ -85,7 +85,7 @@ pub struct ChatHead {
     pub message_count: u64,
 }
 
-/// A chat with what was said, oldest first.
+/// A chat with its messages, oldest first.
 #[derive(Debug, Clone)]
 pub struct ChatView {
     /// Its head.
@@ -99,13 +99,13 @@ pub struct ChatView {
 pub struct ChatRun {
     /// Its id.
     pub id: RunId,
-    /// Its place in the conversation.
+    /// Its position in the conversation.
     pub run_seq: i64,
     /// Where it stands.
     pub state: RunState,
     /// Why it failed.
     pub error: Option<Failure>,
-    /// Its messages as the model saw them; the first is the user's, or the server's in their place.
+    /// Its messages as the model saw them; the first is the user's, or the server's instead.
     pub messages: Vec<Message>,
     /// Whether the server wrote the first message, to go on with another run or to tell of a decision: users do not see
     /// it.
@@ -117,7 +117,7 @@ pub struct ChatRun {
     pub payloads: Vec<Payload>,
     /// The screen state that its request brought.
     pub context: Option<ScreenState>,
-    /// When it was asked, in milliseconds since the Unix epoch.
+    /// When it was requested, in milliseconds since the Unix epoch.
     pub started_at_ms: i64,
     /// When it ended.
     pub finished_at_ms: Option<i64>,

@@ -1,4 +1,4 @@
-//! The data loaders' port: what a profile's prompt wants to know of the backend before the model is asked.
+//! The data loaders' port: the backend's data for a profile's prompt, loaded before the first model call.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -8,12 +8,12 @@ use super::tools::ToolContext;
 /// Loads what prompts show.
 #[async_trait]
 pub trait DataLoader: Send + Sync {
-    /// What the loader of this name has for this caller and screen. It never fails: what could not be loaded is said in
-    /// words for the model.
+    /// The data of the loader of this name for this caller and screen. It never fails: a text for the model names what
+    /// could not be loaded.
     async fn load(&self, loader: &str, cx: &ToolContext<'_>) -> Loaded;
 }
 
-/// What came of loading.
+/// The result of loading.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Loaded {
     /// The data.

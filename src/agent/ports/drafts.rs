@@ -30,7 +30,7 @@ pub trait DraftStore: Send + Sync {
     /// Replaces the draft's body and renews its life.
     ///
     /// # Errors
-    /// [`DraftError::Changed`] when somebody else saved it since it was read.
+    /// [`DraftError::Changed`] when another run saved it since it was read.
     async fn save_draft(
         &self,
         owner: &Owner,
@@ -58,7 +58,7 @@ pub enum DraftError {
     /// The owner has too many.
     #[error("too many drafts are open; each ends ten minutes after its last use")]
     TooMany,
-    /// Somebody else saved it meanwhile.
+    /// Another run saved it meanwhile.
     #[error("the draft was changed meanwhile; try again")]
     Changed,
     /// The store failed.

@@ -7,12 +7,13 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::time::Instant;
 
+use crate::chat::failure::FailureCode;
 use crate::chat::message::{Message, ModelOrigin};
 use crate::chat::model::ModelChoice;
 use crate::chat::stream::StreamEvent;
 use crate::chat::tool::ToolDef;
 
-/// What a model is told when it has used all its turns: a message in the user's place.
+/// The message to a model that has used all its turns, in the user's role.
 pub const LAST_REQUEST: &str = "[You have used all the tool calls that one answer may take. Answer now with what you have found, \
                                 without calling tools, and say what is still missing.]";
 
@@ -27,7 +28,7 @@ pub trait LlmProvider: Send + Sync {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError>;
 }
 
-/// What one turn sends to the model. Borrowed: the history is serialised from where it is, never copied.
+/// The request of one turn to the model. Borrowed: the history is serialised from where it is, never copied.
 #[derive(Debug, Clone, Copy)]
 pub struct ChatRequest<'a> {
     /// The system prompt.
@@ -37,9 +38,9 @@ pub struct ChatRequest<'a> {
     /// The offered tools, always in the same order.
     pub tools: &'a [Arc<ToolDef>],
     /// Whether the model may call them; where not, the tools are there only for vendors that refuse a history with
-    /// calls of tools they are not told of.
+    /// calls of tools that it does not list.
     pub may_call: bool,
-    /// Who answers, and how it is asked. A provider of one model does not look at the names.
+    /// The models that may answer, and their options. A provider of one model ignores the names.
     pub model: &'a ModelChoice,
     /// When the run ends whatever happens: nothing is begun that would have to wait until then.
     pub deadline: Option<Instant>,
@@ -67,9 +68,9 @@ impl SystemPrompt {
 
 /// A model's answer while it comes.
 pub struct EventStream {
-    /// Who answers: replay data in the answer belongs to this origin.
+    /// The model that answers: replay data in the answer belongs to this origin.
     pub origin: Arc<ModelOrigin>,
-    /// What the vendor calls this request, for its support; where it says so.
+    /// The vendor's id of this request, for its support; where it sends one.
     pub request_id: Option<String>,
     /// The answer.
     pub events: BoxStream<'static, Result<StreamEvent, ProviderError>>,
@@ -79,13 +80,13 @@ pub struct EventStream {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", kind.public_message())]
 pub struct ProviderError {
-    /// What happened.
+    /// The kind of failure.
     pub kind: ProviderErrorKind,
     /// Whether the same request may succeed later: as the kind says, unless the vendor says otherwise.
     pub retryable: bool,
-    /// Who was asked; `None` only where nobody was.
+    /// The model that was called; `None` only where none was.
     pub origin: Option<Arc<ModelOrigin>>,
-    /// What the vendor calls the request; where it says so.
+    /// The vendor's id of the request; where it sends one.
     pub request_id: Option<String>,
     /// The vendor's words or the transport's error.
     #[source]
@@ -132,27 +133,27 @@ pub enum ProviderErrorKind {
     Malformed,
     /// The model produced something unusable that another try may not (e.g. a malformed call).
     ModelFault,
-    /// The model paused for tools of its vendor, which nobody had offered it.
+    /// The model paused for tools of its vendor, which this server had not offered.
     Paused,
 }
 
 impl ProviderErrorKind {
-    /// The machine-readable code, as `event: error` shows it.
-    pub fn code(self) -> &'static str {
+    /// The code of a run that ends with it.
+    pub fn code(self) -> FailureCode {
         match self {
-            Self::Unauthorized => "provider_unauthorized",
-            Self::ModelNotFound => "model_not_found",
-            Self::QuotaExceeded => "provider_quota_exceeded",
-            Self::RateLimited { .. } => "provider_rate_limited",
-            Self::Unavailable { .. } => "provider_unavailable",
-            Self::ContextTooLong => "context_too_long",
-            Self::ContentFiltered => "content_filtered",
-            Self::Rejected => "provider_rejected",
-            Self::TimedOut => "provider_timeout",
-            Self::Truncated => "provider_truncated",
-            Self::Malformed => "provider_malformed",
-            Self::ModelFault => "model_fault",
-            Self::Paused => "model_paused",
+            Self::Unauthorized => FailureCode::ProviderUnauthorized,
+            Self::ModelNotFound => FailureCode::ModelNotFound,
+            Self::QuotaExceeded => FailureCode::ProviderQuotaExceeded,
+            Self::RateLimited { .. } => FailureCode::ProviderRateLimited,
+            Self::Unavailable { .. } => FailureCode::ProviderUnavailable,
+            Self::ContextTooLong => FailureCode::ContextTooLong,
+            Self::ContentFiltered => FailureCode::ContentFiltered,
+            Self::Rejected => FailureCode::ProviderRejected,
+            Self::TimedOut => FailureCode::ProviderTimeout,
+            Self::Truncated => FailureCode::ProviderTruncated,
+            Self::Malformed => FailureCode::ProviderMalformed,
+            Self::ModelFault => FailureCode::ModelFault,
+            Self::Paused => FailureCode::ModelPaused,
         }
     }
 

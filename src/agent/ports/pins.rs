@@ -1,5 +1,5 @@
-//! The pins' port: the definitions of servers' tools that were seen first, or that the operator has accepted since. They are
-//! the deployment's, and nobody's in it: all replicas go by them, and they outlive every process.
+//! The pins' port: the definitions of servers' tools that were seen first, or that the operator has accepted since.
+//! They belong to the deployment, and to no user: all replicas go by them, and they outlive every process.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use super::store_error::StoreError;
 /// Keeps definitions by their digests.
 #[async_trait]
 pub trait PinStore: Send + Sync {
-    /// Keeps the digest of each tool of `server` that has none yet, as far as there is room for `most` in all, and gives
-    /// all that are kept. Of two processes that see a tool first, one is first.
+    /// Keeps the digest of each tool of `server` that has none yet, up to `most` in all, and returns all that are kept.
+    /// Of two processes that see a tool first, one is first.
     ///
     /// # Errors
     /// When it could not be done; then nothing is kept.
@@ -22,7 +22,7 @@ pub trait PinStore: Send + Sync {
         most: usize,
     ) -> Result<HashMap<String, String>, StoreError>;
 
-    /// Keeps these digests in the place of those that were kept of `server`.
+    /// Keeps these digests instead of those that were kept of `server`.
     ///
     /// # Errors
     /// When it could not be done; then those of before are kept.

@@ -1,4 +1,4 @@
-//! The previews' ports: tools record them, the user decides them, the model is told afterwards.
+//! The previews' ports: tools record them, the user decides them, the model reads the decisions afterwards.
 //!
 //! **Invariant:** every time that decides here is the store's own, and whoever saves holds a [`ClaimToken`] of the store: a
 //! process whose clock is wrong, or that was paused, can do no more than one that is not there.
@@ -11,7 +11,7 @@ use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, PreviewId, RunId};
 use crate::chat::preview::{Base, Change, Decided, Origin, Preview, Verdict};
 
-/// Keeps previews and their decisions.
+/// Keeps what tools make, and tells them what became of it.
 #[async_trait]
 pub trait PreviewStore: Send + Sync {
     /// Keeps a new preview that waits for its decision. One of the same thing in the same conversation that waits already is
@@ -20,46 +20,6 @@ pub trait PreviewStore: Send + Sync {
     /// # Errors
     /// [`RecordError::Full`] where as many wait as may; else when it could not be committed.
     async fn record_preview(&self, new: NewPreview<'_>) -> Result<PreviewId, RecordError>;
-
-    /// Takes the preview for deciding, so that nobody else decides it meanwhile. A claim that was neither settled
-    /// nor released ends by itself after a minute; each has a greater token than the one before it.
-    ///
-    /// # Errors
-    /// See [`ClaimError`].
-    async fn claim_preview(&self, owner: &Owner, id: PreviewId) -> Result<Claimed, ClaimError>;
-
-    /// Notes that the change is sent from now on, and gives the claim another minute. Whoever goes by it must not begin to send
-    /// later than that.
-    ///
-    /// # Errors
-    /// [`ClaimError::Lost`] when the claim is over or somebody else's: then nothing may be sent.
-    async fn begin_save(&self, owner: &Owner, id: PreviewId, token: ClaimToken) -> Result<(), ClaimError>;
-
-    /// Ends a claim with a decision, which the next run of the conversation tells the model. The same decision may be written
-    /// again.
-    ///
-    /// # Errors
-    /// [`ClaimError::Lost`] when the claim is somebody else's by now.
-    async fn settle_preview(
-        &self,
-        owner: &Owner,
-        id: PreviewId,
-        token: ClaimToken,
-        decided: &Decided,
-    ) -> Result<(), ClaimError>;
-
-    /// Ends a claim of which nothing has come: the preview waits again. A claim that is over, or somebody else's, stays as it is.
-    ///
-    /// # Errors
-    /// When it could not be committed.
-    async fn release_preview(&self, owner: &Owner, id: PreviewId, token: ClaimToken) -> Result<(), StoreError>;
-
-    /// The owner's previews that wait for their decision, newest first, 100 at most; only the one of that id, where one
-    /// is given, and then with what it changes ([`Change::current`]).
-    ///
-    /// # Errors
-    /// When they could not be read.
-    async fn waiting_previews(&self, owner: &Owner, id: Option<PreviewId>) -> Result<Vec<WaitingPreview>, StoreError>;
 
     /// The changes of this conversation that the user has accepted, newest first, with the ids they were saved under.
     ///
@@ -72,10 +32,55 @@ pub trait PreviewStore: Send + Sync {
     ) -> Result<Vec<(Change, Decided)>, StoreError>;
 }
 
+/// Decides them, for whoever holds a claim.
+#[async_trait]
+pub trait PreviewClaims: Send + Sync {
+    /// Takes the preview for deciding, so that no other request decides it meanwhile. A claim that was neither settled
+    /// nor released ends by itself after a minute; each has a greater token than the one before it.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    async fn claim_preview(&self, owner: &Owner, id: PreviewId) -> Result<Claimed, ClaimError>;
+
+    /// Notes that the change is sent from now on, and gives the claim another minute. Whoever goes by it must not begin to send
+    /// later than that.
+    ///
+    /// # Errors
+    /// [`ClaimError::Lost`] when the claim is over or another request's: then nothing may be sent.
+    async fn begin_save(&self, owner: &Owner, id: PreviewId, token: ClaimToken) -> Result<(), ClaimError>;
+
+    /// Ends a claim with a decision, which the next run of the conversation tells the model. The same decision may be written
+    /// again.
+    ///
+    /// # Errors
+    /// [`ClaimError::Lost`] when the claim is another request's by now.
+    async fn settle_preview(
+        &self,
+        owner: &Owner,
+        id: PreviewId,
+        token: ClaimToken,
+        decided: &Decided,
+    ) -> Result<(), ClaimError>;
+
+    /// Ends a claim without a decision: the preview waits again. A claim that is over, or another request's, stays as
+    /// it is.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn release_preview(&self, owner: &Owner, id: PreviewId, token: ClaimToken) -> Result<(), StoreError>;
+
+    /// The owner's previews that wait for their decision, newest first, 100 at most; only the one of that id, where one
+    /// is given, and then with what it changes ([`Change::current`]).
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn waiting_previews(&self, owner: &Owner, id: Option<PreviewId>) -> Result<Vec<WaitingPreview>, StoreError>;
+}
+
 /// A preview to be kept.
 #[derive(Debug, Clone, Copy)]
 pub struct NewPreview<'a> {
-    /// Whose it is.
+    /// The owner.
     pub owner: &'a Owner,
     /// Where it is made.
     pub conversation: &'a ConversationId,
@@ -83,9 +88,9 @@ pub struct NewPreview<'a> {
     pub run: RunId,
     /// The tool that makes it.
     pub tool: &'a str,
-    /// What accepting it does.
+    /// The change that accepting it makes.
     pub change: &'a Change,
-    /// What it was made against.
+    /// The state that it was made against.
     pub base: &'a Base,
     /// How long it waits, in milliseconds.
     pub life_ms: i64,
@@ -104,22 +109,22 @@ pub enum RecordError {
     Store(#[from] StoreError),
 }
 
-/// What tells one claim of a preview from every other one: it grows with each.
+/// The number of a claim of a preview: each is greater than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClaimToken(pub i64);
 
-/// A preview in somebody's hand.
+/// A claimed preview.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     /// The preview.
     pub preview: Preview,
-    /// What this claim is known by.
+    /// The token of this claim.
     pub token: ClaimToken,
-    /// What it was made against; `None` in records of before this was kept.
+    /// The state that it was made against; `None` in records of before this was kept.
     pub base: Option<Base>,
     /// Who made it.
     pub origin: Origin,
-    /// Whether an earlier save was sent whose answer never came: nobody knows whether it is done.
+    /// Whether an earlier save was sent whose answer never came: its outcome is unknown.
     pub may_be_saved: bool,
 }
 
@@ -147,13 +152,13 @@ pub enum ClaimError {
     /// It is decided, or is just being decided.
     #[error("the preview has been decided already")]
     AlreadyDecided,
-    /// A newer preview of the same thing has taken its place.
+    /// A newer preview of the same thing replaces it.
     #[error("a newer preview of the same thing has taken its place")]
     Superseded,
-    /// Nobody decided in time.
+    /// It was not decided in time.
     #[error("the preview has expired: nobody decided it in time")]
     Expired,
-    /// The claim is over, and may be somebody else's.
+    /// The claim is over, and may be another request's.
     #[error("the decision took too long, and somebody else may have taken it; look at the preview again")]
     Lost,
     /// The store failed.
@@ -170,7 +175,8 @@ pub trait PreviewRights: Send + Sync {
 /// Shows what waits, and carries out a user's decision.
 #[async_trait]
 pub trait PreviewDesk: Send + Sync {
-    /// What waits for `caller`, as far as their roles let them see it; see [`PreviewStore::waiting_previews`].
+    /// The previews that wait for `caller`, as far as their roles let them see it; see
+    /// [`PreviewClaims::waiting_previews`].
     ///
     /// # Errors
     /// When they could not be read.
@@ -199,10 +205,11 @@ pub enum DecisionError {
     /// The caller's token lists none of the roles that making such a preview asks for.
     #[error("deciding this preview needs a role that the token does not list")]
     Forbidden,
-    /// What the change would overwrite is not what it was made against. Nothing was sent, or the backend refused it for that.
+    /// The target has changed since the preview was made. Nothing was sent, or the backend refused it for that.
     #[error("what this would change has changed since it was shown; nothing was saved")]
     Stale {
-        /// What is there now, in the shape of the change's body, null where nothing is; `None` where it could not be read.
+        /// The target now, in the shape of the change's body, null where there is none; `None` where it could not be
+        /// read.
         current: Option<Value>,
     },
     /// The backend did not save it. The text is the backend's, cut and safe for the caller, whose own request it was.

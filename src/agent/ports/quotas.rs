@@ -1,10 +1,5 @@
-//! What is kept for a user and a tenant, and how much of it there may be. What is there is counted by the store with each row that
-//! comes and goes; it is looked at before a run begins, so that runs under way may pass a quota by what they still say.
-
-use async_trait::async_trait;
-
-use super::store_error::StoreError;
-use crate::chat::caller::Owner;
+//! Quotas: how much is kept for a user and a tenant, and how much may be. The store counts with each row that comes and
+//! goes; the counts are checked before a run begins, so that runs under way may pass a quota by what they still add.
 
 /// How much there may be; 0 means no limit. A tenant's is none for those whose tokens name no tenant: they share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,7 +8,7 @@ pub struct Quotas {
     pub conversations_per_user: u64,
     /// The same of all users of a tenant.
     pub conversations_per_tenant: u64,
-    /// Bytes of what was said, of payloads, of screen states and of answers, of a user.
+    /// Bytes of messages, of payloads, of screen states and of answers, of a user.
     pub bytes_per_user: u64,
     /// The same of all users of a tenant.
     pub bytes_per_tenant: u64,
@@ -23,7 +18,7 @@ pub struct Quotas {
     pub exports_per_tenant_day: u64,
 }
 
-/// Whose limit is met.
+/// The owner of the limit that is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     /// Its user's.
@@ -54,14 +49,4 @@ pub enum OverQuota {
     /// As many exports were made as may be on a day.
     #[error("this {} has exported as many conversations as it may on a day", _0.name())]
     Exports(Whose),
-}
-
-/// Counts exports; the other quotas are those of runs (`RunStore::has_room`).
-#[async_trait]
-pub trait QuotaStore: Send + Sync {
-    /// Counts an export of the owner's. Days are the database's own.
-    ///
-    /// # Errors
-    /// When it could not be committed; the inner one where as many were made as may.
-    async fn take_export(&self, owner: &Owner, quotas: &Quotas) -> Result<Result<(), OverQuota>, StoreError>;
 }

@@ -1,5 +1,4 @@
-//! The runs' port: a run's life in the store, from its question to its end. What was said is durable and scoped by
-//! owner.
+//! The runs' port: a run's life in the store, from its question to its end. Messages are durable and scoped by owner.
 //!
 //! Runs of a conversation form a tree: each run goes on from a message of another one, or from the beginning. The
 //! messages on the way from the root to a run are its history.
@@ -24,33 +23,38 @@ use crate::chat::tool::{ToolCall, ToolResult};
 use crate::chat::trail::TrailEntry;
 use crate::chat::unfinished::Unfinished;
 
-/// What the server writes in the user's place when an interrupted answer is continued.
+/// The server's message, in the user's role, when an interrupted answer is continued.
 pub const CONTINUE_REQUEST: &str = "[Your previous answer was interrupted. Go on from where it stopped, without repeating what was \
                                     said. A call whose state is unknown must not be repeated before you have checked.]";
 
-/// What the server's message begins with that tells the model of a decision on a call that waited.
+/// The beginning of the server's message to the model about a decision on a call that waited.
 pub const DECISION_ON_CALL: &str = "[Decision on a waiting call: ";
 
-/// What the server writes in the user's place when an answer is given again that began with an approved call: it goes on
+/// The server's message, in the user's role, when an answer is given again that began with an approved call: it goes on
 /// behind that call, which is not made again.
 pub const AFTER_APPROVED_CALL: &str = "[Decision on a waiting call: the call that the user approved stands above, made once, with its result; \
                                        where no result stands there it was not made. Answer once more, and do not make it again.]";
 
-/// What the server writes in the user's place when the client has answered calls that were left to it.
+/// The server's message, in the user's role, when the client has answered calls that were left to it.
 pub const CLIENT_RESULTS: &str = "[Results from the application: the calls that were left to it stand here again, with what it says \
                                   came of them.]";
 
-/// Keeps runs and what was said in them.
+/// Keeps runs and their messages: whoever runs them needs all of it.
 ///
-/// Each run's messages stay together, so that the transcript is valid for a model whatever happened: an assistant
+/// Each run's messages stay together, so that the transcript is valid for a model whatever happens: an assistant
 /// message with calls is only ever kept together with all its results.
 ///
 /// **Invariant:** only a live run changes. A run that has ended, or is gone, refuses everything with
 /// [`StoreError::RunEnded`]: whoever was paused beyond the lease, and comes back, can do nothing any more.
+pub trait RunStore: RunStarts + RunCommits + RunRecords {}
+
+impl<S: RunStarts + RunCommits + RunRecords + ?Sized> RunStore for S {}
+
+/// How runs begin.
 #[async_trait]
-pub trait RunStore: Send + Sync {
+pub trait RunStarts: Send + Sync {
     /// Begins a run: makes the conversation if the owner has none of that id, and commits the user's message together
-    /// with the decisions that the model has not been told yet, which are thereby told, and the trail of both.
+    /// with the decisions that the model has not read yet, which count as read then, and the trail of both.
     ///
     /// # Errors
     /// See [`BeginError`]; but for [`BeginError::Unconfirmed`] nothing was committed then, or the same key finds it.
@@ -63,8 +67,38 @@ pub trait RunStore: Send + Sync {
     /// When it has ended meanwhile, or the store failed.
     async fn promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, StoreError>;
 
-    /// Notes, before it is sent, a write that a tool is about to do, with the turn as it stands: should nobody come
-    /// back from it, the turn is settled from this note.
+    /// Whether a request with one of these keys has begun a run of the owner's, and would find it again.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError>;
+
+    /// The run that the same request of the owner's has begun, if it has. Nothing is written for it.
+    ///
+    /// # Errors
+    /// When the key was used for another request, or the store failed.
+    async fn find_request(&self, owner: &Owner, key: RequestKey<'_>) -> Result<Option<RunRecord>, BeginError>;
+
+    /// Whether the owner may have one more run in that conversation, whose own runs do not count: they may make way;
+    /// and whether its quotas are not used up. It only reads, so that requests that are refused again and again block
+    /// no writer; `begin_run` counts the runs again.
+    ///
+    /// # Errors
+    /// When there are too many, or the store failed.
+    async fn check_pending_limit(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        most: MostRuns,
+        quotas: &Quotas,
+    ) -> Result<(), BeginError>;
+}
+
+/// The commits of a run that has begun: all that its loop needs.
+#[async_trait]
+pub trait RunCommits: Send + Sync {
+    /// Notes, before it is sent, a write that a tool is about to do, with the turn as it stands: should its process
+    /// die, the turn is settled from this note.
     ///
     /// # Errors
     /// When it was dispatched before, the run has ended, or it could not be committed: then it must not be sent.
@@ -82,7 +116,11 @@ pub trait RunStore: Send + Sync {
     /// # Errors
     /// When it could not be committed.
     async fn finish_run(&self, run: RunId, commit: Commit<'_>, end: RunEnd<'_>) -> Result<(), StoreError>;
+}
 
+/// Runs as their owners see them.
+#[async_trait]
+pub trait RunRecords: Send + Sync {
     /// The owner's run of that id.
     ///
     /// # Errors
@@ -96,38 +134,12 @@ pub trait RunStore: Send + Sync {
     /// When the store failed.
     async fn live_runs(&self, owner: &Owner, conversation: &ConversationId) -> Result<Vec<RunId>, StoreError>;
 
-    /// Asks whoever runs it to cancel a run, and ends one that nobody has begun. Returns the run as it is then; one
-    /// that has ended stays as it is.
+    /// Requests the cancel of a run from its process, and ends one that has not begun. Returns the run as it is then;
+    /// one that has ended stays as it is.
     ///
     /// # Errors
     /// When it could not be committed.
     async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
-
-    /// Whether a request with one of these keys has begun a run of the owner's, and would find it again.
-    ///
-    /// # Errors
-    /// When the store failed.
-    async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError>;
-
-    /// The run that the same request of the owner's has begun, if it has. Nothing is written for it.
-    ///
-    /// # Errors
-    /// When the key was used for another request, or the store failed.
-    async fn find_request(&self, owner: &Owner, key: RequestKey<'_>) -> Result<Option<RunRecord>, BeginError>;
-
-    /// Whether the owner may have one more run in that conversation, whose own runs do not count: they may make way; and whether
-    /// there is room for what it will say. It is read alone, so that whoever asks in vain, again and again, holds up nobody who
-    /// writes; `begin_run` counts the runs again.
-    ///
-    /// # Errors
-    /// When there are too many, or the store failed.
-    async fn check_pending_limit(
-        &self,
-        owner: &Owner,
-        conversation: &ConversationId,
-        most: MostRuns,
-        quotas: &Quotas,
-    ) -> Result<(), BeginError>;
 }
 
 /// A run about to begin.
@@ -135,7 +147,7 @@ pub trait RunStore: Send + Sync {
 pub struct NewRun<'a> {
     /// Its id.
     pub id: RunId,
-    /// Whose conversation it is.
+    /// The conversation's owner.
     pub owner: &'a Owner,
     /// The conversation to go on with or begin.
     pub conversation: &'a ConversationId,
@@ -143,9 +155,9 @@ pub struct NewRun<'a> {
     pub context_type: &'a str,
     /// The screen state that the request brought; kept for whoever goes on with the run.
     pub context: Option<&'a ScreenState>,
-    /// What it answers.
+    /// The question that it answers.
     pub question: Question<'a>,
-    /// What was said before, where the conversation begins with it: kept with it, as far as it fits, and part of the
+    /// Earlier messages, where the conversation begins with them: kept with it, as far as it fits, and part of the
     /// history of every branch.
     pub earlier: &'a [ClientMessage],
     /// Whether a conversation that begins with it is left out of lists.
@@ -155,7 +167,7 @@ pub struct NewRun<'a> {
     /// Whether it may wait behind a run that is there already, and how many may wait in a conversation at most; `None`:
     /// it is refused.
     pub queue: Option<u32>,
-    /// Whether it goes on when nobody reads.
+    /// Whether it goes on without readers.
     pub background: bool,
     /// The HTTP request that asks for it.
     pub request_id: &'a str,
@@ -178,7 +190,7 @@ pub struct MostRuns {
     pub per_tenant: u32,
 }
 
-/// What a run answers.
+/// The question of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Question<'a> {
     /// A new message or an earlier one again, after `parent`; `None` goes on from the newest run. Results of the client
@@ -191,20 +203,20 @@ pub enum Question<'a> {
         /// is meant.
         parent: Option<Parent>,
     },
-    /// An earlier run of this conversation that did not end well goes on: from what it said, or, if it said nothing, by
-    /// answering its question again.
+    /// An earlier run of this conversation that did not end well goes on: from its text, or, without one, by answering
+    /// its question again.
     Continue(RunId),
-    /// A run that ended with a call to approve goes on, now that its user, or somebody with the role, has decided. The
-    /// decision is taken with the beginning: once.
+    /// A run that ended with a call to approve goes on, now that its user, or another one with the role, has decided.
+    /// The decision is taken with the beginning: once.
     Decided {
         /// The call.
         approval: ApprovalId,
-        /// What the user says; a call that was granted already may still be turned down.
+        /// The user's decision; a call that was granted already may still be turned down.
         decision: &'a Decision,
     },
 }
 
-/// A client's name for a request, and what it asked: `Idempotency-Key`.
+/// A client's key of a request, and the digest of that request: `Idempotency-Key`.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestKey<'a> {
     /// The client's key, unique for its owner for a day.
@@ -224,7 +236,7 @@ pub enum Begun {
     Joined(Box<RunRecord>),
 }
 
-/// What a run begins with.
+/// The state with which a run begins.
 #[derive(Debug, Clone)]
 pub struct RunStart {
     /// The summary of what lies before the history, where that was left out.
@@ -237,24 +249,24 @@ pub struct RunStart {
     /// Calls of an earlier run that were left to the client, again, and what it says came of them: committed behind the
     /// message, each with an entry in the trail.
     pub answered: Option<(AssistantMessage, Vec<ToolResult>)>,
-    /// A call that was approved: it is made before the model is asked.
+    /// A call that was approved: it is made before the first model call.
     pub call: Option<ApprovedCall>,
-    /// A call that its user has turned down: readers are told, the message tells the model.
+    /// A call that its user has turned down: readers get an event, and the message tells the model.
     pub turned_down: Option<TurnedDown>,
     /// The screen state: the request's own, else that of the run which it goes on with.
     pub context: Option<ScreenState>,
-    /// What the runs before it have used that its message began too.
+    /// The use of the runs before it that its message began too.
     pub used: Used,
 }
 
-/// What the runs of a chain have used together: all that one message began, each of which goes on with what a client or a
-/// person said to an earlier one.
+/// The use of all runs of a chain: one message began them, and each goes on from a result or a decision on an earlier
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Used {
-    /// How often a model was asked.
-    pub asked: u32,
-    /// How many calls of tools models have made.
-    pub called: u32,
+    /// Model calls.
+    pub model_calls: u32,
+    /// Calls of tools.
+    pub tool_calls: u32,
 }
 
 /// A call that was let through.
@@ -262,19 +274,19 @@ pub struct Used {
 pub struct ApprovedCall {
     /// The call as the model made it, under an id of ours.
     pub call: ToolCall,
-    /// Its id in the run that asked; `None` where that was not noted.
-    pub asked_as: Option<String>,
-    /// What was shown: the digest of its tool, as that was, and its completed arguments.
+    /// Its id in the run that requested it; `None` where that was not noted.
+    pub requested_as: Option<String>,
+    /// The digest of the call that its user saw: its tool, as that was, and its completed arguments.
     pub digest: String,
-    /// The screen state of the run that asked for it: what is filled in from it is what was shown.
+    /// The screen state of the run that requested it: arguments that are filled in from it are those that its user saw.
     pub context: Option<ScreenState>,
 }
 
 /// A call that was turned down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnedDown {
-    /// Its id in the run that asked; `None` where that was not noted.
-    pub asked_as: Option<String>,
+    /// Its id in the run that requested it; `None` where that was not noted.
+    pub requested_as: Option<String>,
     /// The tool.
     pub tool: String,
 }
@@ -306,7 +318,7 @@ pub enum BeginError {
     /// The run to continue is not in this conversation any more.
     #[error("there is no such run")]
     NoSuchRun,
-    /// The newest run has left no such call to its client, or its result was told before.
+    /// The newest run has left no such call to its client, or its result came before.
     #[error("no call of that id waits for its result")]
     NoSuchCall,
     /// There is nothing to answer again.
@@ -324,11 +336,11 @@ pub enum BeginError {
     /// Its time is over.
     #[error("the approval has expired")]
     ApprovalExpired,
-    /// The store failed when all was said, and does not tell whether the run has begun. The same request again would begin
+    /// The store failed at the commit, and it is unknown whether the run has begun. The same request again would begin
     /// another one, since it has no key.
     #[error("the server cannot tell whether this has begun: look at the conversation before you send it again")]
     Unconfirmed(#[source] StoreError),
-    /// Its own user may not let it through, whatever their roles: somebody else with this role has to do it first.
+    /// Its own user may not let it through, whatever their roles: another user with this role has to do it first.
     #[error("somebody else with the role {0} has to approve this call first")]
     OwnRequest(String),
     /// The store failed.
@@ -336,7 +348,7 @@ pub enum BeginError {
     Store(#[from] StoreError),
 }
 
-/// What a run has to say since its last commit.
+/// The changes of a run since its last commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Commit<'a> {
     /// The number of the first of `messages` in the run; 0 is the user's message.
@@ -345,22 +357,22 @@ pub struct Commit<'a> {
     pub messages: &'a [Message],
     /// The number of the first of `trail` in the run; 0 is the user's message, which `begin_run` writes.
     pub first_entry: u32,
-    /// What happened.
+    /// Its trail.
     pub trail: &'a [TrailEntry],
     /// Payloads; one that is there already is kept as it is.
     pub payloads: &'a [Payload],
     /// Model calls that have ended, in all; the call that was approved is one of them.
     pub turns: u32,
-    /// What the run itself has used, in all.
+    /// The use of the run itself, in all.
     pub used: Used,
     /// Their tokens, in all.
     pub usage: Usage,
-    /// What they cost, where every one of them has a price.
+    /// Their cost, where every one of them has a price.
     pub cost: Option<Cost>,
     /// The number of the first of `spent` in the run, from 0.
     pub first_spent: u32,
-    /// What model calls have used since the last commit, as their vendors say: added to what the owner has used that day,
-    /// once, however often the commit is repeated.
+    /// The usage of model calls since the last commit, as their vendors report it: added to what the owner has used
+    /// that day, once, however often the commit is repeated.
     pub spent: &'a [Spent],
 }
 

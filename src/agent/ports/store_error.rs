@@ -9,7 +9,7 @@ pub enum StoreError {
     /// A row does not read back as what was written.
     #[error("a stored record is damaged")]
     Damaged(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The run has ended, or is gone: somebody else ended it, and nothing of it changes any more.
+    /// The run has ended, or is gone: another process or its user ended it, and nothing of it changes any more.
     #[error("the run has ended")]
     RunEnded,
 }

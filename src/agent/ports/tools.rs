@@ -19,21 +19,21 @@ pub trait ToolExecutor: Send + Sync {
     /// Dropping the future stops the tool at once.
     async fn execute(&self, call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput;
 
-    /// Looks at a call before it is made or shown to anybody: what a second, equal one could do.
+    /// Checks a call before it is made or waits for approval: what a second, equal one could do.
     ///
     /// # Errors
-    /// What the model has to read when the call cannot be made: nobody knows the tool, or its arguments are wrong.
+    /// The output for the model when the call cannot be made: its tool is unknown, or its arguments are wrong.
     fn check(&self, call: &ToolCall) -> Result<Effect, Box<ToolOutput>>;
 
-    /// The arguments of `call` as they would be sent now: with what is filled in, and with ids in the place of names. This
-    /// is what a person is shown who has to let the call through.
+    /// The arguments of `call` as they would be sent now: with what is filled in, and with ids instead of names. The
+    /// person who has to let the call through sees them.
     ///
     /// # Errors
-    /// What the model has to read when they cannot be made.
+    /// The output for the model when they cannot be made.
     async fn complete(&self, call: &ToolCall, cx: &ToolContext<'_>) -> Result<Map<String, Value>, Box<ToolOutput>>;
 
-    /// What stands behind the tool of this name: whose it is, and what a call of it sends. The same text as long as that is
-    /// the same, also after a restart and in another process; empty where nobody has such a tool.
+    /// The source of the tool of this name: its owner, and what a call of it sends. The same text as long as that is
+    /// the same, also after a restart and in another process; empty where there is no such tool.
     fn source(&self, name: &str) -> String;
 
     /// The tools that the source of this name has at the moment; none while it cannot be reached.
@@ -43,10 +43,12 @@ pub trait ToolExecutor: Send + Sync {
 /// A tool as a profile offers it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedTool {
-    /// What the model is told.
+    /// Its definition for the model.
     pub def: Arc<ToolDef>,
     /// Who may use it.
     pub policy: Policy,
+    /// What a second, equal call could do.
+    pub effect: Effect,
     /// Questions that it answers, by which it is found among many.
     pub samples: Vec<String>,
 }
@@ -58,7 +60,7 @@ pub struct ToolContext<'a> {
     pub caller: &'a Caller,
     /// The conversation, which owns drafts, previews and payloads.
     pub conversation: &'a ConversationId,
-    /// The number that a page knows the conversation by; tools and data of pages get it in the place of the id.
+    /// The number that a page knows the conversation by; tools and data of pages get it instead of the id.
     pub number: Option<i64>,
     /// The run, for logs and for the key of a write.
     pub run: RunId,
@@ -70,10 +72,10 @@ pub struct ToolContext<'a> {
     /// The arguments as they were completed before: a tool that completes arguments sends these as they are. A person may
     /// have let them through.
     pub completed: Option<&'a Map<String, Value>>,
-    /// The call of the same run that was the first to try the same write, where nobody knows what came of it: the backend
+    /// The call of the same run that was the first to try the same write, where the outcome is unknown: the backend
     /// gets the key of that one, so that it can tell that this is the same write.
     pub first_try: Option<&'a ToolCallId>,
-    /// Who is told how far the call has come.
+    /// Gets the progress of the call.
     pub progress: Reporter<'a>,
 }
 

@@ -1,5 +1,5 @@
 //! The usage's port: what model calls have used, added up by owner, day and model. It is written with the commits of runs
-//! (`RunStore`), and read here. Here too is written what belongs to no run that lives.
+//! (`RunCommits`), and read here. Here too is written what belongs to no run that lives.
 
 use async_trait::async_trait;
 
@@ -12,7 +12,7 @@ use crate::chat::stream::Spent;
 /// The code of whatever is refused, or ends, since a budget is used up.
 pub const QUOTA_EXCEEDED: &str = "quota_exceeded";
 
-/// Whose usage.
+/// The owner of usage.
 #[derive(Debug, Clone, Copy)]
 pub enum Of<'a> {
     /// One user's.
@@ -36,17 +36,17 @@ pub trait UsageStore: Send + Sync {
     /// When the store failed.
     async fn used_by_day(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedOnDay>, StoreError>;
 
-    /// Adds what model calls have used to what the owner has used, each time that it is asked to: as calls of no run.
+    /// Adds the usage of model calls to the owner's, each time that it is called: as calls of no run.
     ///
     /// # Errors
     /// When it could not be committed.
     async fn charge(&self, owner: &Owner, spent: &[Spent]) -> Result<(), StoreError>;
 }
 
-/// What was used.
+/// Usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Used {
-    /// Runs that have asked a model.
+    /// Runs that have called a model.
     pub runs: u64,
     /// Model calls, those that broke off included.
     pub turns: u64,
@@ -56,11 +56,11 @@ pub struct Used {
     pub output_tokens: u64,
     /// Of the input, those read from a cache.
     pub cached_input_tokens: u64,
-    /// What those cost that have a price.
+    /// The cost of those that have a price.
     pub cost: Cost,
 }
 
-/// What was used of one model on one day.
+/// The usage of one model on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsedOnDay {
     /// The day.

@@ -1,5 +1,5 @@
-//! The mark that stands around what others say in a prompt: the same for all prompts of a conversation, so that vendors can
-//! go on caching them, and one that nobody outside can know beforehand.
+//! The mark around texts of others in a prompt: the same for all prompts of a conversation, so that vendors can go on
+//! caching them, and one that cannot be known outside beforehand.
 //!
 //! The fences hold without it: what stands in them is JSON or single lines that have no backticks. The mark is for the model,
 //! which follows words more than grammar; words that were written before the conversation cannot close a fence that they

@@ -1,4 +1,4 @@
-//! A summary of a conversation's older part: one cheap model call that is shown a transcript as plain text.
+//! A summary of a conversation's older part: one cheap model call, with a transcript as plain text.
 //!
 //! **Invariant:** the transcript is data. It stands in a fence that nothing in it can end, and no line of a message can
 //! look like the beginning of another one.
@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
-use crate::agent::ports::conversations::{SUMMARY_INSTRUCTIONS, Unsummarised};
+use crate::agent::ports::conversations::{SUMMARY_BEFORE, SUMMARY_INSTRUCTIONS, SUMMARY_USER, Unsummarised};
 use crate::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
 use crate::agent::spend::tally::Tally;
 use crate::chat::fit::fit_json;
@@ -19,7 +19,7 @@ use crate::chat::model::{Effort, ModelChoice};
 use crate::chat::stream::{FinishReason, StreamEvent, Usage};
 use crate::chat::tool::{ToolCall, ToolInput};
 
-/// 60 seconds for a summary: nobody waits for it, and the next run can do without.
+/// 60 seconds for a summary: no request waits for it, and the next run can do without.
 const TIME: Duration = Duration::from_secs(60);
 
 /// 1024 tokens for a summary: 400 words, in languages whose words are many tokens too.
@@ -34,7 +34,7 @@ const TOOL_BYTES: usize = 1 << 10;
 /// 16 KiB of a message; longer ones are pasted documents.
 const MESSAGE_BYTES: usize = 16 << 10;
 
-/// What begins and ends the transcript.
+/// The line that begins and ends the transcript.
 const FENCE: &str = "```";
 
 /// A summary that was not made.
@@ -51,12 +51,12 @@ pub enum SummaryError {
     Unusable(&'static str),
 }
 
-/// Who writes summaries.
+/// The model that writes summaries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Writer {
-    /// Nobody.
-    Nobody,
-    /// Whoever answered.
+    /// None.
+    Off,
+    /// The model that answered.
     SameModel,
     /// This model.
     Model(ModelOrigin),
@@ -68,14 +68,14 @@ pub struct Summarising {
     system: SystemPrompt,
     messages: [Message; 1],
     model: ModelChoice,
-    /// Counts the call, from its beginning on; `None` where nobody has answered it.
+    /// Counts the call, from its beginning on; `None` where no model has answered it.
     tally: Option<Tally>,
     answered_by: Option<Arc<ModelOrigin>>,
 }
 
 impl Summarising {
-    /// A summary of `what`. `model` says who is asked; how it is asked is this module's affair. At most about `max_bytes` of
-    /// the transcript are shown, the newest.
+    /// A summary of `what` by `model`, with options of this module. At most about `max_bytes` of the transcript are
+    /// sent, the newest.
     pub fn new(model: &ModelChoice, what: &Unsummarised, max_bytes: usize) -> Self {
         Self {
             system: SystemPrompt { instructions: Arc::from(SUMMARY_INSTRUCTIONS), context: String::new() },
@@ -94,7 +94,7 @@ impl Summarising {
     /// The summary, at most 16 KiB. It is made once.
     ///
     /// # Errors
-    /// When the model fails, says nothing, or has not said it within a minute.
+    /// When the model fails, answers nothing, or takes longer than a minute.
     pub async fn make(&mut self, llm: &dyn LlmProvider) -> Result<String, SummaryError> {
         let deadline = Instant::now() + TIME;
         let answer = timeout_at(deadline, self.answer(llm, deadline)).await.map_err(|_| SummaryError::TimedOut)??;
@@ -104,11 +104,11 @@ impl Summarising {
         }
     }
 
-    /// Who was asked, and what that has used until now; `None` where nobody has used anything.
+    /// The model that was called, and its usage until now; `None` where nothing was used.
     pub fn used(&self) -> Option<(Arc<ModelOrigin>, Usage)> {
         let counted = self.tally.as_ref()?.count(&self.messages);
-        let asked = || self.model.models.first().cloned().map(Arc::new);
-        Some((self.answered_by.clone().or_else(asked)?, counted.usage))
+        let first = || self.model.models.first().cloned().map(Arc::new);
+        Some((self.answered_by.clone().or_else(first)?, counted.usage))
     }
 
     async fn answer(&mut self, llm: &dyn LlmProvider, deadline: Instant) -> Result<String, SummaryError> {
@@ -130,13 +130,13 @@ impl Summarising {
             }
         };
         self.answered_by = Some(stream.origin.clone());
-        let mut said = String::new();
+        let mut summary = String::new();
         while let Some(event) = stream.events.next().await {
             let event = event?;
             tally.push(&event);
             match event {
-                StreamEvent::Text(text) => said.push_str(&text),
-                StreamEvent::Finished { reason: FinishReason::Stop | FinishReason::Length, .. } => return Ok(said),
+                StreamEvent::Text(text) => summary.push_str(&text),
+                StreamEvent::Finished { reason: FinishReason::Stop | FinishReason::Length, .. } => return Ok(summary),
                 StreamEvent::Finished { reason: FinishReason::ContentFilter | FinishReason::Refusal, .. } => {
                     return Err(SummaryError::Unusable("it was refused"));
                 }
@@ -146,7 +146,7 @@ impl Summarising {
                 | StreamEvent::Used(_)
                 | StreamEvent::Replay { .. } => {}
             }
-            if said.len() > MAX_BYTES {
+            if summary.len() > MAX_BYTES {
                 return Err(SummaryError::Unusable("it is too long"));
             }
         }
@@ -154,26 +154,26 @@ impl Summarising {
     }
 }
 
-/// What the model is shown: the summary so far, then what was said after it.
+/// The request to the model: the summary so far, then the messages after it.
 fn request(what: &Unsummarised, max_bytes: usize) -> String {
-    let mut said: Vec<String> = what.messages.iter().map(rendered).collect();
-    let mut room = max_bytes;
-    // The summary so far, if there is one, has told the oldest; what does not fit here is lost to it.
-    let fits = said.iter().rev().take_while(|text| {
-        let left = room.checked_sub(text.len());
-        room = left.unwrap_or_default();
+    let mut entries: Vec<String> = what.messages.iter().map(rendered).collect();
+    let mut budget = max_bytes;
+    // The summary so far, if there is one, covers the oldest; what does not fit here is lost to the next one.
+    let fits = entries.iter().rev().take_while(|text| {
+        let left = budget.checked_sub(text.len());
+        budget = left.unwrap_or_default();
         left.is_some()
     });
-    let shown = fits.count().max(1).min(said.len());
-    let left_out = said.len() - shown;
+    let kept = fits.count().max(1).min(entries.len());
+    let left_out = entries.len() - kept;
     let mut transcript = String::new();
     if let Some(before) = &what.before {
-        transcript.push_str(&entry("Summary so far", before));
+        transcript.push_str(&entry(SUMMARY_BEFORE, before));
     }
     if left_out > 0 {
         let _ = writeln!(transcript, "({left_out} messages are left out here)");
     }
-    transcript.extend(said.drain(left_out..));
+    transcript.extend(entries.drain(left_out..));
     // A fence inside must not end ours.
     let transcript = transcript.replace(FENCE, "'''");
     format!("The transcript:\n\n{FENCE}\n{transcript}{FENCE}\n\nNow write the summary of all of it.")
@@ -181,9 +181,9 @@ fn request(what: &Unsummarised, max_bytes: usize) -> String {
 
 fn rendered(message: &Message) -> String {
     match message {
-        Message::User(user) => entry("User", cut(&user.model_text(), MESSAGE_BYTES)),
-        Message::Assistant(said) => {
-            let parts = said.parts.iter().map(|part| match part {
+        Message::User(user) => entry(SUMMARY_USER, cut(&user.model_text(), MESSAGE_BYTES)),
+        Message::Assistant(answer) => {
+            let parts = answer.parts.iter().map(|part| match part {
                 AssistantPart::Text { text, .. } if text.trim().is_empty() => String::new(),
                 AssistantPart::Text { text, .. } => entry("Assistant", cut(text, MESSAGE_BYTES)),
                 AssistantPart::ToolCall { call, .. } => entry(&format!("Tool call {}", call.name), &arguments(call)),
@@ -194,12 +194,12 @@ fn rendered(message: &Message) -> String {
         Message::ToolResults(results) => {
             let results = results.iter().map(|result| {
                 let what = if result.fate.is_error() { "Tool error" } else { "Tool result" };
-                let shown = match result.content.len() <= TOOL_BYTES {
+                let fitted = match result.content.len() <= TOOL_BYTES {
                     true => None,
                     false => fit_json(&result.content, TOOL_BYTES, "the rest is not shown here"),
                 };
-                let shown = shown.as_deref().unwrap_or_else(|| cut(&result.content, TOOL_BYTES));
-                entry(&format!("{what} {}", result.name), shown)
+                let text = fitted.as_deref().unwrap_or_else(|| cut(&result.content, TOOL_BYTES));
+                entry(&format!("{what} {}", result.name), text)
             });
             results.collect()
         }
@@ -296,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_bounded_newest_first() {
+    fn the_transcript_is_bounded_newest_first() {
         let messages = vec![user("one"), user("two"), user("three")];
-        let shown = request(&what(None, messages.clone()), 23);
-        assert!(shown.contains("```\n(1 messages are left out here)\nUser: two\nUser: three\n```"), "{shown}");
-        let shown = request(&what(None, messages), 0);
-        assert!(shown.contains("User: three") && !shown.contains("User: two"), "one is always shown: {shown}");
+        let text = request(&what(None, messages.clone()), 23);
+        assert!(text.contains("```\n(1 messages are left out here)\nUser: two\nUser: three\n```"), "{text}");
+        let text = request(&what(None, messages), 0);
+        assert!(text.contains("User: three") && !text.contains("User: two"), "one is always there: {text}");
     }
 
     /// A model that says the same to everybody.

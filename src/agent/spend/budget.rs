@@ -1,7 +1,7 @@
-//! What users and tenants may use: looked at before each model call, and remembered for a few seconds, so that a run of many
-//! turns does not ask the store for each. What was used is charged with the commit of its turn, and that of summaries and of
-//! runs that somebody else has ended by itself; what this process has seen since it asked the store counts at once. So a
-//! budget may be passed by the turns that are under way, and by what other processes have used in those seconds.
+//! Budgets of users and tenants: checked before each model call, and cached for a few seconds, so that a run of many
+//! turns does not query the store for each. Usage is charged with the commit of its turn, and that of summaries and of
+//! runs that another process has ended by itself; usage that this process has seen since its query counts at once. So a
+//! budget may be passed by the turns that are under way, and by the usage of other processes in those seconds.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const REMEMBERED: Duration = Duration::from_secs(5);
 /// How many answers are remembered, oldest out first.
 const REMEMBERED_AT_MOST: u64 = 10_000;
 
-/// What may be used; `None` is without limit.
+/// The budgets; `None` is without limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Budget {
     /// Tokens of a user on a day, prompt and answer together.
@@ -64,22 +64,22 @@ impl Budgets {
         let today = Day::of_ms(now_ms);
         if let Some(most) = self.budget.tokens_per_user_day {
             let days = Days { from: today, to: today };
-            let asked = async {
+            let query = async {
                 let Used { input_tokens, output_tokens, .. } = self.store.used(Of::User(owner), days).await?;
                 Ok::<_, StoreError>(Arc::new(AtomicU64::new(input_tokens.saturating_add(output_tokens))))
             };
-            let used = self.tokens.try_get_with((owner.clone(), today), asked).await.map_err(remembered)?;
+            let used = self.tokens.try_get_with((owner.clone(), today), query).await.map_err(remembered)?;
             if used.load(Ordering::Relaxed) >= most {
                 return Ok(Some(Over::until(today.plus(1), now_ms)));
             }
         }
         if let Some(most) = self.budget.cost_per_tenant_month {
             let month = today.month();
-            let asked = async {
+            let query = async {
                 let used = self.store.used(Of::Tenant(&owner.tenant), month).await?;
                 Ok::<_, StoreError>(Arc::new(AtomicU64::new(used.cost.nano_usd)))
             };
-            let used = self.money.try_get_with((owner.tenant.clone(), month.from), asked).await.map_err(remembered)?;
+            let used = self.money.try_get_with((owner.tenant.clone(), month.from), query).await.map_err(remembered)?;
             if used.load(Ordering::Relaxed) >= most.nano_usd {
                 return Ok(Some(Over::until(month.to.plus(1), now_ms)));
             }
@@ -98,7 +98,7 @@ impl Budgets {
         }
     }
 
-    /// Counts what a turn has used, until the store is asked again.
+    /// Counts what a turn has used, until the next query of the store.
     pub(in crate::agent) async fn spend(&self, owner: &Owner, usage: Usage, cost: Option<Cost>) {
         let today = Day::of_ms(self.clock.now_ms());
         if self.budget.tokens_per_user_day.is_some()

@@ -13,7 +13,7 @@ pub struct RunLimits {
     pub tool_arguments_bytes: usize,
     /// A run's whole time.
     pub wall: Duration,
-    /// How long a call waits for somebody's approval; never without end.
+    /// How long a call waits for an approval; never without end.
     pub approval: Duration,
     /// The same call so often in a row is not made any more.
     pub repeated_calls: u32,

@@ -1,4 +1,4 @@
-//! What runs may cost, and what they have cost: prices of models, budgets of users and tenants, bounds of a run.
+//! The cost of runs: prices of models, budgets of users and tenants, bounds of a run.
 
 pub mod budget;
 pub mod limits;

@@ -1,4 +1,4 @@
-//! What models cost, as the operator says: a turn's tokens become an amount of money.
+//! Prices of models, as the operator sets them: a turn's tokens become an amount of money.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::chat::cost::Cost;
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 
-/// What a model costs, in US dollars for a million tokens; none is negative.
+/// The prices of a model, in US dollars for a million tokens; none is negative.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
     /// Of the prompt.
@@ -30,7 +30,7 @@ impl Prices {
         Self { by_name: prices.into_iter().collect() }
     }
 
-    /// What a turn of `origin` cost; `None` where it has no price, or nobody has counted its tokens.
+    /// The cost of a turn of `origin`; `None` where it has no price, or its tokens were not counted.
     pub fn cost(&self, origin: &ModelOrigin, usage: Option<Usage>) -> Option<Cost> {
         if self.by_name.is_empty() {
             return None;
@@ -80,7 +80,7 @@ mod tests {
             ("x:odd", usage(1, 1, 0), Some(123), "rounded to a billionth"),
             ("x:dear", usage(u64::MAX, 1, 0), Some(u64::MAX), "more than can be counted"),
             ("x:big:big", usage(1, 1, 0), None, "another model"),
-            ("claude:big", None, None, "nobody has counted"),
+            ("claude:big", None, None, "not counted"),
         ];
         for (name, usage, expected, reason) in rows {
             let (provider, model) = name.split_once(':').unwrap();

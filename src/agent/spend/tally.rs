@@ -1,6 +1,6 @@
-//! What a model call has used, as far as anybody can tell while it is under way. Most vendors say it in the end, and an
-//! answer that breaks off has none: what was said until then is counted, and the rest estimated, since its vendor charges for
-//! it all the same.
+//! The usage of a model call while it is under way. Most vendors report it at the end, and an answer that breaks off
+//! has no report: what was reported until then counts, and the rest is estimated, since its vendor charges for it all
+//! the same.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ const BYTES_PER_TOKEN: usize = 4;
 #[derive(Debug)]
 pub(in crate::agent) struct Tally {
     system_bytes: usize,
-    /// Measured only when somebody asks: most calls come to their end.
+    /// Measured only on demand: most calls come to their end.
     tools: Vec<Arc<ToolDef>>,
-    said_bytes: usize,
+    answer_bytes: usize,
     reported: Usage,
 }
 
 impl Tally {
-    /// Of a call that is asked with these, and has said nothing.
+    /// Of a call with these, before its answer.
     pub(in crate::agent) fn new(system: &SystemPrompt, tools: &[Arc<ToolDef>]) -> Self {
         Self {
             system_bytes: system.instructions.len() + system.context.len(),
             tools: tools.to_vec(),
-            said_bytes: 0,
+            answer_bytes: 0,
             reported: Usage::default(),
         }
     }
@@ -36,31 +36,31 @@ impl Tally {
     /// Counts what came.
     pub(in crate::agent) fn push(&mut self, event: &StreamEvent) {
         match event {
-            StreamEvent::Text(text) | StreamEvent::Thinking(text) => self.said_bytes += text.len(),
-            StreamEvent::ToolCallStarted { name, .. } => self.said_bytes += name.len(),
-            StreamEvent::ToolCallInput { json, .. } => self.said_bytes += json.len(),
+            StreamEvent::Text(text) | StreamEvent::Thinking(text) => self.answer_bytes += text.len(),
+            StreamEvent::ToolCallStarted { name, .. } => self.answer_bytes += name.len(),
+            StreamEvent::ToolCallInput { json, .. } => self.answer_bytes += json.len(),
             StreamEvent::Used(usage) | StreamEvent::Finished { usage: Some(usage), .. } => self.reported = *usage,
             StreamEvent::Replay { .. } | StreamEvent::Finished { usage: None, .. } => {}
         }
     }
 
-    /// What the call has used until now, which was asked with `messages`: what its vendor has said of it, and an estimate of
-    /// what it has not. The answer that came counts in any case: a vendor that tells the prompt's tokens in the beginning has
-    /// told next to nothing of it.
+    /// The usage of the call with `messages` until now: as its vendor has reported it, and an estimate of the rest. The
+    /// answer that came counts in any case: a vendor that reports the prompt's tokens at the beginning has reported
+    /// next to none of the answer's.
     pub(in crate::agent) fn count(&self, messages: &[Message]) -> Counted {
         let Usage { input_tokens, output_tokens, .. } = self.reported;
-        let said = tokens(self.said_bytes);
-        let asked = match input_tokens {
-            0 => tokens(self.asked_bytes(messages)),
+        let answered = tokens(self.answer_bytes);
+        let requested = match input_tokens {
+            0 => tokens(self.request_bytes(messages)),
             reported => reported,
         };
         Counted {
-            usage: Usage { input_tokens: asked, output_tokens: output_tokens.max(said), ..self.reported },
-            is_estimate: asked != input_tokens || said > output_tokens,
+            usage: Usage { input_tokens: requested, output_tokens: output_tokens.max(answered), ..self.reported },
+            is_estimate: requested != input_tokens || answered > output_tokens,
         }
     }
 
-    fn asked_bytes(&self, messages: &[Message]) -> usize {
+    fn request_bytes(&self, messages: &[Message]) -> usize {
         let tools = self.tools.iter().map(|tool| {
             let schema = serde_json::to_string(&tool.input_schema).unwrap_or_default();
             tool.name.len() + tool.description.len() + schema.len()
@@ -73,7 +73,7 @@ fn tokens(bytes: usize) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN) as u64
 }
 
-/// What a message comes to in a request.
+/// The bytes of a message in a request.
 fn bytes(message: &Message) -> usize {
     match message {
         Message::User(user) => user.model_text().len(),
@@ -130,7 +130,7 @@ mod tests {
             (vec![StreamEvent::Thinking("t".repeat(4)), call(), input()], usage(17, 3), true, "all that a model says"),
             (vec![StreamEvent::Used(usage(100, 1))], usage(100, 1), false, "reported in the beginning"),
             (vec![StreamEvent::Used(usage(100, 1)), text(40)], usage(100, 10), true, "the answer was not reported"),
-            (vec![text(40), StreamEvent::Used(usage(100, 12))], usage(100, 12), false, "as far as it was said"),
+            (vec![text(40), StreamEvent::Used(usage(100, 12))], usage(100, 12), false, "as far as it came"),
             (
                 vec![StreamEvent::Used(usage(1, 1)), StreamEvent::Used(usage(2, 2))],
                 usage(2, 2),

@@ -1,8 +1,7 @@
 //! One model call of a run: streamed to the client, folded, and judged by how it ended.
 
-use std::borrow::Cow;
-
 use futures::StreamExt;
+use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
 use super::context::{Ended, TurnRequest, Turns, failed};
@@ -10,11 +9,10 @@ use super::fold::{Turn, TurnFold};
 use super::language::{LanguageGate, Verdict};
 use super::state::{Open, Times, Transcript};
 use crate::agent::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
-use crate::agent::ports::usage::QUOTA_EXCEEDED;
 use crate::agent::spend::tally::Tally;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::message::AssistantPart;
 use crate::chat::stream::{Counted, FinishReason, StreamEvent, Usage};
 use crate::observe::within::within;
@@ -22,25 +20,24 @@ use crate::observe::{names, spans};
 
 impl From<ProviderError> for Ended {
     fn from(error: ProviderError) -> Self {
-        let failure =
-            Failure { code: error.kind.code().into(), message: error.to_string(), retryable: error.retryable };
+        let failure = Failure { code: error.kind.code(), message: error.to_string(), retryable: error.retryable };
         Self::Failed(failure)
     }
 }
 
 impl Turns<'_> {
-    /// The model's next turn, complete. An empty one is asked for again, once; one that was cut off, refused or is
+    /// The model's next turn, complete. An empty one is requested again, once; one that was cut off, refused or is
     /// still empty is an error, its text kept.
     pub(super) async fn ask_model(
         &self,
         transcript: &mut Transcript,
-        asked: TurnRequest<'_>,
+        request: TurnRequest<'_>,
         hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
         let mut may_ask_again = true;
         loop {
             let since_ms = self.now_ms();
-            let (turn, mut gate) = self.answer(transcript, asked, hold_ideographs).await?;
+            let (turn, mut gate) = self.answer(transcript, request, hold_ideographs).await?;
             let times = Times { since_ms, now_ms: self.now_ms() };
             let finish = turn.reason.map_or("truncated", FinishReason::name);
             transcript.note_turn(Some(&turn.message), finish, turn.usage.map(Counted::reported), times);
@@ -50,30 +47,38 @@ impl Turns<'_> {
                 }
                 Some(FinishReason::Stop) if may_ask_again => {
                     may_ask_again = false;
-                    log_answer(transcript, "empty_answer", "the model gave an empty answer; asking once more");
+                    log_answer(
+                        transcript,
+                        FailureCode::EmptyAnswer,
+                        "the model gave an empty answer; asking once more",
+                    );
                     continue;
                 }
                 Some(FinishReason::Stop) => {
-                    failed("empty_answer", "The model gave an empty answer; please try again", true)
+                    failed(FailureCode::EmptyAnswer, "The model gave an empty answer; please try again", true)
                 }
                 Some(FinishReason::Length) => {
-                    failed("max_tokens", "The answer was cut off at the model's length limit", false)
+                    failed(FailureCode::MaxTokens, "The answer was cut off at the model's length limit", false)
                 }
-                Some(FinishReason::ContentFilter) => {
-                    failed("content_filtered", "The answer was stopped by the model service's safety filter", false)
+                Some(FinishReason::ContentFilter) => failed(
+                    FailureCode::ContentFiltered,
+                    "The answer was stopped by the model service's safety filter",
+                    false,
+                ),
+                Some(FinishReason::Refusal) => {
+                    failed(FailureCode::ModelRefused, "The model declined to answer this", false)
                 }
-                Some(FinishReason::Refusal) => failed("model_refused", "The model declined to answer this", false),
                 None => {
                     let detail = "the stream ended without a finish";
                     provider_failed(ProviderError::new(ProviderErrorKind::Truncated, detail))
                 }
             };
-            if let (Some(_), Ended::Failed(Failure { code: Cow::Borrowed(code), .. })) = (turn.reason, &failure) {
-                log_answer(transcript, code, "the model did not give a whole answer");
+            if let (Some(_), Ended::Failed(Failure { code, .. })) = (turn.reason, &failure) {
+                log_answer(transcript, *code, "the model did not give a whole answer");
             }
-            transcript.keep_text(turn.message);
+            transcript.messages.push_text(turn.message);
             transcript.end_turn();
-            if let Verdict::Shown(rest) = gate.close() {
+            if let Verdict::Accepted(rest) = gate.close() {
                 self.say(transcript, rest);
             }
             return Err(failure);
@@ -84,16 +89,15 @@ impl Turns<'_> {
     async fn answer(
         &self,
         transcript: &mut Transcript,
-        asked: TurnRequest<'_>,
+        request: TurnRequest<'_>,
         hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
         self.stay_within_budget().await?;
         let mut gate = LanguageGate::new(hold_ideographs);
-        let streamed = self.stream_turn(transcript, asked, &mut gate).await;
+        let streamed = self.stream_turn(transcript, request, &mut gate).await;
         if let Err(ended) = streamed {
-            // Nothing was decided about withheld text; show it with the rest of what was said, unless it would be
-            // rejected.
-            if let (Ended::Failed(_), Verdict::Shown(rest)) = (&ended, gate.close()) {
+            // Nothing was decided about withheld text; emit it with the rest of the text, unless it would be rejected.
+            if let (Ended::Failed(_), Verdict::Accepted(rest)) = (&ended, gate.close()) {
                 self.say(transcript, rest);
             }
             return Err(ended);
@@ -113,32 +117,34 @@ impl Turns<'_> {
     async fn stay_within_budget(&self) -> Result<(), Ended> {
         match self.agent.is_within_budget(&self.cx.caller.owner).await {
             true => Ok(()),
-            false => Err(failed(QUOTA_EXCEEDED, "The budget of this user or their tenant is used up", false)),
+            false => {
+                Err(failed(FailureCode::QuotaExceeded, "The budget of this user or their tenant is used up", false))
+            }
         }
     }
 
     async fn stream_turn(
         &self,
         transcript: &mut Transcript,
-        asked: TurnRequest<'_>,
+        request: TurnRequest<'_>,
         gate: &mut LanguageGate,
     ) -> Result<(), Ended> {
-        // Who answers is known when somebody does.
+        // The model is known when it answers.
         let span = spans::llm_chat();
         let streamed = async {
             let since_ms = self.now_ms();
             transcript.answered_by = None;
             transcript.open = Open::Asking { since_ms };
-            let sent = transcript.messages().len();
+            let sent = transcript.messages.all().len();
             if let Some(diagnosis) = &mut transcript.diagnosis {
                 diagnosis.sent(sent);
             }
-            transcript.tally = Some(Tally::new(asked.system, asked.tools));
+            transcript.ledger.tally = Some(Tally::new(request.system, request.tools));
             let request = ChatRequest {
-                system: asked.system,
-                messages: transcript.messages(),
-                tools: asked.tools,
-                may_call: asked.may_call,
+                system: request.system,
+                messages: transcript.messages.all(),
+                tools: request.tools,
+                may_call: request.may_call,
                 model: self.model,
                 deadline: self.deadline,
             };
@@ -146,7 +152,7 @@ impl Turns<'_> {
                 Ok(stream) => stream,
                 Err(error) => {
                     // Whoever does not answer charges nothing.
-                    transcript.tally = None;
+                    transcript.ledger.tally = None;
                     return Err(provider_failed(error));
                 }
             };
@@ -175,10 +181,13 @@ impl Turns<'_> {
                 if let StreamEvent::Finished { reason, usage } = &event {
                     tell_end(*reason, usage.unwrap_or_default());
                 }
-                if let Some(tally) = &mut transcript.tally {
+                if let Some(tally) = &mut transcript.ledger.tally {
                     tally.push(&event);
                 }
-                self.events.holds(held(&event));
+                if !self.events.holds(held(&event)) {
+                    // Where the run is stopped is polled before the stream, which may be ready for long.
+                    yield_now().await;
+                }
                 let Open::Streaming { fold, .. } = &mut transcript.open else { break };
                 let Some(event) = fold.push(event) else { continue };
                 match event {
@@ -201,12 +210,13 @@ impl Turns<'_> {
 /// 64 bytes for each sign of a value in arguments: half of what three trees of them take.
 const VALUE_BYTES: usize = 64;
 
-/// Half of what is held of a piece of an answer besides its event, when it is most: a run may hold twice what it is bounded
-/// by. A text grows by doubling, in the message and in what its user is shown; at the end the message is written as JSON,
-/// which the database takes and keeps until it is on the disk. Arguments become values, in the message, the trail and an event.
+/// Half of the most bytes that are held of a piece of an answer besides its event: a run may hold twice its bound. A
+/// text grows by doubling, in the message and in the user's answer; at the end the message is written as JSON, which
+/// the database takes and keeps until it is on the disk. Arguments become values, in the message, the trail and an
+/// event.
 fn held(event: &StreamEvent) -> usize {
     match event {
-        StreamEvent::Text(text) => 6 * text.len(),
+        StreamEvent::Text(text) => 7 * text.len(),
         StreamEvent::Thinking(text) => 4 * text.len(),
         StreamEvent::ToolCallInput { json, .. } => {
             let values = json.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
@@ -228,10 +238,10 @@ fn tell_end(reason: FinishReason, usage: Usage) {
 }
 
 /// Notes an answer that came to its end and is still none.
-fn log_answer(transcript: &Transcript, code: &'static str, message: &'static str) {
+fn log_answer(transcript: &Transcript, code: FailureCode, message: &'static str) {
     let (origin, request_id) = transcript.answered_by.as_ref().map(|(origin, id)| (origin, id.as_deref())).unzip();
     tracing::warn!(
-        error.code = code,
+        error.code = code.name(),
         gen_ai.provider.name = origin.map(|origin| &*origin.provider),
         gen_ai.request.model = origin.map(|origin| &*origin.model),
         llm.request_id = request_id.flatten(),
@@ -239,16 +249,16 @@ fn log_answer(transcript: &Transcript, code: &'static str, message: &'static str
     );
 }
 
-/// The one place where a model's failure is logged, with the vendor's own words.
+/// Logs a model's failure, as the only function, with the vendor's own words.
 fn provider_failed(error: ProviderError) -> Ended {
     tracing::error!(
-        error.code = error.kind.code(),
+        error.code = error.kind.code().name(),
         gen_ai.provider.name = error.origin.as_ref().map(|origin| &*origin.provider),
         gen_ai.request.model = error.origin.as_ref().map(|origin| &*origin.model),
         llm.request_id = error.request_id,
         error = %Causes(&*error.detail),
         "model call failed"
     );
-    spans::tell_current(names::ERROR_TYPE, || error.kind.code());
+    spans::tell_current(names::ERROR_TYPE, || error.kind.code().name());
     error.into()
 }

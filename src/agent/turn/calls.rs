@@ -1,6 +1,6 @@
 //! The calls of a turn: looked at, let through or held, run one after the other, and noted.
 //!
-//! **Invariant:** what a caller may not use is not run, and what needs somebody's approval is not run before it has it.
+//! **Invariant:** what a caller may not use is not run, and what needs an approval is not run before it has it.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -10,9 +10,9 @@ use std::task::Poll;
 use serde_json::{Map, Value};
 use tracing::Instrument;
 
+use super::capacity::approval_unavailable;
 use super::context::{Ended, Turns, store_failed};
 use super::fold::OVERSIZED_KEPT_BYTES;
-use super::pending::approval_unavailable;
 use super::state::{Open, Times, Transcript};
 use super::stop::StopReason;
 use super::tries::Write;
@@ -36,19 +36,19 @@ use crate::observe::spans;
 pub(super) enum Leave<'a> {
     /// A person has let this one through.
     Given(&'a ApprovedCall),
-    /// Whoever has to is asked.
-    Asked,
+    /// It needs the consent of its policy.
+    Needed,
 }
 
-/// Whether a call would be made as somebody let it through.
+/// Whether a call would be made as it was let through.
 enum ApprovedMatch {
-    /// It would, or nobody was asked.
+    /// It would, or it needed no approval.
     AsItIs(Ready),
     /// Its tool is another one by now, or other arguments would be sent.
     Otherwise,
 }
 
-/// What is done with a call.
+/// The next step of a call.
 enum Step {
     /// It is made.
     Make(Effect),
@@ -60,7 +60,7 @@ enum Step {
     Leave,
 }
 
-/// What a call is made with.
+/// The input of a call that is made.
 struct Ready {
     /// The arguments as they are sent; `None` where the tool completes them itself.
     arguments: Option<Map<String, Value>>,
@@ -94,10 +94,10 @@ impl Turns<'_> {
                 Step::Answer(output) => output,
                 Step::Hold(consent) => self.hold(&call, (consent, leave), offer, transcript).await,
                 // Whatever comes after a call that waits may build on it.
-                Step::Make(_) if !transcript.approvals.is_empty() => consent::comes_after(),
+                Step::Make(_) if !transcript.pending.approvals.is_empty() => consent::comes_after(),
                 Step::Make(effect) => match self.completed(&call, effect, leave, offer).await {
                     Ok(ApprovedMatch::AsItIs(ready)) => self.make(&call, ready, leave, transcript).await?,
-                    // Nobody has said anything to what would be sent now.
+                    // What would be sent now has no approval.
                     Ok(ApprovedMatch::Otherwise) => {
                         self.hold(&call, (asks(offer, &call), leave), offer, transcript).await
                     }
@@ -107,8 +107,8 @@ impl Turns<'_> {
             self.leave_out_too_many(&mut output, transcript).await;
             self.answered(call, output, since_ms, transcript);
         }
-        if !transcript.approvals.is_empty() {
-            // The run ends with what waits for a person, and its client is asked nothing besides.
+        if !transcript.pending.approvals.is_empty() {
+            // The run ends with what waits for a person, and its client gets no calls besides.
             for (id, name) in transcript.take_back_left(&client::after_approval()) {
                 self.emit(AgentEvent::ToolCallFinished { id, name, fate: CallFate::NotRun, result: Arc::from("") });
             }
@@ -117,7 +117,7 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// Answers the open turn's calls in the place of making them, since there were too many.
+    /// Answers the open turn's calls instead of making them, since there were too many.
     pub(super) fn refuse_calls(&self, transcript: &mut Transcript) {
         for (call, _) in self.measured(transcript) {
             let since_ms = self.now_ms();
@@ -149,7 +149,7 @@ impl Turns<'_> {
         measured.collect()
     }
 
-    /// What the model reads of a call whose arguments are too long.
+    /// The output for the model of a call whose arguments are too long.
     fn oversized(&self, call: &ToolCall) -> Option<ToolOutput> {
         let most = self.agent.limits.tool_arguments_bytes;
         if most == 0 {
@@ -174,10 +174,10 @@ impl Turns<'_> {
         self.emit(AgentEvent::ToolCallReady { id, name, input: Box::new(input) });
     }
 
-    /// Leaves a call to the client, with something in the place of its result: the next run may never come.
+    /// Leaves a call to the client, with a placeholder as its result: the next run may never come.
     fn leave(&self, call: ToolCall, since_ms: i64, transcript: &mut Transcript) {
         let result = ToolResult::from_call(&call, client::left());
-        transcript.left.push(call.clone());
+        transcript.pending.left.push(call.clone());
         self.note(call, result, since_ms, transcript);
     }
 
@@ -195,10 +195,10 @@ impl Turns<'_> {
     fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
         let (id, name) = (call.id.clone(), call.name.clone());
         let ToolOutput { content, artifacts, payload, fate } = output;
-        let told: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
+        let visible: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
         let result = ToolResult { id: id.clone(), name: name.clone(), content, fate };
         self.note(call, result, since_ms, transcript);
-        self.emit(AgentEvent::ToolCallFinished { id: id.clone(), name, fate, result: told });
+        self.emit(AgentEvent::ToolCallFinished { id: id.clone(), name, fate, result: visible });
         for artifact in artifacts {
             self.emit(AgentEvent::Artifact(Box::new(artifact)));
         }
@@ -213,16 +213,16 @@ impl Turns<'_> {
         self.emit(AgentEvent::RoundEnded);
     }
 
-    /// What is done with `call`.
+    /// The next step of `call`.
     fn step(&self, call: &ToolCall, offer: &mut Offer, leave: Leave<'_>) -> Step {
         let policy = match (offer.look(call), leave) {
-            (Look::Client(Ok(())), Leave::Asked) => return Step::Leave,
-            (Look::Client(Err(output)), Leave::Asked) => return Step::Answer(*output),
+            (Look::Client(Ok(())), Leave::Needed) => return Step::Leave,
+            (Look::Client(Err(output)), Leave::Needed) => return Step::Answer(*output),
             // A person has let another tool of this name through, which is gone.
             (Look::Client(_), Leave::Given(_)) | (Look::Unknown, _) => {
                 return Step::Answer(ToolOutput::error(&format!("unknown tool: {}", call.name)));
             }
-            (Look::Unseen, Leave::Asked) => {
+            (Look::Unseen, Leave::Needed) => {
                 offer.add(&call.name);
                 let words = format!("{} was not loaded; it is now: read its description and call it again", call.name);
                 return Step::Answer(ToolOutput::not_made(&words));
@@ -231,7 +231,7 @@ impl Turns<'_> {
             (Look::Offered(policy), _) => policy,
         };
         match (self.checked(call), policy.consent, leave) {
-            (Step::Make(_), consent @ (Consent::User | Consent::Role { .. }), Leave::Asked) => Step::Hold(consent),
+            (Step::Make(_), consent @ (Consent::User | Consent::Role { .. }), Leave::Needed) => Step::Hold(consent),
             (step, _, _) => step,
         }
     }
@@ -260,7 +260,7 @@ impl Turns<'_> {
         }
     }
 
-    /// Keeps a call until somebody has decided.
+    /// Keeps a call until it is decided.
     async fn hold(
         &self,
         call: &ToolCall,
@@ -275,7 +275,7 @@ impl Turns<'_> {
             Ok(arguments) => arguments,
             Err(output) => return *output,
         };
-        if let Err(output) = self.room_for_approval(transcript).await {
+        if let Err(output) = self.check_approvals(transcript).await {
             return *output;
         }
         let now_ms = match self.agent.approvals.time().await {
@@ -289,8 +289,8 @@ impl Turns<'_> {
         let (id, name) = (call.id.clone(), call.name.clone());
         self.emit(AgentEvent::ToolCallHeld { id, name, approval: approval.id });
         let output = consent::waits(&approval, matches!(leave, Leave::Given(_)));
-        transcript.approvals.push(approval);
-        transcript.held.push(call.id.clone());
+        transcript.pending.approvals.push(approval);
+        transcript.pending.held.push(call.id.clone());
         output
     }
 
@@ -303,8 +303,8 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// What a call is made with. A write names what is sent before it is; a call that was let through would have to be made
-    /// as it was shown.
+    /// Completes a call. The arguments of a write are fixed before it is sent; a call that was let through is made as
+    /// its user saw it, or not at all.
     async fn completed(
         &self,
         call: &ToolCall,
@@ -314,8 +314,8 @@ impl Turns<'_> {
     ) -> Result<ApprovedMatch, Box<ToolOutput>> {
         let complete = async || self.agent.tools.complete(call, &self.cx_of(leave)).await;
         let arguments = match (leave, effect) {
-            (Leave::Asked, Effect::Read) => None,
-            (Leave::Asked, Effect::Write) => Some(complete().await?),
+            (Leave::Needed, Effect::Read) => None,
+            (Leave::Needed, Effect::Write) => Some(complete().await?),
             (Leave::Given(approved), Effect::Read | Effect::Write) => {
                 let arguments = complete().await?;
                 if call_digest(&call.name, &self.definition(offer, call), &arguments) != approved.digest {
@@ -327,17 +327,17 @@ impl Turns<'_> {
         Ok(ApprovedMatch::AsItIs(Ready { arguments, effect }))
     }
 
-    /// What the tool of a call is at the moment.
+    /// The digest of a call's tool as it is now.
     fn definition(&self, offer: &Offer, call: &ToolCall) -> String {
         let def = offer.tool(&call.name).map(|tool| &*tool.def);
         definition_digest(def, &self.agent.tools.source(&call.name))
     }
 
-    /// Where and for whom a call runs: one that was let through, on the screen of the run that asked for it.
+    /// The context of a call: one that was let through runs on the screen of the run that requested it.
     fn cx_of<'a>(&'a self, leave: Leave<'a>) -> ToolContext<'a> {
         match leave {
             Leave::Given(approved) => ToolContext { context: approved.context.as_ref(), ..self.cx },
-            Leave::Asked => self.cx,
+            Leave::Needed => self.cx,
         }
     }
 
@@ -363,7 +363,7 @@ impl Turns<'_> {
     }
 
     /// Makes a call. A write goes on only while the lease lasts under which it was noted: a process that was paused for
-    /// longer finds out before it sends anything, and what it has sent already is nobody's knowledge.
+    /// longer finds out before it sends anything, and the outcome of a write that it has sent already is unknown.
     async fn execute(&self, call: &ToolCall, effect: Effect, cx: ToolContext<'_>) -> Result<ToolOutput, Ended> {
         let span = spans::tool_execute(&call.name, call.id.as_str());
         let report = |progress: Progress| {
@@ -378,8 +378,8 @@ impl Turns<'_> {
         }
     }
 
-    /// What comes of `work`, which is looked at only while the run's lease lasts: looked at before each step of it, and
-    /// not beside it, since a process that wakes up takes its next step before any clock of it goes off.
+    /// The result of `work`, which goes on only while the run's lease lasts: checked before each step of it, and not
+    /// beside it, since a process that wakes up takes its next step before any clock of it goes off.
     async fn while_leased<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
         let mut work = pin!(work);
         poll_fn(|cx| match self.has_lease() {
@@ -390,7 +390,7 @@ impl Turns<'_> {
     }
 }
 
-/// Who is asked for a call that somebody let through when it was another one.
+/// The consent for a call that was let through and has changed since.
 fn asks(offer: &Offer, call: &ToolCall) -> Consent {
     match offer.tool(&call.name).map(|tool| tool.policy.consent.clone()) {
         Some(consent @ (Consent::User | Consent::Role { .. })) => consent,

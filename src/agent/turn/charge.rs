@@ -1,4 +1,4 @@
-//! What model calls are charged with: every one of them, however it ended. Those of a live run go to the store with its next
+//! Charges for model calls: for every one of them, however it ended. Those of a live run go to the store with its next
 //! commit; the others, which no commit brings there, by themselves.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::observe::metrics;
 const CHARGE_LIMIT: Duration = Duration::from_secs(5);
 
 impl Agent {
-    /// Whether the owner has something left to use. While nobody can tell it is so: what is used is charged all the same.
+    /// Whether the owner has budget left. While that is unknown it is true: usage is charged all the same.
     pub async fn is_within_budget(&self, owner: &Owner) -> bool {
         match self.budgets.check(owner).await {
             Ok(over) => over.is_none(),
@@ -38,8 +38,8 @@ impl Agent {
         self.charge_now(owner, &[spent]).await;
     }
 
-    /// Charges what the last commit of a run would have charged that nobody takes any more: its user may have deleted the
-    /// conversation.
+    /// Charges what the last commit of a run would have charged, where the store takes it no more: its user may have
+    /// deleted the conversation.
     pub(super) async fn charge_rest(&self, owner: &Owner, transcript: &Transcript) {
         self.charge_now(owner, transcript.uncommitted().spent).await;
     }
@@ -51,7 +51,7 @@ impl Agent {
         }
     }
 
-    /// What a model call comes to that has used so much.
+    /// The charge for a model call with this usage.
     fn spent(&self, origin: Arc<ModelOrigin>, usage: Usage) -> Spent {
         let cost = self.prices.cost(&origin, Some(usage));
         if let Some(cost) = cost {
@@ -62,18 +62,18 @@ impl Agent {
 }
 
 impl Turns<'_> {
-    /// Charges a model call that has come to its end; what it cost, where its vendor has told what it used.
+    /// Charges a model call that has come to its end. Returns its cost, where its vendor has reported its usage.
     pub(super) async fn charge_ended(
         &self,
         transcript: &mut Transcript,
         origin: Arc<ModelOrigin>,
-        told: Option<Usage>,
+        reported: Option<Usage>,
     ) -> Option<Cost> {
-        let usage = told.or_else(|| Some(transcript.under_way()?.usage));
+        let usage = reported.or_else(|| Some(transcript.under_way()?.usage));
         let spent = self.agent.spent(origin, usage.unwrap_or_default());
-        let cost = told.and(spent.cost);
-        transcript.tally = None;
-        transcript.tell(told.unwrap_or_default(), cost);
+        let cost = reported.and(spent.cost);
+        transcript.ledger.tally = None;
+        transcript.ledger.report(reported.unwrap_or_default(), cost);
         self.charge(transcript, spent).await;
         cost
     }
@@ -82,9 +82,9 @@ impl Turns<'_> {
     /// the same.
     pub(super) async fn charge_broken_off(&self, transcript: &mut Transcript) {
         let Some(Counted { usage, .. }) = transcript.under_way() else { return };
-        // While nobody answers, the first of those who may is asked.
-        let asked = || self.model.models.first().cloned().map(Arc::new);
-        let origin = transcript.answered_by.as_ref().map(|(origin, _)| origin.clone()).or_else(asked);
+        // Before an answer it is the first of the models that may answer.
+        let first = || self.model.models.first().cloned().map(Arc::new);
+        let origin = transcript.answered_by.as_ref().map(|(origin, _)| origin.clone()).or_else(first);
         let Some(origin) = origin else { return };
         let spent = self.agent.spent(origin, usage);
         self.charge(transcript, spent).await;
@@ -93,7 +93,7 @@ impl Turns<'_> {
     async fn charge(&self, transcript: &mut Transcript, spent: Spent) {
         let Spent { usage, cost, .. } = spent;
         // First of all, so that a stop while a budget hears of it loses nothing and charges nothing twice.
-        transcript.charge(spent);
+        transcript.ledger.charge(spent);
         self.agent.budgets.spend(&self.cx.caller.owner, usage, cost).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What the turns of a run work with, and why they end early.
+//! The context of a run's turns, and the reasons why they end early.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::agent::ports::data::DataLoader;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::llm::{LlmProvider, SystemPrompt};
 use crate::agent::ports::payloads::PayloadStore;
-use crate::agent::ports::store::RunStore;
+use crate::agent::ports::store::RunCommits;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::tools::{ToolContext, ToolExecutor};
 use crate::agent::prompt::fence::Fences;
@@ -25,26 +25,26 @@ use crate::agent::spend::limits::RunLimits;
 use crate::agent::spend::prices::Prices;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::model::ModelChoice;
 use crate::chat::payload::{NewPayload, PayloadSource};
 use crate::chat::tool::ToolDef;
 
-/// What a run works with; one for the whole process.
+/// The services of runs; one for the whole process.
 pub struct Agent {
     /// The model.
     pub llm: Arc<dyn LlmProvider>,
     /// The tools.
     pub tools: Arc<dyn ToolExecutor>,
-    /// What prompts are told of the backend.
+    /// The backend's data for prompts.
     pub data: Arc<dyn DataLoader>,
     /// Finds tools among many.
     pub finder: Finder,
     /// Where the transcript is kept.
-    pub store: Arc<dyn RunStore>,
+    pub store: Arc<dyn RunCommits>,
     /// Where payloads are kept.
     pub payloads: Arc<dyn PayloadStore>,
-    /// Where calls wait for somebody's approval.
+    /// Calls that wait for an approval.
     pub approvals: Arc<dyn ApprovalStore>,
     /// Numbers the conversations of pages.
     pub chats: Arc<dyn ChatStore>,
@@ -52,15 +52,15 @@ pub struct Agent {
     pub fences: Fences,
     /// Tells the time for the trail.
     pub clock: Arc<dyn Clock>,
-    /// What models cost.
+    /// The prices of models.
     pub prices: Prices,
-    /// What may be used.
+    /// The budgets of users and tenants.
     pub budgets: Budgets,
     /// The bounds.
     pub limits: RunLimits,
 }
 
-/// What one model call is asked with.
+/// The request of one model call.
 #[derive(Clone, Copy)]
 pub(super) struct TurnRequest<'a> {
     pub(super) system: &'a SystemPrompt,
@@ -113,8 +113,8 @@ impl Turns<'_> {
     }
 }
 
-pub(super) fn failed(code: &'static str, message: &str, retryable: bool) -> Ended {
-    Ended::Failed(Failure { code: code.into(), message: message.to_owned(), retryable })
+pub(super) fn failed(code: FailureCode, message: &str, retryable: bool) -> Ended {
+    Ended::Failed(Failure { code, message: message.to_owned(), retryable })
 }
 
 pub(super) fn store_failed(error: StoreError) -> Ended {
@@ -130,7 +130,7 @@ pub(super) fn store_failed(error: StoreError) -> Ended {
 
 pub(super) fn store_failure() -> Failure {
     Failure {
-        code: "store_unavailable".into(),
+        code: FailureCode::StoreUnavailable,
         message: "The conversation could not be saved; please try again".to_owned(),
         retryable: true,
     }

@@ -1,7 +1,7 @@
-//! How a run ends: the open turn is settled, the end is recorded with what was said, and then it is told.
+//! How a run ends: the open turn is settled, the end is recorded with the answer, and then it is emitted.
 //!
-//! **Invariant:** a run tells exactly one terminal event, its last; and what waits for a person is shown only once it is
-//! there to be decided.
+//! **Invariant:** a run emits exactly one terminal event, its last; and a call that waits for a person is announced
+//! only once it can be decided.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::cost::Cost;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::RunId;
 use crate::chat::run::RunState;
 use crate::observe::{names, spans};
@@ -28,13 +28,13 @@ use crate::observe::{names, spans};
 /// A try to record how a run ended that takes longer has failed: its client waits for the end meanwhile.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
 
-/// The pauses between further tries, while the store does not answer, after the client has been told. When they are
+/// The pauses between further tries, while the store does not answer, after the client has got its end. When they are
 /// over, the run's lease ends it.
 const RECORD_AGAIN: [Duration; 3] = [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 
 impl Agent {
-    /// Settles the open turn, records the end and tells it. A store that fails turns a success into a failure; it is
-    /// asked again after the client has been told.
+    /// Settles the open turn, records the end and emits it. A store that fails turns a success into a failure; the end
+    /// is recorded again after the client has got it.
     pub(super) async fn end(
         &self,
         (run, owner): (RunId, &Owner),
@@ -43,22 +43,22 @@ impl Agent {
         events: &dyn EventSink,
         started: std::time::Instant,
     ) {
-        let usage = transcript.usage;
+        let usage = transcript.ledger.usage;
         let (state, mut event) = match ended {
-            Ok(()) if !transcript.approvals.is_empty() => {
+            Ok(()) if !transcript.pending.approvals.is_empty() => {
                 (RunState::AwaitingApproval, AgentEvent::AwaitingApproval { usage })
             }
-            Ok(()) if !transcript.left.is_empty() => {
-                (RunState::Completed, AgentEvent::AwaitingClient { usage, calls: transcript.left.clone() })
+            Ok(()) if !transcript.pending.left.is_empty() => {
+                (RunState::Completed, AgentEvent::AwaitingClient { usage, calls: transcript.pending.left.clone() })
             }
             Ok(()) => (RunState::Completed, AgentEvent::Finished { usage }),
             Err(Ended::Failed(failure)) => (RunState::Failed, AgentEvent::Failed(failure)),
             Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
-            Err(Ended::Stopped(StopReason::SaidTooMuch)) => (RunState::Failed, AgentEvent::Failed(said_too_much())),
+            Err(Ended::Stopped(StopReason::OverLength)) => (RunState::Failed, AgentEvent::Failed(over_length())),
             Err(Ended::Stopped(StopReason::Interrupted)) => (RunState::Interrupted, AgentEvent::Interrupted),
         };
         if state != RunState::AwaitingApproval {
-            // Nobody can decide what nobody is asked.
+            // A call that is not announced cannot be decided.
             transcript.withdraw();
         }
         if state != RunState::Completed {
@@ -75,9 +75,9 @@ impl Agent {
         }
         let mut error = event.failure().cloned();
         transcript.note_end(self.clock.now_ms(), state, error.as_ref());
-        // What waits is shown when it is there to be decided.
-        let last_event_id = events.next_id() + transcript.approvals.len() as u64;
-        let answer = transcript.take_told_otherwise();
+        // Calls that wait are announced when they can be decided.
+        let last_event_id = events.next_id() + transcript.pending.approvals.len() as u64;
+        let answer = transcript.take_distinct_answer();
         let mut recorded = self.record(run, transcript, (state, error.as_ref()), answer.as_ref(), last_event_id).await;
         if matches!(recorded, Err(StoreError::Unavailable(_))) {
             // It may have been kept and only its confirmation lost: the same again finds out.
@@ -85,7 +85,7 @@ impl Agent {
         }
         match &recorded {
             Ok(()) => {}
-            // Somebody else ended it, and has told its readers wherever they can see.
+            // Another process or its user ended it, and has ended its log where it can.
             Err(StoreError::RunEnded) => {
                 self.charge_rest(owner, transcript).await;
                 if state != RunState::Cancelled {
@@ -106,11 +106,11 @@ impl Agent {
             }
         }
         if let Some(failure) = event.failure() {
-            spans::tell_current(names::ERROR_TYPE, || failure.code.to_string());
+            spans::tell_current(names::ERROR_TYPE, || failure.code.name());
         }
         log_end(code_of(&event), transcript, started.elapsed());
         if recorded.is_ok() {
-            for approval in &transcript.approvals {
+            for approval in &transcript.pending.approvals {
                 events.emit(AgentEvent::Artifact(Box::new(approval.artifact())));
             }
         }
@@ -133,26 +133,26 @@ impl Agent {
         answer: Option<&Answer>,
         last_event_id: u64,
     ) -> Result<(), StoreError> {
-        let (approvals, left) = (transcript.approvals.as_slice(), transcript.left.as_slice());
+        let (approvals, left) = (transcript.pending.approvals.as_slice(), transcript.pending.left.as_slice());
         let end = RunEnd { state, error, answer, approvals, left, last_event_id };
         let recording = self.store.finish_run(run, transcript.uncommitted(), end);
         timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
     }
 }
 
-/// Why a run ends whose events are too many, or too large.
-fn said_too_much() -> Failure {
+/// The failure of a run whose events are too many, or too large.
+fn over_length() -> Failure {
     Failure {
-        code: "run_too_long".into(),
+        code: FailureCode::RunTooLong,
         message: "The answer has become too long and was ended".to_owned(),
         retryable: false,
     }
 }
 
 /// How a run ended, in one word for the log and the trail.
-fn code_of(end: &AgentEvent) -> &str {
+fn code_of(end: &AgentEvent) -> &'static str {
     match (end, end.failure()) {
-        (_, Some(failure)) => &failure.code,
+        (_, Some(failure)) => failure.code.name(),
         (AgentEvent::Cancelled, None) => RunState::Cancelled.name(),
         (AgentEvent::Interrupted, None) => RunState::Interrupted.name(),
         (AgentEvent::AwaitingApproval { .. }, None) => RunState::AwaitingApproval.name(),
@@ -161,8 +161,8 @@ fn code_of(end: &AgentEvent) -> &str {
 }
 
 fn log_end(outcome: &str, transcript: &Transcript, elapsed: Duration) {
-    let (usage, origin) = (transcript.usage, transcript.answered_by.as_ref().map(|(origin, _)| origin));
-    let cost_usd = transcript.cost.known().map(Cost::usd);
+    let (usage, origin) = (transcript.ledger.usage, transcript.answered_by.as_ref().map(|(origin, _)| origin));
+    let cost_usd = transcript.ledger.cost.known().map(Cost::usd);
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     spans::tell_current(names::OUTCOME, || outcome.to_owned());
     spans::tell_current(names::INPUT_TOKENS, || count(usage.input_tokens));

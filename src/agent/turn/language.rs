@@ -1,11 +1,11 @@
-//! The retry in the wanted language (protocol section 3): an answer in ideographs is held back and asked for again, once
-//! a run.
+//! The retry in the wanted language (protocol section 3): an answer in ideographs is held back and requested again,
+//! once a run.
 //!
 //! From an answer's first ideograph on, text waits until it is certain whether the answer stands, and not longer. It
 //! stands when a tool is called, when 40 letters have come since then and ideographs are fewer than one in ten of them,
-//! and where ideographs are fewer than a fifth of its letters when 200 have been held or the turn ends. A quoted product
-//! name therefore passes, and a rejected answer is never shown. When 2 s are over, what waits is shown unless it is
-//! more than a name could be. Text without ideographs is never delayed.
+//! and where ideographs are fewer than a fifth of its letters when 200 have been held or the turn ends. A quoted
+//! product name therefore passes, and a rejected answer is never emitted. When 2 s are over, waiting text is emitted
+//! unless it is more than a name could be. Text without ideographs is never delayed.
 
 use std::time::Duration;
 
@@ -41,8 +41,8 @@ impl ReplyLanguage {
         ("zh", Self::Chinese),
     ];
 
-    /// What the model is told when its answer was rejected, and what the client sees in that answer's place; `None` for
-    /// languages that are written in ideographs themselves.
+    /// The texts for the model and the client when an answer was rejected; `None` for languages that are written in
+    /// ideographs themselves.
     pub fn retry(self) -> Option<Retry> {
         let (request, notice) = match self {
             Self::German => ("Bitte antworte auf Deutsch, nicht auf Chinesisch.", "[Neuer Versuch auf Deutsch...]"),
@@ -64,12 +64,12 @@ impl ReplyLanguage {
     }
 }
 
-/// How an answer is asked for again.
+/// The texts with which an answer is requested again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// What the model is told.
+    /// For the model.
     pub request: &'static str,
-    /// What the client sees.
+    /// For the client.
     pub notice: &'static str,
 }
 
@@ -88,7 +88,7 @@ pub struct LanguageGate {
 enum State {
     /// No ideograph has come.
     Watching,
-    /// What comes waits until then.
+    /// Text waits until then.
     Holding(Instant),
     /// The answer does not stand.
     Rejected,
@@ -114,12 +114,12 @@ impl Count {
     }
 }
 
-/// What became of a turn's text at its end.
+/// The verdict on a turn's text at its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The answer stands; this much of it has not been shown yet.
-    Shown(String),
-    /// The answer is to be asked for again; what was held is not to be shown.
+    /// The answer stands; this part of it has not been emitted yet.
+    Accepted(String),
+    /// The answer is to be requested again; the held text is dropped.
     Rejected,
 }
 
@@ -130,17 +130,17 @@ impl LanguageGate {
         Self { state, held: String::new(), all: Count::default(), since: Count::default() }
     }
 
-    /// The text that can be shown now, possibly empty.
+    /// The text that can be emitted now, possibly empty.
     pub fn push(&mut self, text: String) -> String {
         if matches!(self.state, State::Open) {
             return text;
         }
-        let mut shown = 0;
+        let mut emitted = 0;
         for (at, c) in text.char_indices() {
             self.all.add(c);
             if matches!(self.state, State::Watching) && is_ideograph(c) {
                 self.state = State::Holding(Instant::now() + MOST_TIME);
-                shown = at;
+                emitted = at;
             }
             if !matches!(self.state, State::Watching) {
                 self.since.add(c);
@@ -152,8 +152,8 @@ impl LanguageGate {
         match self.state {
             State::Watching => text,
             State::Holding(_) | State::Rejected => {
-                self.held.push_str(&text[shown..]);
-                text[..shown].to_owned()
+                self.held.push_str(&text[emitted..]);
+                text[..emitted].to_owned()
             }
             State::Open => std::mem::take(&mut self.held) + &text,
         }
@@ -199,12 +199,12 @@ impl LanguageGate {
         match self.state {
             State::Rejected => Verdict::Rejected,
             State::Holding(_) if self.all.is_one_in(5) => Verdict::Rejected,
-            State::Watching | State::Holding(_) | State::Open => Verdict::Shown(self.open()),
+            State::Watching | State::Holding(_) | State::Open => Verdict::Accepted(self.open()),
         }
     }
 }
 
-/// Han ideographs of all planes, compatibility forms included. Kana and Hangul are letters, not ideographs.
+/// Han ideographs of all planes, compatibility ideographs included. Kana and Hangul are letters, not ideographs.
 fn is_ideograph(c: char) -> bool {
     matches!(c,
         '\u{3400}'..='\u{4DBF}'
@@ -219,27 +219,27 @@ mod tests {
 
     fn run(pieces: &[&str]) -> (Vec<String>, Verdict) {
         let mut gate = LanguageGate::new(true);
-        let shown = pieces.iter().map(|piece| gate.push((*piece).to_owned())).collect();
-        (shown, gate.close())
+        let emitted = pieces.iter().map(|piece| gate.push((*piece).to_owned())).collect();
+        (emitted, gate.close())
     }
 
     #[test]
     fn answers_are_rejected_from_a_fifth_of_ideographs_on() {
         let rows: [(&[&str], &[&str], Verdict, &str); 6] = [
-            (&["The rule ", "fires"], &["The rule ", "fires"], Verdict::Shown(String::new()), "plain English flows"),
-            (&["这个工作", "流程"], &["", ""], Verdict::Rejected, "a Chinese answer is never shown"),
+            (&["The rule ", "fires"], &["The rule ", "fires"], Verdict::Accepted(String::new()), "plain English flows"),
+            (&["这个工作", "流程"], &["", ""], Verdict::Rejected, "a Chinese answer is never emitted"),
             (&["abcd中"], &["abcd"], Verdict::Rejected, "one in five letters is the border"),
-            (&["abcde中"], &["abcde"], Verdict::Shown("中".into()), "one in six is below it"),
+            (&["abcde中"], &["abcde"], Verdict::Accepted("中".into()), "one in six is below it"),
             (
                 &["Stock of 茶 tea ", "is low"],
                 &["Stock of ", ""],
-                Verdict::Shown("茶 tea is low".into()),
+                Verdict::Accepted("茶 tea is low".into()),
                 "a quoted name waits and passes",
             ),
-            (&["한국어 답변"], &["한국어 답변"], Verdict::Shown(String::new()), "Hangul is not an ideograph"),
+            (&["한국어 답변"], &["한국어 답변"], Verdict::Accepted(String::new()), "Hangul is not an ideograph"),
         ];
-        for (pieces, shown, verdict, reason) in rows {
-            assert_eq!(run(pieces), (shown.iter().map(|s| (*s).to_owned()).collect(), verdict), "{reason}");
+        for (pieces, emitted, verdict, reason) in rows {
+            assert_eq!(run(pieces), (emitted.iter().map(|s| (*s).to_owned()).collect(), verdict), "{reason}");
         }
     }
 
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(gate.push(first.into()), "", "23 letters since the first ideograph");
         assert_eq!(gate.push(second.into()), format!("绿茶 is {first}{second}"), "2 of 40 letters are ideographs");
         assert_eq!(gate.push("咖啡。这个工作流程".into()), "咖啡。这个工作流程", "and the rest flows, whatever it is");
-        assert_eq!(gate.close(), Verdict::Shown(String::new()));
+        assert_eq!(gate.close(), Verdict::Accepted(String::new()));
 
         let rows = [
             ("a".repeat(500) + "中文中文中文", "中".repeat(30) + &"a".repeat(170), Some(false), "30 of 700 letters"),
@@ -273,22 +273,22 @@ mod tests {
     }
 
     #[test]
-    fn when_the_time_is_over_a_name_is_shown_and_an_answer_is_not() {
+    fn when_the_time_is_over_a_name_is_emitted_and_an_answer_is_not() {
         let rows = [
-            ("Made of 绿茶", "绿茶", Verdict::Shown("x".into()), "a name behind words"),
-            ("绿茶", "绿茶", Verdict::Shown("x".into()), "a name alone"),
+            ("Made of 绿茶", "绿茶", Verdict::Accepted("x".into()), "a name behind words"),
+            ("绿茶", "绿茶", Verdict::Accepted("x".into()), "a name alone"),
             ("这个工作流程有三个步骤", "", Verdict::Rejected, "more than a name"),
         ];
-        for (text, shown, verdict, reason) in rows {
+        for (text, emitted, verdict, reason) in rows {
             let mut gate = LanguageGate::new(true);
             assert_eq!(gate.waits_until(), None, "{reason}");
             gate.push(text.into());
             assert!(gate.waits_until().is_some(), "{reason}");
-            assert_eq!(gate.out_of_time(), shown, "{reason}");
+            assert_eq!(gate.out_of_time(), emitted, "{reason}");
             assert_eq!(gate.waits_until(), None, "{reason}");
             let rest = gate.push("x".into());
             let at_end = match gate.close() {
-                Verdict::Shown(end) => Verdict::Shown(rest + &end),
+                Verdict::Accepted(end) => Verdict::Accepted(rest + &end),
                 Verdict::Rejected => Verdict::Rejected,
             };
             assert_eq!(at_end, verdict, "{reason}");
@@ -298,10 +298,10 @@ mod tests {
     #[test]
     fn each_language_asks_in_its_own_words_and_those_of_ideographs_do_not_ask() {
         let retries: Vec<_> = ReplyLanguage::ALL.iter().filter_map(|(_, language)| language.retry()).collect();
-        let told: std::collections::BTreeSet<_> =
+        let texts: std::collections::BTreeSet<_> =
             retries.iter().flat_map(|retry| [retry.request, retry.notice]).collect();
-        assert_eq!((retries.len(), told.len()), (9, 18));
-        assert!(!told.iter().any(|words| words.chars().any(is_ideograph)));
+        assert_eq!((retries.len(), texts.len()), (9, 18));
+        assert!(!texts.iter().any(|words| words.chars().any(is_ideograph)));
         assert_eq!((ReplyLanguage::Chinese.retry(), ReplyLanguage::Japanese.retry()), (None, None));
     }
 
@@ -311,13 +311,13 @@ mod tests {
         assert_eq!(gate.push("看 ".into()), "");
         assert_eq!(gate.open(), "看 ");
         assert_eq!(gate.push("更多".into()), "更多");
-        assert_eq!(gate.close(), Verdict::Shown(String::new()));
+        assert_eq!(gate.close(), Verdict::Accepted(String::new()));
     }
 
     #[test]
     fn a_gate_that_does_not_watch_lets_everything_through() {
         let mut gate = LanguageGate::new(false);
         assert_eq!(gate.push("这个".into()), "这个");
-        assert_eq!(gate.close(), Verdict::Shown(String::new()));
+        assert_eq!(gate.close(), Verdict::Accepted(String::new()));
     }
 }

@@ -1,14 +1,17 @@
-//! The loop: what a model is asked, what comes of its answer, and what is committed of both.
+//! The loop: requests to a model, its answers, and the commits of both.
 
 mod ask;
 mod calls;
+mod capacity;
 mod charge;
 pub mod context;
 mod diagnosis;
 mod ending;
 pub mod fold;
 pub mod language;
+mod ledger;
 pub mod markers;
+mod messages;
 mod pending;
 mod prepare;
 mod repeats;

@@ -1,83 +1,20 @@
-//! What a conversation still has room for: calls that wait for somebody, and payloads. What is there already is counted once
-//! in a run, when the first one comes; a conversation has one running run, so nobody else adds to it meanwhile.
+//! The calls of a run that wait, and counts of the conversation's.
 
-use super::context::Turns;
-use super::state::Transcript;
-use crate::agent::ports::store_error::StoreError;
-use crate::chat::causes::Causes;
-use crate::chat::fit::add_note;
-use crate::chat::tool::ToolOutput;
+use crate::chat::approval::Approval;
+use crate::chat::ids::ToolCallId;
+use crate::chat::tool::ToolCall;
 
-impl Turns<'_> {
-    /// Whether one more call may wait.
-    ///
-    /// # Errors
-    /// What the model reads where it may not.
-    pub(super) async fn room_for_approval(&self, transcript: &mut Transcript) -> Result<(), Box<ToolOutput>> {
-        let most = self.agent.limits.approvals;
-        if most == 0 {
-            return Ok(());
-        }
-        let waiting = match transcript.room.waiting {
-            Some(waiting) => waiting,
-            None => {
-                let (owner, conversation) = (&self.cx.caller.owner, self.cx.conversation);
-                let waiting = self.agent.approvals.waiting_in(owner, conversation).await;
-                let waiting = waiting.map_err(|error| Box::new(approval_unavailable(&error)))?.len();
-                *transcript.room.waiting.insert(waiting)
-            }
-        };
-        match waiting + transcript.approvals.len() < most {
-            true => Ok(()),
-            false => Err(Box::new(ToolOutput::not_made(&format!(
-                "this call was not made: {most} calls of this conversation wait for approval already, and no more may. Tell the \
-                 user to decide those first"
-            )))),
-        }
-    }
-
-    /// Whether one more payload is kept; that one is counted then.
-    pub(super) async fn room_for_payload(&self, transcript: &mut Transcript) -> bool {
-        let most = self.agent.limits.payloads;
-        if most == 0 {
-            return true;
-        }
-        let kept = match transcript.room.payloads {
-            Some(kept) => kept,
-            None => {
-                let (owner, conversation) = (&self.cx.caller.owner, self.cx.conversation);
-                let newest = u32::try_from(most).unwrap_or(u32::MAX);
-                match self.agent.payloads.payloads(owner, conversation, newest).await {
-                    Ok(kept) => kept.len(),
-                    Err(error) => {
-                        tracing::warn!(error = %Causes(&error), "payloads not counted");
-                        return false;
-                    }
-                }
-            }
-        };
-        let has_room = kept < most;
-        transcript.room.payloads = Some(kept + usize::from(has_room));
-        has_room
-    }
-
-    /// Leaves out a payload that there is no room for, with a note for the model.
-    pub(super) async fn leave_out_too_many(&self, output: &mut ToolOutput, transcript: &mut Transcript) {
-        if output.payload.is_none() || self.room_for_payload(transcript).await {
-            return;
-        }
-        let most = self.agent.limits.payloads;
-        output.payload = None;
-        let note = format!(
-            "the data of this result was not kept, and the user does not see it: this conversation keeps {most} pieces of data \
-             at most; a new conversation has room"
-        );
-        add_note(&mut output.content, &note);
-    }
-}
-
-/// What the model reads where a call cannot be put before anybody.
-pub(super) fn approval_unavailable(error: &StoreError) -> ToolOutput {
-    tracing::warn!(error = %Causes(error), "a call cannot be kept for approval");
-    ToolOutput::not_made("this call was not made: it could not be put before anybody for approval; make it again later")
+/// Calls that wait, and what the conversation has already of what is counted.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// Calls that wait for a decision.
+    pub(super) approvals: Vec<Approval>,
+    /// Their ids in the transcript.
+    pub(super) held: Vec<ToolCallId>,
+    /// Calls that are left to the client.
+    pub(super) left: Vec<ToolCall>,
+    /// Calls that earlier runs have left waiting; `None` until they are counted.
+    pub(super) waiting_before: Option<usize>,
+    /// Payloads of the conversation with those of this run; `None` until they are counted.
+    pub(super) payloads: Option<usize>,
 }

@@ -1,4 +1,4 @@
-//! What a run knows before its first turn: the values of its prompt, loaded from the backend where the profile says so.
+//! The values of a run's prompt, before its first turn: loaded from the backend where the profile says so.
 
 use serde_json::{Value, json};
 

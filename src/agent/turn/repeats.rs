@@ -1,4 +1,4 @@
-//! Notices a model that makes the same call over and over: it is told so in the place of one result more.
+//! Notices a model that makes the same call over and over: a note replaces the next result.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ mod tests {
     use crate::chat::ids::ToolCallId;
 
     #[test]
-    fn the_same_call_in_a_row_is_told_from_the_third_time_on() {
+    fn the_same_call_in_a_row_is_noticed_from_the_third_time_on() {
         let call = |name: &str, input: Value| ToolCall {
             id: ToolCallId::mint(),
             name: name.to_owned(),

@@ -27,7 +27,7 @@ use crate::agent::ports::tools::{Reporter, ToolContext};
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::model::ModelChoice;
@@ -41,13 +41,13 @@ use crate::observe::{metrics, spans};
 pub struct Run {
     /// Its id.
     pub id: RunId,
-    /// Who asked.
+    /// The caller.
     pub caller: Caller,
     /// The conversation it continues.
     pub conversation: ConversationId,
-    /// Who answers.
+    /// The profile that answers.
     pub profile: Arc<Profile>,
-    /// Which model, and how it is asked.
+    /// The model and its options.
     pub model: ModelChoice,
     /// Whether events tell what tools are called with and what they say; see [`crate::chat::input::RunOptions`].
     pub details: bool,
@@ -59,7 +59,7 @@ pub struct Run {
 
 impl Agent {
     /// Drives `run` to its end and emits every event of it, exactly one terminal event last. A stop drops the model
-    /// call and the tool at once; what was said until then is kept.
+    /// call and the tool at once; the text until then is kept.
     pub async fn drive(&self, run: Run, events: &dyn EventSink, stop: &Stop) {
         let span = spans::agent_run(&run.id, &run.conversation, &run.profile.id);
         let started = std::time::Instant::now();
@@ -140,18 +140,18 @@ impl Turns<'_> {
             biased;
             reason = stop.stopped() => Err(Ended::Stopped(reason)),
             ended = turns => ended.unwrap_or_else(|_| Err(Ended::Failed(Failure::internal()))),
-            () = out_of_time => Err(failed("run_timeout", "The run took too long and was ended", true)),
+            () = out_of_time => Err(failed(FailureCode::RunTimeout, "The run took too long and was ended", true)),
         };
-        // What its readers were not told may have been the last of it.
+        // The event that was not emitted may have been the last.
         match stop.reason() {
-            Some(reason @ StopReason::SaidTooMuch) if ended.is_ok() => Err(Ended::Stopped(reason)),
+            Some(reason @ StopReason::OverLength) if ended.is_ok() => Err(Ended::Stopped(reason)),
             Some(_) | None => ended,
         }
     }
 
     async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<(), Ended> {
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
-        let wanted = Wanted { question: &transcript.question(), recent: &transcript.recent_tools() };
+        let wanted = Wanted { question: &transcript.messages.question(), recent: &transcript.messages.recent_tools() };
         let mut offer =
             Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
         let system = self.system_prompt(&offer).await;
@@ -163,27 +163,29 @@ impl Turns<'_> {
         let mut retry = self.profile.reply_language.and_then(ReplyLanguage::retry);
         if let Some(call) = approved {
             self.make_approved(call, transcript, &mut offer).await?;
-            if !transcript.approvals.is_empty() {
+            if !transcript.pending.approvals.is_empty() {
                 return Ok(());
             }
         }
         // A call that was approved is a turn that no model has had, and turns of earlier runs of the chain are not this run's.
-        while max_turns == 0 || transcript.used().asked < max_turns {
+        while max_turns == 0 || transcript.ledger.used().model_calls < max_turns {
             let turn = transcript.turn();
-            transcript.asks();
+            transcript.ledger.count_model_call();
             self.emit(AgentEvent::TurnStarted { turn });
             metrics::turn();
             let span = spans::agent_turn(turn);
-            let asked = TurnRequest { system: &system, tools: offer.defs(), may_call: true };
-            let (answer, mut gate) = within(span.clone(), self.ask_model(transcript, asked, retry.is_some())).await?;
+            let request = TurnRequest { system: &system, tools: offer.defs(), may_call: true };
+            let (answer, mut gate) = within(span.clone(), self.ask_model(transcript, request, retry.is_some())).await?;
 
             if answer.message.calls().next().is_some() {
-                transcript.calls(answer.message.calls().count());
+                transcript.ledger.count_tool_calls(answer.message.calls().count());
                 let turn = Unfinished { message: answer.message, results: Vec::new(), dispatched: None };
                 transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
-                if max_calls != 0 && transcript.used().called > max_calls {
+                if max_calls != 0 && transcript.ledger.used().tool_calls > max_calls {
                     return match self.profile.bounds.on_limit {
-                        OnLimit::Fail => Err(failed("tool_call_limit", "Maximum number of tool calls exceeded", false)),
+                        OnLimit::Fail => {
+                            Err(failed(FailureCode::ToolCallLimit, "Maximum number of tool calls exceeded", false))
+                        }
                         OnLimit::Answer => {
                             self.refuse_calls(transcript);
                             transcript.settle("stop", self.now_ms());
@@ -193,23 +195,23 @@ impl Turns<'_> {
                 }
                 // Also what stood behind the first call.
                 self.end_speech(transcript).await;
-                within(span, self.run_calls(transcript, &mut offer, Leave::Asked)).await?;
+                within(span, self.run_calls(transcript, &mut offer, Leave::Needed)).await?;
                 transcript.settle("stop", self.now_ms());
-                if !transcript.approvals.is_empty() || !transcript.left.is_empty() {
+                if !transcript.pending.approvals.is_empty() || !transcript.pending.left.is_empty() {
                     return Ok(());
                 }
             } else {
                 let message = Message::Assistant(answer.message);
                 transcript.end_turn();
-                transcript.push(message);
+                transcript.messages.push(message);
                 match (gate.close(), retry.take()) {
-                    (Verdict::Shown(rest), _) => {
+                    (Verdict::Accepted(rest), _) => {
                         self.say(transcript, rest);
                         self.end_speech(transcript).await;
                         return Ok(());
                     }
                     (Verdict::Rejected, Some(again)) => {
-                        transcript.push(Message::User(UserMessage::by(Author::Correction, again.request)));
+                        transcript.messages.push(Message::User(UserMessage::by(Author::Correction, again.request)));
                         transcript.speech.discard();
                         transcript.speech.notice(again.notice);
                         self.emit_text(again.notice.to_owned());
@@ -222,13 +224,13 @@ impl Turns<'_> {
             self.agent.commit(self.cx.run, transcript).await?;
         }
         match self.profile.bounds.on_limit {
-            OnLimit::Fail => Err(failed("max_turns", "Maximum tool-call rounds exceeded", false)),
+            OnLimit::Fail => Err(failed(FailureCode::MaxTurns, "Maximum tool-call rounds exceeded", false)),
             OnLimit::Answer => self.last_words(transcript, &system, &offer).await,
         }
     }
 
-    /// Makes a call that was approved, as a turn of its own that no model has spoken. One that would not be made as it was
-    /// shown is asked for again instead.
+    /// Makes a call that was approved, as a turn of its own that no model has spoken. One that would not be made as its
+    /// user saw it waits again instead.
     async fn make_approved(
         &self,
         approved: ApprovedCall,
@@ -238,40 +240,40 @@ impl Turns<'_> {
         let call = approved.call.clone();
         self.emit(AgentEvent::TurnStarted { turn: transcript.turn() });
         self.emit(AgentEvent::ToolCallStarted { id: call.id.clone(), name: call.name.clone() });
-        // Of nobody that is asked again: what a vendor wants back with its own calls is not there.
+        // No model: there is no replay data of a vendor for this call.
         let origin = Arc::new(ModelOrigin { provider: "switchboard".to_owned(), model: "approved".to_owned() });
         let parts = vec![AssistantPart::ToolCall { call, replay: None }];
         let turn = Unfinished { message: AssistantMessage { origin, parts }, results: Vec::new(), dispatched: None };
         transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
         self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
         transcript.settle("stop", self.now_ms());
-        match transcript.approvals.is_empty() {
+        match transcript.pending.approvals.is_empty() {
             true => self.agent.commit(self.cx.run, transcript).await,
-            // It waits again: what is told of it is committed with the end.
+            // It waits again: its result is committed with the end.
             false => Ok(()),
         }
     }
 
     /// Asks the model once more, without tools, to answer with what it has.
     async fn last_words(&self, transcript: &mut Transcript, system: &SystemPrompt, offer: &Offer) -> Result<(), Ended> {
-        transcript.push(Message::User(UserMessage::by(Author::LastAnswer, LAST_REQUEST)));
+        transcript.messages.push(Message::User(UserMessage::by(Author::LastAnswer, LAST_REQUEST)));
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.limit_reached();
         }
         let turn = transcript.turn();
-        transcript.asks();
+        transcript.ledger.count_model_call();
         self.emit(AgentEvent::TurnStarted { turn });
         metrics::turn();
         let span = spans::agent_turn(turn);
-        let asked = TurnRequest { system, tools: offer.defs(), may_call: false };
-        let (mut answer, mut gate) = within(span, self.ask_model(transcript, asked, false)).await?;
+        let request = TurnRequest { system, tools: offer.defs(), may_call: false };
+        let (mut answer, mut gate) = within(span, self.ask_model(transcript, request, false)).await?;
         answer.message.parts.retain(|part| !matches!(part, AssistantPart::ToolCall { .. }));
         transcript.end_turn();
         if !answer.message.parts.iter().any(AssistantPart::is_visible) {
-            return Err(failed("empty_answer", "The model gave an empty answer; please try again", true));
+            return Err(failed(FailureCode::EmptyAnswer, "The model gave an empty answer; please try again", true));
         }
-        transcript.push(Message::Assistant(answer.message));
-        if let Verdict::Shown(rest) = gate.close() {
+        transcript.messages.push(Message::Assistant(answer.message));
+        if let Verdict::Accepted(rest) = gate.close() {
             self.say(transcript, rest);
         }
         Ok(())
@@ -289,7 +291,7 @@ impl Turns<'_> {
         let (rest, payloads) = transcript.speech.close();
         self.emit_text(rest);
         for payload in payloads {
-            match self.room_for_payload(transcript).await {
+            match self.admit_payload(transcript).await {
                 true => self.keep(transcript, payload, PayloadSource::Model),
                 false => {
                     tracing::warn!(payload.kind = payload.kind, "a payload was left out: its conversation is full")

@@ -1,5 +1,5 @@
-//! What a run says to its user: the text without what the model wrote for the machine, the payloads and suggestions that
-//! were found in it, and where the calls stand.
+//! The answer of a run for its user: the text without markers, the payloads and suggestions that were found in it, and
+//! the positions of calls.
 
 use super::markers::{Closed, Found, Markers};
 use crate::agent::offer::profile::Profile;
@@ -11,7 +11,7 @@ use crate::chat::template::Values;
 /// 200 characters of a summary: one line.
 const SUMMARY_CHARS: usize = 200;
 
-/// 1 MiB of raw text is all that a diagnosis has room for.
+/// 1 MiB of raw text is all that fits into a diagnosis.
 const RAW_BYTES: usize = 1024 * 1024;
 
 /// After 100 notes on markers no more are kept.
@@ -21,16 +21,16 @@ const RAW_NOTES: usize = 100;
 pub(super) struct Speech {
     markers: Markers,
     answer: Answer,
-    /// What the model said before markers were taken out, and what was noted of them; where somebody wants to know.
+    /// The model's text with its markers, and notes on them; where a diagnosis wants it.
     raw: Option<Raw>,
 }
 
-/// What a model said, as it said it.
+/// The raw text of a model.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Raw {
     /// The text of all turns.
     pub(super) text: String,
-    /// What was noted of its markers.
+    /// Notes on its markers.
     pub(super) notes: Vec<String>,
 }
 
@@ -44,27 +44,27 @@ impl Speech {
         self.raw = keep.then(Raw::default);
     }
 
-    /// What the model said as it said it; nothing where that was not kept.
+    /// The raw text of the model; empty where it was not kept.
     pub(super) fn take_raw(&mut self) -> Raw {
         self.raw.take().unwrap_or_default()
     }
 
-    /// The text that can be shown now, possibly empty.
+    /// The text that can be emitted now, possibly empty.
     pub(super) fn push(&mut self, text: String) -> String {
         if let Some(raw) = self.raw.as_mut().filter(|raw| raw.text.len() < RAW_BYTES) {
             raw.text.push_str(&text);
         }
-        let shown = self.markers.push(text);
-        self.append_text(&shown);
-        shown
+        let visible = self.markers.push(text);
+        self.append_text(&visible);
+        visible
     }
 
-    /// Drops what was not shown of a turn's text, and what was found in it: the turn does not count.
+    /// Drops the text of a turn that was not emitted, and what was found in it: the turn does not count.
     pub(super) fn discard(&mut self) {
         self.markers.discard();
     }
 
-    /// Ends the text of a turn: what is to be shown of it besides, and the payloads that were in it.
+    /// Ends the text of a turn: the rest that is to be emitted, and the payloads that were in it.
     pub(super) fn close(&mut self) -> (String, Vec<NewPayload>) {
         let Closed { rest, found, notes } = self.markers.close();
         for note in &notes {
@@ -87,17 +87,17 @@ impl Speech {
 
     /// A call stands here.
     pub(super) fn call(&mut self, id: ToolCallId) {
-        self.answer.said.push(AnswerPiece::Call(id));
+        self.answer.pieces.push(AnswerPiece::Call(id));
     }
 
-    /// The server says this in the model's place.
+    /// The server says this instead of the model.
     pub(super) fn notice(&mut self, text: &str) {
-        self.answer.said.push(AnswerPiece::Notice(text.to_owned()));
+        self.answer.pieces.push(AnswerPiece::Notice(text.to_owned()));
     }
 
     /// The calls of a turn end here.
     pub(super) fn round_end(&mut self) {
-        self.answer.said.push(AnswerPiece::RoundEnd);
+        self.answer.pieces.push(AnswerPiece::RoundEnd);
     }
 
     /// The answer so far, to be added to.
@@ -105,7 +105,7 @@ impl Speech {
         &mut self.answer
     }
 
-    /// What the model suggests; `None` when it suggests nothing.
+    /// The model's suggestions; `None` without any.
     pub(super) fn suggestions(&self) -> Option<Suggestions> {
         Some(self.answer.suggestions.clone()).filter(|suggestions| !suggestions.is_empty())
     }
@@ -114,10 +114,10 @@ impl Speech {
         if text.is_empty() {
             return;
         }
-        match self.answer.said.last_mut() {
-            Some(AnswerPiece::Text(said)) => said.push_str(text),
+        match self.answer.pieces.last_mut() {
+            Some(AnswerPiece::Text(last)) => last.push_str(text),
             Some(AnswerPiece::Notice(_) | AnswerPiece::Call(_) | AnswerPiece::RoundEnd) | None => {
-                self.answer.said.push(AnswerPiece::Text(text.to_owned()))
+                self.answer.pieces.push(AnswerPiece::Text(text.to_owned()))
             }
         }
     }

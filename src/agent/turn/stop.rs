@@ -1,4 +1,4 @@
-//! How a run is told to stop, and why.
+//! Stops a run, with a reason.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,12 +7,12 @@ use tokio_util::sync::CancellationToken;
 /// Why a run has to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// Nobody wants its answer any more.
+    /// Its answer is not wanted any more.
     Cancelled,
     /// Its process stops, or has lost its lease.
     Interrupted,
-    /// It has said more than a run may.
-    SaidTooMuch,
+    /// It has emitted more than a run may.
+    OverLength,
 }
 
 /// Tells one run to stop. The first reason counts.
@@ -25,7 +25,7 @@ pub struct Stop {
 impl Stop {
     /// Tells the run to stop.
     pub fn stop(&self, reason: StopReason) {
-        // Whoever was first has said why.
+        // The first reason counts.
         let _ = self.reason.set(reason);
         self.token.cancel();
     }

@@ -1,5 +1,5 @@
-//! Writes of a run of which nobody knows whether they took effect. When one is made again, its backend gets the key of its
-//! first try, and can tell that both are the same write.
+//! Writes of a run whose outcome is unknown. When one is made again, its backend gets the key of its first try, and can
+//! tell that both are the same write.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::ToolCallId;
 
-/// What names a write: its tool and its completed arguments.
+/// The key of a write: its tool and its completed arguments.
 pub(super) struct Write(String);
 
 impl Write {
@@ -23,7 +23,7 @@ impl Write {
 pub(super) struct Tries(HashMap<String, ToolCallId>);
 
 impl Tries {
-    /// The call that tried `write` first, where nobody knows what came of it.
+    /// The call that tried `write` first, where its outcome is unknown.
     pub(super) fn first(&self, write: &Write) -> Option<ToolCallId> {
         self.0.get(&write.0).cloned()
     }

@@ -1,5 +1,5 @@
-//! One level of JSON, read in place: the rows of a list, the members of an object. What does not fit is counted and not
-//! kept.
+//! One level of JSON, read without copies: the rows of a list, the members of an object. Those that do not fit are
+//! counted and not kept.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::bounded::json::parse;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// What holds other values.
+/// A value that holds others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Object,
@@ -15,13 +15,13 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// What `text` is, if it is all valid JSON.
+    /// The level of `text`, if it is all valid JSON.
     pub(super) fn from_text(text: &str) -> Option<Self> {
         let level = Self::of_value(text)?;
         parse::<&RawValue>(text).ok().map(|_| level)
     }
 
-    /// What `json` is, which is known to be valid.
+    /// The level of `json`, which is known to be valid.
     pub(super) fn of_value(json: &str) -> Option<Self> {
         match json.as_bytes().first() {
             Some(b'{') => Some(Self::Object),
@@ -42,14 +42,14 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The rows of `json` that fit into a list of `room` bytes.
-    pub(super) fn read(json: &'a str, room: usize) -> Option<Self> {
-        serde_json::Deserializer::from_str(json).deserialize_seq(RowsVisitor { room }).ok()
+    /// The rows of `json` that fit into a list of `budget` bytes.
+    pub(super) fn read(json: &'a str, budget: usize) -> Option<Self> {
+        serde_json::Deserializer::from_str(json).deserialize_seq(RowsVisitor { budget }).ok()
     }
 }
 
 struct RowsVisitor {
-    room: usize,
+    budget: usize,
 }
 
 impl<'de> Visitor<'de> for RowsVisitor {
@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for RowsVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<Rows<'de>, A::Error> {
         let mut read = Rows { first: Vec::new(), too_long: None, count: 0 };
         // The brackets; each row has its comma, the first one too many.
-        let mut left = (self.room + 1).saturating_sub(2);
+        let mut left = (self.budget + 1).saturating_sub(2);
         while let Some(row) = rows.next_element::<&'de RawValue>()? {
             read.count += 1;
             if read.too_long.is_some() {

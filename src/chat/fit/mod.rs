@@ -1,7 +1,7 @@
-//! What is too long for a model, made to fit: JSON stays JSON. A list loses whole rows and everything else whole values,
-//! and what was lost is said; only text is cut as text.
+//! Cuts content that is too long for a model: JSON stays JSON. A list loses whole rows and everything else whole
+//! values, and a note names them; only text is cut as text.
 //!
-//! **Invariant:** what is valid JSON comes out as valid JSON, and every value in it is one of the input's, but for cut texts,
+//! **Invariant:** valid JSON comes out as valid JSON, and every value in it is one of the input's, but for cut texts,
 //! counts of rows that were cut, and our own notes. It is read one level at a time, and never becomes a tree.
 
 mod level;
@@ -14,23 +14,24 @@ use serde_json::value::RawValue;
 use self::level::{Level, Members, Rows};
 use crate::bounded::json::parse;
 
-/// How deep values are looked into; what is deeper is kept or left out whole.
+/// How deep values are read; deeper ones are kept or left out whole.
 const DEPTH: usize = 32;
 
 /// How many things that were lost are named.
 const NAMED: usize = 8;
 
-/// The longest place that is named, in characters.
-const PLACE_CHARS: usize = 120;
+/// The longest path that is named, in characters.
+const PATH_CHARS: usize = 120;
 
-/// The shortest room in which a part of a value says anything, in bytes.
+/// The fewest bytes in which a part of a value is of use.
 const LEAST_BYTES: usize = 48;
 
 /// Siblings of a list that count its rows, and that say whether there are more.
 const COUNTS: [&str; 3] = ["showing", "shown", "returned"];
 const SAYS_MORE: [&str; 3] = ["has_more", "hasMore", "truncated"];
 
-/// `content` in `max_bytes` and a note on what was lost, with `advice` for the model; `None` where it fits as it is.
+/// `content` in `max_bytes` and a note on the values that were lost, with `advice` for the model; `None` where it fits
+/// as it is.
 pub fn fit(content: &str, max_bytes: usize, advice: &str) -> Option<String> {
     if content.len() <= max_bytes {
         return None;
@@ -109,7 +110,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::String(text.to_owned()).to_string()
 }
 
-/// What was lost.
+/// The values that were lost.
 #[derive(Default)]
 struct Lost {
     named: Vec<(String, String)>,
@@ -117,9 +118,9 @@ struct Lost {
 }
 
 impl Lost {
-    fn note(&mut self, place: &str, what: &str) {
+    fn note(&mut self, path: &str, what: &str) {
         match self.named.len() < NAMED {
-            true => self.named.push((place.chars().take(PLACE_CHARS).collect(), what.to_owned())),
+            true => self.named.push((path.chars().take(PATH_CHARS).collect(), what.to_owned())),
             false => self.more += 1,
         }
     }
@@ -127,11 +128,11 @@ impl Lost {
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (place, what)) in self.named.iter().enumerate() {
+        for (at, (path, what)) in self.named.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };
-            match place.is_empty() {
+            match path.is_empty() {
                 true => write!(f, "{comma}{what}")?,
-                false => write!(f, "{comma}{place}: {what}")?,
+                false => write!(f, "{comma}{path}: {what}")?,
             }
         }
         match self.more {
@@ -141,7 +142,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Where a value stands, and who is told what of it was lost.
+/// The path of a value, with the list of those that were lost.
 struct FieldPath<'a> {
     path: String,
     depth: usize,
@@ -167,31 +168,31 @@ impl<'a> FieldPath<'a> {
     }
 }
 
-/// A value in `room` bytes; `None` where no part of it would say anything.
-fn value(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
-    if raw.len() <= room {
+/// A value in `budget` bytes; `None` where no part of it would be of use.
+fn value(raw: &str, budget: usize, path: &mut FieldPath<'_>) -> Option<String> {
+    if raw.len() <= budget {
         return Some(raw.to_owned());
     }
-    if room < LEAST_BYTES || place.depth >= DEPTH {
+    if budget < LEAST_BYTES || path.depth >= DEPTH {
         return None;
     }
     match Level::of_value(raw) {
-        Some(Level::Object) => object(raw, room, place),
-        Some(Level::List) => list(raw, room, place).map(|(kept, _)| kept),
-        None => text(raw, room, place),
+        Some(Level::Object) => object(raw, budget, path),
+        Some(Level::List) => list(raw, budget, path).map(|(kept, _)| kept),
+        None => text(raw, budget, path),
     }
 }
 
 /// How many rows of a list are left.
 #[derive(Clone, Copy)]
 struct Left {
-    shown: usize,
+    fitted: usize,
     of: usize,
 }
 
 /// A list with its first rows, all of them whole, as many as fit; of a first row that is too long by itself a part.
-fn list(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<(String, Left)> {
-    let rows = Rows::read(raw, room)?;
+fn list(raw: &str, budget: usize, path: &mut FieldPath<'_>) -> Option<(String, Left)> {
+    let rows = Rows::read(raw, budget)?;
     let mut kept = String::from("[");
     for row in &rows.first {
         if kept.len() > 1 {
@@ -199,31 +200,31 @@ fn list(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<(String, Le
         }
         kept.push_str(row.get());
     }
-    let mut left = Left { shown: rows.first.len(), of: rows.count };
-    if let (0, Some(first)) = (left.shown, rows.too_long) {
-        let part = value(first.get(), room.saturating_sub(2), &mut place.row(0));
+    let mut left = Left { fitted: rows.first.len(), of: rows.count };
+    if let (0, Some(first)) = (left.fitted, rows.too_long) {
+        let part = value(first.get(), budget.saturating_sub(2), &mut path.row(0));
         if let Some(part) = part {
             kept.push_str(&part);
-            left.shown = 1;
+            left.fitted = 1;
         }
     }
     kept.push(']');
-    if left.shown < left.of {
-        let Left { shown, of } = left;
-        place.lost(&format!("{shown} of {of} rows are shown"));
+    if left.fitted < left.of {
+        let Left { fitted, of } = left;
+        path.lost(&format!("{fitted} of {of} rows are shown"));
     }
-    (kept.len() <= room).then_some((kept, left))
+    (kept.len() <= budget).then_some((kept, left))
 }
 
 /// An object with its short members whole, and of the long ones as much as fits, each as much as the others. One of too many
 /// members has the first of them.
-fn object(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
-    let members = Members::read(raw, room / 4 + 1)?;
+fn object(raw: &str, budget: usize, path: &mut FieldPath<'_>) -> Option<String> {
+    let members = Members::read(raw, budget / 4 + 1)?;
     let frame: usize = 2 + members.first.iter().map(|(name, _)| quoted(name).len() + 2).sum::<usize>();
     let lengths = || members.first.iter().map(|(_, value)| value.get().len());
-    let most = room.checked_sub(frame).map_or(0, |room| level_at(lengths(), room));
+    let most = budget.checked_sub(frame).map_or(0, |budget| level_at(lengths(), budget));
     if members.first.len() < members.count || most < LEAST_BYTES {
-        return first_members(&members, room, place);
+        return first_members(&members, budget, path);
     }
     let mut kept: Vec<(&str, Cow<'_, str>)> = Vec::with_capacity(members.first.len());
     let mut cut = Vec::new();
@@ -233,26 +234,26 @@ fn object(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
             kept.push((name, Cow::Borrowed(raw)));
             continue;
         }
-        let mut place = place.member(name);
-        let part = match (Level::of_value(raw), place.depth < DEPTH) {
-            (Some(Level::List), true) => list(raw, most, &mut place).map(|(part, left)| {
+        let mut path = path.member(name);
+        let part = match (Level::of_value(raw), path.depth < DEPTH) {
+            (Some(Level::List), true) => list(raw, most, &mut path).map(|(part, left)| {
                 cut.push(left);
                 part
             }),
-            (_, _) => value(raw, most, &mut place),
+            (_, _) => value(raw, most, &mut path),
         };
         match part {
             Some(part) => kept.push((name, Cow::Owned(part))),
-            None => place.lost(&format!("left out, {} bytes", raw.len())),
+            None => path.lost(&format!("left out, {} bytes", raw.len())),
         }
     }
     for (name, value) in &mut kept {
-        let of = |left: &&Left| left.shown < left.of && **value == *left.of.to_string();
+        let of = |left: &&Left| left.fitted < left.of && **value == *left.of.to_string();
         if COUNTS.contains(name)
             && let Some(left) = cut.iter().find(of)
         {
-            *value = Cow::Owned(left.shown.to_string());
-        } else if SAYS_MORE.contains(name) && **value == *"false" && cut.iter().any(|left| left.shown < left.of) {
+            *value = Cow::Owned(left.fitted.to_string());
+        } else if SAYS_MORE.contains(name) && **value == *"false" && cut.iter().any(|left| left.fitted < left.of) {
             *value = Cow::Borrowed("true");
         }
     }
@@ -260,8 +261,8 @@ fn object(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
 }
 
 /// The first members of an object that has many, as many as fit.
-fn first_members(members: &Members<'_>, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
-    let mut left = room.checked_sub(2)?;
+fn first_members(members: &Members<'_>, budget: usize, path: &mut FieldPath<'_>) -> Option<String> {
+    let mut left = budget.checked_sub(2)?;
     let fits = |(name, value): &&(String, &RawValue)| {
         let bytes = quoted(name).len() + value.get().len() + 2;
         let fits = bytes <= left;
@@ -269,7 +270,7 @@ fn first_members(members: &Members<'_>, room: usize, place: &mut FieldPath<'_>) 
         fits
     };
     let kept: Vec<_> = members.first.iter().take_while(fits).collect();
-    place.lost(&format!("{} of {} fields are shown", kept.len(), members.count));
+    path.lost(&format!("{} of {} fields are shown", kept.len(), members.count));
     Some(joined(kept.into_iter().map(|(name, value)| (name.as_str(), value.get()))))
 }
 
@@ -287,27 +288,27 @@ fn joined<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     json
 }
 
-/// The most that each may have so that all together have `room`: whoever needs less leaves the rest to the others.
-fn level_at(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
+/// The most that each may have so that all together have `budget`: those that need less leave the rest to the others.
+fn level_at(lengths: impl Iterator<Item = usize>, budget: usize) -> usize {
     let mut lengths: Vec<usize> = lengths.collect();
     lengths.sort_unstable();
-    let (mut room, mut others) = (room, lengths.len());
+    let (mut budget, mut others) = (budget, lengths.len());
     for length in lengths {
-        let most = room / others;
+        let most = budget / others;
         if length > most {
             return most;
         }
-        room -= length;
+        budget -= length;
         others -= 1;
     }
     usize::MAX
 }
 
-/// A JSON text in `room` bytes, cut as text is; `None` of what is no text.
-fn text(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
+/// A JSON text in `budget` bytes, cut as text is; `None` of what is no text.
+fn text(raw: &str, budget: usize, path: &mut FieldPath<'_>) -> Option<String> {
     let whole: String = parse(raw).ok()?;
     // The quotation marks, and three bytes for the sign at its end.
-    let mut left = room.checked_sub(5)?;
+    let mut left = budget.checked_sub(5)?;
     let mut end = 0;
     for (at, c) in whole.char_indices() {
         let bytes = match c {
@@ -318,7 +319,7 @@ fn text(raw: &str, room: usize, place: &mut FieldPath<'_>) -> Option<String> {
         let Some(rest) = left.checked_sub(bytes) else { break };
         (left, end) = (rest, at + c.len_utf8());
     }
-    place.lost(&format!("{end} of {} bytes of text", whole.len()));
+    path.lost(&format!("{end} of {} bytes of text", whole.len()));
     Some(quoted(&format!("{}…", &whole[..end])))
 }
 

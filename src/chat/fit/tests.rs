@@ -1,11 +1,11 @@
-//! What fits and what is lost.
+//! Values that fit, and values that are lost.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{add_note, fit, fit_json};
 
-/// What a note may have beyond what is allowed.
+/// The bytes of a note beyond the limit.
 const NOTE_BYTES: usize = 1800;
 
 fn fitted(value: &Value, max: usize) -> Value {
@@ -18,11 +18,11 @@ fn a_list_loses_whole_rows_and_its_counts_are_true() {
     let page = |showing: usize, has_more: bool, rows: &[Value]| json!({"total": 1200, "showing": showing, "has_more": has_more, "results": rows});
     let mut kept = fitted(&page(1200, false, &rows), 10_000);
     let note = kept.as_object_mut().unwrap().shift_remove("cut").unwrap();
-    let shown = kept["results"].as_array().unwrap().len();
-    assert_eq!(kept, page(shown, true, &rows[..shown]));
-    assert!((150..300).contains(&shown), "{shown}");
+    let count = kept["results"].as_array().unwrap().len();
+    assert_eq!(kept, page(count, true, &rows[..count]));
+    assert!((150..300).contains(&count), "{count}");
     let whole = page(1200, false, &rows).to_string().len();
-    assert_eq!(note, json!(format!("results: {shown} of 1200 rows are shown; {whole} bytes in all; ask for less")));
+    assert_eq!(note, json!(format!("results: {count} of 1200 rows are shown; {whole} bytes in all; ask for less")));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn each_kind_of_json_is_cut_as_such() {
             60,
             json!({
             "cut": "0 of 3 fields are shown; 3040 bytes in all; ask for less"}),
-            "no room for any",
+            "no space for any",
         ),
         (
             Value::Object(many),

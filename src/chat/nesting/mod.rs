@@ -8,19 +8,19 @@
 pub mod schemas;
 pub mod tags;
 
-/// What stands between quotes, where a backslash takes the next character with it.
+/// Quotes around a text, in which a backslash takes the next character with it.
 const QUOTES: [u8; 3] = [b'"', b'\'', b'`'];
 
 /// Words that are operators, in templates.
 const OPERATORS: [&str; 7] = ["or", "and", "not", "in", "is", "if", "else"];
 
-/// What a pair of brackets adds to what stands behind it: `a[].b` is two steps further than `a.b`.
+/// The steps that a pair of brackets adds to what follows it: `a[].b` is two steps further than `a.b`.
 const BEHIND_BRACKETS: usize = 2;
 
-/// The depth at some place of a text, and the most that there has been.
+/// The depth at a position of a text, and the greatest so far.
 #[derive(Debug, Clone)]
 pub struct Nesting {
-    /// What a bracket adds to what is in it.
+    /// The steps that a bracket adds to its inside.
     bracket: usize,
     at: usize,
     /// Where open brackets began.
@@ -45,21 +45,21 @@ impl Nesting {
         self.open.clear();
         self.to(at);
         let bytes = text.as_bytes();
-        let mut place = 0;
-        while let Some(byte) = bytes.get(place) {
-            if self.open.is_empty() && end.is_some_and(|end| bytes[place..].starts_with(end.as_bytes())) {
-                return place;
+        let mut offset = 0;
+        while let Some(byte) = bytes.get(offset) {
+            if self.open.is_empty() && end.is_some_and(|end| bytes[offset..].starts_with(end.as_bytes())) {
+                return offset;
             }
-            place += match byte {
-                quote if QUOTES.contains(quote) => quoted(&bytes[place..]),
-                b'_' | b'a'..=b'z' | b'A'..=b'Z' => self.word(&bytes[place..]),
+            offset += match byte {
+                quote if QUOTES.contains(quote) => quoted(&bytes[offset..]),
+                b'_' | b'a'..=b'z' | b'A'..=b'Z' => self.word(&bytes[offset..]),
                 other => {
                     self.sign(*other, at);
                     1
                 }
             };
         }
-        place
+        offset
     }
 
     fn word(&mut self, rest: &[u8]) -> usize {
@@ -98,12 +98,12 @@ impl Nesting {
 
 /// How long the text in quotes is that begins here, with its quotes.
 fn quoted(rest: &[u8]) -> usize {
-    let mut place = 1;
-    while let Some(byte) = rest.get(place) {
+    let mut offset = 1;
+    while let Some(byte) = rest.get(offset) {
         match byte {
-            b'\\' => place += 2,
-            byte if Some(byte) == rest.first() => return place + 1,
-            _ => place += 1,
+            b'\\' => offset += 2,
+            byte if Some(byte) == rest.first() => return offset + 1,
+            _ => offset += 1,
         }
     }
     rest.len()

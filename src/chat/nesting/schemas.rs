@@ -14,7 +14,7 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// 2 MiB; fifty parts of five steps, for a value that is twenty deep, are 5,000.
 const MAX_STEPS: usize = 6000;
 
-/// What a schema with references can pass at one depth of a value.
+/// The steps that a schema with references can take at one depth of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach(usize);
 
@@ -40,7 +40,7 @@ impl Reach {
     }
 }
 
-/// What the schema refers to, each once.
+/// The schema's references, each once.
 fn gather<'s>(schema: &'s Value, references: &mut BTreeSet<&'s str>) {
     match schema {
         Value::Object(fields) => {

@@ -2,11 +2,11 @@
 
 use super::Nesting;
 
-/// What a bracket or a block counts, in operators: the compiler takes up to 22 KiB of stack for one, unoptimized, and up
-/// to 3 KiB for an operator.
+/// The weight of a bracket or a block, in operators: the compiler takes up to 22 KiB of stack for one, unoptimized, and
+/// up to 3 KiB for an operator.
 const BRACKET: usize = 8;
 
-/// What an `elif` counts: it stands in the one before it.
+/// The weight of an `elif`: it stands in the one before it.
 const ELIF: usize = 2;
 
 /// 24 brackets and blocks, or 192 operators: half a mebibyte, a quarter of what a thread has.
@@ -76,9 +76,9 @@ fn statement<'t>(tag: &'t str, nesting: &mut Nesting, blocks: &mut Vec<usize>) -
     behind(tag, length)
 }
 
-/// What stands behind the two characters of an end at `place`.
-fn behind(text: &str, place: usize) -> &str {
-    text.get(place + 2..).unwrap_or_default()
+/// The text behind the two characters of an end at `offset`.
+fn behind(text: &str, offset: usize) -> &str {
+    text.get(offset + 2..).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
             (in_each_other(25, "{% for x in xs %}", "{% endfor %}"), false, "blocks"),
             (in_each_other(25, "{% set x %}", "{% endset %}"), false, "blocks that set"),
             (format!("{{{{ {} }}}}", in_each_other(100, "a(", ")")), false, "calls"),
-            (format!("{{{{ {} }}}}", in_each_other(100, "a[", "]")), false, "places"),
+            (format!("{{{{ {} }}}}", in_each_other(100, "a[", "]")), false, "indices"),
             (format!("{{{{ {} }}}}", in_each_other(100, "a|default(", ")")), false, "arguments of filters"),
             (format!("{{{{ a{} }}}}", times(1100, ".a")), false, "fields"),
             (format!("{{{{ a{} }}}}", times(1100, "|length")), false, "filters"),

@@ -5,7 +5,7 @@ use minijinja::{Error, ErrorKind, State, Value as Templated};
 
 use super::FENCE;
 
-/// What stands where a value has the mark of its fence. It is no hex, so that what is left around it never makes a mark.
+/// Replaces the mark of its fence in a value. It is no hex, so that the text around it never makes a mark.
 const MARK: &str = "(mark)";
 
 /// JSON between fences that nothing in it can end; where there is a mark, between two lines that have it, and it is not in

@@ -1,7 +1,7 @@
-//! Templates of operators over values of anybody: what prompts are made of, and the requests of declared tools.
+//! Templates of operators over values of anyone: for prompts, and for the requests of declared tools.
 //!
-//! The syntax is minijinja's. What is not there is nothing, not an error, since most of it comes from clients; a name that
-//! nothing ever has is a mistake, which [`Template::names`] lets whoever reads the file find.
+//! The syntax is minijinja's. A missing value is nothing, not an error, since most of it comes from clients; a name
+//! that nothing ever has is a mistake, which [`Template::names`] lets whoever reads the file find.
 //!
 //! **Invariant:** pure. A template reads the values it is given and nothing else, values are never read as templates, and
 //! no template works for ever.
@@ -33,7 +33,7 @@ pub const FENCE: &str = "fence";
 /// The variable that holds an expression's value.
 const RESULT: &str = "result__";
 
-/// Text with places for values.
+/// Text with placeholders for values.
 #[derive(Debug, Clone)]
 pub struct Template {
     environment: Arc<Environment<'static>>,
@@ -42,13 +42,13 @@ pub struct Template {
     paths: BTreeSet<String>,
 }
 
-/// A JSON value with places for values: text that is one whole `{{ expression }}` becomes its value, of whatever type;
-/// other text is a [`Template`].
+/// A JSON value with placeholders for values: text that is one whole `{{ expression }}` becomes its value, of whatever
+/// type; other text is a [`Template`].
 #[derive(Debug, Clone)]
 pub enum ValueTemplate {
     /// Stays as it is.
     Fixed(Value),
-    /// Text with places.
+    /// Text with placeholders.
     Text(Template),
     /// One expression.
     Expression(Template),
@@ -58,8 +58,8 @@ pub enum ValueTemplate {
     Object(Vec<(String, ValueTemplate)>),
 }
 
-/// Values by the names that templates use. Each is put into the templates' own form once, when a template first speaks of
-/// it; clones share what was done.
+/// Values by the names that templates use. Each is converted to the templates' own type once, when a template first
+/// uses it; clones share the result.
 #[derive(Debug, Clone, Default)]
 pub struct Values<'a>(BTreeMap<Cow<'a, str>, Arc<Given<'a>>>);
 
@@ -82,7 +82,7 @@ impl<'a> Values<'a> {
         self.put(name.into(), Source::Owned(value));
     }
 
-    /// Adds a value of somebody else's.
+    /// Adds a borrowed value.
     pub fn lend(&mut self, name: impl Into<Cow<'a, str>>, value: &'a Value) {
         self.put(name.into(), Source::Lent(value));
     }
@@ -129,7 +129,7 @@ impl Given<'_> {
 pub struct TemplateError {
     /// The line in the template, from 1; 0 where it is not known.
     pub line: usize,
-    /// What is wrong, in words for the operator.
+    /// The mistake, in words for the operator.
     pub reason: String,
 }
 
@@ -190,7 +190,7 @@ impl Template {
         self.names.iter().map(String::as_str)
     }
 
-    /// The text, its places filled from `values`.
+    /// The text, its placeholders filled from `values`.
     ///
     /// # Errors
     /// When it does something that its values do not allow, or too much of it.
@@ -233,7 +233,7 @@ impl ValueTemplate {
         }
     }
 
-    /// What it was made of, its templates apart from fixed text.
+    /// Its source, with templates apart from fixed text.
     pub fn written(&self) -> Value {
         match self {
             Self::Fixed(value) => value.clone(),
@@ -263,7 +263,7 @@ impl ValueTemplate {
         }
     }
 
-    /// The value, its places filled from `values`; `None` where an expression has none.
+    /// The value, its placeholders filled from `values`; `None` where an expression has none.
     ///
     /// # Errors
     /// When a template does something that its values do not allow.
@@ -289,7 +289,7 @@ impl ValueTemplate {
     }
 }
 
-/// What stands between the braces of a text that is one expression.
+/// The text between the braces, where all of `text` is one expression.
 fn whole_expression(text: &str) -> Option<&str> {
     let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     (!inner.contains("{{") && !inner.contains("}}")).then(|| inner.trim())
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn values_fill_places_and_are_never_templates() {
+    fn values_fill_placeholders_and_are_never_templates() {
         let rows = [
             (
                 "Hi {{ user }}.",
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_put_into_form_once_and_only_where_a_template_speaks_of_it() {
+    fn a_value_is_converted_once_and_only_where_a_template_uses_it() {
         let (context, other) = (ScreenState::parse(r#"{"a":1}"#).unwrap(), json!([1]));
         let mut values = Values::default();
         values.screen("context", context);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::texts::Text;
 use crate::agent::ports::embeddings::{EmbedError, Embedder};
 
-/// All places, nearest first.
+/// All indices, nearest first.
 pub(super) async fn ranked(
     question: &str,
     tools: &[Arc<Text>],
@@ -14,9 +14,9 @@ pub(super) async fn ranked(
     let texts: Vec<&str> = tools.iter().map(|tool| tool.meant.as_str()).collect();
     let (question, tools) = embedder.embed(question, &texts).await?;
     let near: Vec<f64> = tools.iter().map(|tool| cosine(&question, tool)).collect();
-    let mut places: Vec<usize> = (0..near.len()).collect();
-    places.sort_by(|a, b| near[*b].total_cmp(&near[*a]).then(a.cmp(b)));
-    Ok(places)
+    let mut indices: Vec<usize> = (0..near.len()).collect();
+    indices.sort_by(|a, b| near[*b].total_cmp(&near[*a]).then(a.cmp(b)));
+    Ok(indices)
 }
 
 /// The cosine of two vectors; 0 where one of them has no direction.

@@ -1,6 +1,6 @@
-//! Which of many tools fit what a user asks: by their words, and by their meaning where there is a service for it.
+//! Ranks tools for a user's question: by their words, and by their meaning where there is a service for it.
 //!
-//! **Invariant:** a service that fails costs nobody a tool: words alone decide then.
+//! **Invariant:** a service that fails loses no tool: words alone decide then.
 
 mod meaning;
 mod texts;
@@ -20,10 +20,10 @@ const QUESTION_CHARS: usize = 4000;
 /// than the tenth, so that none of two lists rules alone.
 const FUSION: f64 = 60.0;
 
-/// What is looked for.
+/// A search.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// In somebody's words.
+    /// In the words of the user or the model.
     pub question: &'a str,
     /// The names of tools that the last answer has used: "and the next one?" is about them.
     pub recent: &'a [&'a str],
@@ -42,7 +42,7 @@ impl Finder {
         Self { embedder, texts: Texts::default() }
     }
 
-    /// The places of the tools that fit, best first; those that do not fit at all are left out.
+    /// The indices of the tools that fit, best first; those that do not fit at all are left out.
     pub async fn ranked(&self, wanted: Wanted<'_>, tools: &[&OfferedTool]) -> Vec<usize> {
         let question: String = wanted.question.chars().take(QUESTION_CHARS).collect();
         let tools = self.texts.texts_for(tools);
@@ -53,7 +53,7 @@ impl Finder {
         match meaning::ranked(&question, &tools, embedder).await {
             Ok(by_meaning) => fused(&[by_words, by_meaning], tools.len()),
             Err(error) => {
-                // The service has said more, once.
+                // The service logs the details, once.
                 tracing::debug!(error = %Causes(&error), "tools are found by their words alone");
                 by_words
             }
@@ -74,11 +74,11 @@ fn fused(rankings: &[Vec<usize>], count: usize) -> Vec<usize> {
     by_score(&scores)
 }
 
-/// The places of the scores above nothing, highest first; equal ones in order.
+/// The indices of the scores above nothing, highest first; equal ones in order.
 fn by_score(scores: &[f64]) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..scores.len()).filter(|at| scores[*at] > 0.0).collect();
-    places.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
-    places
+    let mut indices: Vec<usize> = (0..scores.len()).filter(|at| scores[*at] > 0.0).collect();
+    indices.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
+    indices
 }
 
 #[cfg(test)]
@@ -86,12 +86,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rankings_are_fused_by_place() {
+    fn rankings_are_fused_by_rank() {
         let rows = [
             ([vec![2, 0, 1], vec![]], vec![2, 0, 1], "an empty one says nothing"),
             ([vec![0, 1], vec![1, 0]], vec![0, 1], "a tie keeps the order of the catalogue"),
             ([vec![0, 1, 2], vec![2, 1]], vec![2, 1, 0], "what both know goes before what one knows"),
-            ([vec![7], vec![]], vec![], "a place that is none is nobody's"),
+            ([vec![7], vec![]], vec![], "an index out of range is no tool's"),
         ];
         for (rankings, expected, reason) in rows {
             assert_eq!(fused(&rankings, 3), expected, "{reason}");

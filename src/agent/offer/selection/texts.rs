@@ -1,5 +1,5 @@
-//! What is looked at of a tool, made once for the same definition: a run that chooses among a thousand tools does not read
-//! a thousand descriptions.
+//! The text of a tool that is searched, made once for the same definition: a run that chooses among a thousand tools
+//! does not read a thousand descriptions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,13 +11,13 @@ use crate::agent::ports::tools::OfferedTool;
 /// 32 MB of texts and words are kept; with more, all of them are made anew.
 const MOST_KEPT: usize = 32 << 20;
 
-/// What a word needs in a map, roughly.
+/// The bytes of a word in a map, roughly.
 const PER_WORD: usize = 80;
 
 /// A tool as it is looked for.
 #[derive(Debug)]
 pub(super) struct Text {
-    /// What is embedded of it: the same text for the same definition, so that its vector is fetched once.
+    /// The text that is embedded: the same for the same definition, so that its vector is fetched once.
     pub(super) meant: String,
     /// Its words.
     pub(super) words: Weighed,
@@ -48,7 +48,7 @@ impl Texts {
         if let Some(known) = known.filter(|known| known.is_of(tool)) {
             return known;
         }
-        // Made without the lock: somebody else may make it too, which costs nothing but time.
+        // Made without the lock: another run may make it too, which costs nothing but time.
         let text = Arc::new(Text::from_tool(tool));
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).put(key, &text);
         text
@@ -97,13 +97,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::chat::tool::{Policy, ToolDef};
+    use crate::chat::tool::{Effect, Policy, ToolDef};
 
     fn tool(name: &str, description: &str, samples: &[&str]) -> OfferedTool {
         let (name, description) = (name.to_owned(), description.to_owned());
         OfferedTool {
             def: Arc::new(ToolDef { name, description, input_schema: json!({"type": "object"}) }),
             policy: Policy::default(),
+            effect: Effect::Read,
             samples: samples.iter().map(|sample| (*sample).to_owned()).collect(),
         }
     }
@@ -114,7 +115,7 @@ mod tests {
         let one = |tool: &OfferedTool| texts.texts_for(&[tool]).remove(0);
         let first = one(&tool("a", "b", &["c", "d"]));
         assert_eq!(first.meant, "a: b\nc\nd");
-        assert!(Arc::ptr_eq(&first, &one(&tool("a", "b", &["c", "d"]))), "the same definition in another place");
+        assert!(Arc::ptr_eq(&first, &one(&tool("a", "b", &["c", "d"]))), "the same definition in another value");
         for other in [tool("a", "b", &["c"]), tool("a", "b", &["c", "d", "e"]), tool("a", "b\nc", &["d"])] {
             assert!(!Arc::ptr_eq(&first, &one(&other)), "{other:?}");
         }

@@ -14,7 +14,7 @@ const NAME: f64 = 3.0;
 const SAMPLE: f64 = 2.0;
 const DESCRIPTION: f64 = 1.0;
 
-/// What the name of a tool that was used last counts, beside the words of the question.
+/// The weight of the name of a tool that was used last, beside the words of the question.
 const RECENT: f64 = 0.5;
 
 /// 200 words of a question, and 2,000 of a tool, are looked at.
@@ -29,7 +29,7 @@ const EMPTY: [&str; 48] = [
     "your",
 ];
 
-/// The places of the tools that have words of the question, best first.
+/// The indices of the tools that have words of the question, best first.
 pub(super) fn ranked(question: &str, recent: &[&str], texts: &[&Weighed]) -> Vec<usize> {
     // In order, since a sum of numbers depends on it.
     let mut wanted: BTreeMap<String, f64> = BTreeMap::new();
@@ -46,7 +46,7 @@ pub(super) fn ranked(question: &str, recent: &[&str], texts: &[&Weighed]) -> Vec
         if having == 0.0 {
             continue;
         }
-        // In this form never below nothing: a word that most tools have still speaks for them a little.
+        // Never negative in this formula: a word that most tools have still counts a little.
         let rarity = (1.0 + (texts.len() as f64 - having + 0.5) / (having + 0.5)).ln();
         for (score, text) in scores.iter_mut().zip(texts) {
             let Some(often) = text.weights.get(word) else { continue };
@@ -60,7 +60,7 @@ pub(super) fn ranked(question: &str, recent: &[&str], texts: &[&Weighed]) -> Vec
 /// A tool's words with what they count, and all of that together.
 #[derive(Debug)]
 pub(super) struct Weighed {
-    /// What each word counts.
+    /// The weight of each word.
     pub(super) weights: HashMap<String, f64>,
     length: f64,
 }
@@ -124,7 +124,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::chat::tool::{Policy, ToolDef};
+    use crate::chat::tool::{Effect, Policy, ToolDef};
 
     fn tools() -> Vec<OfferedTool> {
         [
@@ -142,6 +142,7 @@ mod tests {
                 input_schema: json!({"type": "object"}),
             }),
             policy: Policy::default(),
+            effect: Effect::Read,
             samples: samples.iter().map(|sample| (*sample).to_owned()).collect(),
         })
         .collect()

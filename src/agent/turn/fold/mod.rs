@@ -36,7 +36,7 @@ pub struct TurnFold {
 /// A turn that has ended.
 #[derive(Debug, Clone)]
 pub struct Turn {
-    /// What the model produced.
+    /// The model's message.
     pub message: AssistantMessage,
     /// Why it stopped; `None` when its terminal marker never came.
     pub reason: Option<FinishReason>,
@@ -122,7 +122,7 @@ impl TurnFold {
     }
 
     /// The turn as it stands. A call that the token limit cut off is left out: what remains of its arguments would
-    /// ask for something the model never said.
+    /// request something that the model never wrote.
     pub fn finish(self) -> Turn {
         let cut_off = self.reason == Some(FinishReason::Length);
         let parts = self.parts.into_iter().filter_map(|part| part.finish(cut_off)).collect();
@@ -134,8 +134,8 @@ impl TurnFold {
         }
     }
 
-    /// What of an interrupted turn may be kept: its text alone, since calls without results and reasoning without its
-    /// signature make a history that vendors refuse. `None` when there is no text.
+    /// The part of an interrupted turn that may be kept: its text alone, since calls without results and reasoning
+    /// without its signature make a history that vendors refuse. `None` when there is no text.
     pub fn partial(self) -> Option<AssistantMessage> {
         let parts: Vec<_> = self
             .parts

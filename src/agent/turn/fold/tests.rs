@@ -160,7 +160,7 @@ fn arguments_are_judged_at_the_end_by_why_the_model_stopped() {
     let cases = [
         ("", FinishReason::Stop, &["call a t {}"][..], "no arguments are an empty object"),
         (" null ", FinishReason::Stop, &["call a t {}"], "null means none"),
-        (r#"{"a":"#, FinishReason::Stop, &[r#"call a t invalid {"a":"#], "kept, so that the model is told"),
+        (r#"{"a":"#, FinishReason::Stop, &[r#"call a t invalid {"a":"#], "kept, so that the model reads why"),
         ("[1]", FinishReason::Stop, &["call a t invalid [1]"], "arguments are an object"),
         (r#"{"a":"#, FinishReason::Length, &[], "cut by the limit"),
         ("", FinishReason::Length, &[], "cut before its first argument, maybe"),
@@ -229,7 +229,7 @@ fn a_name_that_no_vendor_would_take_back_is_mapped_into_their_alphabet() {
 }
 
 #[test]
-fn an_id_that_the_conversation_has_had_is_replaced_and_the_new_ones_are_told() {
+fn an_id_that_the_conversation_has_had_is_replaced_and_the_new_ones_count_as_used() {
     let mut fold = TurnFold::new(origin(), HashSet::from(["call_0".to_owned()]));
     for (slot, id) in [(0, "call_0"), (1, "call_1")] {
         fold.push(StreamEvent::ToolCallStarted { slot: CallSlot(slot), id: Some(id.to_owned()), name: "t".to_owned() });

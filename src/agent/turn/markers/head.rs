@@ -12,7 +12,7 @@ const MOST_BETWEEN: usize = 80;
 /// 20 letters in the name of a language behind a code fence.
 const MOST_LANGUAGE: usize = 20;
 
-/// What Markdown stands around a marker or its JSON.
+/// Markdown around a marker or its JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decoration {
     Fence,
@@ -21,7 +21,7 @@ pub(super) enum Decoration {
 }
 
 impl Decoration {
-    /// What opens and closes it.
+    /// The sign that opens and closes it.
     pub(super) fn sign(self) -> &'static str {
         match self {
             Self::Fence => "```",
@@ -31,7 +31,7 @@ impl Decoration {
     }
 }
 
-/// What a text begins with.
+/// The beginning of a text.
 #[derive(Debug)]
 pub(super) enum Look {
     /// No marker.
@@ -54,12 +54,12 @@ pub(super) struct Head {
     pub(super) word_end: usize,
     /// Where the JSON begins.
     pub(super) json: usize,
-    /// What is to be closed behind the JSON, outermost first; so many of it were opened before the word.
+    /// The decorations to be closed behind the JSON, outermost first; so many of them were opened before the word.
     pub(super) open: Vec<Decoration>,
     pub(super) opened_before: usize,
 }
 
-/// What `text`, which begins with no blank, begins with; `in_word` when it goes on with a word.
+/// The beginning of `text`, which has no leading blank; `in_word` when it goes on with a word.
 pub(super) fn look(text: &str, known: &[Marker], in_word: bool) -> Look {
     let mut open = Vec::new();
     let mut at = 0;

@@ -6,7 +6,7 @@ const MOST_DEEP: usize = 100;
 /// Reads one list or object.
 #[derive(Debug)]
 pub(super) struct Scanner {
-    /// What is open, outermost first.
+    /// The open brackets, outermost first.
     open: Vec<Bracket>,
     expect: Expect,
 }
@@ -38,7 +38,7 @@ enum Expect {
     Word(&'static [u8]),
 }
 
-/// What came of a byte.
+/// The result of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// There is more to come.

@@ -16,7 +16,7 @@ pub(super) struct Marker {
     kind: Kind,
 }
 
-/// What stands behind it.
+/// The kind of JSON behind it.
 #[derive(Debug, Clone)]
 enum Kind {
     Values,
@@ -29,7 +29,7 @@ enum Kind {
 }
 
 impl Marker {
-    /// What `profile` lets a model write.
+    /// The markers that `profile` lets a model write.
     pub(super) fn all(profile: &Profile) -> Vec<Self> {
         let client = profile.client_actions.iter().map(|action| action.name.clone()).collect();
         let suggestions = [Kind::Values, Kind::Actions(client)];
@@ -80,7 +80,7 @@ impl Markers {
         Ok(())
     }
 
-    /// What the entries of a list say; a wrong one is left out with a note.
+    /// The entries of a list; a wrong one is left out with a note.
     fn entries<T>(
         &mut self,
         marker: usize,

@@ -1,5 +1,5 @@
-//! What a model writes for the machine in its text: payloads behind their markers, and suggestions. The text before a marker
-//! flows; from what may be one on it waits until that is certain, so that no part of it is ever shown.
+//! Data that a model writes in its text: payloads behind their markers, and suggestions. The text before a marker
+//! flows; from a possible marker on it waits until that is certain, so that no part of a marker is ever emitted.
 
 mod head;
 mod json;
@@ -30,14 +30,14 @@ const MOST_NOTES: usize = 20;
 #[derive(Debug)]
 pub struct Markers {
     known: Vec<Marker>,
-    /// What is not decided yet.
+    /// The text that is not decided yet.
     held: String,
     state: State,
-    /// The blanks around markers that were taken out, where nothing was shown since.
+    /// The blanks around markers that were taken out, where nothing was emitted since.
     gap: Option<String>,
-    /// Whether something of this turn was shown.
-    has_shown: bool,
-    /// The last character that was shown.
+    /// Whether something of this turn was emitted.
+    has_emitted: bool,
+    /// The last character that was emitted.
     last: Option<char>,
     /// Which of the suggestions have come: the first of each kind count.
     suggested: [bool; 2],
@@ -45,18 +45,18 @@ pub struct Markers {
     notes: Vec<String>,
 }
 
-/// What the held text is.
+/// The state of the held text.
 #[derive(Debug)]
 enum State {
     /// Text, and maybe the beginning of a marker.
     Text,
     /// A marker with the JSON behind it, of which the bytes before `next` were read.
     Json { blank: usize, head: Head, next: usize, scanner: Scanner },
-    /// What comes behind a marker that was taken out: it may close what stood before it.
+    /// The text behind a marker that was taken out: it may close a decoration before it.
     Closing { blank: String, before: String, head: Head },
 }
 
-/// What a text had for the machine.
+/// The data in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     /// Things to say next.
@@ -75,11 +75,11 @@ pub enum Found {
 /// The end of a turn's text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Closed {
-    /// What was held back and is text after all.
+    /// Text that was held back and is no marker.
     pub rest: String,
-    /// What was taken out, in order.
+    /// The data taken out, in order.
     pub found: Vec<Found>,
-    /// What looked like a marker and was none, in words for whoever looks into it.
+    /// Notes on texts that looked like a marker and were none, for a diagnosis.
     pub notes: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ impl Markers {
             held: String::new(),
             state: State::Text,
             gap: None,
-            has_shown: false,
+            has_emitted: false,
             last: None,
             suggested: [false; 2],
             found: Vec::new(),
@@ -99,7 +99,7 @@ impl Markers {
         }
     }
 
-    /// The text that can be shown now, possibly empty.
+    /// The text that can be emitted now, possibly empty.
     pub fn push(&mut self, text: String) -> String {
         if self.known.is_empty() {
             return text;
@@ -113,15 +113,15 @@ impl Markers {
         let rest = self.advance(true);
         self.held.clear();
         self.state = State::Text;
-        (self.gap, self.has_shown, self.last) = (None, false, None);
+        (self.gap, self.has_emitted, self.last) = (None, false, None);
         Closed { rest, found: std::mem::take(&mut self.found), notes: std::mem::take(&mut self.notes) }
     }
 
-    /// Ends the turn's text as if it had not been said: what is held is dropped, and what was found.
+    /// Ends the turn's text as if it had not come: drops the held text and what was found.
     pub fn discard(&mut self) {
         self.held.clear();
         self.state = State::Text;
-        (self.gap, self.has_shown, self.last) = (None, false, None);
+        (self.gap, self.has_emitted, self.last) = (None, false, None);
         self.notes.clear();
         for found in self.found.drain(..) {
             match found {
@@ -132,7 +132,7 @@ impl Markers {
         }
     }
 
-    /// Decides as much of the held text as can be: what is to be shown of it. At the end all is decided.
+    /// Decides as much of the held text as possible and returns what is to be emitted. At the end all is decided.
     fn advance(&mut self, end: bool) -> String {
         let mut held = std::mem::take(&mut self.held);
         let (mut out, mut at) = (String::new(), 0);
@@ -282,11 +282,11 @@ impl Markers {
     fn show(&mut self, out: &mut String, blank: &str, text: &str) {
         match self.gap.take() {
             None => out.push_str(blank),
-            Some(_) if !self.has_shown => {}
+            Some(_) if !self.has_emitted => {}
             Some(gap) => out.push_str(wider(&gap, blank)),
         }
         out.push_str(text);
-        self.has_shown = true;
+        self.has_emitted = true;
         self.last = text.chars().next_back();
     }
 

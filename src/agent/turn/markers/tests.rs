@@ -1,4 +1,4 @@
-//! What is taken out of a model's text, what stays, and when it is shown.
+//! Markers that are taken out of a model's text, and the text that is emitted.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -23,6 +23,9 @@ fn profile() -> Profile {
     Profile {
         id: "p".to_owned(),
         context_type: "p".to_owned(),
+        aliases: Vec::new(),
+        is_fallback: false,
+        read_only: false,
         app: String::new(),
         roles: Vec::new(),
         prompt: Prompt::empty(),
@@ -49,12 +52,12 @@ fn profile() -> Profile {
     }
 }
 
-/// What is shown of a turn that comes in these pieces, and the rest of it.
+/// The text that is emitted of a turn that comes in these pieces, and the rest of it.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Closed {
     let mut markers = Markers::from_profile(&profile());
-    let shown: String = pieces.into_iter().map(|piece| markers.push(piece.to_owned())).collect();
+    let text: String = pieces.into_iter().map(|piece| markers.push(piece.to_owned())).collect();
     let closed = markers.close();
-    Closed { rest: shown + &closed.rest, ..closed }
+    Closed { rest: text + &closed.rest, ..closed }
 }
 
 fn value(label: &str, value: &str) -> SuggestedValue {
@@ -66,7 +69,7 @@ fn query(data: Value) -> Found {
 }
 
 #[test]
-fn valid_markers_are_taken_out_of_what_is_shown() {
+fn valid_markers_are_taken_out_of_the_text() {
     let yes = || Found::Values(vec![value("Yes", "yes")]);
     let one = r#"[{"label": "Yes", "value": "yes"}]"#;
     let rows: [(String, &str, Vec<Found>, &str); 21] = [
@@ -98,7 +101,7 @@ fn valid_markers_are_taken_out_of_what_is_shown() {
             format!("SUGGESTED_VALUES: {one}\nSUGGESTED_VALUES: [{{\"label\": \"No\", \"value\": \"no\"}}]\nB"),
             "B",
             vec![yes()],
-            "the first one counts, the second is not shown either",
+            "the first one counts, the second is not emitted either",
         ),
         (
             "QUERY: {\"q\": {\"a\": [1]}}\nANY_THING: [1]\nQUERY: {\"q\": 2}".to_owned(),
@@ -126,9 +129,9 @@ fn valid_markers_are_taken_out_of_what_is_shown() {
         ("***QUERY: {\"q\": 1}** x".to_owned(), "* x", vec![query(json!({"q": 1}))], "a star before"),
         ("(QUERY:{\"q\":1})".to_owned(), "()", vec![query(json!({"q": 1}))], "in brackets"),
     ];
-    for (text, shown, found, reason) in rows {
-        let closed = read([text.as_str()]);
-        assert_eq!((closed.rest.as_str(), closed.found), (shown, found), "{reason}");
+    for (raw, text, found, reason) in rows {
+        let closed = read([raw.as_str()]);
+        assert_eq!((closed.rest.as_str(), closed.found), (text, found), "{reason}");
     }
 }
 
@@ -180,7 +183,7 @@ fn wrong_entries_of_suggestions_are_left_out_alone() {
         {"label": "Close", "action": "close", "handler": "client", "data": {"n": 1}, "style": "warning"},
         {"label": "Fly", "action": "fly", "handler": "client"},
         {"label": "Save", "action": "save", "handler": "server", "data": null, "style": null},
-        {"label": "Save", "action": "save", "handler": "nobody"},
+        {"label": "Save", "action": "save", "handler": "other"},
         {"label": "Save", "action": "save", "handler": "server", "style": "red"},
         {"label": 7, "action": "save", "handler": "server"},
         "close"
@@ -224,7 +227,7 @@ fn a_model_offers_no_decision() {
 }
 
 #[test]
-fn what_a_turn_said_that_does_not_count_is_gone() {
+fn a_discarded_turn_leaves_no_text() {
     let mut markers = Markers::from_profile(&profile());
     let rejected = r#"Well SUGGESTED_VALUES: [{"label": "A", "value": "a"}] QUERY: {"q": 1} QUERY: {"#;
     assert_eq!(markers.push(rejected.to_owned()), "Well");
@@ -246,10 +249,10 @@ fn text_waits_only_while_it_may_be_the_beginning_of_a_marker() {
         (&["QUERY: ", "x"], &["", "QUERY: x"], "a word that nothing follows"),
         (&["QUERY: [", "x"], &["", "QUERY: [x"], "no JSON, seen at once"),
     ];
-    for (pieces, shown, reason) in rows {
+    for (pieces, expected, reason) in rows {
         let mut markers = Markers::from_profile(&profile());
-        let said: Vec<String> = pieces.iter().map(|piece| markers.push((*piece).to_owned())).collect();
-        assert_eq!(said, shown, "{reason}");
+        let emitted: Vec<String> = pieces.iter().map(|piece| markers.push((*piece).to_owned())).collect();
+        assert_eq!(emitted, expected, "{reason}");
     }
 }
 
@@ -318,7 +321,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_of_a_valid_marker_is_shown(
+    fn nothing_of_a_valid_marker_is_emitted(
         before in "[a-z .*`\n]{0,20}[a-z.]",
         after in "[a-z.][a-z .*`\n]{0,20}",
         n in 0..9,
