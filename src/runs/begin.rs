@@ -32,10 +32,10 @@ use crate::observe::within::outermost;
 const MAKING_WAY: Duration = Duration::from_secs(5);
 
 /// How long a request waits for a run whose client may just be leaving: a user who stops an answer and asks the next
-/// thing at once must not be told that the conversation is busy.
+/// thing at once must not get an error for it.
 const LEAVING: Duration = Duration::from_millis(500);
 
-/// The pause between two looks at a run that somebody else ends.
+/// The pause between two looks at a run that another task ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Runs {
@@ -46,11 +46,11 @@ impl Runs {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(&self, caller: Caller, input: RunInput, request: Request) -> Result<Attached, StartError> {
-        let RunInput { ask, screen, conversation, parent, earlier, unlisted, manner } = input;
-        let (profile, model) = self.answering(&caller, &screen, &manner)?;
+        let RunInput { ask, screen, conversation, parent, earlier, unlisted, options } = input;
+        let (profile, model) = self.answering(&caller, &screen, &options)?;
         let conversation = conversation.unwrap_or_else(ConversationId::fresh);
         let question = OwnedQuestion::Ask { ask, parent, earlier, unlisted };
-        self.begin(caller, RequestedRun { conversation, question, manner, profile, model, request }).await
+        self.begin(caller, RequestedRun { conversation, question, options, profile, model, request }).await
     }
 
     /// Whether a request of the owner's with one of these keys has begun a run, which it would find again.
@@ -69,54 +69,54 @@ impl Runs {
         &self,
         caller: Caller,
         run: RunId,
-        manner: RunOptions,
+        options: RunOptions,
         request: Request,
     ) -> Result<Attached, StartError> {
         let found = self.store.find_run(&caller.owner, run).await.map_err(BeginError::from)?;
         let RunRecord { conversation, context_type, .. } = found.ok_or(StartError::NoSuchRun)?;
-        let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &manner)?;
+        let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &options)?;
         let question = OwnedQuestion::Continue(run);
-        self.begin(caller, RequestedRun { conversation, question, manner, profile, model, request }).await
+        self.begin(caller, RequestedRun { conversation, question, options, profile, model, request }).await
     }
 
     pub(super) fn answering(
         &self,
         caller: &Caller,
         screen: &Screen,
-        manner: &RunOptions,
+        options: &RunOptions,
     ) -> Result<(Arc<Profile>, ModelChoice), StartError> {
         let unknown = || StartError::UnknownContextType(self.profiles.context_types().join(", "));
         let profile = self.profiles.select(screen).ok_or_else(unknown)?;
         if !profile.lets(caller) {
             return Err(StartError::Forbidden);
         }
-        let model = profile.models.choose(&manner.model).map_err(StartError::NotOffered)?;
+        let model = profile.models.choose(&options.model).map_err(StartError::NotOffered)?;
         Ok((profile, model))
     }
 
-    pub(super) async fn begin(&self, caller: Caller, asked: RequestedRun) -> Result<Attached, StartError> {
-        // Counted before the question is asked, so that the drain waits for a run that was let in just before it.
+    pub(super) async fn begin(&self, caller: Caller, requested: RequestedRun) -> Result<Attached, StartError> {
+        // Counted before the check, so that the drain waits for a run that was let in just before it.
         let _admitted = self.tasks.token();
         let owner = caller.owner.clone();
         if self.draining.is_cancelled() {
             return Err(StartError::Draining);
         }
-        if let Some((key, digest)) = &asked.request.key {
+        if let Some((key, digest)) = &requested.request.key {
             let found = self.store.find_request(&owner, RequestKey { key, digest }).await?;
             if let Some(record) = found {
-                // It begins nothing, so it takes nothing: no log, no place, no transaction.
+                // It begins nothing, so it takes nothing: no log, no permit, no transaction.
                 return self.join(record).await;
             }
         }
-        let rate = self.let_in(&owner, &asked).await?;
-        let on_busy = asked.manner.on_busy.unwrap_or(self.settings.on_busy);
-        let asked = Arc::new(asked);
+        let rate = self.let_in(&owner, &requested).await?;
+        let on_busy = requested.options.on_busy.unwrap_or(self.settings.on_busy);
+        let requested = Arc::new(requested);
         let mut patience = None;
         loop {
             if self.draining.is_cancelled() {
                 return Err(StartError::Draining);
             }
-            match self.try_begin(caller.clone(), &asked, on_busy).await {
+            match self.try_begin(caller.clone(), &requested, on_busy).await {
                 Err(StartError::Begin(BeginError::Busy { running })) => {
                     let until = match patience {
                         Some(until) => until,
@@ -139,17 +139,20 @@ impl Runs {
         }
     }
 
-    /// Whether one more run may be begun, as far as that can be told before anything is written; how often its user may,
-    /// where that is counted. That comes last, so that whoever is refused for another reason has lost no start.
-    async fn let_in(&self, owner: &Owner, asked: &RequestedRun) -> Result<Option<Rate>, StartError> {
+    /// Whether one more run may be begun, as far as that is known before anything is written; and its user's rate of
+    /// starts, where it is counted. That comes last, so that a request that is refused for another reason uses up no
+    /// start.
+    async fn let_in(&self, owner: &Owner, requested: &RequestedRun) -> Result<Option<Rate>, StartError> {
         if self.live.is_full(self.settings.bounds.per_replica) {
             return Err(StartError::Full);
         }
         if let Some(over) = self.agent.budgets.check(owner).await.map_err(BeginError::from)? {
             return Err(StartError::OverBudget { retry_after_s: over.retry_after_s });
         }
-        self.store.check_pending_limit(owner, &asked.conversation, self.most(), &self.settings.bounds.quotas).await?;
-        match asked.question.is_start() {
+        self.store
+            .check_pending_limit(owner, &requested.conversation, self.most(), &self.settings.bounds.quotas)
+            .await?;
+        match requested.question.is_start() {
             true => self.starts.take(owner).await.map_err(StartError::TooFast),
             false => Ok(None),
         }
@@ -208,11 +211,11 @@ impl Runs {
     async fn try_begin(
         &self,
         caller: Caller,
-        asked: &Arc<RequestedRun>,
+        requested: &Arc<RequestedRun>,
         on_busy: OnBusy,
     ) -> Result<Attached, StartError> {
         let id = RunId::fresh();
-        let background = asked.manner.background.unwrap_or(asked.profile.background);
+        let background = requested.options.background.unwrap_or(requested.profile.background);
         let seat = self.seats.take(id).ok_or(StartError::Failed)?;
         let writer = self.log.open(id).await?;
         let live = Live::new(id, background, writer, &self.settings);
@@ -224,7 +227,7 @@ impl Runs {
             log: self.log.clone(),
             live: live.clone(),
             caller,
-            asked: asked.clone(),
+            requested: requested.clone(),
             replica: self.replica.clone(),
             lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
@@ -233,11 +236,11 @@ impl Runs {
             admission: self.admission.clone(),
             summaries: self.summaries.clone(),
         };
-        let Some(place) = self.live.enter(live.clone(), self.settings.bounds.per_replica) else {
+        let Some(permit) = self.live.enter(live.clone(), self.settings.bounds.per_replica) else {
             self.log.forget(&[id]).await;
             return Err(StartError::Full);
         };
-        // Looked at once it is in its place: whoever drains either is seen here, or sees it there.
+        // Checked after the run has entered: a drain is either seen here, or sees the run.
         if self.draining.is_cancelled() {
             self.log.forget(&[id]).await;
             return Err(StartError::Draining);
@@ -245,7 +248,7 @@ impl Runs {
         // Of nine kilobytes, which are moved a dozen times before a task has them; so only their address is.
         let running = Box::pin(async move {
             task.run(begun).await;
-            drop(place);
+            drop(permit);
         });
         self.tasks.spawn(ambient::inherited(ambient::current(), outermost(Span::current(), running)));
         if self.interrupting.is_cancelled() {
@@ -260,8 +263,8 @@ impl Runs {
         let Some(record) = joined else {
             let of = Of {
                 run: id,
-                conversation: asked.conversation.clone(),
-                request_id: asked.request.id.clone(),
+                conversation: requested.conversation.clone(),
+                request_id: requested.request.id.clone(),
                 background,
             };
             let sees = if background { Sees::Kept } else { Sees::Everything };

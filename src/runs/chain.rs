@@ -1,5 +1,5 @@
-//! Runs that follow each other, since one request asks for all of them: several decisions on calls that wait, each of which
-//! goes on in a run of its own, and what is asked after them.
+//! Runs that follow each other, since one request asks for all of them: several decisions on calls that wait, each of
+//! which goes on in a run of its own, and the question after them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId, MessageId};
 use crate::chat::input::{RunInput, RunOptions};
 
-/// What the next run does.
+/// The task of the next run.
 pub enum Link {
     /// It goes on with a call that waits.
     Decide(Deciding),
@@ -21,24 +21,24 @@ pub enum Link {
     Ask(Box<RunInput>),
 }
 
-/// Whose runs they are, and where.
+/// The owner of the runs, their conversation and options.
 pub struct Context {
-    /// Whose.
+    /// The caller.
     pub caller: Caller,
     /// In which conversation; `None` begins a new one, or is that of the call that is decided.
     pub conversation: Option<ConversationId>,
     /// Which calls may be decided.
     pub rule: DecisionRule,
     /// How decided calls are gone on with.
-    pub manner: RunOptions,
-    /// The request that asks for all of them.
+    pub options: RunOptions,
+    /// The request that begins all of them.
     pub request: Request,
 }
 
-/// What waits in a conversation when a request comes.
+/// The calls that wait in a conversation when a request comes.
 #[derive(Default)]
 pub struct Pending {
-    /// The calls, in the order in which they were asked.
+    /// The calls, in the order in which they were requested.
     pub approvals: Vec<ApprovalView>,
     /// Whether the same request, by its key, has begun runs before. It finds them again, whatever waits by now.
     pub is_again: bool,
@@ -72,13 +72,13 @@ pub enum Cause {
     /// All that was to be decided had been decided so before.
     #[error("this has been decided before")]
     NothingLeft,
-    /// The call is not the one that its user was shown.
+    /// The call is not the one that its user saw.
     #[error("the digest is not that of the waiting call")]
     OtherCall,
-    /// The decision is kept for whoever asked, who goes on with it.
+    /// The decision is kept for the requester, who goes on with it.
     #[error("the decision is kept, and whoever asked can go on")]
     Kept,
-    /// The question stands in the place of a message that is not there; `None` where it has no id of ours.
+    /// The question replaces a message that is not there; `None` where it has no id of ours.
     #[error("the message is not on the newest branch of its conversation")]
     NotOnBranch(Option<MessageId>),
 }
@@ -125,7 +125,7 @@ impl Chain {
         self.left.is_empty()
     }
 
-    /// The request that asks for all of them.
+    /// The request that begins all of them.
     pub fn request_id(&self) -> &str {
         &self.context.request.id
     }
@@ -152,7 +152,7 @@ impl Chain {
     }
 
     async fn decide(&self, deciding: Deciding) -> Result<Attached, ChainError> {
-        let Context { caller, conversation, rule, manner, request } = &self.context;
+        let Context { caller, conversation, rule, options, request } = &self.context;
         let Deciding { approval, decision, is_farewell: _, seen } = deciding;
         let found = self.runs.approval(caller, approval).await.map_err(BeginError::from)?;
         let request = match rule {
@@ -173,7 +173,7 @@ impl Chain {
         {
             return Err(Cause::OtherCall.into());
         }
-        match self.runs.decide(caller.clone(), approval, decision, manner.clone(), request).await? {
+        match self.runs.decide(caller.clone(), approval, decision, options.clone(), request).await? {
             Decided::GoesOn(attached) => Ok(attached),
             Decided::Kept(_) => Err(Cause::Kept.into()),
         }
@@ -187,7 +187,7 @@ impl ChainError {
 }
 
 impl Runs {
-    /// What waits in a conversation of the owner's when `request` comes with these decisions.
+    /// The calls that wait in a conversation of the owner's when `request` comes with these decisions.
     ///
     /// # Errors
     /// When the store failed.
@@ -206,8 +206,8 @@ impl Runs {
         Ok(Pending { approvals, is_again })
     }
 
-    /// What is to be done for these decisions, which are all that their user says to what waits in the conversation: in the
-    /// order in which the calls were asked, or nothing of it.
+    /// The runs for these decisions, which are all of their user's on calls that wait in the conversation: in the order
+    /// in which the calls were requested, or none.
     ///
     /// # Errors
     /// When one of them cannot be taken, or a call that waits has none.
@@ -245,7 +245,7 @@ impl Runs {
                 Err(error) => return Err(ChainError::from(error).about(id)),
             }
         }
-        links.sort_by(|(asked, _), (other, _)| asked.cmp(other));
+        links.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(links.into_iter().map(|(_, link)| link).collect())
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::agent::ports::quotas::Quotas;
 use crate::chat::input::OnBusy;
 
-/// `[runs]`: the bounds of a run, and what becomes of it when nobody reads.
+/// `[runs]`: the bounds of a run, and its life without readers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunsConfig {
@@ -19,7 +19,7 @@ pub struct RunsConfig {
     pub repeated_calls: u32,
     /// Seconds in all; 0 means no limit.
     pub wall_s: u64,
-    /// Seconds that a call waits for somebody's approval, at least 1.
+    /// Seconds that a call waits for an approval, at least 1.
     pub approval_s: u64,
     /// Seconds that a preview waits for its user's decision, at least 1.
     pub preview_s: u64,
@@ -37,7 +37,8 @@ pub struct RunsConfig {
     pub trail_days: u32,
     /// Days that a conversation which no list shows is kept after its newest run began; 0 means for ever.
     pub unlisted_days: u32,
-    /// Who summarises what no longer fits: `provider:model`, empty for whoever answered, `off` for nobody.
+    /// The model that summarises what no longer fits: `provider:model`, empty for the one that answered, `off` for
+    /// none.
     pub summary_model: String,
 }
 
@@ -59,12 +60,12 @@ pub struct Settings {
     /// How much history a run begins with, in bytes; 0 means all.
     pub history_bytes: usize,
     /// How many runs there may be, and how long each may become.
-    pub bounds: UserBounds,
+    pub bounds: RunBounds,
 }
 
 /// How many runs there may be at once, who may read them, and how much each may tell; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct UserBounds {
+pub struct RunBounds {
     /// Live runs of a user, those that wait for their turn among them.
     pub per_user: u32,
     /// Live runs of a tenant.
@@ -83,7 +84,7 @@ pub struct UserBounds {
 
 impl RunsConfig {
     /// The engine's settings; `history_bytes` and `bounds` are of another section.
-    pub fn settings(&self, history_bytes: usize, bounds: UserBounds) -> Settings {
+    pub fn settings(&self, history_bytes: usize, bounds: RunBounds) -> Settings {
         Settings {
             grace: Duration::from_secs(self.grace_s),
             on_busy: OnBusy::parse(&self.on_busy).unwrap_or(OnBusy::Reject),
@@ -102,13 +103,13 @@ fn days(days: u32) -> Option<Duration> {
     (days != 0).then(|| Duration::from_secs(u64::from(days) * 86_400))
 }
 
-/// `[events]`: where the events of runs are kept while somebody may want them.
+/// `[events]`: where the events of runs are kept while they may be read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Events {
     /// `local`: in this process. `redis://…` or `rediss://…`: for all replicas.
     pub url: String,
-    /// What every key in Redis begins with.
+    /// The prefix of every key in Redis.
     pub prefix: String,
     /// Bytes of events that one run keeps, newest last; 0 means no limit.
     pub run_bytes: usize,

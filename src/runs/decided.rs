@@ -1,5 +1,5 @@
-//! Deciding a call that waits: its user goes on with it in a new run, and somebody else who has the role lets it
-//! through or turns it down.
+//! Deciding a call that waits: its user goes on with it in a new run, and another user with the role lets it through or
+//! turns it down.
 
 use super::reading::Attached;
 use super::request::Request;
@@ -15,7 +15,7 @@ use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId};
 use crate::chat::input::{RunOptions, Screen};
 
-/// What came of a decision.
+/// The result of a decision.
 pub enum Decided {
     /// A run goes on with it.
     GoesOn(Attached),
@@ -24,7 +24,7 @@ pub enum Decided {
 }
 
 impl Runs {
-    /// What waits for `caller`: their own calls, and those of their tenant that ask for one of their roles.
+    /// The calls that wait for `caller`: their own, and those of their tenant that ask for one of their roles.
     ///
     /// # Errors
     /// When the store failed.
@@ -32,7 +32,7 @@ impl Runs {
         self.approvals.waiting(caller).await
     }
 
-    /// The owner's own calls in that conversation that wait, in the order in which they were asked.
+    /// The owner's own calls in that conversation that wait, in the order in which they were requested.
     ///
     /// # Errors
     /// When the store failed.
@@ -52,8 +52,8 @@ impl Runs {
         self.approvals.approval(caller, id).await
     }
 
-    /// Decides a call that waits. Its user goes on with it in a new run, which makes the call, once and exactly as it
-    /// was shown, or tells the model that it was turned down. What somebody else with the role says is kept.
+    /// Decides a call that waits. Its user goes on with it in a new run, which makes the call, once and exactly as its
+    /// user saw it, or tells the model that it was turned down. The decision of another user with the role is kept.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -62,7 +62,7 @@ impl Runs {
         caller: Caller,
         id: ApprovalId,
         decision: Decision,
-        manner: RunOptions,
+        options: RunOptions,
         request: Request,
     ) -> Result<Decided, StartError> {
         let found = self.approvals.approval(&caller, id).await.map_err(BeginError::from)?;
@@ -77,22 +77,23 @@ impl Runs {
         let approval = view.approval;
         let found = self.store.find_run(&caller.owner, approval.run).await.map_err(BeginError::from)?;
         let context_type = found.ok_or(BeginError::NoSuchApproval)?.context_type;
-        let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &manner)?;
+        let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &options)?;
         if decision.approve {
             self.may_go_on(&approval, view.state, &profile, &caller)?;
         }
         let conversation = approval.conversation;
         let question = OwnedQuestion::Decided { approval: id, decision };
         let attached =
-            self.begin(caller, RequestedRun { conversation, question, manner, profile, model, request }).await?;
+            self.begin(caller, RequestedRun { conversation, question, options, profile, model, request }).await?;
         Ok(Decided::GoesOn(attached))
     }
 
-    /// Whether `caller` may go on with a call of their own, or somebody else has to let it through before. Where the tool asks
-    /// for another one today than when the call was held, whoever let it through then did not say anything to that.
+    /// Whether `caller` may go on with a call of their own, or another user has to let it through before. Where the
+    /// tool asks for another role today than when the call was held, the approval of then does not count.
     ///
     /// # Errors
-    /// [`StartError::RoleRequired`], and [`BeginError::OwnRequest`] where it has to be somebody else whatever their roles.
+    /// [`StartError::RoleRequired`], and [`BeginError::OwnRequest`] where it has to be another user whatever their
+    /// roles.
     fn may_go_on(
         &self,
         approval: &Approval,
@@ -109,7 +110,7 @@ impl Runs {
         let then = Some(&approval.consent).filter(|_| !was_granted);
         let tool = of_profile(profile, &*self.agent.tools).find(|tool| tool.def.name == approval.tool);
         let today = tool.map(|tool| tool.policy.consent).filter(|today| match (today, &approval.consent) {
-            // Whoever granted it has that role, and was somebody else.
+            // Whoever granted it has that role, and was another user.
             (Consent::Role { role, .. }, Consent::Role { role: granted, .. }) if was_granted => role != granted,
             (today, then) => today != then,
         });

@@ -1,12 +1,12 @@
-//! Who wants a run: how many read it here, when one was last seen to read it through another replica, and since when
-//! nobody does.
+//! The readers of a run: how many there are here, when one was last seen at another replica, and since when there is
+//! none.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The readers of one run.
 pub(super) struct Interest {
-    /// Whether it goes on when nobody reads.
+    /// Whether it goes on without readers.
     background: bool,
     /// How long it waits for a reader after the last one went away.
     grace: Duration,
@@ -15,17 +15,17 @@ pub(super) struct Interest {
 
 struct Readers {
     here: usize,
-    /// When somebody was last known to read it, here or elsewhere.
+    /// When it was last known to have a reader, here or elsewhere.
     last_seen: Instant,
 }
 
 impl Interest {
-    /// Of a run that nobody reads yet.
+    /// Of a run without readers yet.
     pub(super) fn new(background: bool, grace: Duration) -> Self {
         Self { background, grace, readers: Mutex::new(Readers { here: 0, last_seen: Instant::now() }) }
     }
 
-    /// Somebody reads it here.
+    /// A reader has come here.
     pub(super) fn came(&self) {
         self.readers().here += 1;
     }
@@ -38,13 +38,13 @@ impl Interest {
         self.forsaken(&readers, readers.last_seen)
     }
 
-    /// Somebody reads it through another replica.
+    /// It has a reader at another replica.
     pub(super) fn seen_elsewhere(&self, now: Instant) {
         let mut readers = self.readers();
         readers.last_seen = readers.last_seen.max(now);
     }
 
-    /// Whether nobody has read it for its grace.
+    /// Whether it has had no reader for its grace.
     pub(super) fn is_forsaken(&self, now: Instant) -> bool {
         self.forsaken(&self.readers(), now)
     }
@@ -87,7 +87,7 @@ mod tests {
         let began = Instant::now();
         assert!(!interest.went());
         interest.came();
-        assert!(!interest.is_forsaken(began + 2 * grace), "somebody reads");
+        assert!(!interest.is_forsaken(began + 2 * grace), "it has a reader");
         assert!(!interest.went());
         let left = Instant::now();
         assert!(!interest.is_forsaken(left + grace - Duration::from_secs(1)));

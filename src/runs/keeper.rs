@@ -1,8 +1,8 @@
 //! Keeps the runs of this process alive and ends those of processes that died.
 //!
-//! Each second a process renews the leases of its runs, keeps what they said, and hears what others want of them;
-//! beside that, so that nothing holds it up, it ends runs whose lease is over, whoever ran them, and sees to logs and
-//! old records.
+//! Each second a process renews the leases of its runs, keeps their text, and learns what others want of them; beside
+//! that, so that nothing holds it up, it ends runs whose lease is over, whoever ran them, and sees to logs and old
+//! records.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::chat::event::AgentEvent;
 /// Between two beats: what a run says is kept at least every second, and a request to cancel is heard within two.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What takes longer has failed; the next try may do better.
+/// A step that takes longer has failed; the next try may do better.
 const LIMIT: Duration = Duration::from_secs(4);
 
 /// Seconds between two looks for runs whose lease is over.
@@ -172,8 +172,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Tells the owners of runs that are read here that somebody reads them, and ends the logs of those that have ended
-    /// without having said so.
+    /// Tells the owners of runs that are read here that they have readers, and ends the logs of those that have ended
+    /// without a terminal event.
     async fn watch(&self) -> Result<(), StoreError> {
         let followed = self.log.followed().await;
         if followed.is_empty() {

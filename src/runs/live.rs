@@ -1,4 +1,4 @@
-//! The runs that live in this process: how each is stopped, who reads it, what it has said since its last commit.
+//! The runs that live in this process: how each is stopped, its readers, its text since the last commit.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::config::{Settings, UserBounds};
+use super::config::{RunBounds, Settings};
 use super::interest::Interest;
 use super::log::Writer;
 use super::log::ring::size;
@@ -31,19 +31,19 @@ pub(super) struct Live {
     pub(super) settled: CancellationToken,
     /// Whether the store knows it.
     begun: AtomicBool,
-    /// Whether it goes on when nobody reads.
+    /// Whether it goes on without readers.
     pub(super) background: bool,
-    /// Who reads it.
+    /// Its readers.
     pub(super) interest: Interest,
     writer: Arc<dyn Writer>,
-    said: Mutex<Draft>,
+    draft: Mutex<Draft>,
     lease: Lease,
-    /// What is measured of it.
+    /// Its measurements.
     pub(super) meter: RunMeter,
     length: Length,
 }
 
-/// How much the run has told, and may tell.
+/// How much the run has emitted, and may emit.
 struct Length {
     most_events: u64,
     most_bytes: u64,
@@ -51,15 +51,15 @@ struct Length {
 }
 
 impl Length {
-    fn from_bounds(bounds: &UserBounds) -> Self {
+    fn from_bounds(bounds: &RunBounds) -> Self {
         let most = |bound: u64| if bound == 0 { u64::MAX } else { bound };
         Self { most_events: most(bounds.run_events), most_bytes: most(bounds.run_bytes), bytes: AtomicU64::new(0) }
     }
 
-    /// Whether `event`, the number `id`, may still be told. An end always may, and has its number in reserve.
+    /// Whether `event`, the number `id`, may still be emitted. An end always may, and has its number in reserve.
     fn allows(&self, id: u64, event: &AgentEvent) -> bool {
-        let has_room = self.takes(size(event));
-        event.is_terminal() || (id.saturating_add(1) < self.most_events && has_room)
+        let fits = self.takes(size(event));
+        event.is_terminal() || (id.saturating_add(1) < self.most_events && fits)
     }
 
     /// Counts so many bytes; whether there may be as many as there are now.
@@ -69,7 +69,7 @@ impl Length {
     }
 }
 
-/// What the turn that streams has said and is not kept yet.
+/// The text of the turn that streams which is not kept yet.
 #[derive(Default)]
 struct Draft {
     turn: u32,
@@ -81,8 +81,8 @@ struct Draft {
     is_cut: bool,
 }
 
-/// 2 MiB between two beats, which are a second apart: far more than a model says. What is behind them is in the answer when
-/// its turn ends; of one whose process dies before that, it is not told.
+/// 2 MiB between two beats, which are a second apart: far more than a model writes. The text behind them is in the
+/// answer when its turn ends; it is lost when the process dies before.
 const MOST_BETWEEN_BEATS: usize = 2 << 20;
 
 impl Draft {
@@ -113,7 +113,7 @@ impl Live {
             background,
             interest: Interest::new(background, *grace),
             writer,
-            said: Mutex::default(),
+            draft: Mutex::default(),
             lease: Lease { life: *lease, began: Instant::now(), renewed_ms: AtomicU64::new(0) },
             meter: RunMeter::requested(ambient::dialect()),
             length: Length::from_bounds(bounds),
@@ -125,23 +125,23 @@ impl Live {
         &self.writer
     }
 
-    /// What it has said since the last beat that was kept.
+    /// Its text since the last beat that was kept.
     pub(super) fn progress(&self) -> Progress {
-        let said = self.draft();
-        let piece = (!said.rest.is_empty()).then(|| Piece { at: said.kept, text: said.rest.clone() });
+        let draft = self.draft();
+        let piece = (!draft.rest.is_empty()).then(|| Piece { at: draft.kept, text: draft.rest.clone() });
         let last_event_id = self.writer.ring().kept_next().checked_sub(1);
-        Progress { run: self.id, turn: said.turn, said: piece, last_event_id }
+        Progress { run: self.id, turn: draft.turn, piece, last_event_id }
     }
 
     /// Notes that `progress`, which [`Self::progress`] gave, was kept.
     pub(super) fn has_kept(&self, progress: &Progress) {
-        let mut said = self.draft();
-        let Some(piece) = progress.said.as_ref().filter(|piece| said.turn == progress.turn && said.kept == piece.at)
+        let mut draft = self.draft();
+        let Some(piece) = progress.piece.as_ref().filter(|piece| draft.turn == progress.turn && draft.kept == piece.at)
         else {
             return;
         };
-        said.rest.drain(..piece.text.len());
-        said.kept += piece.text.len() as u64;
+        draft.rest.drain(..piece.text.len());
+        draft.kept += piece.text.len() as u64;
     }
 
     /// Notes that the store knows it, with a lease since before `since`.
@@ -168,13 +168,13 @@ impl Live {
     }
 
     fn draft(&self) -> MutexGuard<'_, Draft> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+        self.draft.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventSink for Live {
-    /// Passes the event on to the log. A process that was paused finds its lease over, and that somebody else may have
-    /// ended the run: it says nothing more, but that.
+    /// Passes the event on to the log. A process that was paused finds its lease over, and another one may have ended
+    /// the run: it emits nothing more, but that.
     fn emit(&self, event: AgentEvent) {
         if let AgentEvent::TurnStarted { turn } = &event {
             *self.draft() = Draft { turn: *turn, ..Draft::default() };
@@ -191,16 +191,18 @@ impl EventSink for Live {
             return;
         }
         if !self.length.allows(self.writer.next_id(), &event) {
-            self.stop.stop(StopReason::SaidTooMuch);
+            self.stop.stop(StopReason::OverLength);
             return;
         }
         self.writer.emit(event);
     }
 
-    fn holds(&self, bytes: usize) {
-        if bytes > 0 && !self.length.takes(bytes) {
-            self.stop.stop(StopReason::SaidTooMuch);
+    fn holds(&self, bytes: usize) -> bool {
+        let fits = bytes == 0 || self.length.takes(bytes);
+        if !fits {
+            self.stop.stop(StopReason::OverLength);
         }
+        fits
     }
 
     fn next_id(&self) -> u64 {
@@ -231,11 +233,11 @@ fn ending(event: &AgentEvent) -> Option<Ending> {
 #[derive(Default)]
 pub(super) struct LiveRuns {
     runs: Mutex<HashMap<RunId, Arc<Live>>>,
-    /// Told when a run has given its place back.
+    /// Notified when a run has given its permit back.
     left: Notify,
 }
 
-/// A run's place among them, given back when nothing of it is left to commit.
+/// A run's permit, given back when nothing of it is left to commit.
 pub(super) struct LivePermit {
     runs: Arc<LiveRuns>,
     live: Arc<Live>,

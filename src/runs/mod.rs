@@ -1,8 +1,8 @@
-//! A run's life apart from its connection: begun, read by whoever may, stopped, drained at the end; and what is done
-//! about the runs of processes that died.
+//! A run's life apart from its connection: begun, read by whoever may, stopped, drained at the end; and the end of runs
+//! of processes that died.
 //!
-//! A run belongs to the process that was asked for it, which alone has its user's token. It writes a numbered [`log`]
-//! that readers follow, here or in another replica; what it says is in the store besides. While it lives its process
+//! A run belongs to the process that got its request, which alone has its user's token. It writes a numbered [`log`]
+//! that readers follow, here or in another replica; its answer is in the store besides. While it lives its process
 //! renews its lease; when that ends, any process ends the run (`keeper`).
 
 mod admission;
@@ -91,7 +91,7 @@ pub struct Runs {
     interrupting: CancellationToken,
 }
 
-/// What [`Runs`] works with.
+/// The parts of [`Runs`].
 pub struct Parts {
     /// The loop.
     pub agent: Arc<Agent>,
@@ -99,15 +99,15 @@ pub struct Parts {
     pub store: Arc<dyn RunStore>,
     /// Where calls wait for a person.
     pub approvals: Arc<dyn ApprovalStore>,
-    /// Who is alive.
+    /// Which processes are alive.
     pub leases: Arc<dyn Leases>,
     /// Where their events are kept.
     pub log: Arc<dyn EventLog>,
     /// Where summaries are kept.
     pub summaries: Arc<dyn SummaryStore>,
-    /// Who writes them.
+    /// Writes them.
     pub summariser: Summariser,
-    /// Who may answer.
+    /// The profiles that may answer.
     pub profiles: Profiles,
     /// The rules.
     pub settings: Settings,
@@ -124,10 +124,10 @@ pub enum StartError {
     /// The caller's token lists none of the roles that the profile asks for.
     #[error("this screen's assistant is not for this user")]
     Forbidden,
-    /// Somebody with this role has to let the call through before its user can go on with it.
+    /// Another user with this role has to let the call through before its user can go on with it.
     #[error("somebody with the role {0} has to approve this call first")]
     RoleRequired(String),
-    /// The request wants its model asked in a way that the profile does not allow.
+    /// The request chooses a model or an option that the profile does not offer.
     #[error("the request chooses what its context_type does not offer")]
     NotOffered(Vec<NotOffered>),
     /// The server is about to stop.
@@ -239,7 +239,7 @@ impl Runs {
         profiles
     }
 
-    /// The application of whoever answers there; `None` where nobody does.
+    /// The application of the profile that answers there; `None` where none does.
     pub fn app_at(&self, screen: &Screen) -> Option<String> {
         self.profiles.select(screen).map(|profile| profile.app.clone())
     }
@@ -271,8 +271,8 @@ impl Runs {
         Ok(self.store.live_runs(owner, conversation).await?.first().copied())
     }
 
-    /// Cancels all runs of the owner's conversation: those that wait before the one that runs, so that none of them gets
-    /// its turn by it. The run that was asked for first, as it is after that; `None` where nothing lived.
+    /// Cancels all runs of the owner's conversation: those that wait before the one that runs, so that none of them
+    /// gets its turn by it. The run that was requested first, as it is after that; `None` where nothing lived.
     ///
     /// # Errors
     /// When the store failed.
@@ -311,9 +311,9 @@ impl Runs {
             let _ = tokio::time::timeout(LAG, ring.reaches(next)).await;
         }
         if ring.next_id() < next {
-            // Its owner may have told more than it could bring to the shared log before it died.
-            let was_told = record.last_event_id.is_some_and(|last| next <= last.saturating_add(1));
-            return Err(if was_told { AttachError::Evicted } else { AttachError::BeyondEnd });
+            // Its owner may have emitted more than it could bring to the shared log before it died.
+            let was_emitted = record.last_event_id.is_some_and(|last| next <= last.saturating_add(1));
+            return Err(if was_emitted { AttachError::Evicted } else { AttachError::BeyondEnd });
         }
         if next < ring.first_kept() {
             return Err(AttachError::Evicted);
@@ -343,8 +343,7 @@ impl Runs {
         self.find(owner, run).await
     }
 
-    /// Stops runs that were deleted with their conversation, as far as they live here, and has what they said
-    /// forgotten.
+    /// Stops runs that were deleted with their conversation, as far as they live here, and forgets their logs.
     pub fn deleted(&self, conversation: &ConversationId, runs: Vec<RunId>) {
         for run in &runs {
             if let Some(live) = self.live.get(*run) {

@@ -1,6 +1,6 @@
-//! Whether runs could be carried out here and now, found out by doing what a run needs: a task that is begun and ends, room
-//! to begin in, and a keeper that comes round. A process that answers requests and runs nothing is worse than one that is
-//! gone.
+//! Whether runs could be carried out here and now, found out with the steps of a run: a task that begins and ends, a
+//! permit to begin, and a keeper that comes round. A process that answers requests and runs nothing is worse than one
+//! that is gone.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -13,7 +13,7 @@ use super::Runs;
 /// How old the keeper's last round may be: one begins each second and takes four at most.
 const ROUND: Duration = Duration::from_secs(8);
 
-/// How long a new task, and room for a run, may take. Runs themselves give up after this.
+/// How long a new task, and a permit for a run, may take. Runs themselves give up after this.
 const BEGIN: Duration = Duration::from_secs(5);
 
 /// The time of the keeper's last round.
@@ -37,7 +37,7 @@ impl Pulse {
     }
 }
 
-/// What keeps runs from being carried out.
+/// The reason why runs are not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stuck {
     /// Tasks are not begun: whoever runs them is blocked.
@@ -45,7 +45,7 @@ pub enum Stuck {
     Tasks,
     /// Those who begin do not come to an end.
     #[error("runs that begin find no room")]
-    Room,
+    NoPermit,
     /// Leases are not renewed.
     #[error("the keeper of leases has not come round for {} s", _0.as_secs())]
     Keeper(Duration),
@@ -55,7 +55,7 @@ impl Runs {
     /// Whether a run could be carried out now; looks for five seconds at most.
     ///
     /// # Errors
-    /// What stands in its way.
+    /// See [`Stuck`].
     pub async fn is_able(&self) -> Result<(), Stuck> {
         let age = self.pulse.age();
         if age > ROUND {
@@ -65,10 +65,10 @@ impl Runs {
         if !matches!(timeout(BEGIN, begun).await, Ok(Ok(()))) {
             return Err(Stuck::Tasks);
         }
-        // A place like a run's, given back at once.
+        // A permit like a run's, given back at once.
         match timeout(BEGIN, self.admission.acquire(0)).await {
-            Ok(Ok(_place)) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Stuck::Room),
+            Ok(Ok(_permit)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Stuck::NoPermit),
         }
     }
 }

@@ -11,13 +11,13 @@ use super::starts::Rate;
 use crate::agent::turn::stop::StopReason;
 use crate::chat::ids::{ConversationId, RunId};
 
-/// Somebody who reads a run. Dropping it may cancel the run.
+/// A reader of a run. Dropping it may cancel the run.
 pub struct Attached {
     /// The run.
     pub run: RunId,
     /// The conversation, which may be new.
     pub conversation: ConversationId,
-    /// The request that asked for the run; its stream names it to every reader.
+    /// The request that began the run; its stream names it to every reader.
     pub request_id: String,
     /// Whether the run goes on without readers.
     pub background: bool,
@@ -69,7 +69,7 @@ impl Attached {
     }
 }
 
-/// What is read.
+/// The run that is read.
 pub(super) struct Of {
     pub(super) run: RunId,
     pub(super) conversation: ConversationId,
@@ -105,7 +105,7 @@ impl Seats {
     }
 }
 
-/// A reader's place at a run, given back when dropped.
+/// A reader's seat at a run, given back when dropped.
 pub(super) struct Seat {
     seats: Arc<Seats>,
     run: RunId,
@@ -122,7 +122,7 @@ impl Drop for Seat {
     }
 }
 
-/// Keeps a run of this process alive while somebody reads it.
+/// Keeps a run of this process alive while it has a reader.
 pub(super) struct Hold(Arc<Live>);
 
 impl Hold {

@@ -14,7 +14,7 @@ use governor::{Quota, RateLimiter};
 
 use crate::chat::caller::Owner;
 
-/// The time that a rate is told for.
+/// The time that a rate is for.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// How often a user may begin a run, and what is left of that.
@@ -53,13 +53,13 @@ impl Pace {
     }
 }
 
-/// What came of a start: how many are left, or how long to wait.
+/// The result of a start: how many are left, or how long to wait.
 pub type Taken = Result<u32, Duration>;
 
 /// Counts for all replicas.
 #[async_trait]
 pub trait SharedStarts: Send + Sync {
-    /// Takes one start of the owner's; `None` while nobody can tell.
+    /// Takes one start of the owner's; `None` while that is unknown.
     async fn take(&self, owner: &Owner, pace: Pace) -> Option<Taken>;
 }
 

@@ -1,5 +1,5 @@
-//! Summaries of what no longer fits a conversation's history, made after a run has ended: nobody waits for one. What is
-//! not summarised is left out of the next run's history, as it would be without.
+//! Summaries of messages that no longer fit a conversation's history, made after a run has ended: no request waits for
+//! one. A message that is not summarised is left out of the next run's history, as it would be without.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,9 +18,9 @@ use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::model::ModelChoice;
 use crate::observe::spans;
 
-/// Who writes summaries, and who charges for them.
+/// The writer of summaries, and who charges for them.
 pub struct Summariser {
-    /// Who writes them.
+    /// The writer.
     pub writer: Writer,
     /// Charges what they use to the users whose conversations they are of.
     pub agent: Arc<Agent>,
@@ -54,7 +54,7 @@ impl Summaries {
     /// It is given up when the server drains; what fails is tried again after the next run.
     pub(super) fn after(self: &Arc<Self>, run: RunId, of: Of, model: &ModelChoice) {
         let model = match &self.by.writer {
-            Writer::Nobody => return,
+            Writer::Off => return,
             Writer::SameModel => model.clone(),
             Writer::Model(origin) => ModelChoice { models: vec![origin.clone()], ..model.clone() },
         };
@@ -104,7 +104,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// The conversation's turn; `None` while somebody has it.
+    /// The conversation's turn; `None` while another task has it.
     fn take(summaries: Arc<Summaries>, of: Of) -> Option<Self> {
         let is_free = summaries.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone());
         // Only made when it is: dropping one gives the turn back.

@@ -31,8 +31,8 @@ use crate::chat::model::ModelChoice;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 
-/// How long a run that begins waits for room.
-const ROOM_WAIT: Duration = Duration::from_secs(5);
+/// How long a run that begins waits for a permit.
+const PERMIT_WAIT: Duration = Duration::from_secs(5);
 
 /// The pause between two tries of a queued run to take its turn.
 const TURN_AGAIN: Duration = Duration::from_millis(250);
@@ -44,7 +44,7 @@ pub(super) struct Task {
     pub(super) log: Arc<dyn EventLog>,
     pub(super) live: Arc<Live>,
     pub(super) caller: Caller,
-    pub(super) asked: Arc<RequestedRun>,
+    pub(super) requested: Arc<RequestedRun>,
     pub(super) replica: String,
     pub(super) lease_ms: i64,
     pub(super) queue: Option<u32>,
@@ -54,19 +54,19 @@ pub(super) struct Task {
     pub(super) summaries: Arc<Summaries>,
 }
 
-/// Tells whoever asked how it began: the record of the run that the same request began before, if there is one.
+/// Tells the requester how it began: the record of the run that the same request began before, if there is one.
 pub(super) type TellBegun = oneshot::Sender<Result<Option<Box<RunRecord>>, BeginError>>;
 
 impl Task {
     /// Drives the run from its first commit to its end.
     pub(super) async fn run(self, begun: TellBegun) {
-        let RequestedRun { conversation, question, request, profile, .. } = &*self.asked;
+        let RequestedRun { conversation, question, request, profile, .. } = &*self.requested;
         let new = NewRun {
             id: self.live.id,
             owner: &self.caller.owner,
             conversation,
             context_type: &profile.context_type,
-            context: self.asked.manner.context.as_ref(),
+            context: self.requested.options.context.as_ref(),
             question: match question {
                 OwnedQuestion::Ask { ask, parent, .. } => Question::Ask { ask, parent: *parent },
                 OwnedQuestion::Continue(run) => Question::Continue(*run),
@@ -91,7 +91,7 @@ impl Task {
         };
         let since = std::time::Instant::now();
         let answer = self.when_admitted(self.store.begin_run(new)).await;
-        // Whoever asked may be gone; their hold has cancelled the run then, and driving it settles it.
+        // The requester may be gone; their hold has cancelled the run then, and driving it settles it.
         let start = match answer {
             Err(error) => {
                 self.log.forget(&[self.live.id]).await;
@@ -120,26 +120,26 @@ impl Task {
                 }
             }
         };
-        let Self { agent, live, caller, asked, summaries, .. } = self;
-        let of = (caller.owner.clone(), asked.conversation.clone());
+        let Self { agent, live, caller, requested, summaries, .. } = self;
+        let of = (caller.owner.clone(), requested.conversation.clone());
         let run = Run {
             id: live.id,
             caller,
-            conversation: asked.conversation.clone(),
-            profile: asked.profile.clone(),
-            model: asked.model.clone(),
-            details: asked.manner.details,
-            client_tools: asked.manner.client_tools.clone(),
+            conversation: requested.conversation.clone(),
+            profile: requested.profile.clone(),
+            model: requested.model.clone(),
+            details: requested.options.details,
+            client_tools: requested.options.client_tools.clone(),
             start,
         };
         agent.drive(run, &*live, &live.stop).await;
-        summaries.after(live.id, of, &asked.model);
+        summaries.after(live.id, of, &requested.model);
     }
 
     /// Begins when few others do, so that those who begin do not hold up those who end.
     async fn when_admitted<T>(&self, beginning: impl Future<Output = Result<T, BeginError>>) -> Result<T, BeginError> {
-        match timeout(ROOM_WAIT, self.admission.acquire(self.asked.bytes())).await {
-            Ok(Ok(_place)) => beginning.await,
+        match timeout(PERMIT_WAIT, self.admission.acquire(self.requested.bytes())).await {
+            Ok(Ok(_permit)) => beginning.await,
             Ok(Err(closed)) => Err(StoreError::Unavailable(closed.into()).into()),
             Err(late) => Err(StoreError::Unavailable(late.into()).into()),
         }
@@ -169,8 +169,8 @@ impl Task {
                 reason = self.live.stop.stopped() => {
                     let (state, end) = match reason {
                         StopReason::Cancelled => (RunState::Cancelled, AgentEvent::Cancelled),
-                        // One that has not begun has said nothing.
-                        StopReason::Interrupted | StopReason::SaidTooMuch => {
+                        // One that has not begun has no text.
+                        StopReason::Interrupted | StopReason::OverLength => {
                             (RunState::Interrupted, AgentEvent::Interrupted)
                         }
                     };
@@ -198,7 +198,7 @@ impl Task {
         };
         let end = RunEnd { state, error, answer: None, approvals: &[], left: &[], last_event_id: self.live.next_id() };
         match self.store.finish_run(self.live.id, nothing, end).await {
-            // One that somebody else has ended meanwhile has its end.
+            // One that another process has ended meanwhile has its end.
             Ok(()) | Err(StoreError::RunEnded) => {}
             Err(error) => {
                 tracing::warn!(error = %Causes(&error), run.id = %self.live.id, "the end of a queued run was not recorded");
@@ -206,7 +206,7 @@ impl Task {
         }
     }
 
-    /// How a run ended that somebody else has ended.
+    /// The end of a run that another process has ended.
     async fn ended_elsewhere(&self) -> AgentEvent {
         let found = self.store.find_run(&self.caller.owner, self.live.id).await;
         match found {
@@ -217,11 +217,11 @@ impl Task {
     }
 }
 
-/// A run as it was asked for.
+/// A run as it was requested.
 pub(super) struct RequestedRun {
     pub(super) conversation: ConversationId,
     pub(super) question: OwnedQuestion,
-    pub(super) manner: RunOptions,
+    pub(super) options: RunOptions,
     pub(super) profile: Arc<Profile>,
     pub(super) model: ModelChoice,
     pub(super) request: Request,
@@ -236,7 +236,7 @@ impl RequestedRun {
             | OwnedQuestion::Continue(_)
             | OwnedQuestion::Decided { .. } => 0,
         };
-        message + self.manner.context.as_ref().map_or(0, |context| context.as_str().len())
+        message + self.options.context.as_ref().map_or(0, |context| context.as_str().len())
     }
 }
 
@@ -248,9 +248,9 @@ pub(super) enum OwnedQuestion {
 }
 
 impl OwnedQuestion {
-    /// Whether it counts as a start. A decision does not: a person takes it once, and what models are asked behind it counts
-    /// against the message that began its chain of runs. Results of a client's tools are no person's, and come as fast as a
-    /// client can send them.
+    /// Whether it counts as a start. A decision does not: a person takes it once, and the model calls behind it count
+    /// against the message that began its chain of runs. Results of a client's tools are no person's, and come as fast
+    /// as a client can send them.
     pub(super) fn is_start(&self) -> bool {
         match self {
             Self::Ask { .. } | Self::Continue(_) => true,

@@ -31,7 +31,7 @@ pub(super) enum Line<'a> {
         id: Cow<'a, str>,
         #[serde(borrow)]
         name: Cow<'a, str>,
-        /// What versions before the fate read of it.
+        /// For versions before the fate.
         is_error: bool,
         /// Lines of earlier versions have none.
         #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -57,8 +57,8 @@ pub(super) enum Line<'a> {
         approval: Cow<'a, str>,
     },
     Decided {
-        #[serde(borrow)]
-        asked_as: Cow<'a, str>,
+        #[serde(borrow, rename = "asked_as")]
+        requested_as: Cow<'a, str>,
         #[serde(borrow)]
         name: Cow<'a, str>,
         #[serde(borrow)]

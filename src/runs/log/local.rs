@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 
 use super::ring::Ring;
-use super::{EventLog, LogError, Writer};
+use super::{EventLog, LogError, LogUpkeep, Writer};
 use crate::agent::ports::events::EventSink;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
@@ -88,7 +88,7 @@ impl LocalLog {
         note_end(&self.runs, run);
     }
 
-    /// Forgets a run at once, its readers lose their place.
+    /// Forgets a run at once, its readers lose their position.
     pub(super) fn lose(&self, run: RunId) {
         let ring = lock(&self.runs).rings.remove(&run);
         if let Some(ring) = ring {
@@ -103,6 +103,23 @@ impl LocalLog {
             ring.forget();
         }
     }
+}
+
+#[async_trait]
+impl LogUpkeep for LocalLog {
+    async fn followed(&self) -> Vec<RunId> {
+        Vec::new()
+    }
+
+    async fn sweep(&self) {
+        Self::sweep(self, Instant::now());
+    }
+
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+
+    async fn close(&self) {}
 }
 
 #[async_trait]
@@ -125,20 +142,6 @@ impl EventLog for LocalLog {
         }
         Ok(())
     }
-
-    async fn followed(&self) -> Vec<RunId> {
-        Vec::new()
-    }
-
-    async fn sweep(&self) {
-        Self::sweep(self, Instant::now());
-    }
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-
-    async fn close(&self) {}
 
     async fn forget(&self, runs: &[RunId]) {
         runs.iter().for_each(|run| Self::forget(self, *run));

@@ -1,8 +1,8 @@
-//! The numbered events of runs while somebody may want them: in this process, or in Redis for all replicas.
+//! The numbered events of runs while they may be read: in this process, or in Redis for all replicas.
 //!
-//! Events of a run are numbered 0, 1, 2 … and kept in a bounded [`Ring`], oldest out first. A run's owner
-//! appends through a [`Writer`]; readers of any replica follow a ring with a [`ring::Reader`]. The log is a cache: what
-//! a run has said is in the store, and who loses their place in a log is told so.
+//! Events of a run are numbered 0, 1, 2 … and kept in a bounded [`Ring`], oldest out first. A run's owner appends
+//! through a [`Writer`]; readers of any replica follow a ring with a [`ring::Reader`]. The log is a cache: the answer
+//! of a run is in the store, and a reader that loses its position in a log gets a notice.
 
 mod line;
 pub mod local;
@@ -26,30 +26,9 @@ use crate::runs::starts::SharedStarts;
 use local::LocalLog;
 use ring::Ring;
 
-/// Keeps the events of runs.
+/// Looks after the logs of a process.
 #[async_trait]
-pub trait EventLog: Send + Sync {
-    /// Opens the log of a run that begins in this process.
-    ///
-    /// # Errors
-    /// When events could not be shared now; then the run must not begin.
-    async fn open(&self, run: RunId) -> Result<Arc<dyn Writer>, LogError>;
-
-    /// The log of a run, wherever it is written, as far as it is kept; `None` when nothing of it is.
-    ///
-    /// # Errors
-    /// When nobody can tell now.
-    async fn find(&self, run: RunId) -> Result<Option<Arc<Ring>>, LogError>;
-
-    /// Ends the log of a run whose owner is gone, or cannot say so, with `end`, a terminal event; afterwards that
-    /// owner's appends are refused. Where `at` is given, it is the number of that event, and a log that does not have
-    /// all events before it is given up instead, so that nobody takes a part for the whole. A log that has its end
-    /// keeps it; a log that is not kept stays so.
-    ///
-    /// # Errors
-    /// When it could not be done now; it can be repeated.
-    async fn seal(&self, run: RunId, end: AgentEvent, at: Option<u64>) -> Result<(), LogError>;
-
+pub trait LogUpkeep: Send + Sync {
     /// The runs of other processes that are read here and have no end in their logs yet.
     async fn followed(&self) -> Vec<RunId>;
 
@@ -66,15 +45,40 @@ pub trait EventLog: Send + Sync {
 
     /// Ends what it does by itself, when nothing is written or read any more.
     async fn close(&self);
+}
 
-    /// Forgets logs at once: from now on nobody finds them, and they do not come back, whatever their owners still say.
-    /// Who reads one already, and it has no end yet, reads on to the end that its writer gives it here; at other
-    /// replicas they are told that the run was cancelled, where they had all that was said before, or that they lost
-    /// their place. A log without a writer has nothing more to say, and loses its readers.
+/// Keeps the events of runs.
+#[async_trait]
+pub trait EventLog: LogUpkeep {
+    /// Opens the log of a run that begins in this process.
+    ///
+    /// # Errors
+    /// When events could not be shared now; then the run must not begin.
+    async fn open(&self, run: RunId) -> Result<Arc<dyn Writer>, LogError>;
+
+    /// The log of a run, wherever it is written, as far as it is kept; `None` when nothing of it is.
+    ///
+    /// # Errors
+    /// When that is unknown now.
+    async fn find(&self, run: RunId) -> Result<Option<Arc<Ring>>, LogError>;
+
+    /// Ends the log of a run whose owner is gone, or cannot say so, with `end`, a terminal event; afterwards that
+    /// owner's appends are refused. Where `at` is given, it is the number of that event, and a log that does not have
+    /// all events before it is given up instead, so that no reader takes a part for the whole. A log that has its end
+    /// keeps it; a log that is not kept stays so.
+    ///
+    /// # Errors
+    /// When it could not be done now; it can be repeated.
+    async fn seal(&self, run: RunId, end: AgentEvent, at: Option<u64>) -> Result<(), LogError>;
+
+    /// Forgets logs at once: from now on they are not found, and do not come back, whatever their owners still append.
+    /// A reader of one without an end yet reads on to the end that its writer gives it here; at other replicas it reads
+    /// that the run was cancelled, where it had all events before, or that it lost its position. A log without a writer
+    /// gets no more events, and loses its readers.
     async fn forget(&self, runs: &[RunId]);
 }
 
-/// A day: no run says nothing for so long. A log that nobody ends is forgotten then.
+/// A day: no run is silent for so long. A log that gets no end is forgotten then.
 const SILENCE: Duration = Duration::from_secs(86_400);
 
 /// Whether `url` names a log that replicas share.
@@ -108,7 +112,7 @@ pub fn shared_starts(events: &Events) -> Result<Option<Arc<dyn SharedStarts>>, L
 
 /// The writing end of a run's log; there is one. A terminal event ends the log, and what comes after it is dropped.
 pub trait Writer: EventSink {
-    /// What is written so far.
+    /// The events so far.
     fn ring(&self) -> &Arc<Ring>;
 }
 

@@ -9,7 +9,7 @@ use super::suggested::SuggestionsLine;
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
@@ -52,8 +52,8 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::ToolCallHeld { id, name, approval } => {
                 Self::Held { id: id.as_str().into(), name: name.into(), approval: approval.to_string().into() }
             }
-            AgentEvent::CallDecided { asked_as, name, runs_as } => Self::Decided {
-                asked_as: asked_as.as_str().into(),
+            AgentEvent::CallDecided { requested_as, name, runs_as } => Self::Decided {
+                requested_as: requested_as.as_str().into(),
                 name: name.into(),
                 runs_as: runs_as.as_ref().map(|id| Cow::Borrowed(id.as_str())),
             },
@@ -101,7 +101,7 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                 calls: calls.iter().map(CallLine::from_call).collect(),
             },
             AgentEvent::Failed(Failure { code, message, retryable }) => {
-                Self::Failed { code: Cow::Borrowed(code), message: message.into(), retryable: *retryable }
+                Self::Failed { code: Cow::Borrowed(code.name()), message: message.into(), retryable: *retryable }
             }
             AgentEvent::Cancelled => Self::Cancelled,
             AgentEvent::Interrupted => Self::Interrupted,
@@ -129,8 +129,8 @@ impl From<Line<'_>> for AgentEvent {
                 // As with a payload's id below.
                 approval: ApprovalId::parse(&approval).unwrap_or_else(|_| ApprovalId::fresh()),
             },
-            Line::Decided { asked_as, name, runs_as } => Self::CallDecided {
-                asked_as: ToolCallId::from_model(asked_as),
+            Line::Decided { requested_as, name, runs_as } => Self::CallDecided {
+                requested_as: ToolCallId::from_model(requested_as),
                 name: name.into_owned(),
                 runs_as: runs_as.map(ToolCallId::from_model),
             },
@@ -176,7 +176,7 @@ impl From<Line<'_>> for AgentEvent {
                 calls: calls.into_iter().map(CallLine::into_call).collect(),
             },
             Line::Failed { code, message, retryable } => {
-                Self::Failed(Failure { code: code.into_owned().into(), message: message.into_owned(), retryable })
+                Self::Failed(Failure { code: FailureCode::of_name(&code), message: message.into_owned(), retryable })
             }
             Line::Cancelled => Self::Cancelled,
             Line::Interrupted => Self::Interrupted,
@@ -250,11 +250,8 @@ mod tests {
                 let approval = ApprovalId::parse(&uuid::Uuid::from_u128(bits).to_string()).unwrap();
                 AgentEvent::ToolCallHeld { id, name, approval }
             }),
-            (id(), text(), proptest::option::of(id())).prop_map(|(asked_as, name, runs_as)| AgentEvent::CallDecided {
-                asked_as,
-                name,
-                runs_as,
-            }),
+            (id(), text(), proptest::option::of(id()))
+                .prop_map(|(requested_as, name, runs_as)| AgentEvent::CallDecided { requested_as, name, runs_as }),
             (text(), text(), text(), any::<u64>()).prop_map(|(id, name, invalid, input_tokens)| {
                 let call = ToolCall { id: ToolCallId::from_model(id), name, input: ToolInput::Invalid(invalid) };
                 AgentEvent::AwaitingClient { usage: Usage { input_tokens, ..Usage::default() }, calls: vec![call] }
@@ -267,11 +264,8 @@ mod tests {
                     usage: Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens },
                 }
             }),
-            (text(), text(), any::<bool>()).prop_map(|(code, message, retryable)| AgentEvent::Failed(Failure {
-                code: code.into(),
-                message,
-                retryable,
-            })),
+            (proptest::sample::select(&FailureCode::ALL[..]), text(), any::<bool>())
+                .prop_map(|(code, message, retryable)| AgentEvent::Failed(Failure { code, message, retryable })),
             Just(AgentEvent::Cancelled),
             Just(AgentEvent::Interrupted),
         ]
@@ -282,7 +276,7 @@ mod tests {
         fn what_is_written_reads_back_exactly(events in prop::collection::vec(event(), 1..8)) {
             let lines = write(&events).unwrap();
             prop_assert_eq!(lines.split('\n').count(), events.len());
-            // The debug form tells -0.0 from 0.0 and shows the order of fields.
+            // The debug output tells -0.0 from 0.0 and shows the order of fields.
             prop_assert_eq!(format!("{:?}", read(&lines).unwrap()), format!("{events:?}"));
         }
 

@@ -32,7 +32,7 @@ pub struct Link {
     /// A connection that was waited for so long in vain is not used again.
     patience: Duration,
     slot: Mutex<Slot>,
-    /// The connection that somebody waited for in vain; 0 is none.
+    /// The connection of an answer that never came; 0 is none.
     silent: AtomicU64,
 }
 
@@ -58,7 +58,7 @@ impl Link {
         Self { client, patience, slot: Mutex::default(), silent: AtomicU64::new(0) }
     }
 
-    /// What a command answers. It may have been carried out even when this fails.
+    /// The answer of a command. It may have been carried out even when this fails.
     pub async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         let (mut connection, dialled) = self.connection().await?;
         let mut wait = Wait { link: self, dialled, since: Instant::now(), answered: false };
@@ -67,7 +67,7 @@ impl Link {
         self.judge(answer, dialled).await
     }
 
-    /// What several commands answer, in one round trip.
+    /// The answers of several commands, in one round trip.
     pub async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> RedisResult<T> {
         let (mut connection, dialled) = self.connection().await?;
         let mut wait = Wait { link: self, dialled, since: Instant::now(), answered: false };
@@ -76,10 +76,10 @@ impl Link {
         self.judge(answer, dialled).await
     }
 
-    /// What a command answers that does no harm when it is carried out twice. It is asked again for up to `limit`,
+    /// The answer of a command that does no harm when it is carried out twice. It is sent again for up to `limit`,
     /// since a connection that has been idle is found dead only by using it.
     pub async fn ask_again<T: FromRedisValue>(&self, command: &Cmd, limit: Duration) -> RedisResult<T> {
-        let asked = async {
+        let answer = async {
             loop {
                 match self.ask(command).await {
                     Err(error) if has_no_answer(&error) => tokio::time::sleep(REDIAL / 2).await,
@@ -87,7 +87,7 @@ impl Link {
                 }
             }
         };
-        within(limit, asked).await
+        within(limit, answer).await
     }
 
     #[expect(clippy::disallowed_methods, reason = "the slot owns the dial, and aborts it when it goes")]
@@ -115,7 +115,7 @@ impl Link {
                     slot.connection = Some(connection.clone());
                     return Ok((connection, slot.dialled));
                 }
-                // Of a failure that nobody waited for, only that counts which has just been.
+                // A failure outside of all waits counts only when it is new.
                 Ok((at, Err(_))) if was_over && at.elapsed() >= REDIAL => {}
                 Ok((at, Err(error))) => {
                     slot.failed = Some(at);
@@ -148,8 +148,8 @@ async fn dialled(client: Client) -> (Instant, RedisResult<MultiplexedConnection>
     (Instant::now(), dialled)
 }
 
-/// Somebody who waits for an answer. One who gives up before the command's own time is over leaves word of it: nothing
-/// else would tell that the connection leads nowhere, while all who come give up early.
+/// A wait for an answer. One that ends before the command's own time is over notes it: nothing else would show that the
+/// connection leads nowhere, while all waits end early.
 struct Wait<'a> {
     link: &'a Link,
     dialled: u64,
@@ -165,9 +165,9 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// What `asked` gives, unless it takes longer than `limit`.
-pub async fn within<T>(limit: Duration, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    timeout(limit, asked).await.unwrap_or_else(|_| Err(too_slow()))
+/// The output of `answer`, unless it takes longer than `limit`.
+pub async fn within<T>(limit: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    timeout(limit, answer).await.unwrap_or_else(|_| Err(too_slow()))
 }
 
 /// A server's refusal is an answer.

@@ -1,8 +1,8 @@
-//! Runs of other replicas, as they are seen here: a ring per run that somebody reads, filled from its stream and
-//! followed to its end by one task.
+//! Runs of other replicas, as they are seen here: a ring per run that has readers, filled from its stream and followed
+//! to its end by one task.
 //!
 //! **Invariant:** a mirror's numbers are its stream's. Where the stream has a gap, is gone before its end, or Redis is
-//! away for too long, the mirror's readers are told; none of them ever waits for what cannot come.
+//! away for too long, the mirror's readers are lost; none of them ever waits for events that cannot come.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,13 +27,13 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(25), Duration::from_m
 /// Streams per command.
 const STREAMS: usize = 100;
 
-/// A stream without news for so long is asked whether it is still there, since Redis does not tell.
+/// A stream without news for so long is checked for existence, since Redis sends no notice.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// A mirror of a run that has ended is used again for so long, then the stream's time to live decides.
 const ENDED: Duration = Duration::from_secs(1);
 
-/// After so long without an answer readers are told that they are lost, and nobody waits for another's answer.
+/// After so long without an answer readers are lost, and no request waits for another's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The mirrors of one log.
@@ -71,7 +71,7 @@ struct Followed {
 }
 
 impl Mirrors {
-    /// No mirrors yet. Somebody must drive [`Self::follow`]. Their memory counts with `near`'s.
+    /// No mirrors yet. A task must drive [`Self::follow`]. Their memory counts with `near`'s.
     pub fn new(streams: Arc<Streams>, near: Arc<LocalLog>) -> Arc<Self> {
         let (slots, followed) = (Mutex::default(), Mutex::default());
         Arc::new(Self { streams, near, slots, followed, work: Notify::new() })
@@ -97,7 +97,7 @@ impl Mirrors {
         drop(mirror);
         drop(slot);
         lock(&self.slots).retain(|_, slot| {
-            // Somebody who reads the stream now holds it too.
+            // A reader of the stream now holds it too.
             Arc::strong_count(slot) > 1
                 || slot.try_lock().is_ok_and(|mirror| mirror.as_ref().is_some_and(|mirror| mirror.usable().is_some()))
         });
@@ -138,7 +138,7 @@ impl Mirrors {
         Ok(found)
     }
 
-    /// Gives the mirror of a run to nobody any more. Its readers will see how its stream ends, or that it is gone.
+    /// Gives the mirror of a run to no new reader. Its readers will see how its stream ends, or that it is gone.
     pub fn forget(&self, run: RunId) {
         lock(&self.slots).remove(&run);
     }
@@ -152,7 +152,7 @@ impl Mirrors {
         self.forget(run);
     }
 
-    /// Fills all mirrors as long as they have readers, until it is told to stop.
+    /// Fills all mirrors as long as they have readers, until it has to stop.
     pub async fn follow(&self, closing: &CancellationToken) {
         let (mut pause, mut failing) = (PAUSE.0, None);
         while !closing.is_cancelled() {
@@ -188,7 +188,7 @@ impl Mirrors {
         self.lose_all();
     }
 
-    /// The runs that somebody follows and that have not ended.
+    /// The runs that have followers and have not ended.
     pub fn followed(&self) -> Vec<RunId> {
         self.wanted().into_iter().map(|(run, _)| run).collect()
     }
@@ -228,7 +228,7 @@ impl Mirrors {
     /// Takes what came after the entry `after`.
     fn take(&self, run: RunId, after: &str, entries: RedisResult<Vec<Entry>>) {
         let mut all = lock(&self.followed);
-        // Another mirror of the same run may have taken its place.
+        // Another mirror of the same run may have replaced it.
         let Some(followed) = all.get_mut(&run).filter(|followed| followed.after == after) else { return };
         let Some(ring) = followed.ring.upgrade() else { return };
         let entries = entries.unwrap_or_else(|error| {

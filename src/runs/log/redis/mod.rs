@@ -1,12 +1,12 @@
 //! The log that replicas share: every run's events go to Redis too, where each replica finds the runs of all others.
 //!
 //! **Invariant:** Redis is a cache. Without it a run goes on, its readers here see everything, and readers elsewhere
-//! are told that they are lost; a run that has not begun does not begin. When Redis answers again, so does everything
-//! here.
+//! are lost; a run that has not begun does not begin. When Redis answers again, so does everything here.
 //! **Invariant:** an event has the same number on every replica.
-//! **Invariant:** a stream that is there may begin late, but what it has is right. Where it vanished in mid-run, since
-//! Redis was emptied or somebody gave it up, its owner begins it anew with its next events under their own numbers.
-//! Only a run that was forgotten does not come back: for a minute its stream is an end, which refuses its owner.
+//! **Invariant:** a stream that is there may begin late, but its events are right. Where it vanished in mid-run, since
+//! Redis was emptied or another replica gave it up, its owner begins it anew with its next events under their own
+//! numbers. Only a run that was forgotten does not come back: for a minute its stream is an end, which refuses its
+//! owner.
 
 mod link;
 mod mirror;
@@ -27,7 +27,7 @@ use tracing::Instrument;
 
 use super::local::LocalLog;
 use super::ring::Ring;
-use super::{EventLog, LogError, Writer};
+use super::{EventLog, LogError, LogUpkeep, Writer};
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
@@ -42,7 +42,7 @@ const OPEN: Duration = Duration::from_millis(500);
 /// when Redis has just been away for as long as followers wait.
 const LEAST_RETENTION: Duration = Duration::from_secs(5);
 
-/// What a shared log is asked to keep.
+/// The bounds of a shared log.
 #[derive(Debug, Clone)]
 pub struct MirrorBounds {
     /// Bytes of one run, here and, roughly, in Redis; 0 is no bound.
@@ -94,6 +94,33 @@ impl RedisLog {
 }
 
 #[async_trait]
+impl LogUpkeep for RedisLog {
+    async fn followed(&self) -> Vec<RunId> {
+        self.mirrors.followed()
+    }
+
+    async fn sweep(&self) {
+        self.shared.near.sweep(Instant::now());
+    }
+
+    fn is_away(&self) -> bool {
+        self.shared.is_away()
+    }
+
+    fn bytes(&self) -> usize {
+        self.shared.near.bytes()
+    }
+
+    /// Sends what waits, as far as Redis takes it now, and ends all tasks. Readers of other replicas' runs are lost,
+    /// and no run begins any more.
+    async fn close(&self) {
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+#[async_trait]
 impl EventLog for RedisLog {
     async fn open(&self, run: RunId) -> Result<Arc<dyn Writer>, LogError> {
         if self.closing.is_cancelled() {
@@ -131,30 +158,6 @@ impl EventLog for RedisLog {
             self.mirrors.lose(run);
         }
         Ok(())
-    }
-
-    async fn followed(&self) -> Vec<RunId> {
-        self.mirrors.followed()
-    }
-
-    async fn sweep(&self) {
-        self.shared.near.sweep(Instant::now());
-    }
-
-    fn is_away(&self) -> bool {
-        self.shared.is_away()
-    }
-
-    fn bytes(&self) -> usize {
-        self.shared.near.bytes()
-    }
-
-    /// Sends what waits, as far as Redis takes it now, and ends all tasks. Readers of other replicas' runs are lost,
-    /// and no run begins any more.
-    async fn close(&self) {
-        self.closing.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
     }
 
     async fn forget(&self, runs: &[RunId]) {

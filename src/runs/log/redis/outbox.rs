@@ -1,6 +1,6 @@
-//! What a run has said and Redis does not have yet.
+//! The events of a run that Redis does not have yet.
 //!
-//! **Invariant:** an event is numbered and shown to local readers at once, while Redis keeps up. While it does not,
+//! **Invariant:** an event is numbered and visible to local readers at once, while Redis keeps up. While it does not,
 //! pieces of text that follow each other become one before they are numbered: numbers and events are the same wherever
 //! they are read.
 
@@ -34,9 +34,9 @@ pub struct Outbox {
     loose: Option<AgentEvent>,
     /// First numbers of the batches whose events the ring still holds, some of them at least.
     batches: VecDeque<u64>,
-    /// Whether Redis has been away for so long that nobody waits for it.
+    /// Whether Redis has been away for so long that nothing waits for it.
     alone: bool,
-    /// Whether nobody sends what waits any more.
+    /// Whether waiting events are not sent any more.
     local: bool,
     closed: bool,
 }
@@ -110,7 +110,7 @@ impl Outbox {
         }
     }
 
-    /// What goes out next, if anything waits.
+    /// The next batch, if anything waits.
     pub fn take(&mut self) -> Option<Batch> {
         self.number_loose();
         let mut batch = Batch { first: self.first, events: Vec::new(), end: None };
@@ -151,14 +151,14 @@ impl Outbox {
         self.ring.keep(next_id);
     }
 
-    /// Nobody waits for Redis from now on.
+    /// Nothing waits for Redis from now on.
     pub fn go_on_alone(&mut self) {
         self.alone = true;
         self.number_loose();
         self.ring.keep(self.ring.next_id());
     }
 
-    /// Nothing is sent from now on: what was and will be said is for readers here.
+    /// Nothing is sent from now on: all events are for readers here.
     pub fn stay_local(&mut self) {
         self.go_on_alone();
         self.local = true;
@@ -174,7 +174,7 @@ impl Outbox {
         self.waiting_bytes = 0;
     }
 
-    /// Ends with what somebody else has put at `id`.
+    /// Ends with the event that another replica has put at `id`.
     pub fn end_elsewhere(&mut self, id: u64, end: AgentEvent) {
         self.close();
         self.ring.end_elsewhere(id, end);

@@ -1,4 +1,4 @@
-//! What Redis does in one step: the four scripts that write a stream, and the one that counts starts.
+//! Scripts that Redis runs in one step: four that write a stream, and one that counts starts.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind
 
 use super::link::{Link, RESPONSE, has_no_answer, within};
 
-/// Begins a stream with an entry without events. Said twice, it is done once. ARGV: the entry's id, milliseconds to
+/// Begins a stream with an entry without events. Run twice, it is done once. ARGV: the entry's id, milliseconds to
 /// live.
 pub static OPEN: Lua = Lua::new(
     r"
@@ -18,10 +18,10 @@ pub static OPEN: Lua = Lua::new(
     ",
 );
 
-/// Adds a batch and an end, each only where there is one. Said twice, it is done once: the answer is empty then too.
-/// Where somebody else has ended the stream, the answer is the end's number, the event, and a text that is not empty
-/// where the stream is forgotten. ARGV: batch id, batch, end,
-/// end's number, the least id to keep or an empty text, milliseconds to live.
+/// Adds a batch and an end, each only where there is one. Run twice, it is done once: the answer is empty then too.
+/// Where another replica has ended the stream, the answer is the end's number, the event, and a text that is not empty
+/// where the stream is forgotten. ARGV: batch id, batch, end, end's number, the least id to keep or an empty text,
+/// milliseconds to live.
 pub static APPEND: Lua = Lua::new(
     r"
     local last = '18446744073709551615-18446744073709551615'
@@ -65,8 +65,8 @@ pub static SEAL: Lua = Lua::new(
     ",
 );
 
-/// Removes a stream. In place of one without an end it puts an end with the mark `x`, numbered after its last event.
-/// ARGV: end, milliseconds for it to live. Said twice, it is done once.
+/// Removes a stream. One without an end is replaced by an end with the mark `x`, numbered after its last event. ARGV:
+/// end, milliseconds for it to live. Run twice, it is done once.
 pub static FORGET: Lua = Lua::new(
     r"
     local last = '18446744073709551615-18446744073709551615'
@@ -134,7 +134,7 @@ impl Call {
         self
     }
 
-    /// What the script answers. It may have run even when this fails.
+    /// The script's answer. It may have run even when this fails.
     pub async fn ask<T: FromRedisValue>(&self, link: &Link) -> RedisResult<T> {
         match link.ask(&self.command("EVALSHA", self.script.digest())).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
@@ -144,7 +144,7 @@ impl Call {
         }
     }
 
-    /// The same for a script that does no harm when it is run twice, asked again for up to `limit`.
+    /// The same for a script that does no harm when it is run twice, run again for up to `limit`.
     pub async fn ask_again<T: FromRedisValue>(&self, link: &Link, limit: Duration) -> RedisResult<T> {
         match link.ask_again(&self.command("EVALSHA", self.script.digest()), limit).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
@@ -154,16 +154,16 @@ impl Call {
         }
     }
 
-    /// The same for a script that does no harm when it is run twice: asked once more when there is no answer, since a
+    /// The same for a script that does no harm when it is run twice: run once more when there is no answer, since a
     /// connection that has been idle is found dead only by using it, but for no longer than one answer may take.
     pub async fn ask_twice<T: FromRedisValue>(&self, link: &Link) -> RedisResult<T> {
-        let asked = async {
+        let answer = async {
             match self.ask(link).await {
                 Err(error) if has_no_answer(&error) => self.ask(link).await,
                 answer => answer,
             }
         };
-        within(RESPONSE, asked).await
+        within(RESPONSE, answer).await
     }
 
     /// Runs one script for several keys, which does no harm when it is run twice, in one round trip.
@@ -177,13 +177,13 @@ impl Call {
             };
             commands.add_command(command).ignore();
         }
-        let asked = async {
+        let answer = async {
             match link.ask_all(&commands).await {
                 Err(error) if has_no_answer(&error) => link.ask_all(&commands).await,
                 answer => answer,
             }
         };
-        within(RESPONSE, asked).await
+        within(RESPONSE, answer).await
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {

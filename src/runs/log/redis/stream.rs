@@ -48,7 +48,7 @@ pub struct Streams {
     reads: Link,
 }
 
-/// What goes out in one command.
+/// The events of one command.
 pub struct Batch {
     /// The first event's number.
     pub first: u64,
@@ -70,15 +70,15 @@ impl Batch {
     }
 }
 
-/// What became of a batch.
+/// The result of a batch.
 pub enum Appended {
     /// It is there.
     Kept,
-    /// The log had been ended by somebody else.
+    /// The log had been ended by another replica.
     Sealed(End),
 }
 
-/// How somebody else ended a log.
+/// The end of a log that another replica has put.
 pub struct End {
     /// The terminal event's number.
     pub number: u64,
@@ -88,7 +88,7 @@ pub struct End {
     pub forgotten: bool,
 }
 
-/// What became of a stream that was to be sealed.
+/// The result of sealing a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sealed {
     /// It has an end, or there is none.
@@ -202,7 +202,7 @@ impl Streams {
         Ok((reply.ids.into_iter().map(entry).collect::<RedisResult<_>>()?, more))
     }
 
-    /// What each of these runs has after an entry, some at a time, in the runs' order.
+    /// The entries of each of these runs after one of them, some at a time, in the runs' order.
     pub async fn after(&self, runs: &[(RunId, String)]) -> RedisResult<Vec<RedisResult<Vec<Entry>>>> {
         let keys: Vec<String> = runs.iter().map(|(run, _)| self.key(*run)).collect();
         let ids: Vec<&str> = runs.iter().map(|(_, after)| after.as_str()).collect();

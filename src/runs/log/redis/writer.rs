@@ -26,13 +26,13 @@ use crate::runs::log::ring::Ring;
 /// The time from one command of a run to its next.
 pub const PACE: Duration = Duration::from_millis(25);
 
-/// After so long without success nobody waits for Redis.
+/// After so long without success nothing waits for Redis.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The time from a command that failed to the next try, before and after patience has ended.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));
 
-/// What the writers of one log have in common.
+/// The state that the writers of one log share.
 pub struct Shared {
     streams: Arc<Streams>,
     /// Where their rings are held.
@@ -41,7 +41,7 @@ pub struct Shared {
     pub life: Duration,
     /// How long a stream lives after its end.
     pub retention: Duration,
-    /// Whether appends fail, so that an outage is told once.
+    /// Whether appends fail, so that an outage is logged once.
     away: AtomicBool,
     closing: CancellationToken,
 }
@@ -118,14 +118,14 @@ impl Writer for Own {
 }
 
 impl Own {
-    /// A run that begins. Somebody must drive [`Self::flush`].
+    /// A run that begins. A task must drive [`Self::flush`].
     pub fn begin(run: RunId, shared: Arc<Shared>) -> Arc<Self> {
         let ring = shared.near.hold(run);
         let outbox = Mutex::new(Outbox::new(ring.clone()));
         Arc::new(Self { run, ring, shared, outbox, filled: Notify::new(), forgotten: AtomicBool::new(false) })
     }
 
-    /// Sends nothing more: what is still said is for those who read it here already.
+    /// Sends nothing more: later events are for those who read it here already.
     pub fn forget(&self) {
         self.forgotten.store(true, Ordering::Relaxed);
         self.outbox().stay_local();
@@ -146,7 +146,7 @@ impl Own {
         true
     }
 
-    /// Sends what the run says, until it has ended and Redis knows, or is told to stop.
+    /// Sends the run's events, until it has ended and Redis knows, or it has to stop.
     pub async fn flush(&self) {
         let mut failing = None;
         while let Some(batch) = self.next_batch().await {
@@ -237,7 +237,7 @@ impl Own {
         }
     }
 
-    /// Drives `sending`, while pieces of text that could grow are shown at the usual pace.
+    /// Drives `sending`, while pieces of text that could grow are numbered at the usual pace.
     async fn while_numbering<T>(&self, sending: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
         let mut sending = std::pin::pin!(sending);
         let mut paces = interval(PACE);

@@ -3,11 +3,10 @@
 //! A ring has two marks. Everything before its head was appended; everything before `kept` could also be had from
 //! another replica. In the local log both are the same; in a shared one `kept` follows.
 //!
-//! **Invariant:** an event's number never changes, and a reader is given numbers without a gap, or is told that it is
-//! lost.
+//! **Invariant:** an event's number never changes, and a reader is given numbers without a gap, or is lost.
 //! **Invariant:** there is one terminal event at most; it is the last, and every reader that is not lost gets it once.
-//! **Invariant:** a reader that sees what is kept never gets an event whose number the log does not know, except while
-//! the log has been out of reach for so long that its writer goes on without it.
+//! **Invariant:** a reader of kept events never gets an event whose number the log does not know, except while the log
+//! has been out of reach for so long that its writer goes on without it.
 
 mod reader;
 
@@ -25,7 +24,7 @@ use crate::observe::metrics;
 
 pub use reader::{Next, Reader, Sees};
 
-/// Bytes that an event takes besides its texts: itself, its count and its place in the list.
+/// Bytes that an event takes besides its texts: itself, its count and its slot in the list.
 const EVENT_BYTES: usize = size_of::<AgentEvent>() + 4 * size_of::<usize>();
 
 /// The events of one run that are in memory, oldest out first.
@@ -33,7 +32,7 @@ const EVENT_BYTES: usize = size_of::<AgentEvent>() + 4 * size_of::<usize>();
 /// **Invariant:** it never holds more than its bound, except that the newest event always stays, however large.
 pub struct Ring {
     max_bytes: usize,
-    /// What all rings of one log hold.
+    /// The bytes of all rings of one log.
     shared_bytes: Arc<AtomicUsize>,
     state: Mutex<State>,
     changed: Arc<Notify>,
@@ -43,12 +42,12 @@ struct State {
     /// The number of `events[0]`, or the next one's where nothing is held.
     first: u64,
     events: VecDeque<Arc<AgentEvent>>,
-    /// What is numbered less can be had elsewhere too.
+    /// Events with lower numbers can be had elsewhere too.
     kept: u64,
     bytes: usize,
     /// The terminal event's number.
     end: Option<u64>,
-    /// Whether somebody still says more, and then gives it an end.
+    /// Whether it has a writer, which will give it an end.
     written: bool,
     /// Whether its log holds it no longer.
     forgotten: bool,
@@ -56,7 +55,7 @@ struct State {
 }
 
 impl State {
-    /// Tells readers when nobody will ever end what they read.
+    /// Wakes readers when the ring will never get an end.
     fn lose_if_orphaned(&mut self) {
         self.lost |= self.forgotten && !self.written && self.end.is_none();
     }
@@ -97,8 +96,8 @@ impl Ring {
         self.lock().next_id()
     }
 
-    /// The number after the last event that other replicas have too: what a client may be told, since it may ask any of
-    /// them. Where they have been out of reach for long, it is the next one's.
+    /// The number after the last event that other replicas have too: the newest that a client may know, since it may
+    /// ask any of them. Where they have been out of reach for long, it is the next one's.
     pub fn kept_next(&self) -> u64 {
         self.lock().kept
     }
@@ -119,7 +118,7 @@ impl Ring {
         self.lock().bytes
     }
 
-    /// Whether its readers were told to look elsewhere.
+    /// Whether its readers have to look elsewhere.
     pub fn is_lost(&self) -> bool {
         self.lock().lost
     }
@@ -204,9 +203,9 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// Ends the ring with what somebody else has put at `id`: own events from there on, also an end, which nobody else
-    /// will ever see, are taken back as far as no reader can have their numbers. Nothing happens after an end that is
-    /// kept.
+    /// Ends the ring with the event that another replica has put at `id`: own events from there on, also an end, which
+    /// no other reader will ever see, are taken back as far as no reader can have their numbers. It does nothing after
+    /// an end that is kept.
     pub(super) fn end_elsewhere(&self, id: u64, end: AgentEvent) {
         {
             let mut state = self.lock();
@@ -238,12 +237,12 @@ impl Ring {
         sealed
     }
 
-    /// Somebody writes it from now on.
+    /// It has a writer from now on.
     pub(super) fn begin_writing(&self) {
         self.lock().written = true;
     }
 
-    /// Nobody writes it any more. It may still be sealed, unless it is forgotten.
+    /// It has no writer any more. It may still be sealed, unless it is forgotten.
     pub(super) fn stop_writing(&self) {
         {
             let mut state = self.lock();
@@ -253,7 +252,7 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// No reader comes any more. Those who are there read on to its end, where somebody will give it one.
+    /// No reader comes any more. Those who are there read on to its end, where a writer will give it one.
     pub(super) fn forget(&self) {
         {
             let mut state = self.lock();
@@ -263,7 +262,7 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// Tells all readers, now and later, that they have lost their place. What was appended before is given up.
+    /// All readers, now and later, are lost. Events that were appended before are given up.
     pub(super) fn lose(&self) {
         self.lock().lost = true;
         self.changed.notify_waiters();
@@ -293,8 +292,8 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
             id.as_str().len() + name.len() + stage.len() + message.len() + data.as_ref().map_or(0, json_size)
         }
         AgentEvent::ToolCallHeld { id, name, approval: _ } => id.as_str().len() + name.len(),
-        AgentEvent::CallDecided { asked_as, name, runs_as } => {
-            asked_as.as_str().len() + name.len() + runs_as.as_ref().map_or(0, |id| id.as_str().len())
+        AgentEvent::CallDecided { requested_as, name, runs_as } => {
+            requested_as.as_str().len() + name.len() + runs_as.as_ref().map_or(0, |id| id.as_str().len())
         }
         AgentEvent::AwaitingClient { usage: _, calls } => {
             calls.iter().map(|call| call.id.as_str().len() + call.name.len() + input_size(&call.input)).sum()
@@ -304,7 +303,7 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
         AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),
         AgentEvent::Diagnosed(diagnostics) => json_size(diagnostics),
-        AgentEvent::Failed(failure) => failure.code.len() + failure.message.len(),
+        AgentEvent::Failed(failure) => failure.message.len(),
         AgentEvent::TurnStarted { .. }
         | AgentEvent::TurnEnded { .. }
         | AgentEvent::RoundEnded

@@ -1,4 +1,4 @@
-//! A reader's place in a ring: what it has been given, what it may see next, and when nothing more comes.
+//! A reader's position in a ring: the events it has got, the next ones that it may see, and the end.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,16 +15,16 @@ use crate::chat::event::AgentEvent;
 /// alive.
 const BATCH: usize = 64;
 
-/// What a reader may see.
+/// The events that a reader may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sees {
     /// Every event at once: for readers that never come back with a number.
     Everything,
-    /// What could be had from another replica too: for readers that may go on there after the last number they got.
+    /// Events that other replicas have too: for readers that may go on there after the last number they got.
     Kept,
 }
 
-/// What a reader gets.
+/// An item of a reader.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
     /// The next event.
@@ -34,7 +34,7 @@ pub enum Next {
         /// It.
         event: Arc<AgentEvent>,
     },
-    /// What comes next is not held any more, or never came here: begin anew from what is stored. Nothing follows.
+    /// The next event is not held any more, or never came here: begin anew from the store. Nothing follows.
     Lost,
     /// The terminal event was given. Nothing follows.
     Ended,
@@ -48,7 +48,7 @@ pub struct Reader {
     taken: VecDeque<Arc<AgentEvent>>,
     /// Whether it began among events that were there, none of them the end: then the end is still to be given.
     awaits_end: bool,
-    /// What it says from now on.
+    /// Its only item from now on.
     over: Option<Next>,
     /// Done when something has changed since it was made.
     changed: Pin<Box<OwnedNotified>>,
@@ -65,7 +65,7 @@ impl Reader {
         Self { ring, sees, next, taken: VecDeque::new(), awaits_end, over: None, changed }
     }
 
-    /// What comes next, if it is there.
+    /// The next item, if it is there.
     pub fn try_next(&mut self) -> Option<Next> {
         if self.taken.is_empty()
             && let Some(last) = self.take()
@@ -115,7 +115,7 @@ impl Reader {
         None
     }
 
-    /// What comes next; whoever asks is woken when there is something.
+    /// The next item; the task is woken when there is one.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         loop {
             if let Some(next) = self.try_next() {
