@@ -1,5 +1,5 @@
-//! `/v1/ai-sdk/chat/{chat_id}`: what `useChat` asks besides of a chat of its, which is a conversation of ours
-//! (`docs/protocol/ai-sdk.md`). It comes back to an answer by the chat's id, and is shown all of it again.
+//! `/v1/ai-sdk/chat/{chat_id}`: the other routes that `useChat` calls for a chat, which is a conversation of ours
+//! (`docs/protocol/ai-sdk.md`). It reconnects to an answer by the chat's id, and gets the whole answer again.
 
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};

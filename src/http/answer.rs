@@ -85,8 +85,8 @@ fn location(run: RunId) -> [(HeaderName, HeaderValue); 1] {
     [(header::LOCATION, header_value(&format!("/v1/agent/runs/{run}")))]
 }
 
-/// The run that the same request began before, the events of which cannot be read: as a document it is told from what
-/// the store has.
+/// The run that the same request began before and whose events cannot be read: a document is made from what the store
+/// has.
 ///
 /// # Errors
 /// When it is wanted as a stream, still runs, or its answer is not on the newest branch.
@@ -130,7 +130,7 @@ pub(super) async fn joined(
     Ok((ids, [(header::CACHE_CONTROL, NO_STORE)], Json(body)).into_response())
 }
 
-/// The last that the model said in the run, where users see it.
+/// The last text of the model in the run, as users see it.
 async fn last_words(services: &Services, owner: &Owner, run: &RunRecord) -> Result<Option<String>, Problem> {
     let mut last = None;
     let look = |messages: Vec<MessageView>| {
@@ -150,7 +150,7 @@ async fn last_words(services: &Services, owner: &Owner, run: &RunRecord) -> Resu
 /// then, which JSON allows, so that no proxy takes the silence for a dead connection.
 pub(super) async fn whole(services: &Services, owner: Owner, attached: Attached) -> Response {
     let services = services.clone();
-    let mut waiting = Waiting { services, owner, attached, said: AnswerSoFar::default(), done: false };
+    let mut waiting = Waiting { services, owner, attached, so_far: AnswerSoFar::default(), done: false };
     let soon = waiting.services.keep_alive.map_or(SOON, |silence| silence.min(SOON));
     let body = match timeout(soon, waiting.last()).await {
         Ok(last) => Body::from(waiting.document(&last).await),
@@ -171,11 +171,11 @@ struct Waiting {
     services: Services,
     owner: Owner,
     attached: Attached,
-    said: AnswerSoFar,
+    so_far: AnswerSoFar,
     done: bool,
 }
 
-/// What a run has said so far.
+/// The answer of a run so far.
 #[derive(Default)]
 struct AnswerSoFar {
     message: String,
@@ -210,11 +210,11 @@ impl Waiting {
 
     /// Takes everything in until nothing more is waited for. Dropping the future loses nothing.
     async fn last(&mut self) -> Last {
-        let Self { services, attached, said, .. } = self;
+        let Self { services, attached, so_far, .. } = self;
         let runs_elsewhere = !attached.is_local;
         tokio::select! {
             biased;
-            last = said.all(attached) => last,
+            last = so_far.all(attached) => last,
             () = services.runs.draining().cancelled(), if runs_elsewhere => Last::Missing,
         }
     }
@@ -250,10 +250,10 @@ impl Waiting {
             run_id: self.attached.run.to_string(),
             conversation_id: self.attached.conversation.to_string(),
             state: state.name(),
-            message: std::mem::take(&mut self.said.message),
-            artifacts: std::mem::take(&mut self.said.artifacts),
-            payloads: std::mem::take(&mut self.said.payloads),
-            suggestions: self.said.suggestions.take(),
+            message: std::mem::take(&mut self.so_far.message),
+            artifacts: std::mem::take(&mut self.so_far.artifacts),
+            payloads: std::mem::take(&mut self.so_far.payloads),
+            suggestions: self.so_far.suggestions.take(),
             usage: UsageBody::from_usage(usage, cost),
             error,
         };
@@ -273,8 +273,8 @@ enum Found {
     Unknown,
 }
 
-/// Where the run stands: as its stream said, which may be before the store knows; where the end is missing, as the
-/// store says, and then the answer may be incomplete.
+/// The state of the run, from its stream, which may know it before the store does; where the stream's end is missing,
+/// from the store, and then the answer may be incomplete.
 fn outcome(last: &Last, found: &Found) -> (RunState, Option<ErrorBody>) {
     match last {
         Last::End(event) => {
@@ -285,7 +285,7 @@ fn outcome(last: &Last, found: &Found) -> (RunState, Option<ErrorBody>) {
             let state = match found {
                 Found::Run(record) => record.state,
                 Found::Deleted => RunState::Cancelled,
-                // Nobody has said that it ended.
+                // No record says that it ended.
                 Found::Unknown => RunState::Running,
             };
             (state, Some(ErrorBody::resync()))
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_before_the_store_knows_it_and_nothing_else_is_told_as_one() {
+    fn an_end_is_reported_before_the_store_knows_it_and_nothing_else_is_reported_as_one() {
         use RunState::{AwaitingApproval, Cancelled, Completed, Failed, Interrupted, Running};
         let finished = || Last::End(AgentEvent::Finished { usage: Usage::default() });
         let waits = || Last::End(AgentEvent::AwaitingApproval { usage: Usage::default() });
@@ -382,7 +382,7 @@ mod tests {
             (Last::Missing, in_state(Running), (Running, resync()), "it goes on elsewhere"),
             (Last::Missing, in_state(Completed), (Completed, resync()), "its words may be incomplete"),
             (Last::Missing, Found::Deleted, (Cancelled, resync()), "it is gone"),
-            (Last::Missing, Found::Unknown, (Running, resync()), "nobody has said that it ended"),
+            (Last::Missing, Found::Unknown, (Running, resync()), "no record says that it ended"),
         ];
         for (last, found, expected, reason) in rows {
             assert_eq!(outcome(&last, &found), expected, "{reason}");

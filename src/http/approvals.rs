@@ -221,10 +221,10 @@ pub(super) enum Word {
     Reject,
 }
 
-/// Decides. A call of the caller's own goes on in a new run, answered like a chat turn; what is said to another one's
-/// call, or to a preview, is answered at once. 404 for what the caller may not decide, 409 when decided already or when
-/// the digest is another one's, 410 when its time is over, 403 when somebody with the role has to say yes first, 422
-/// for a bad body.
+/// Decides. A call of the caller's own goes on in a new run, answered like a chat turn; a decision on another user's
+/// call, or on a preview, is answered at once. 404 for what the caller may not decide, 409 when decided already or when
+/// the digest differs, 410 when it is expired, 403 when a user with the role has to approve first, 422 for a bad
+/// body.
 #[utoipa::path(
     post,
     path = "/v1/agent/approvals/{approval_id}",
@@ -255,7 +255,7 @@ pub(super) async fn decide(
     headers: HeaderMap,
     body: Taken,
 ) -> Result<Response, Problem> {
-    let DecisionBody { decision, comment, digest } = json::form_of(&body).map_err(|error| {
+    let DecisionBody { decision, comment, digest } = json::parse_bytes(&body).map_err(|error| {
         Problem::unprocessable(format!(
             r#"the body must be {{"decision": "approve" or "reject", "comment": optional text, "digest": optional text}}: {error}"#
         ))
@@ -263,7 +263,7 @@ pub(super) async fn decide(
     if comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES) {
         return Err(Problem::unprocessable(format!("comment is longer than {COMMENT_BYTES} bytes")));
     }
-    let manner = AgentChat::from(&services.dialects).decode_options(&body)?;
+    let options = AgentChat::from(&services.dialects).decode_options(&body)?;
     let approve = match decision {
         Word::Approve => true,
         Word::Reject => false,
@@ -289,7 +289,7 @@ pub(super) async fn decide(
     }
     let request = request(request_id, &headers, &format!("decide {}", approval.id), &body)?;
     let owner = caller.owner.clone();
-    let decided = services.runs.decide(caller, approval.id, Decision { approve, comment }, manner, request).await;
+    let decided = services.runs.decide(caller, approval.id, Decision { approve, comment }, options, request).await;
     match decided {
         Ok(Decided::Kept(view)) => Ok(Json(ItemBody::Call(ApprovalBody::from_view(*view))).into_response()),
         Ok(Decided::GoesOn(attached)) => respond(&services, owner, Ok(attached), &headers).await,

@@ -32,7 +32,7 @@ const MAX_LIMIT: u32 = 1000;
 /// Lines that an export reads at once.
 const READ_AT_ONCE: u32 = 500;
 
-/// How an export is asked for, and sent.
+/// The media type of an export: in `Accept`, and of its answer.
 const NDJSON: &str = "application/x-ndjson";
 
 /// Which part of it.
@@ -161,8 +161,8 @@ pub(super) async fn get(
     Ok(Json(RecordBody { items: page.into_iter().map(LineBody::from_line).collect(), next_cursor }).into_response())
 }
 
-/// Notes that the caller reads what is not their own: that of `user`, or of the whole tenant. Before it is read: nobody looks
-/// without a line.
+/// Notes that the caller reads what is not their own: that of `user`, or of the whole tenant. The line is written
+/// before the read.
 ///
 /// # Errors
 /// When it could not be noted.
@@ -171,7 +171,7 @@ pub(super) async fn note_read(services: &Services, caller: &Caller, user: &str, 
     services.audit.note(&chain_of(&caller.owner.tenant), fact).await.map_err(failed)
 }
 
-/// Whether lines are asked for, and no document.
+/// Whether the request accepts lines, and not a document.
 fn wants_lines(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|media| {
@@ -221,6 +221,5 @@ fn read(part: Result<Query<Part>, QueryRejection>) -> Result<(u32, u64), Problem
 }
 
 fn failed(error: StoreError) -> Problem {
-    tracing::error!(error = %Causes(&error), "audit record not read or written");
-    error.into()
+    Problem::store_failed("audit record not read or written", error)
 }

@@ -54,7 +54,7 @@ pub(super) async fn layer(State(bounds): State<BodyBounds>, mut request: Request
     next.run(request.map(|body| Body::new(Timely { body, until: Box::pin(sleep(time)) }))).await
 }
 
-/// Refuses the head of an `OPTIONS` that is too large: with CORS nobody further in sees one.
+/// Refuses the head of an `OPTIONS` that is too large: with CORS no inner layer sees one.
 pub(super) async fn preflight(State(bounds): State<BodyBounds>, request: Request, next: Next) -> Response {
     if request.method() == Method::OPTIONS && bounds.head_bytes.is_some_and(|most| head_bytes(&request) > most) {
         return Problem::head_too_large().into_response();
@@ -101,13 +101,13 @@ impl FromRequest<Services> for Taken {
     }
 }
 
-/// The whole of `body`, of at most `most` bytes. Where its length is told, all of it is reserved at once.
+/// The whole of `body`, of at most `most` bytes. Where its length is known, all of it is reserved at once.
 async fn read(mut body: Body, most: usize, mut held: Held) -> Result<Taken, Problem> {
     let too_large = || Problem::body(StatusCode::PAYLOAD_TOO_LARGE);
-    let told = body.size_hint().exact().unwrap_or_default();
-    let told = usize::try_from(told).ok().filter(|told| *told <= most).ok_or_else(too_large)?;
-    held.grow(told.saturating_sub(SMALL))?;
-    let mut bytes = Vec::with_capacity(told.max(SMALL));
+    let length = body.size_hint().exact().unwrap_or_default();
+    let length = usize::try_from(length).ok().filter(|length| *length <= most).ok_or_else(too_large)?;
+    held.grow(length.saturating_sub(SMALL))?;
+    let mut bytes = Vec::with_capacity(length.max(SMALL));
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let Ok(piece) = frame.map_err(|error| unread(&error))?.into_data() else { continue };
         let length = bytes.len().saturating_add(piece.len());
@@ -125,7 +125,7 @@ async fn read(mut body: Body, most: usize, mut held: Held) -> Result<Taken, Prob
     Ok(Taken { bytes, _held: held })
 }
 
-/// Memory of the process, as somebody's.
+/// Memory of the process, counted for one user.
 pub(super) struct Held {
     memory: Reservation,
     share: Option<share::Bytes>,
@@ -145,8 +145,8 @@ impl Held {
     }
 }
 
-/// Whether `json` has more than `most` lists and objects in each other. Brackets in texts do not count; of what is no JSON
-/// something is said, for somebody else to refuse.
+/// Whether `json` has more than `most` lists and objects in each other. Brackets in texts do not count. The result for
+/// invalid JSON has no meaning: the parser refuses it.
 fn is_deeper_than(most: usize, json: &[u8]) -> bool {
     let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
     for byte in json {

@@ -1,5 +1,5 @@
-//! Where a question stands: clients name messages by their own ids, and the answer before a message by ours. Ids that a
-//! client made are nobody's, and what has one is new.
+//! The branch point of a question: clients name messages by their own ids, and the answer before a message by ours. An
+//! id that a client made belongs to no stored message: a message with one is new.
 
 use super::Services;
 use super::earlier::outline;
@@ -10,7 +10,7 @@ use crate::chat::input::{Ask, Parent};
 use crate::dialect::asked::{BranchPoint, Edited};
 use crate::runs::chain::Context;
 
-/// Where a question stands among what is kept.
+/// The branch point of a question among the stored messages.
 pub(super) enum Resolved {
     /// Behind the newest message.
     Newest,
@@ -18,24 +18,24 @@ pub(super) enum Resolved {
     At(Parent),
     /// It is this message, to be answered again.
     Again(Parent),
-    /// In the place of a message that is not on the newest branch: the one with this id, where it is one of ours.
+    /// It names a message that is not on the newest branch: the one with this id, where it is one of ours.
     Nowhere(Option<MessageId>),
 }
 
-/// Where a question stands.
+/// The branch point of a question.
 ///
 /// # Errors
 /// When the conversation cannot be read.
 pub(super) async fn resolve(
     services: &Services,
     context: &Context,
-    place: BranchPoint,
+    point: BranchPoint,
     ask: &Ask,
 ) -> Result<Resolved, Problem> {
-    let (edited, is_again) = match place {
+    let (edited, is_again) = match point {
         BranchPoint::Newest => return Ok(Resolved::Newest),
         BranchPoint::At(parent) => return Ok(Resolved::At(parent)),
-        BranchPoint::Message(message) => return in_place_of(services, context, message, ask).await,
+        BranchPoint::Message(message) => return edited_or_again(services, context, message, ask).await,
         BranchPoint::Edited(Edited::First) => return Ok(Resolved::At(Parent::Root)),
         BranchPoint::Again(edited) => (edited, true),
         BranchPoint::Edited(edited) => (edited, false),
@@ -52,20 +52,25 @@ pub(super) async fn resolve(
     })
 }
 
-/// A question with the id of a message of ours: the same words ask it again, others stand in its place.
-async fn in_place_of(services: &Services, context: &Context, place: MessageId, ask: &Ask) -> Result<Resolved, Problem> {
+/// A question with the id of a message of ours: the same text asks it again, another text replaces it.
+async fn edited_or_again(
+    services: &Services,
+    context: &Context,
+    id: MessageId,
+    ask: &Ask,
+) -> Result<Resolved, Problem> {
     let (Ask::Message { text, note: _ }, Some(conversation)) = (ask, &context.conversation) else {
         return Ok(Resolved::Newest);
     };
-    let messages = outline(services, &context.caller.owner, conversation, Some(place)).await?;
+    let messages = outline(services, &context.caller.owner, conversation, Some(id)).await?;
     // A conversation that begins with messages of another one.
     let Some(messages) = messages else { return Ok(Resolved::Newest) };
-    let at = messages.iter().position(|message| message.id == place && message.role == Role::User);
+    let at = messages.iter().position(|message| message.id == id && message.role == Role::User);
     let Some((at, known)) = at.and_then(|at| Some((at, messages.get(at)?))) else {
-        return Ok(Resolved::Nowhere(Some(place)));
+        return Ok(Resolved::Nowhere(Some(id)));
     };
     if known.text.trim() == text.trim() {
-        return Ok(Resolved::Again(Parent::Message(place)));
+        return Ok(Resolved::Again(Parent::Message(id)));
     }
     let before = at.checked_sub(1).and_then(|at| messages.get(at));
     Ok(Resolved::At(before.map_or(Parent::Root, |message| Parent::Message(message.id))))
@@ -73,7 +78,7 @@ async fn in_place_of(services: &Services, context: &Context, place: MessageId, a
 
 /// What came before the edited message; inside, `None` for the newest message.
 fn before(messages: &[MessageView], edited: &Edited) -> Option<Option<Parent>> {
-    // What never came here has its place at the end.
+    // What never came here stands at the end.
     let Some(at) = position(messages, edited)? else { return Some(None) };
     let before = at.checked_sub(1).and_then(|at| messages.get(at));
     Some(Some(before.map_or(Parent::Root, |message| Parent::Message(message.id))))
@@ -85,7 +90,7 @@ fn itself(messages: &[MessageView], edited: &Edited) -> Option<MessageId> {
     (message.role == Role::User).then_some(message.id)
 }
 
-/// Where the message is; inside, `None` for one behind all others.
+/// The position of the message; inside, `None` for one behind all others.
 fn position(messages: &[MessageView], edited: &Edited) -> Option<Option<usize>> {
     match edited {
         Edited::First => Some(Some(0)),
@@ -125,7 +130,7 @@ mod tests {
         let rows = [
             (Edited::First, Some(Some(Parent::Root)), first, "the first has nothing before it"),
             (Edited::Message(id(a, 0)), Some(Some(Parent::Root)), first, "also by its id"),
-            (Edited::Message(id(c, 0)), after(b, 1), second, "what the answer ended with, whatever run said it"),
+            (Edited::Message(id(c, 0)), after(b, 1), second, "what the answer ended with, whatever run wrote it"),
             (Edited::Message(id(a, 1)), after(a, 0), None, "an answer is no question"),
             (Edited::After(id(a, 1)), after(b, 1), second, "an answer's first id names all of it"),
             (Edited::After(id(c, 1)), Some(None), None, "a question that was never kept comes last"),
@@ -136,6 +141,6 @@ mod tests {
             assert_eq!(before(&messages, &edited), expected, "{reason}");
             assert_eq!(itself(&messages, &edited), question, "{reason}");
         }
-        assert_eq!(itself(&[], &Edited::First), None, "nothing was said yet");
+        assert_eq!(itself(&[], &Edited::First), None, "no message yet");
     }
 }

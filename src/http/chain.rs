@@ -1,4 +1,4 @@
-//! Runs that follow each other, shown as one stream.
+//! Runs that follow each other, sent as one stream.
 
 use std::convert::Infallible;
 
@@ -20,11 +20,11 @@ pub(super) fn body(
     number: Option<i64>,
     reply: Box<dyn Reply>,
 ) -> Body {
-    let mut shown = ChainBody { services, chain, number, reply, now: None };
-    shown.show(first, true);
-    Body::from_stream(stream::unfold(shown, |mut shown| async move {
-        let piece = shown.next_piece().await?;
-        Some((Ok::<_, Infallible>(piece), shown))
+    let mut chain_body = ChainBody { services, chain, number, reply, now: None };
+    chain_body.show(first, true);
+    Body::from_stream(stream::unfold(chain_body, |mut chain_body| async move {
+        let piece = chain_body.next_piece().await?;
+        Some((Ok::<_, Infallible>(piece), chain_body))
     }))
 }
 
@@ -33,7 +33,7 @@ struct ChainBody {
     chain: Chain,
     number: Option<i64>,
     reply: Box<dyn Reply>,
-    /// The run that is shown; `None` when the stream has ended.
+    /// The run whose events are sent; `None` when the stream has ended.
     now: Option<BodyDataStream>,
 }
 

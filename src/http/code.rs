@@ -27,9 +27,9 @@ pub enum Code {
     TokenExpired,
     /// The caller is known and may not do this.
     Forbidden,
-    /// Somebody with another role has to do this first.
+    /// A user with another role has to do this first.
     RoleRequired,
-    /// The caller's own request: somebody else has to do this first, whatever the caller's roles.
+    /// The caller's own request: another user has to do this first, whatever the caller's roles.
     OwnRequest,
     /// No such thing, or not the caller's.
     NotFound,
@@ -45,13 +45,13 @@ pub enum Code {
     NoSuchCall,
     /// A run that is live, or has its answer.
     NotContinuable,
-    /// Nobody decided in time.
+    /// No decision came in time.
     ApprovalExpired,
     /// What a preview would change has changed since.
     PreviewStale,
-    /// A newer preview of the same thing has taken its place.
+    /// A newer preview of the same thing replaces it.
     PreviewSuperseded,
-    /// Nobody decided the preview in time.
+    /// No decision on the preview came in time.
     PreviewExpired,
     /// What comes after the cursor is not kept any more.
     CursorEvicted,
@@ -262,7 +262,7 @@ impl Code {
         }
     }
 
-    /// Whether the same request, sent again later, may succeed without anybody changing it.
+    /// Whether the same request, sent again later, may succeed without a change to it.
     pub const fn is_retryable(self) -> bool {
         match self {
             Self::BodyUnreadable
@@ -282,7 +282,7 @@ impl Code {
             | Self::AtCapacity
             | Self::MemoryExhausted
             | Self::StoreUnavailable => true,
-            // What may have happened is nobody's to send again unseen.
+            // The save may have been done: it is not sent again unseen.
             Self::SaveUnconfirmed
             | Self::BeginUnconfirmed
             | Self::ConversationQuotaExceeded

@@ -1,5 +1,5 @@
-//! `/v1/agent/conversations`: what users see of their conversations, and what they may do with them. What is no id,
-//! nobody's or another's is all the same 404.
+//! `/v1/agent/conversations`: what users see of their conversations, and what they may do with them. An invalid id, an
+//! unknown one and another user's are all the same 404.
 
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -20,7 +20,6 @@ use crate::agent::ports::conversations::Page;
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::json;
 use crate::bounded::memory::Kind;
-use crate::chat::causes::Causes;
 use crate::chat::ids::ConversationId;
 
 /// Items of a list where the request does not say.
@@ -146,7 +145,7 @@ pub(super) async fn rename(
     body: Taken,
 ) -> Result<Json<HeadBody>, Problem> {
     let id = parse(id)?;
-    let Renaming { title } = json::form_of(&body)
+    let Renaming { title } = json::parse_bytes(&body)
         .map_err(|error| Problem::unprocessable(format!(r#"the body must be {{"title": text}}: {error}"#)))?;
     let fits = !title.trim().is_empty() && title.chars().count() <= TITLE_CHARS;
     if !fits || title.chars().any(char::is_control) {
@@ -209,8 +208,8 @@ pub(super) async fn export(
 ) -> Result<([(HeaderName, HeaderValue); 2], Body), Problem> {
     let id = parse(id)?;
     let begun = Export::begin(services.clone(), &slot, caller.owner.clone(), id).await?;
-    // What is not there counts too: otherwise it would tell which ids are somebody's.
-    services.exports.take_export(&caller.owner, &services.quotas).await.map_err(failed)??;
+    // A missing conversation counts too: otherwise the limit would reveal which ids exist.
+    services.exports.take_export(&caller.owner, &services.quotas).await?;
     let body = begun.ok_or_else(no_such_conversation)?.body();
     // No other name: an id may have characters that file systems refuse.
     let attachment = HeaderValue::from_static("attachment; filename=\"conversation.json\"");
@@ -218,7 +217,7 @@ pub(super) async fn export(
     Ok(([(header::CONTENT_DISPOSITION, attachment), (header::CONTENT_TYPE, json)], body))
 }
 
-/// 200 with what happened in the conversation, oldest first.
+/// 200 with the trail of the conversation, oldest first.
 #[utoipa::path(
     get,
     path = "/v1/agent/conversations/{conversation_id}/trail",
@@ -277,6 +276,5 @@ fn no_such_conversation() -> Problem {
 }
 
 fn failed(error: StoreError) -> Problem {
-    tracing::error!(error = %Causes(&error), "conversation not read or changed");
-    error.into()
+    Problem::store_failed("conversation not read or changed", error)
 }

@@ -32,10 +32,10 @@ use crate::dialect::DecodeError;
 use crate::dialect::ag_ui::{AgUi, Called, Earlier, Stream, is_for};
 use crate::dialect::reply::Position;
 
-/// Messages that a client which connects is shown again, the newest ones.
+/// Messages that a client gets again when it connects, the newest ones.
 const RESTORED: u32 = 1000;
 
-/// What they take of their user's memory.
+/// The bytes that they count for in their user's memory.
 const RESTORED_BYTES: usize = 1 << 20;
 
 /// These routes.
@@ -92,7 +92,7 @@ pub(super) async fn info(State(services): State<Services>, Authenticated(caller)
     })
 }
 
-/// A stream of what was said in a thread and of what waits in it; then of its live run, if it has one.
+/// A stream of the messages of a thread and of what waits in it; then of its live run, if it has one.
 #[utoipa::path(
     post,
     path = "/v1/copilotkit/agent/{agent}/connect",
@@ -129,13 +129,13 @@ pub(super) async fn connect(
         Some(run) => match services.runs.attach(owner, run, None).await {
             Ok(attached) => Some(attached),
             Err(error) => {
-                tracing::warn!(error = %Causes(&error), run.id = %run, "a live run not shown to who connects");
+                tracing::warn!(error = %Causes(&error), run.id = %run, "a live run not sent to a client");
                 None
             }
         },
     };
-    let shown_live = attached.as_ref().map(|attached| attached.run);
-    // The newest of them: a client that connects is shown what fits, as a page is that asks for no part.
+    let live_run = attached.as_ref().map(|attached| attached.run);
+    // The newest messages: a client that connects gets as many as fit, like a page that names no part.
     let page = Page { limit: RESTORED, cursor: None };
     let _share = slot.bytes(RESTORED_BYTES)?;
     let mut held = services.memory.reserve(Kind::Export, 0)?;
@@ -143,7 +143,7 @@ pub(super) async fn connect(
     let waiting = services.runs.approvals_in(owner, &asker.thread).await?;
     let waiting: Vec<Approval> = waiting.into_iter().map(|view| view.approval).collect();
     let messages = found.into_iter().flat_map(|view| view.messages);
-    let messages: Vec<Earlier> = messages.filter_map(|message| earlier(message, shown_live, &waiting)).collect();
+    let messages: Vec<Earlier> = messages.filter_map(|message| earlier(message, live_run, &waiting)).collect();
     let before = Stream::new(asker.clone()).restored(&messages, &waiting);
     let Some(attached) = attached else { return Ok((sse::HEADERS, before).into_response()) };
     asker.run = attached.run.to_string();
@@ -154,8 +154,8 @@ pub(super) async fn connect(
     Ok((sse::HEADERS, ids, Body::from_stream(frames)).into_response())
 }
 
-/// A message as a client is shown it again: its words, and its calls with what became of them. A call that waits has no
-/// result yet, every other one has, so that no client takes it for one to make. What the live run says comes with its
+/// A message as a client gets it again: its text, and its calls with their fates. A call that waits has no result yet,
+/// every other one has, so that no client takes it for one to make. The text of the live run comes with its
 /// events.
 fn earlier(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> Option<Earlier> {
     let MessageView { id, role, text, calls, created_at_ms: _ } = message;
@@ -181,7 +181,7 @@ pub(super) struct StoppedBody {
     stopped: bool,
 }
 
-/// 200 when nothing of the thread runs any more: it has one run at most, so which one need not be said.
+/// 200 when nothing of the thread runs any more: it has one run at most, so the request names none.
 #[utoipa::path(
     post,
     path = "/v1/copilotkit/agent/{agent}/stop/{thread}",

@@ -1,7 +1,7 @@
 //! The docs page: `/docs` and the files below it, built into the binary from `src/api_page/`. It shows `/openapi.json` with Swagger
 //! UI, works without any other server, and has a token only when its user pastes one.
 //!
-//! **Invariant:** like the chat page, it may run nothing but its own scripts, and speak to nobody but its own server.
+//! **Invariant:** like the chat page, it may run nothing but its own scripts, and connect to its own server only.
 
 use std::sync::Arc;
 

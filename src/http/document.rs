@@ -1,6 +1,6 @@
 //! A run as one document of its protocol. The status waits for the outcome, so that a run that fails is an error like any
 //! other. A silence that proxies would take for a dead connection is filled after a while: from then on the status is
-//! 200, and a failure is told in its body.
+//! 200, and a failure is in its body.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::Services;
 use super::problem::openai_chat::NO_RETRY;
-use crate::agent::ports::usage::QUOTA_EXCEEDED;
+use crate::chat::failure::FailureCode;
 use crate::dialect::reply::{Document, Outcome};
 use crate::runs::Attached;
 use crate::runs::log::ring::Next;
@@ -36,9 +36,9 @@ pub(super) async fn whole(services: &Services, attached: Attached, document: Box
     ];
     match outcome {
         Some(Outcome::Whole(document)) => (headers, document).into_response(),
-        // What was asked is kept, and the server has tried what it could: sent again by itself it would only be asked twice.
+        // The message is stored, and the server has tried what it could: a client that repeats it would store it twice.
         Some(Outcome::Failed(failure, document)) => {
-            (status_of(&failure.code), headers, [NO_RETRY], document).into_response()
+            (status_of(failure.code), headers, [NO_RETRY], document).into_response()
         }
         None => (headers, waiting.body()).into_response(),
     }
@@ -96,32 +96,50 @@ impl Waiting {
 }
 
 /// The status of a run that failed with that code.
-fn status_of(code: &str) -> StatusCode {
+fn status_of(code: FailureCode) -> StatusCode {
     match code {
-        "context_too_long" => StatusCode::BAD_REQUEST,
-        QUOTA_EXCEEDED | "provider_rate_limited" | "provider_quota_exceeded" => StatusCode::TOO_MANY_REQUESTS,
-        "run_timeout" | "provider_timeout" => StatusCode::GATEWAY_TIMEOUT,
-        "store_unavailable" | "interrupted" | "resync" => StatusCode::SERVICE_UNAVAILABLE,
-        code if code.starts_with("provider_") || code.starts_with("model_") => StatusCode::BAD_GATEWAY,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+        FailureCode::ContextTooLong => StatusCode::BAD_REQUEST,
+        FailureCode::QuotaExceeded | FailureCode::ProviderRateLimited | FailureCode::ProviderQuotaExceeded => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
+        FailureCode::RunTimeout | FailureCode::ProviderTimeout => StatusCode::GATEWAY_TIMEOUT,
+        FailureCode::StoreUnavailable | FailureCode::Interrupted | FailureCode::Resync => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        FailureCode::ModelRefused
+        | FailureCode::ModelNotFound
+        | FailureCode::ModelFault
+        | FailureCode::ModelPaused
+        | FailureCode::ProviderUnauthorized
+        | FailureCode::ProviderUnavailable
+        | FailureCode::ProviderRejected
+        | FailureCode::ProviderTruncated
+        | FailureCode::ProviderMalformed => StatusCode::BAD_GATEWAY,
+        FailureCode::Internal
+        | FailureCode::RunTooLong
+        | FailureCode::MaxTurns
+        | FailureCode::ToolCallLimit
+        | FailureCode::MaxTokens
+        | FailureCode::EmptyAnswer
+        | FailureCode::ContentFiltered => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::status_of;
+    use super::{FailureCode, status_of};
 
     #[test]
     fn a_failed_run_has_the_status_of_its_cause() {
         let rows = [
-            ("context_too_long", 400, "the client can change that"),
-            ("provider_rate_limited", 429, "the model service has too much to do"),
-            ("provider_timeout", 504, "the model service takes too long"),
-            ("provider_truncated", 502, "the model service broke off"),
-            ("model_refused", 502, "the model said no"),
-            ("store_unavailable", 503, "not now"),
-            ("max_turns", 500, "a bound of ours"),
-            ("internal", 500, "our own fault"),
+            (FailureCode::ContextTooLong, 400, "the client can change that"),
+            (FailureCode::ProviderRateLimited, 429, "the model service has too much to do"),
+            (FailureCode::ProviderTimeout, 504, "the model service takes too long"),
+            (FailureCode::ProviderTruncated, 502, "the model service broke off"),
+            (FailureCode::ModelRefused, 502, "the model refused"),
+            (FailureCode::StoreUnavailable, 503, "not now"),
+            (FailureCode::MaxTurns, 500, "a bound of ours"),
+            (FailureCode::Internal, 500, "our own fault"),
         ];
         for (code, status, reason) in rows {
             assert_eq!(status_of(code).as_u16(), status, "{reason}");

@@ -1,5 +1,5 @@
-//! What was said before, for protocols that look for a place in a conversation without naming a part of it: read part by
-//! part, and kept no longer than it is looked at.
+//! The earlier messages, for protocols that look for a message in a conversation without naming a page: read page by
+//! page, and each page is dropped after the search.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! All of a conversation as one document, written while it is read: a part is asked for when the one before it is on its way,
-//! so an export of any length takes the memory of one part.
+//! All of a conversation as one document, written while it is read: a page is read when the one before it is sent,
+//! so an export of any length takes the memory of one page.
 
 use std::io;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Export {
     ) -> Result<Option<Self>, Problem> {
         let share = slot.bytes(EXPORT_BYTES)?;
         let mut held = services.memory.reserve(Kind::Export, EXPORT_BYTES)?;
-        let first = services.conversations.export(&owner, &id, ExportAt::Start, &mut held).await?;
+        let first = services.exports.export(&owner, &id, ExportAt::Start, &mut held).await?;
         let Some(ExportPart { items, next }) = first else { return Ok(None) };
         let mut document = Document::default();
         items.into_iter().try_for_each(|item| document.add(item)).map_err(|error| {
@@ -64,7 +64,7 @@ impl Export {
         Ok(Some(Self { services, owner, id, held, _share: share, document, next }))
     }
 
-    /// The document, as it comes. Where it cannot go on it is broken off, so that nobody takes it for whole.
+    /// The document, streamed. Where it cannot go on the stream breaks off, so that no client takes it for whole.
     pub(super) fn body(self) -> Body {
         Body::from_stream(stream::try_unfold(Some(self), |export| async move {
             let Some(mut export) = export else { return Ok::<_, io::Error>(None) };
@@ -92,12 +92,12 @@ impl Export {
         Ok(false)
     }
 
-    /// The part at that place, when there is memory for it.
+    /// The part at that position, when there is memory for it.
     async fn part(&mut self, at: ExportAt) -> Result<Option<ExportPart>, PageError> {
         self.held.shrink_to(EXPORT_BYTES);
         let until = Instant::now() + PATIENCE;
         loop {
-            let read = self.services.conversations.export(&self.owner, &self.id, at.clone(), &mut self.held).await;
+            let read = self.services.exports.export(&self.owner, &self.id, at.clone(), &mut self.held).await;
             match read {
                 Err(PageError::Exhausted(_)) if Instant::now() < until => sleep(PACE).await,
                 read => return read,
@@ -179,12 +179,12 @@ impl Document {
         self.text.extend_from_slice(b"]}");
     }
 
-    /// What is written, to be sent.
+    /// The bytes written so far, to be sent.
     fn written(&mut self) -> Bytes {
         std::mem::take(&mut self.text).into()
     }
 
-    /// Makes room for the next of that list.
+    /// Goes on to the next of that list.
     fn next(&mut self, list: List) {
         self.close_run();
         self.enter(list);

@@ -24,7 +24,7 @@ pub(super) struct File {
     stored: Bytes,
     /// Whether `stored` is compressed.
     is_gzip: bool,
-    /// The other form, made when somebody first asks for it; `None` where it would be of no use.
+    /// The compressed bytes, made at the first request for them; `None` where they are not smaller.
     other: OnceLock<Option<Bytes>>,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn answer(files: &Files, path: &str, headers: &HeaderMap) -> Result<R
     let file = files.get(path).ok_or_else(|| Problem::not_found("the page has no such file"))?;
     let always = [
         (header::ETAG, file.etag.clone()),
-        // Asked for each time, since a new version of the server has new files at the same addresses.
+        // Revalidated each time, since a new version of the server has new files at the same addresses.
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::VARY, HeaderValue::from_static("accept-encoding")),
     ];
@@ -66,12 +66,14 @@ impl File {
     /// The file of `E` at that path.
     pub(super) fn embedded<E: RustEmbed>(path: &str) -> Option<Self> {
         let file = E::get(path)?;
-        let stored = match file.data {
-            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-            Cow::Owned(bytes) => Bytes::from(bytes),
-        };
         let name = path.strip_suffix(".gz");
-        Self::new(content_type(name.unwrap_or(path)), &file.metadata.sha256_hash(), stored, name.is_some())
+        let kind = content_type(name.unwrap_or(path));
+        Self::new(kind, &file.metadata.sha256_hash(), stored(file.data), name.is_some())
+    }
+
+    /// The file called `name` with this content.
+    pub(super) fn named(name: &str, content: Cow<'static, [u8]>) -> Option<Self> {
+        Self::new(content_type(name), digest(&SHA256, &content).as_ref(), stored(content), false)
     }
 
     /// A document that was made here.
@@ -83,7 +85,7 @@ impl File {
         let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         Some(Self {
             content_type: HeaderValue::from_static(content_type),
-            // Weak: the same for the file and its compressed form.
+            // Weak: the same for the plain and the compressed file.
             etag: HeaderValue::from_str(&format!("W/\"{hex}\"")).ok()?,
             stored,
             is_gzip,
@@ -91,7 +93,7 @@ impl File {
         })
     }
 
-    /// The compressed form, where that is smaller.
+    /// The compressed bytes, where they are smaller.
     fn compressed(&self) -> Option<Bytes> {
         if self.is_gzip {
             return Some(self.stored.clone());
@@ -117,6 +119,13 @@ impl File {
             Some(Bytes::from(plain))
         };
         self.other.get_or_init(inflate).clone()
+    }
+}
+
+fn stored(content: Cow<'static, [u8]>) -> Bytes {
+    match content {
+        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        Cow::Owned(bytes) => Bytes::from(bytes),
     }
 }
 

@@ -1,8 +1,8 @@
 //! `/livez` and `/readyz`, both without a token: the process answers; a run could be carried out.
 //!
-//! `/readyz` tells in JSON what stands and what does not, in words that give nothing away. What is only worth knowing, as a
-//! model that is left alone or a Redis that does not answer, is told and does not count: all replicas see the same of it, and
-//! taking them all out would help nobody.
+//! `/readyz` reports in JSON which parts work, in words that give nothing away. What is only worth knowing, as a model
+//! whose breaker is open or a Redis that does not answer, is reported and does not count: all replicas see the same of
+//! it, and to take them all out would not help.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,17 +16,17 @@ use utoipa_axum::routes;
 
 use super::Services;
 
-/// Seconds after which somebody who was sent away may look again.
+/// `Retry-After` of an answer that is not ready, in seconds.
 const LOOK_AGAIN_S: u32 = 5;
 
-/// What was looked at.
+/// The checks and their results.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// By name, in the order in which they are told.
+    /// By name, in the order of the answer.
     pub checks: Vec<(&'static str, Check)>,
 }
 
-/// How one thing stands.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// It does.

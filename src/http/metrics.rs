@@ -1,5 +1,5 @@
 //! `GET /metrics`: the page for Prometheus, on the product's port or on one of its own. Without a token, as Prometheus
-//! expects it, and therefore on nobody's port unless an operator says so.
+//! expects it, and therefore off unless an operator chooses a port.
 
 use axum::Router;
 use axum::extract::State;

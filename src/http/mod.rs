@@ -1,7 +1,7 @@
 //! The product's HTTP surface: the routes of all protocols (`wires`), and what is around them.
 //!
 //! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one
-//! error body but for protocols whose clients know others (`problem::ErrorForm`).
+//! error body but for protocols whose clients know others (`problem::ErrorFormat`).
 
 mod ai_sdk;
 mod answer;
@@ -57,10 +57,10 @@ use utoipa_axum::routes;
 
 use crate::agent::ports::audit::AuditStore;
 use crate::agent::ports::chats::ChatStore;
-use crate::agent::ports::conversations::ConversationStore;
+use crate::agent::ports::conversations::{ConversationStore, ExportStore};
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::previews::PreviewDesk;
-use crate::agent::ports::quotas::{QuotaStore, Quotas};
+use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::usage::UsageStore;
 use crate::bounded::memory::Memory;
 use crate::dialect;
@@ -71,6 +71,7 @@ use problem::Problem;
 use recorder::Recorder;
 
 pub use chat_stream::ChatStreamConfig;
+pub use page::Parts as PageParts;
 
 /// `[server]`: where and how the product listens.
 #[derive(Debug, Clone, Deserialize)]
@@ -108,13 +109,13 @@ pub struct ServerConfig {
     pub page: bool,
     /// Whether the API's description and its page are served.
     pub docs: bool,
-    /// The role that may see what its whole tenant has used; empty is nobody.
+    /// The role that may see what its whole tenant has used; empty: no user.
     pub usage_role: String,
-    /// Roles that are told in `Server-Timing` where the time of an answer went; in `dev` mode everybody is.
+    /// Roles that get `Server-Timing`, the time of each part of an answer; in `dev` mode every user gets it.
     pub timing_roles: Vec<String>,
-    /// The role that may read the audit record of its tenant; empty is nobody.
+    /// The role that may read the audit record of its tenant; empty: no user.
     pub audit_role: String,
-    /// The role that may read the chats of all users of its tenant; empty is nobody.
+    /// The role that may read the chats of all users of its tenant; empty: no user.
     pub admin_role: String,
 }
 
@@ -145,7 +146,7 @@ impl Default for ServerConfig {
     }
 }
 
-/// Where reverse proxies are: this machine, and networks that nobody outside of them can reach us from.
+/// Addresses of reverse proxies: this machine, and private networks, which cannot be reached from outside.
 const PRIVATE: [&str; 8] = [
     "127.0.0.0/8",
     "::1",
@@ -164,7 +165,7 @@ pub struct Services {
     pub runs: Arc<Runs>,
     /// Verifies tokens.
     pub authenticator: Arc<dyn Authenticator>,
-    /// Makes those of the page; `None` where they come from somebody else.
+    /// Makes the tokens of the page; `None` where another issuer makes them.
     pub dev_tokens: Option<auth::DevTokens>,
     /// Shows previews that wait, and decides them.
     pub previews: Arc<dyn PreviewDesk>,
@@ -176,14 +177,14 @@ pub struct Services {
     pub dialects: dialect::Settings,
     /// Tells what users have used.
     pub usage: Arc<dyn UsageStore>,
-    /// Who may see what the whole tenant has used; empty is nobody.
+    /// The role that may see what the whole tenant has used; empty: no user.
     pub usage_role: String,
-    /// Who may read the audit record of their tenant; empty is nobody.
+    /// The role that may read the audit record of their tenant; empty: no user.
     pub audit_role: String,
-    /// Who may read the chats of all users of their tenant; empty is nobody.
+    /// The role that may read the chats of all users of their tenant; empty: no user.
     pub admin_role: String,
-    /// Counts exports.
-    pub exports: Arc<dyn QuotaStore>,
+    /// Counts exports and makes them.
+    pub exports: Arc<dyn ExportStore>,
     /// How many there may be.
     pub quotas: Quotas,
     /// The audit record.
@@ -194,6 +195,8 @@ pub struct Services {
     pub chats: Arc<dyn ChatStore>,
     /// The page for Prometheus, where it is on this port.
     pub metrics: Option<Page>,
+    /// Reads tokens from a cookie, where that is configured.
+    pub cookie_tokens: Option<Arc<auth::CookieTokens>>,
     /// Has tokens renewed, where somebody does that.
     pub renewal: Option<Arc<auth::Renewal>>,
     /// The budget for what is taken in and given out as a whole.
@@ -209,8 +212,8 @@ pub trait Readiness: Send + Sync {
     async fn check(&self) -> health::Report;
 }
 
-/// The whole surface.
-pub fn router(config: &ServerConfig, services: Services) -> Router {
+/// The whole surface; `parts` are those of the page that families of tools bring.
+pub fn router(config: &ServerConfig, services: Services, parts: PageParts) -> Router {
     let taken_in = body::BodyBounds {
         head_bytes: Some(config.head_bytes).filter(|bytes| *bytes != 0),
         body_bytes: Some(config.body_limit_bytes).filter(|bytes| *bytes != 0),
@@ -218,11 +221,12 @@ pub fn router(config: &ServerConfig, services: Services) -> Router {
     };
     let shares = share::Shares::from_config(config, services.dev_tokens.is_some());
     let renews = services.renewal.is_some();
+    let has_cookie = services.cookie_tokens.is_some();
     let (protocols, wires) = wires::routes(&services.dialects);
     let (routes, _) = protocols.merge(health::routes()).split_for_parts();
     routes
         .merge(services.metrics.clone().map_or_else(Router::new, metrics::routes))
-        .merge(if config.page { page::routes() } else { Router::new() })
+        .merge(if config.page { page::routes(parts) } else { Router::new() })
         .merge(if config.docs { description::routes().merge(docs::routes()) } else { Router::new() })
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
@@ -232,12 +236,12 @@ pub fn router(config: &ServerConfig, services: Services) -> Router {
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             axum::response::IntoResponse::into_response(Problem::internal())
         }))
-        .layer(option_layer(cors(&config.cors_allowed_origins)))
+        .layer(option_layer(cors(&config.cors_allowed_origins, has_cookie)))
         .layer(middleware::from_fn_with_state(taken_in, body::preflight))
         .layer(middleware::from_fn_with_state((shares, wires), request_id::layer))
 }
 
-/// What is served of the native protocol beside its chat turns.
+/// The routes of the native protocol beside its chat turns.
 fn native() -> OpenApiRouter<Services> {
     OpenApiRouter::new()
         .routes(routes!(runs::get))
@@ -263,20 +267,23 @@ async fn nothing() -> Problem {
 }
 
 /// CORS outside of whatever answers, so that preflights need no token and error answers carry the headers too. Without listed
-/// origins there is none. It answers every `OPTIONS` itself, so what holds for all requests stands outside of it.
-fn cors(origins: &[String]) -> Option<CorsLayer> {
+/// origins there is none. It answers every `OPTIONS` itself, so what holds for all requests stands outside of it. With
+/// `has_cookie`, pages of listed origins may send their cookie; those of `*` may not.
+fn cors(origins: &[String], has_cookie: bool) -> Option<CorsLayer> {
     if origins.is_empty() {
         return None;
     }
     let request_id = HeaderName::from_static("x-request-id");
-    let allowed = match origins.iter().any(|origin| origin == "*") {
+    let is_any = origins.iter().any(|origin| origin == "*");
+    let allowed = match is_any {
         true => AllowOrigin::any(),
         false => AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok())),
     };
     let layer = CorsLayer::new()
         .allow_origin(allowed)
+        .allow_credentials(has_cookie && !is_any)
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::OPTIONS])
-        // Clients of many kinds send headers of their own, and none of them says who somebody is but the token.
+        // Clients of many kinds send headers of their own, and only the token identifies the user.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([
             request_id,

@@ -1,9 +1,10 @@
 //! The chat page: `/` and the files below `/page/`, built into the binary from `src/page/`, and `/page/session`, where the
 //! page learns how its user signs in.
 //!
-//! **Invariant:** the page may run nothing but its own scripts, and speak to nobody but its own server
+//! **Invariant:** the page may run nothing but its own scripts, and connect to its own server only
 //! ([`CONTENT_SECURITY_POLICY`]): whatever a model writes, the browser itself refuses the rest.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 use super::Services;
 use super::auth::DevToken;
-use super::files::{self, Files};
+use super::files::{self, File, Files};
 use super::problem::Problem;
 use super::server::Peer;
 use crate::chat::causes::Causes;
@@ -39,9 +40,20 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 #[folder = "src/page/"]
 pub(super) struct BuiltIn;
 
-/// `/`, `/page/session` and the files below `/page/`.
-pub(super) fn routes() -> Router<Services> {
-    let files: Files = Arc::new(files::embedded::<BuiltIn>());
+/// The parts of the page that families of tools bring: the family's name, and its files by name.
+pub type Parts = Vec<(&'static str, Vec<(String, Cow<'static, [u8]>)>)>;
+
+/// `/`, `/page/session` and the files below `/page/`; those of a family stand below its name, and `/page/toolsets.js` loads
+/// the `page.js` of each.
+pub(super) fn routes(parts: Parts) -> Router<Services> {
+    let mut all = files::embedded::<BuiltIn>();
+    let imports: String = parts.iter().map(|(family, _)| format!("import './{family}/page.js';\n")).collect();
+    all.extend(File::named("toolsets.js", imports.into_bytes().into()).map(|file| ("toolsets.js".to_owned(), file)));
+    for (family, files) in parts {
+        let named = |(name, content): (String, _)| Some((format!("{family}/{name}"), File::named(&name, content)?));
+        all.extend(files.into_iter().filter_map(named));
+    }
+    let files: Files = Arc::new(all);
     Router::new()
         .route("/", get(index))
         .route("/page/{*path}", get(file))
@@ -72,7 +84,7 @@ enum SessionBody {
 }
 
 /// 200: a token of the development user in `dev` mode, for a page that this server itself has sent to a browser on this
-/// machine. Everybody else pastes one.
+/// machine. All others paste one.
 async fn session(
     State(services): State<Services>,
     peer: Option<Extension<Peer>>,

@@ -15,7 +15,6 @@ use super::problem::Problem;
 use super::views::time;
 use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
 use crate::bounded::json;
-use crate::chat::causes::Causes;
 use crate::chat::ids::PreviewId;
 use crate::chat::preview::{Change, Decided, Preview, Verdict};
 
@@ -150,12 +149,12 @@ pub(super) async fn decide(
     body: Taken,
 ) -> Result<Json<DecidedBody>, Problem> {
     if services.runs.draining().is_cancelled() {
-        // What it does may take longer than there is time.
+        // A save may take longer than there is time.
         return Err(Problem::unavailable(Code::Draining, "the server is shutting down"));
     }
     let Path(preview_id) = preview_id.map_err(|_| no_such_preview())?;
     let id = PreviewId::parse(&preview_id).map_err(|_| no_such_preview())?;
-    let Decision { decision, comment } = json::form_of(&body).map_err(|error| {
+    let Decision { decision, comment } = json::parse_bytes(&body).map_err(|error| {
         Problem::unprocessable(format!(
             r#"the body must be {{"decision": "accept" or "reject", "comment": optional text}}: {error}"#
         ))
@@ -172,7 +171,7 @@ pub(super) async fn decide(
 }
 
 impl DecidedBody {
-    /// What was decided.
+    /// The body for a decision.
     pub(super) fn from_decided(decided: &Decided) -> Self {
         let decision = match decided.verdict {
             Verdict::Accept => "accept",
@@ -203,8 +202,7 @@ impl From<DecisionError> for Problem {
             DecisionError::BackendRefused(_) => Self::backend_refused(error.to_string()),
             DecisionError::Unconfirmed => Self::save_unconfirmed(error.to_string()),
             DecisionError::Claim(ClaimError::Store(cause)) | DecisionError::Store(cause) => {
-                tracing::error!(error = %Causes(&cause), "decision not recorded");
-                cause.into()
+                Self::store_failed("decision not recorded", cause)
             }
         }
     }

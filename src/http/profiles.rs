@@ -1,4 +1,4 @@
-//! `GET /v1/agent/profiles`: whom the caller may ask, for front ends that offer a choice.
+//! `GET /v1/agent/profiles`: the caller's assistants, for front ends that offer a choice.
 
 use axum::Json;
 use axum::extract::State;

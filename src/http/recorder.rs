@@ -2,7 +2,7 @@
 //! added up, and sends what is chained to a collector, where there is one.
 //!
 //! **Invariant:** whoever brings bad tokens fills nothing: their reasons are a short list, and each is a line at once and then one
-//! in `TOLD_AGAIN` with how many there were, whoever brought them.
+//! in `LINE_INTERVAL` with how many there were, whoever brought them.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,7 +22,7 @@ use crate::chat::causes::Causes;
 const BEAT: Duration = Duration::from_secs(1);
 
 /// Between two lines of one reason: five minutes.
-const TOLD_AGAIN: Duration = Duration::from_secs(300);
+const LINE_INTERVAL: Duration = Duration::from_secs(300);
 
 /// How often one look goes on chaining while there is more.
 const SEALED_AT_ONCE: usize = 20;
@@ -50,7 +50,7 @@ struct Refused {
     /// Those that no line tells of yet.
     count: u64,
     /// When the last line was written.
-    told: Option<Instant>,
+    last_line: Option<Instant>,
 }
 
 impl Recorder {
@@ -66,7 +66,7 @@ impl Recorder {
         self.tasks.spawn(async move {
             let mut is_failing = false;
             while recorder.stop.run_until_cancelled(tokio::time::sleep(BEAT)).await.is_some() {
-                let failed = recorder.look(TOLD_AGAIN).await.err();
+                let failed = recorder.look(LINE_INTERVAL).await.err();
                 match (&failed, is_failing) {
                     (Some(error), false) => tracing::error!(error = %Causes(error), "the audit record is not chained"),
                     (None, true) => tracing::info!("the audit record is chained again"),
@@ -133,8 +133,8 @@ impl Recorder {
         of_reason.count = of_reason.count.saturating_add(1);
     }
 
-    async fn look(&self, told_again: Duration) -> Result<(), StoreError> {
-        for (reason, count) in self.due(told_again) {
+    async fn look(&self, interval: Duration) -> Result<(), StoreError> {
+        for (reason, count) in self.due(interval) {
             let fact = Fact { reason: Some(reason.to_owned()), count, ..Fact::new(Act::TokenRefused, "", "") };
             if let Err(error) = self.audit.note(TOKENS, fact).await {
                 self.count_again(reason, count);
@@ -159,13 +159,13 @@ impl Recorder {
     }
 
     /// The reasons that are due for a line, with how many tokens it tells of.
-    fn due(&self, told_again: Duration) -> Vec<(&'static str, u64)> {
+    fn due(&self, interval: Duration) -> Vec<(&'static str, u64)> {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let due = refused
             .iter_mut()
-            .filter(|(_, refused)| refused.count > 0 && refused.told.is_none_or(|told| told.elapsed() >= told_again));
+            .filter(|(_, refused)| refused.count > 0 && refused.last_line.is_none_or(|at| at.elapsed() >= interval));
         due.map(|(reason, refused)| {
-            refused.told = Some(Instant::now());
+            refused.last_line = Some(Instant::now());
             (*reason, std::mem::take(&mut refused.count))
         })
         .collect()
@@ -175,6 +175,6 @@ impl Recorder {
     fn count_again(&self, reason: &'static str, count: u64) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let of_reason = refused.entry(reason).or_default();
-        *of_reason = Refused { count: of_reason.count.saturating_add(count), told: None };
+        *of_reason = Refused { count: of_reason.count.saturating_add(count), last_line: None };
     }
 }

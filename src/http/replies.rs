@@ -1,4 +1,4 @@
-//! What protocols are told of runs: what they are called, how they are shown, and why none was begun.
+//! What protocols get of runs: their ids, how they are sent, and why none was begun.
 
 use super::Services;
 use super::sse::View;
@@ -8,7 +8,7 @@ use crate::dialect::reply::{Numbered, Position, Refusal, RefusalReason, Reply};
 use crate::runs::chain::{Cause, ChainError};
 use crate::runs::{Attached, StartError};
 
-/// How the run is shown.
+/// How the run is sent.
 pub(super) fn view(
     services: &Services,
     reply: &mut dyn Reply,
@@ -43,7 +43,7 @@ pub(super) fn ids_of(attached: &Attached, number: Option<i64>) -> RunIds {
     }
 }
 
-/// What a protocol is told of it.
+/// The refusal, as a protocol gets it.
 pub(super) fn refusal<'a>(not: &'a ChainError, request: &'a str) -> Refusal<'a> {
     Refusal { why: why(&not.cause), call: not.call, message: not.cause.to_string(), request }
 }

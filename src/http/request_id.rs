@@ -1,7 +1,7 @@
-//! The request's id through everything: taken from `X-Request-Id` when it is well formed, else made; in the span, the answer's
-//! header, and the body of every problem. What is measured of every request: its span, its metrics, `Server-Timing` for whom
-//! the operator lets. And what every answer says of itself unless it says otherwise: that it is nobody else's to keep, and
-//! what its type says it is.
+//! The request's id through everything: taken from `X-Request-Id` when it is well formed, else made; in the span, the
+//! answer's header, and the body of every problem. What is measured of every request: its span, its metrics,
+//! `Server-Timing` for the operator's roles. And headers of every answer, unless it sets them itself: that no cache
+//! keeps it, and that its type is what it says.
 
 use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request, State};
@@ -27,7 +27,7 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 #[derive(Debug, Clone)]
 pub(super) struct RequestId(pub(super) String);
 
-/// Gives the request its id and room for what is known of its caller, and writes whatever [`Problem`] its answer carries.
+/// Gives the request its id and a slot for its caller, and writes the [`Problem`] that its answer carries.
 pub(super) async fn layer(
     State((shares, wires)): State<(Shares, WiresByRoute)>,
     mut request: Request,

@@ -15,7 +15,6 @@ use super::problem::Problem;
 use super::request_id::RequestId;
 use super::serve::{request, respond, stream};
 use super::views::RunBody;
-use crate::chat::causes::Causes;
 use crate::chat::ids::RunId;
 use crate::dialect::agent_chat::{AgentChat, Native};
 use crate::runs::AttachError;
@@ -48,7 +47,7 @@ pub(super) async fn get(
     Ok(Json(RunBody::from_run(&run)))
 }
 
-/// Where to begin.
+/// The position to begin at.
 #[derive(Deserialize)]
 pub(super) struct Events {
     after: Option<String>,
@@ -134,7 +133,7 @@ pub(super) async fn cancel(
     params(
         ("run_id" = String, Path, description = "The run."),
     ),
-    request_body = Option<crate::dialect::agent_chat::MannerBody<'static>>,
+    request_body = Option<crate::dialect::agent_chat::OptionsBody<'static>>,
     responses(
         (status = 200, description = "The run's events, or with `Accept: application/json` its whole answer when it has ended.", content((String = "text/event-stream"), (super::answer::AnswerBody = "application/json"))),
         (status = 202, description = "With `Accept: application/json`, of a run in the background: the run, or as much as is known of it.", body = super::views::Accepted),
@@ -151,14 +150,14 @@ pub(super) async fn go_on(
     body: Taken,
 ) -> Result<Response, Problem> {
     let run = id(run)?;
-    let manner = AgentChat::from(&services.dialects).decode_options(&body)?;
+    let options = AgentChat::from(&services.dialects).decode_options(&body)?;
     let request = request(request_id, &headers, &format!("continue {run}"), &body)?;
     let owner = caller.owner.clone();
-    let started = services.runs.go_on(caller, run, manner, request).await;
+    let started = services.runs.go_on(caller, run, options, request).await;
     respond(&services, owner, started, &headers).await
 }
 
-/// What is no id is nobody's run.
+/// The id of a run. An invalid id is answered like an unknown run.
 fn id(path: RunPath) -> Result<RunId, Problem> {
     path.ok().and_then(|Path(text)| RunId::parse(&text).ok()).ok_or_else(Problem::no_such_run)
 }
@@ -171,17 +170,14 @@ fn cursor(text: &str) -> Result<u64, Problem> {
 
 impl From<AttachError> for Problem {
     fn from(error: AttachError) -> Self {
-        let told = error.to_string();
+        let detail = error.to_string();
         match error {
             AttachError::NoSuchRun => Self::no_such_run(),
-            AttachError::BeyondEnd => Self::cursor_invalid(told),
-            AttachError::Evicted => Self::cursor_evicted(told),
-            AttachError::TooManyReaders => Self::too_many_readers(told),
-            AttachError::Log(cause) => {
-                tracing::error!(error = %Causes(&cause), "run not read");
-                cause.into()
-            }
-            AttachError::Store(cause) => cause.into(),
+            AttachError::BeyondEnd => Self::cursor_invalid(detail),
+            AttachError::Evicted => Self::cursor_evicted(detail),
+            AttachError::TooManyReaders => Self::too_many_readers(detail),
+            AttachError::Log(cause) => Self::events_failed("run not read", cause),
+            AttachError::Store(cause) => Self::store_failed("run not read", cause),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The one handler of all protocols: what a request asks for is begun, and shown as its protocol shows it.
+//! The one handler of all protocols: it begins the run that a request asks for, and sends it as its protocol does.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
@@ -51,7 +51,7 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
         body: &body,
         assistants: &Offered { runs: &services.runs, caller: &caller },
     })?;
-    let Asked { what, rule, conversation, manner, mark, shape, mut reply } = asked;
+    let Asked { what, rule, conversation, options, mark, shape, mut reply } = asked;
     let request = request(request_id, &headers, &mark, &body)?;
     let owner = caller.owner.clone();
     let numbered_in = match &conversation {
@@ -59,7 +59,7 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
         ConversationRef::Number(_, screen) => Some((screen.clone(), caller.known_as.clone())),
     };
     let id = request.id.clone();
-    let turn = Turn { services: &services, caller, rule, conversation, manner, request };
+    let turn = Turn { services: &services, caller, rule, conversation, options, request };
     let (attached, chain) = match turn.begin(what, &mut *reply).await {
         Ok(begun) => begun,
         Err(NotBegun::Problem(problem)) => return Err(*problem),
@@ -78,7 +78,7 @@ struct Turn<'a> {
     caller: Caller,
     rule: DecisionRule,
     conversation: ConversationRef,
-    manner: RunOptions,
+    options: RunOptions,
     request: Request,
 }
 
@@ -103,7 +103,7 @@ impl From<ChainError> for NotBegun {
 impl Turn<'_> {
     /// Begins the first run, with those that follow.
     async fn begin(self, what: What, reply: &mut dyn Reply) -> Result<(Attached, Chain), NotBegun> {
-        let Self { services, caller, rule, conversation, manner, request } = self;
+        let Self { services, caller, rule, conversation, options, request } = self;
         let conversation = match (conversation, &what) {
             (ConversationRef::Id(conversation), _) => conversation,
             (ConversationRef::Number(Some(number), _), What::Answer(_)) => {
@@ -121,20 +121,20 @@ impl Turn<'_> {
             }
             _ => Pending::default(),
         };
-        let mut context = Context { caller, conversation, rule, manner, request };
+        let mut context = Context { caller, conversation, rule, options, request };
         let links = match what {
             What::Answer(question) => {
-                let manner = std::mem::take(&mut context.manner);
+                let options = std::mem::take(&mut context.options);
                 let (ask, parent) = placed(services, &context, pending, &question, reply).await?;
                 let question = Question { ask: ask.unwrap_or(question.ask), ..question };
-                vec![Link::Ask(Box::new(input(&context, question, parent, manner)))]
+                vec![Link::Ask(Box::new(input(&context, question, parent, options)))]
             }
             What::Decide(decisions, then) => {
                 let mut links = match rule {
                     DecisionRule::All => services.runs.settle(&context, pending, decisions).await?,
                     DecisionRule::Any | DecisionRule::Conversation => decisions.into_iter().map(Link::Decide).collect(),
                 };
-                let then = then.map(|question| input(&context, question, None, context.manner.clone()));
+                let then = then.map(|question| input(&context, question, None, context.options.clone()));
                 links.extend(then.map(|input| Link::Ask(Box::new(input))));
                 links
             }
@@ -148,7 +148,7 @@ impl Turn<'_> {
     }
 }
 
-/// What a question asks, where its place says so, and the message that it goes on from, where that is not the newest one.
+/// The text of a question that names a stored message, and the message that it goes on from, unless that is the newest.
 async fn placed(
     services: &Services,
     context: &Context,
@@ -176,12 +176,12 @@ async fn placed(
     }
 }
 
-fn input(context: &Context, question: Question, parent: Option<Parent>, manner: RunOptions) -> RunInput {
+fn input(context: &Context, question: Question, parent: Option<Parent>, options: RunOptions) -> RunInput {
     let Question { ask, screen, branch: _, earlier, unlisted } = question;
-    RunInput { ask, screen, conversation: context.conversation.clone(), parent, earlier, unlisted, manner }
+    RunInput { ask, screen, conversation: context.conversation.clone(), parent, earlier, unlisted, options }
 }
 
-/// What is answered where nothing was begun.
+/// The answer where nothing was begun.
 async fn refused(
     services: &Services,
     owner: &Owner,
@@ -220,7 +220,7 @@ async fn number(
     }
 }
 
-/// A run that is to be shown.
+/// A run to send.
 pub(super) struct Begun {
     pub(super) attached: Attached,
     /// What follows.
@@ -234,11 +234,11 @@ pub(super) struct Begun {
 pub(super) async fn show(
     services: &Services,
     owner: Owner,
-    shown: Begun,
+    begun: Begun,
     shape: Shape,
     mut reply: Box<dyn Reply>,
 ) -> Response {
-    let Begun { attached, chain, number } = shown;
+    let Begun { attached, chain, number } = begun;
     let ids = ids_of(&attached, number);
     let headers = headers_of(&attached);
     match shape {
@@ -254,7 +254,7 @@ pub(super) async fn show(
     }
 }
 
-/// A run of the native protocol that was begun by other means than a chat turn, shown as one.
+/// A run of the native protocol that was begun by other means than a chat turn, sent like one.
 ///
 /// # Errors
 /// When it did not start, or is an earlier one that cannot be read any more in that shape.
@@ -298,8 +298,8 @@ pub(super) fn stream(
     response
 }
 
-/// The request as its run needs it. `what` tells requests with the same body apart: whatever is said outside of the body
-/// and changes what is asked for stands in it, from the path, the query or a header.
+/// The request as its run needs it. `what` distinguishes requests with the same body: it holds what comes from the
+/// path, the query or a header and changes the request.
 ///
 /// # Errors
 /// When its `Idempotency-Key` is none.
@@ -315,13 +315,13 @@ pub(super) fn request(id: RequestId, headers: &HeaderMap, what: &str, body: &[u8
             "Idempotency-Key must be given once and have 1 to {MAX_KEY_BYTES} printable ASCII characters"
         )));
     };
-    let mut asked = what.as_bytes().to_vec();
-    asked.push(b'\n');
-    asked.extend_from_slice(body);
-    Ok(Request { id: id.0, key: Some((key.to_owned(), digest(&SHA256, &asked).as_ref().to_vec())) })
+    let mut digested = what.as_bytes().to_vec();
+    digested.push(b'\n');
+    digested.extend_from_slice(body);
+    Ok(Request { id: id.0, key: Some((key.to_owned(), digest(&SHA256, &digested).as_ref().to_vec())) })
 }
 
-/// Whom a caller may ask.
+/// The assistants and models of a caller.
 pub(super) struct Offered<'a> {
     pub(super) runs: &'a Runs,
     pub(super) caller: &'a Caller,

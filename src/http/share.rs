@@ -1,5 +1,5 @@
 //! What one user may hold of this process at once: requests that are being answered, and bytes of bodies and exports. And
-//! which users are told where the time of an answer went.
+//! which users get `Server-Timing`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,7 +8,7 @@ use super::ServerConfig;
 use super::problem::Problem;
 use crate::chat::caller::{Caller, Owner};
 
-/// Who holds what.
+/// The shares of all users.
 #[derive(Clone)]
 pub(super) struct Shares(Arc<Table>);
 
@@ -19,7 +19,7 @@ struct Table {
     held: Mutex<HashMap<Owner, Held>>,
 }
 
-/// Who is told where the time went.
+/// Who gets `Server-Timing`.
 enum Timing {
     Everybody,
     Roles(Vec<String>),
@@ -33,7 +33,7 @@ struct Held {
 }
 
 impl Shares {
-    /// Those of `config`; in `dev` mode everybody is told where the time went.
+    /// Those of `config`; in `dev` mode every user gets `Server-Timing`.
     pub(super) fn from_config(config: &ServerConfig, is_dev: bool) -> Self {
         let no_limit = |most: usize| if most == 0 { usize::MAX } else { most };
         let timing = if is_dev { Timing::Everybody } else { Timing::Roles(config.timing_roles.clone()) };
@@ -41,9 +41,9 @@ impl Shares {
         Self(Arc::new(Table { requests, bytes, timing, held: Mutex::default() }))
     }
 
-    /// Room for what will be known of a request's caller.
+    /// An empty slot, which is filled when a request's caller is known.
     pub(super) fn slot(&self) -> Slot {
-        Slot { shares: self.clone(), place: Arc::default() }
+        Slot { shares: self.clone(), request: Arc::default() }
     }
 
     /// Takes so many requests and bytes of `owner`; whether they were free.
@@ -77,10 +77,10 @@ impl Shares {
 #[derive(Clone)]
 pub(super) struct Slot {
     shares: Shares,
-    place: Arc<OnceLock<RequestSlot>>,
+    request: Arc<OnceLock<RequestSlot>>,
 }
 
-/// A request of somebody.
+/// A request of a known caller.
 struct RequestSlot {
     shares: Shares,
     owner: Owner,
@@ -99,7 +99,7 @@ impl Slot {
     /// # Errors
     /// When they have as many as they may.
     pub(super) fn take(&self, caller: &Caller) -> Result<(), Problem> {
-        if self.place.get().is_some() {
+        if self.request.get().is_some() {
             return Ok(());
         }
         if !self.shares.take(&caller.owner, 1, 0) {
@@ -109,9 +109,9 @@ impl Slot {
             Timing::Everybody => true,
             Timing::Roles(roles) => roles.iter().any(|role| caller.has_role(role)),
         };
-        let place = RequestSlot { shares: self.shares.clone(), owner: caller.owner.clone(), may_see_timing };
-        // What could not be put there is given back as it is dropped.
-        drop(self.place.set(place));
+        let request = RequestSlot { shares: self.shares.clone(), owner: caller.owner.clone(), may_see_timing };
+        // Where the slot is filled already, this one is given back as it is dropped.
+        drop(self.request.set(request));
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Slot {
     pub(super) fn may_see_timing(&self) -> bool {
         match &self.shares.0.timing {
             Timing::Everybody => true,
-            Timing::Roles(_) => self.place.get().is_some_and(|place| place.may_see_timing),
+            Timing::Roles(_) => self.request.get().is_some_and(|request| request.may_see_timing),
         }
     }
 
@@ -128,15 +128,15 @@ impl Slot {
     /// # Errors
     /// When they hold as many as they may.
     pub(super) fn bytes(&self, bytes: usize) -> Result<Bytes, Problem> {
-        // Nobody who is not known has a body read.
-        let Some(place) = self.place.get() else { return Ok(Bytes { of: None, bytes: 0 }) };
-        let mut taken = Bytes { of: Some((self.shares.clone(), place.owner.clone())), bytes: 0 };
+        // Without a known caller no body is read.
+        let Some(request) = self.request.get() else { return Ok(Bytes { of: None, bytes: 0 }) };
+        let mut taken = Bytes { of: Some((self.shares.clone(), request.owner.clone())), bytes: 0 };
         taken.grow(bytes)?;
         Ok(taken)
     }
 }
 
-/// Bytes of somebody's, until this is dropped.
+/// Bytes counted for a user, until this is dropped.
 pub(super) struct Bytes {
     of: Option<(Shares, Owner)>,
     bytes: usize,

@@ -43,7 +43,7 @@ const NEVER: Duration = Duration::from_secs(86_400);
 /// them would come to the next server at once.
 const COME_BACK_MS: RangeInclusive<u32> = 500..=1500;
 
-/// How a run is shown to one reader.
+/// How a run is sent to one reader.
 pub(super) struct View {
     /// The protocol.
     pub(super) encoder: Box<dyn Encoder>,
@@ -63,13 +63,13 @@ struct Open {
     /// When the next piece may go out, soon after the last one; silence is measured from here. Events that a protocol
     /// does not show do not count: a proxy would not see them either.
     next_piece: Instant,
-    /// Rings when it may, where somebody has waited for that.
+    /// Rings when it may, where the poll waits for that.
     pause: Option<Pin<Box<Sleep>>>,
     /// Rings when there may have been silence; not set anew for every piece.
     alarm: Option<Pin<Box<Sleep>>>,
-    /// Done when the server is about to stop; `None` once that was told.
+    /// Done when the server is about to stop; `None` after the reader was informed.
     draining: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    /// Whom the two of them wake. What they would say can be had from the clock and from the token, for less.
+    /// The waker that both were polled with. The clock and the token give their state for less.
     woken: Option<Waker>,
     ended: bool,
     meter: StreamMeter,
@@ -162,7 +162,7 @@ impl Open {
             }
             let rings = self.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready());
             let drains = self.draining.as_mut().is_some_and(|draining| draining.as_mut().poll(cx).is_ready());
-            // A task that has used up its budget is asked again, and nobody has its waker.
+            // A task that has used up its budget is polled again without a waker.
             self.woken = coop::has_budget_remaining().then(|| cx.waker().clone());
             if !rings && !drains {
                 return Poll::Pending;
@@ -185,7 +185,7 @@ impl Open {
         }
     }
 
-    /// A run of this process ends with it, and its readers are told how; one of another goes on there.
+    /// A run of this process ends with it, and its readers get that end; one of another process goes on there.
     fn tell_draining(&mut self) {
         self.draining = None;
         let goes_on_elsewhere = !self.attached.is_local;

@@ -14,16 +14,15 @@ use super::problem::Problem;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::usage::{Of, Used, UsedOnDay};
-use crate::chat::causes::Causes;
 use crate::chat::day::{Day, Days};
 
-/// The days that are shown where the request does not say: a month, today among them.
+/// The days of an answer where the request names none: a month, today among them.
 const DEFAULT_DAYS: i64 = 30;
 
-/// The most days that are shown at once.
+/// The most days of one answer.
 const MAX_DAYS: i64 = 400;
 
-/// The most rows that are shown: those of a hundred models in a month.
+/// The most rows of one answer: those of a hundred models in a month.
 const MAX_ROWS: u32 = 3000;
 
 /// Which part of it.
@@ -125,8 +124,7 @@ pub(super) async fn get(
 }
 
 fn failed(error: StoreError) -> Problem {
-    tracing::error!(error = %Causes(&error), "usage not read");
-    error.into()
+    Problem::store_failed("usage not read", error)
 }
 
 fn days(from: Option<&str>, to: Option<&str>) -> Result<Days, Problem> {

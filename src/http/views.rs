@@ -54,7 +54,7 @@ impl RunBody {
     }
 }
 
-/// Where a run stands, for the description.
+/// The state of a run, for the description.
 pub(super) fn run_state() -> Object {
     Object::builder().schema_type(Type::String).enum_values(Some(RunState::ALL.map(RunState::name))).build()
 }
@@ -123,7 +123,7 @@ pub(super) struct ErrorBody {
 
 impl ErrorBody {
     pub(super) fn from_failure(failure: &Failure) -> Self {
-        Self { code: failure.code.to_string(), message: failure.message.clone() }
+        Self { code: failure.code.name().to_owned(), message: failure.message.clone() }
     }
 
     /// Something is missing here, and the run and its conversation have it.
@@ -140,7 +140,7 @@ pub(super) fn headers_of(attached: &Attached) -> HeaderMap {
     ids.into_iter().chain(attached.rate.iter().flat_map(headers_of_rate)).collect()
 }
 
-/// What is left of a rate (draft-ietf-httpapi-ratelimit-headers-10): what it is, what may still come, and in how many
+/// The headers of a rate (draft-ietf-httpapi-ratelimit-headers-10): what it is, what is left of it, and in how many
 /// seconds that is more.
 pub(super) fn headers_of_rate(rate: &Rate) -> [(HeaderName, HeaderValue); 2] {
     let Rate { quota, window_s, remaining, reset_s } = rate;
@@ -166,7 +166,7 @@ pub(super) fn header_of_conversation(conversation: &ConversationId) -> (HeaderNa
     (HeaderName::from_static("x-conversation-id"), header_value(conversation.as_str()))
 }
 
-/// What is made of our ids alone, which are printable ASCII by construction.
+/// A header of our ids alone, which are printable ASCII by construction.
 pub(super) fn header_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::problem::ErrorForm;
+use super::problem::ErrorFormat;
 use crate::observe::ambient;
 
 /// The name of the native protocol.
@@ -15,12 +15,12 @@ pub(super) struct WireInfo {
     /// Its name in metrics.
     pub(super) dialect: ambient::Dialect,
     /// How its errors look.
-    pub(super) errors: ErrorForm,
+    pub(super) errors: ErrorFormat,
 }
 
 impl WireInfo {
     /// Of a route without a protocol.
-    const NONE: Self = Self { dialect: ambient::Dialect::NONE, errors: ErrorForm::Problem };
+    const NONE: Self = Self { dialect: ambient::Dialect::NONE, errors: ErrorFormat::Problem };
 
     /// Whether it is the native protocol.
     pub(super) fn is_native(self) -> bool {

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::auth::Authenticated;
 use super::body::Taken;
-use super::problem::ErrorForm;
+use super::problem::ErrorFormat;
 use super::request_id::RequestId;
 use super::serve::{Call, serve};
 use super::wire_info::{NATIVE, WireInfo, WiresByRoute};
@@ -27,20 +27,20 @@ use crate::dialect::openai_chat::OpenAiChat;
 use crate::dialect::{Dialect, Settings};
 use crate::observe::ambient;
 
-/// The protocols: the name of each in metrics, the form of its errors, what it is, and what is served beside the routes that
-/// begin runs. Where two have the same route, the first that is meant answers.
+/// The protocols: the name of each in metrics, the format of its errors, the dialect, and what is served beside the
+/// routes that begin runs. Where two have the same route, the first that is meant answers.
 fn table(settings: &Settings) -> Vec<Wire> {
     let agent_chat = AgentChat::from(settings);
     vec![
-        wire(NATIVE, ErrorForm::Problem, agent_chat, native),
-        wire("ndjson", ErrorForm::Problem, Ndjson(agent_chat), OpenApiRouter::new),
+        wire(NATIVE, ErrorFormat::Problem, agent_chat, native),
+        wire("ndjson", ErrorFormat::Problem, Ndjson(agent_chat), OpenApiRouter::new),
         Wire {
             nothing_at: &["/api/chat", "/api/chat/{*rest}", "/api/chats/{chat_id}/{*rest}"],
-            ..wire("chat-stream", ErrorForm::Detail, ChatStream::from(settings), chat_stream::routes)
+            ..wire("chat-stream", ErrorFormat::Detail, ChatStream::from(settings), chat_stream::routes)
         },
-        wire("ag-ui", ErrorForm::Problem, AgUi::from(settings), copilotkit::routes),
-        wire("ai-sdk", ErrorForm::Problem, AiSdk::from(settings), ai_sdk::routes),
-        wire("openai-chat", ErrorForm::OpenAi, OpenAiChat::from(settings), openai_chat::routes),
+        wire("ag-ui", ErrorFormat::Problem, AgUi::from(settings), copilotkit::routes),
+        wire("ai-sdk", ErrorFormat::Problem, AiSdk::from(settings), ai_sdk::routes),
+        wire("openai-chat", ErrorFormat::OpenAi, OpenAiChat::from(settings), openai_chat::routes),
     ]
 }
 
@@ -49,13 +49,13 @@ struct Wire {
     info: WireInfo,
     dialect: Arc<dyn Dialect>,
     beside: fn() -> OpenApiRouter<Services>,
-    /// Routes where nothing is, which tell so in the form of its errors.
+    /// Routes that serve nothing, and answer 404 in the format of its errors.
     nothing_at: &'static [&'static str],
 }
 
 fn wire(
     name: &'static str,
-    errors: ErrorForm,
+    errors: ErrorFormat,
     dialect: impl Dialect + 'static,
     beside: fn() -> OpenApiRouter<Services>,
 ) -> Wire {

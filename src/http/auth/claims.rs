@@ -1,6 +1,6 @@
 //! What a token says, judged: header and claims against the rules of its issuer, at a time. Pure.
 //!
-//! The signature is somebody else's business; nothing here is believed before it has been verified.
+//! The signature is verified elsewhere; nothing here is believed before it has been verified.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,7 +32,7 @@ pub(super) struct Rules {
     pub(super) typ: String,
     /// Seconds that clocks may differ.
     pub(super) leeway_s: u64,
-    /// Whose users they are.
+    /// The tenants of its users.
     pub(super) tenants: Tenants,
     /// The claim with the tenant.
     pub(super) tenant_claim: String,
@@ -51,7 +51,7 @@ pub(super) struct Rules {
 pub(super) enum Tenants {
     /// As the claim says.
     Claimed,
-    /// Of a named issuer, whose name stands before them; fixed where it is said.
+    /// Of a named issuer, whose name stands before them; fixed where the configuration sets it.
     Of {
         /// The issuer's name in the settings.
         name: String,
@@ -68,7 +68,7 @@ impl Rules {
     /// Whether the header asks for nothing that is not done here.
     ///
     /// # Errors
-    /// What it asks for.
+    /// When it demands an extension or a type that is not supported.
     pub(super) fn check_header(&self, header: &Header) -> Result<(), AuthError> {
         // RFC 7515, section 4.1.11: what is critical has to be understood, and no extension is.
         if header.crit.is_some() {
@@ -92,7 +92,7 @@ impl Rules {
     /// The caller whom `claims` describe at `now_ms`.
     ///
     /// # Errors
-    /// When they are another issuer's, for somebody else, out of their time, or name no user.
+    /// When they are of another issuer or for another audience, expired or not yet valid, or name no user.
     pub(super) fn caller(&self, claims: &Map<String, Value>, now_ms: i64, token: &str) -> Result<Caller, AuthError> {
         self.check_origin(claims)?;
         self.check_times(claims, now_ms)?;
@@ -117,7 +117,14 @@ impl Rules {
         if !self.roles.is_empty() {
             roles.retain(|role| self.roles.contains(role));
         }
-        Ok(Caller { owner: Owner { tenant, user }, known_as, expires_at_ms, roles, bearer: Bearer::new(token) })
+        Ok(Caller {
+            owner: Owner { tenant, user },
+            known_as,
+            expires_at_ms,
+            roles,
+            bearer: Bearer::new(token),
+            cookie: None,
+        })
     }
 
     fn check_origin(&self, claims: &Map<String, Value>) -> Result<(), AuthError> {
@@ -322,7 +329,7 @@ mod tests {
         }
     }
 
-    /// The product's clock is told here, so the borders are those of a millisecond.
+    /// The product's clock is passed in here, so the borders are those of a millisecond.
     #[test]
     fn times_are_judged_to_the_millisecond_whatever_the_clock_does() {
         let (expired, early) = (Err(AuthError::Expired), Err(AuthError::Invalid("it is not valid yet")));
@@ -338,8 +345,8 @@ mod tests {
             (json!({"exp": NOW + 60, "nbf": NOW}), -30_001, early.clone(), "later"),
             (json!({"exp": NOW + 60, "iat": NOW}), -30_000, Ok(()), "issued within the leeway"),
             (json!({"exp": NOW + 60, "iat": NOW}), -30_001, future.clone(), "by a clock that goes faster than that"),
-            (json!({"exp": NOW + 60, "iat": NOW}), hour, expired, "our clock is an hour fast: nobody gets in"),
-            (json!({"exp": NOW + 60, "iat": NOW}), -hour, future, "an hour slow: nobody with a new token does"),
+            (json!({"exp": NOW + 60, "iat": NOW}), hour, expired, "our clock is an hour fast: no token is good"),
+            (json!({"exp": NOW + 60, "iat": NOW}), -hour, future, "an hour slow: no new token is"),
             (json!({"exp": NOW + 60, "nbf": NOW}), -hour, early, "the same by nbf"),
             (json!({"exp": NOW + 60}), -hour, Ok(()), "jumped back: who says no times is let in"),
             (json!({"exp": NOW + 60}), i64::MIN / 4, Ok(()), "a clock before all times overflows nothing"),

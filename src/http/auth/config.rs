@@ -8,7 +8,8 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 use super::keys::Key;
-use super::{MIN_SECRET_BYTES, keys};
+use super::{AuthSetupError, MIN_SECRET_BYTES, keys};
+use crate::chat::causes::Causes;
 
 /// An hour: clocks that differ by more are broken, and a token must end some time.
 const MAX_LEEWAY_S: u64 = 3600;
@@ -25,7 +26,7 @@ const MAX_TENANT_BYTES: usize = 256;
 pub struct AuthConfig {
     /// How tokens are verified.
     pub mode: Mode,
-    /// Where `dev` keeps the secret that it makes for itself.
+    /// The file with the secret that `dev` makes for itself.
     pub dev_secret_file: String,
     /// `hs256`: the shared secret, at least 32 bytes.
     pub hs256_secret: SecretString,
@@ -51,11 +52,13 @@ pub struct AuthConfig {
     pub tenant_claim: String,
     /// The claim with the roles: a list of strings, or one string with blanks between.
     pub roles_claim: String,
-    /// Where tokens near their end are renewed; empty is nowhere. The only address besides the backend that a caller's
+    /// The address that renews tokens near their end; empty: none. The only address besides the backend that a caller's
     /// token is sent to.
     pub renew_url: String,
     /// Seconds before a token's end from which on it is renewed.
     pub renew_before_s: u64,
+    /// The cookie that carries the token where there is no `Authorization`; empty is none.
+    pub cookie: String,
     /// Whether tokens without a tenant are refused.
     pub require_tenant: bool,
     /// Whether the settings have to name an audience.
@@ -83,6 +86,7 @@ impl Default for AuthConfig {
             roles_claim: "roles".to_owned(),
             renew_url: String::new(),
             renew_before_s: 300,
+            cookie: String::new(),
             require_tenant: false,
             require_audience: false,
             issuers: BTreeMap::new(),
@@ -104,7 +108,7 @@ pub enum Mode {
     Jwks,
 }
 
-/// `[auth.issuers.NAME]`: one more issuer. Its users are nobody else's, whatever their `sub` and tenant are.
+/// `[auth.issuers.NAME]`: one more issuer. Its users are its own, even with a `sub` and a tenant of another issuer.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Issuer {
@@ -112,9 +116,9 @@ pub struct Issuer {
     pub issuer: String,
     /// The audiences of which its tokens must name one.
     pub audience: Vec<String>,
-    /// Where it publishes its keys; empty asks it where, unless there is a file.
+    /// The address of its keys; empty: from its discovery document, unless there is a file.
     pub jwks_url: String,
-    /// A PEM file with its public key, in place of published ones.
+    /// A PEM file with its public key, instead of published ones.
     pub public_key_file: String,
     /// As [`AuthConfig::typ`].
     pub typ: String,
@@ -148,6 +152,14 @@ impl Default for Issuer {
     }
 }
 
+/// The mistake in a key's file. How a key is no key says nothing to whoever has named the file.
+fn reason(error: &AuthSetupError) -> String {
+    match matches!(error, AuthSetupError::File { .. }) {
+        true => Causes(error).to_string(),
+        false => error.to_string(),
+    }
+}
+
 impl AuthConfig {
     /// Whether [`Self::mode`] speaks for an issuer itself, beside the named ones.
     pub(super) fn speaks_for_itself(&self) -> bool {
@@ -157,7 +169,7 @@ impl AuthConfig {
         }
     }
 
-    /// What is wrong with it: key below `auth` and reason, never a secret.
+    /// The mistakes in it: key below `auth` and reason, never a secret.
     pub fn mistakes(&self) -> Vec<(String, String)> {
         let mut mistakes = Vec::new();
         let mut wrong = |key: &str, reason: &str| mistakes.push((key.to_owned(), reason.to_owned()));
@@ -179,6 +191,9 @@ impl AuthConfig {
         {
             wrong("renew_url", reason);
         }
+        if !self.cookie.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)) {
+            wrong("cookie", "has characters that no name of a cookie has");
+        }
         match self.mode {
             Mode::Dev => {}
             Mode::Hs256 => {
@@ -190,7 +205,7 @@ impl AuthConfig {
                 "" => wrong("rs256_public_key_file", "is required with auth.mode \"rs256\""),
                 path => {
                     if let Err(error) = keys::rs256_file(path) {
-                        wrong("rs256_public_key_file", &error.to_string());
+                        wrong("rs256_public_key_file", &reason(&error));
                     }
                 }
             },
@@ -217,7 +232,7 @@ impl AuthConfig {
         mistakes
     }
 
-    /// What is allowed, and weaker than it could be; for whoever starts it to read.
+    /// Settings that are allowed, and weaker than they could be; for the operator.
     pub fn weaknesses(&self) -> Vec<String> {
         let mode = match self.mode {
             Mode::Dev => return Vec::new(),
@@ -287,7 +302,7 @@ impl Issuer {
                     wrong("issuer", "is required");
                 }
                 if let Err(error) = Key::from_file(path) {
-                    wrong("public_key_file", &error.to_string());
+                    wrong("public_key_file", &reason(&error));
                 }
             }
             (_, _) => wrong("public_key_file", "must not be given beside jwks_url"),
@@ -296,7 +311,7 @@ impl Issuer {
     }
 }
 
-/// Whether an issuer can be asked for its keys.
+/// Whether an issuer publishes its keys.
 fn published(issuer: &str, jwks_url: &str) -> Result<(), (&'static str, &'static str)> {
     if issuer.is_empty() {
         return Err(("issuer", "is required"));
@@ -307,7 +322,7 @@ fn published(issuer: &str, jwks_url: &str) -> Result<(), (&'static str, &'static
     }
 }
 
-/// An address that keys may be fetched from. Whoever can change what comes from there can be anybody.
+/// An address that keys may be fetched from. Whoever can change the answer can be any user.
 pub(super) fn source(text: &str) -> Result<Url, &'static str> {
     let url = Url::parse(text).map_err(|_| "is not a URL")?;
     match url.scheme() {

@@ -70,7 +70,7 @@ pub(super) fn secret(path: &str) -> Result<SecretString, AuthSetupError> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
     let fresh = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    // Written aside and linked into place: of two starts at the same time one wins, and nobody reads half a secret.
+    // Written to another file and then linked: of two starts at once one wins, and neither reads half a secret.
     let aside = path.with_extension(format!("{}.new", Uuid::new_v4().simple()));
     match read(path) {
         Ok(secret) => return Ok(secret),

@@ -22,14 +22,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// 1 MiB of an answer; real ones have a few KiB.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Where OpenID Connect Discovery 1.0, section 4 puts the document, below the issuer.
+/// The path of the document below the issuer (OpenID Connect Discovery 1.0, section 4).
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
-/// Where an issuer's keys are.
+/// The source of an issuer's keys.
 pub(super) struct Source {
     /// Its `iss`.
     issuer: String,
-    /// Where its keys are; `None` asks it.
+    /// The address of its keys; `None`: from its discovery document.
     keys_at: Option<Url>,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum FetchError {
 }
 
 impl Source {
-    /// The keys of `issuer`; an empty `jwks_url` has it asked where they are.
+    /// The keys of `issuer`; with an empty `jwks_url` its discovery document says where they are.
     pub(super) fn new(issuer: &str, jwks_url: &str) -> Self {
         Self { issuer: issuer.to_owned(), keys_at: Url::parse(jwks_url).ok() }
     }
@@ -88,7 +88,7 @@ impl Source {
         }
         let url = format!("{}{DISCOVERY}", self.issuer.trim_end_matches('/'));
         let url = source(&url).map_err(FetchError::Address)?;
-        let document: Document = json::form_of(&get(&url).await?).map_err(|_| FetchError::Discovery)?;
+        let document: Document = json::parse_bytes(&get(&url).await?).map_err(|_| FetchError::Discovery)?;
         // Section 4.3: it must be the very same text.
         if document.issuer != self.issuer {
             return Err(FetchError::OtherIssuer);

@@ -65,7 +65,7 @@ impl Key {
     fn new(id: Option<String>, verifying: DecodingKey, algorithms: Vec<Algorithm>) -> Self {
         let mut validation = Validation::new_for_family(verifying.family());
         validation.algorithms = algorithms;
-        // All claims are judged in one place, by our own clock.
+        // Only our own code judges claims, by our own clock.
         validation.validate_exp = false;
         validation.validate_nbf = false;
         validation.validate_aud = false;
@@ -126,7 +126,7 @@ impl KeySet {
         struct Set {
             keys: Vec<json::Tree>,
         }
-        let Set { keys } = json::form_of(text).ok()?;
+        let Set { keys } = json::parse_bytes(text).ok()?;
         let (mut usable_keys, mut left_out) = (Vec::new(), Vec::new());
         if keys.len() > MAX_KEYS {
             left_out.push(format!("{} keys beyond {MAX_KEYS}", keys.len() - MAX_KEYS));
@@ -135,7 +135,7 @@ impl KeySet {
             let key = serde_json::from_value::<Published>(key).map_err(|_| "it cannot be read");
             match key.and_then(usable) {
                 Ok(key) => usable_keys.push(key),
-                // By number: what an issuer calls its keys is text of somebody else.
+                // By number: the name of a key is text of the issuer.
                 Err(reason) => left_out.push(format!("key {}: {reason}", nth + 1)),
             }
         }

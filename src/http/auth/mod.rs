@@ -1,10 +1,11 @@
-//! Who calls: a bearer token in `Authorization`, verified with keys whose algorithms are pinned.
+//! Who calls: a bearer token in `Authorization`, or else in a cookie, verified with keys whose algorithms are pinned.
 //!
-//! `renew` has tokens near their end renewed. `verify` chooses issuer and key, `claims` judges what a token says, `keys` knows which keys are good enough,
+//! `cookie` reads it from a cookie. `renew` has tokens near their end renewed. `verify` chooses issuer and key, `claims` judges what a token says, `keys` knows which keys are good enough,
 //! `published` keeps those of issuers that publish them and `fetch` gets them.
 
 mod claims;
 mod config;
+mod cookie;
 mod dev;
 mod fetch;
 mod keys;
@@ -13,6 +14,7 @@ mod renew;
 mod sign;
 mod verify;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -27,6 +29,7 @@ use crate::agent::ports::identity::AuthError;
 use crate::chat::caller::Caller;
 
 pub use config::{AuthConfig, Issuer, Mode};
+pub use cookie::CookieTokens;
 pub use dev::{DevToken, DevTokens};
 pub use renew::Renewal;
 pub(super) use renew::{NEW_TOKEN, layer as renewing};
@@ -43,11 +46,11 @@ const MIN_SECRET_BYTES: usize = 32;
 #[derive(Debug, thiserror::Error)]
 pub enum AuthSetupError {
     /// A file could not be read or written.
-    #[error("{path} cannot be used: {error}")]
+    #[error("{path} cannot be used")]
     File {
         /// The file.
         path: String,
-        /// What happened.
+        /// The cause.
         #[source]
         error: std::io::Error,
     },
@@ -59,7 +62,7 @@ pub enum AuthSetupError {
     BadKey {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         #[source]
         error: jsonwebtoken::errors::Error,
     },
@@ -68,10 +71,10 @@ pub enum AuthSetupError {
     UnusableKey {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         reason: &'static str,
     },
-    /// This mode verifies tokens of somebody else and cannot make any.
+    /// This mode verifies tokens of another issuer and cannot make any.
     #[error("tokens can only be made in the modes dev and hs256")]
     CannotSign,
     /// Signing failed.
@@ -95,29 +98,25 @@ impl FromRequestParts<Services> for Authenticated {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, services: &Services) -> Result<Self, Problem> {
-        let mut values = parts.headers.get_all(AUTHORIZATION).iter();
-        let value = values.next().ok_or_else(|| Problem::no_token("a bearer token is required"))?;
         let unreadable = |reason| {
             services.recorder.token_refused(reason);
             Problem::no_token(reason)
         };
-        if values.next().is_some() {
-            return Err(unreadable("more than one Authorization header"));
-        }
-        let token = value
-            .to_str()
-            .ok()
-            .and_then(bearer)
-            .ok_or_else(|| unreadable("Authorization must be \"Bearer\" and a token"))?;
-        if token.len() > MAX_TOKEN_BYTES {
-            return Err(unreadable("the token is too long"));
-        }
-        let caller = services.authenticator.authenticate(token).await.inspect_err(|error| match error {
+        let (token, cookie) = match presented(parts, services.cookie_tokens.as_deref()).map_err(unreadable)? {
+            Presented::Bearer(token) => (Cow::Borrowed(token), None),
+            Presented::Cookie { found, is_ours: true } => (Cow::Owned(found.token), Some(found.cookie)),
+            Presented::Cookie { is_ours: false, .. } => {
+                return Err(Problem::forbidden("a cookie counts only for requests of this site's own pages"));
+            }
+            Presented::Nothing => return Err(Problem::no_token("a bearer token is required")),
+        };
+        let caller = services.authenticator.authenticate(&token).await.inspect_err(|error| match error {
             AuthError::Invalid(reason) => services.recorder.token_refused(reason),
             AuthError::Expired => services.recorder.token_refused("the token has expired"),
             // It may be good.
             AuthError::KeysUnavailable => {}
         })?;
+        let caller = Caller { cookie, ..caller };
         // The slot is the connection's, so that a place is held until the whole answer is sent.
         if let Some(slot) = parts.extensions.get::<Slot>() {
             slot.take(&caller)?;
@@ -127,6 +126,38 @@ impl FromRequestParts<Services> for Authenticated {
         }
         Ok(Self(caller))
     }
+}
+
+/// Where a request's token is.
+enum Presented<'a> {
+    Bearer(&'a str),
+    Cookie {
+        found: cookie::Found,
+        /// Whether a page that may do so has sent the request.
+        is_ours: bool,
+    },
+    Nothing,
+}
+
+/// The token of a request: `Authorization` counts where there are both.
+fn presented<'a>(parts: &'a Parts, cookies: Option<&CookieTokens>) -> Result<Presented<'a>, &'static str> {
+    let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else {
+        return match cookies.and_then(|cookies| Some((cookies, cookies.find(&parts.headers)?))) {
+            None => Ok(Presented::Nothing),
+            Some((cookies, found)) => {
+                Ok(Presented::Cookie { found: found?, is_ours: cookies.lets(&parts.method, &parts.headers) })
+            }
+        };
+    };
+    if values.next().is_some() {
+        return Err("more than one Authorization header");
+    }
+    let token = value.to_str().ok().and_then(bearer).ok_or("Authorization must be \"Bearer\" and a token")?;
+    if token.len() > MAX_TOKEN_BYTES {
+        return Err("the token is too long");
+    }
+    Ok(Presented::Bearer(token))
 }
 
 /// The token of an `Authorization` value; the scheme's case does not matter (RFC 9110, section 11.1).

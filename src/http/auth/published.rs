@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(21);
 pub(super) struct Timing {
     /// From one good look to the next.
     pub(super) refresh: Duration,
-    /// From the beginning of one look to one that a token has asked for, at least.
+    /// From the beginning of one fetch to one that a token causes, at least.
     pub(super) cooldown: Duration,
     /// How old keys may be.
     pub(super) stale: Duration,
@@ -49,13 +49,13 @@ pub(super) struct Published {
     wanted: Notify,
 }
 
-/// What was fetched.
+/// The keys, and when they were fetched.
 pub(super) struct Known {
     pub(super) keys: KeySet,
     at: Instant,
 }
 
-/// What has become of the fetches so far.
+/// The number and the outcome of the fetches so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Looks {
     done: u64,
@@ -67,7 +67,7 @@ struct Looks {
     began: Option<Instant>,
 }
 
-/// What came of asking for newer keys.
+/// The outcome of a wish for newer keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Again {
     /// A fetch has just brought the keys.
@@ -130,7 +130,7 @@ impl Published {
         });
     }
 
-    /// Fetches until told to stop.
+    /// Fetches until it is stopped.
     pub(super) async fn keep(&self, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -176,7 +176,7 @@ impl Published {
         }
     }
 
-    /// Waits for `wait`, or until somebody asks for newer keys and that is allowed.
+    /// Waits for `wait`, or until a token needs newer keys and that is allowed.
     async fn pause(&self, wait: Duration, began: Instant) {
         let mut over = std::pin::pin!(sleep(wait));
         loop {

@@ -1,5 +1,5 @@
-//! Tokens near their end: where the operator has set an address, it is asked for a newer one, which the answer hands out
-//! in `X-New-Token`.
+//! Tokens near their end: where the operator has set an address, a newer token is fetched from it, and the answer has
+//! it in `X-New-Token`.
 //!
 //! **Invariant:** a token is sent to the configured address alone, and only after it has been verified; what comes back is
 //! handed out when it is a good token of the same user. **Invariant:** no request fails because of this, and none waits
@@ -25,7 +25,7 @@ use super::config::{AuthConfig, source};
 use super::{MAX_TOKEN_BYTES, fetch};
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::identity::Authenticator;
-use crate::bounded::json::form_of;
+use crate::bounded::json::parse_bytes;
 use crate::chat::caller::{Bearer, Caller, Owner};
 use crate::chat::causes::Causes;
 
@@ -35,7 +35,7 @@ pub(in crate::http) const NEW_TOKEN: HeaderName = HeaderName::from_static("x-new
 /// 2 s at most: the answer waits for it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A minute for which what came of asking for one token serves all requests with it.
+/// A minute for which the renewal of one token serves all requests with it.
 const SERVES: Duration = Duration::from_secs(60);
 
 /// Tokens that are remembered at once; beyond, none is renewed for a while.
@@ -51,7 +51,7 @@ pub struct Renewal {
     clock: Arc<dyn Clock>,
     authenticator: Arc<dyn Authenticator>,
     /// By the token's digest.
-    asked: Mutex<HashMap<Vec<u8>, (Instant, PendingRenewal)>>,
+    renewals: Mutex<HashMap<Vec<u8>, (Instant, PendingRenewal)>>,
 }
 
 /// One question about one token, whoever waits for its answer.
@@ -67,7 +67,7 @@ impl Slot {
         let asking = renewal.asking(caller);
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let (Some(asking), Some(sender)) = (asking, sender) {
-            // Nobody there any more is nobody to hand it to.
+            // The request may be gone: then no answer carries the token.
             let _ = sender.send(asking);
         }
     }
@@ -76,7 +76,7 @@ impl Slot {
 /// What has no newer token.
 #[derive(Debug, thiserror::Error)]
 enum NotRenewed {
-    #[error("the address cannot be asked")]
+    #[error("the address does not answer")]
     Unreachable(#[source] fetch::FetchError),
     #[error("the address answered with no token")]
     NoToken,
@@ -93,7 +93,7 @@ impl Renewal {
     ) -> Option<Self> {
         let url = source(&config.renew_url).ok()?;
         let before_ms = i64::try_from(config.renew_before_s).unwrap_or(i64::MAX / 1000).saturating_mul(1000);
-        Some(Self { url, before_ms, clock, authenticator, asked: Mutex::default() })
+        Some(Self { url, before_ms, clock, authenticator, renewals: Mutex::default() })
     }
 
     fn asking(&self, caller: &Caller) -> Option<PendingRenewal> {
@@ -102,14 +102,14 @@ impl Renewal {
             return None;
         }
         let key = digest(&SHA256, caller.bearer.expose().as_bytes()).as_ref().to_vec();
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((since, asking)) = asked.get(&key)
+        let mut renewals = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((since, asking)) = renewals.get(&key)
             && since.elapsed() < SERVES
         {
             return Some(asking.clone());
         }
-        asked.retain(|_, (since, _)| since.elapsed() < SERVES);
-        if asked.len() >= MOST {
+        renewals.retain(|_, (since, _)| since.elapsed() < SERVES);
+        if renewals.len() >= MOST {
             return None;
         }
         let (url, authenticator) = (self.url.clone(), self.authenticator.clone());
@@ -129,7 +129,7 @@ impl Renewal {
             }
         };
         let asking = asking.boxed().shared();
-        asked.insert(key, (Instant::now(), asking.clone()));
+        renewals.insert(key, (Instant::now(), asking.clone()));
         Some(asking)
     }
 }
@@ -150,7 +150,7 @@ async fn renewed(
     bearer.set_sensitive(true);
     let request = client.post(url).header(ACCEPT, "application/json").header(AUTHORIZATION, bearer);
     let body = fetch::answer(request, MAX_BYTES).await.map_err(NotRenewed::Unreachable)?;
-    let Answer { token } = form_of(&body).map_err(|_| NotRenewed::NoToken)?;
+    let Answer { token } = parse_bytes(&body).map_err(|_| NotRenewed::NoToken)?;
     if token.len() > MAX_TOKEN_BYTES {
         return Err(NotRenewed::NoToken);
     }

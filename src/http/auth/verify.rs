@@ -1,7 +1,7 @@
 //! Tokens become callers: the issuer is chosen by the token's `iss` where there are several, the key by its `kid` among
 //! those of that issuer, and what it says is judged by that issuer's rules.
 //!
-//! **Invariant:** nothing that a token says leads to a file, an address or a key of somebody else: `jku`, `x5u`, `jwk`
+//! **Invariant:** nothing that a token says leads to a file, an address or a foreign key: `jku`, `x5u`, `jwk`
 //! and `x5c` are not read, `kid` is compared and `alg` has to be one of the key's own (RFC 8725, sections 3.1 and 3.10).
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ pub struct Tokens {
     stop: CancellationToken,
 }
 
-/// Who speaks for a token.
+/// The issuers whose tokens are accepted.
 enum Issuers {
     /// One, for all.
     One(Box<Issuer>),

@@ -27,7 +27,7 @@ const MAX_LIMIT: u32 = 100;
 /// Chats of an administrator's list at most.
 const MAX_ADMIN_LIMIT: u32 = 200;
 
-/// Which part of which chats. Numbers are read by hand, so that what is wrong with them is told like everything else.
+/// Which part of which chats. Numbers are parsed by hand, so that a bad one is reported like every other mistake.
 #[derive(Deserialize)]
 pub(in crate::http) struct Part {
     app: Option<String>,
@@ -74,7 +74,7 @@ pub(in crate::http) async fn list(
     Ok(Json(ListBody::from_chats(chats)).into_response())
 }
 
-/// 200 with the chat and the newest of what was said in it; 404 for another's.
+/// 200 with the chat and its newest messages; 404 for another's.
 #[utoipa::path(
     get,
     path = "/api/chats/{chat_id}",
@@ -114,14 +114,14 @@ pub(in crate::http) async fn get(
     Ok(Json(ChatBody::from_chat(chat, &waiting)).into_response())
 }
 
-/// The calls of the caller's chat that wait for somebody, oldest first.
+/// The calls of the caller's chat that wait for a decision, oldest first.
 async fn waiting(services: &Services, caller: &Caller, number: i64) -> Result<Vec<Approval>, Problem> {
     let Some(conversation) = services.chats.numbered(&caller.owner, number).await? else { return Ok(Vec::new()) };
     let waiting = services.runs.approvals_in(&caller.owner, &conversation).await?;
     Ok(waiting.into_iter().map(|view| view.approval).collect())
 }
 
-/// 200 with the chats of the administrator's tenant, or of one of its users; 403 for everybody else.
+/// 200 with the chats of the administrator's tenant, or of one of its users; 403 for all others.
 #[utoipa::path(
     get,
     path = "/api/chats/admin/all",
@@ -157,7 +157,7 @@ pub(in crate::http) async fn all(
     Ok(Json(AdminListBody::from_chats(chats, total, limit, offset)).into_response())
 }
 
-/// 200 with any chat of the administrator's tenant; 403 for everybody else.
+/// 200 with any chat of the administrator's tenant; 403 for all others.
 #[utoipa::path(
     get,
     path = "/api/chats/admin/{chat_id}",

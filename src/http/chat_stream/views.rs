@@ -1,4 +1,4 @@
-//! What chats look like in JSON bodies. A chat that is read again shows what its streams have shown.
+//! What chats look like in JSON bodies. A chat that is read again has the same content as its streams had.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -153,9 +153,8 @@ fn as_it_is<S: serde::Serializer>(state: &Option<ScreenState>, serializer: S) ->
     state.as_ref().map(ScreenState::raw).serialize(serializer)
 }
 
-/// A run has two messages at most: the user's, and what was said to it. One that began with a decision has the latter
-/// alone. What waits is shown with the newest of those
-/// that ended so.
+/// A run has two messages at most: the user's, and the answer. One that began with a decision has the answer alone.
+/// What waits stands with the newest of those that ended so.
 fn messages(chat: &ChatView, waiting: &[Approval]) -> Vec<MessageBody> {
     let waits = chat.runs.iter().rposition(|run| run.state == RunState::AwaitingApproval);
     let messages = chat.runs.iter().enumerate().flat_map(|(at, run)| {
@@ -165,20 +164,20 @@ fn messages(chat: &ChatView, waiting: &[Approval]) -> Vec<MessageBody> {
     messages.flatten().collect()
 }
 
-/// What the user said; `None` where they pressed a button instead.
+/// The user's text; `None` where they pressed a button instead.
 fn user_message(run: &ChatRun) -> Option<MessageBody> {
-    let Some(Message::User(asked)) = run.messages.first().filter(|_| !run.by_server) else { return None };
+    let Some(Message::User(message)) = run.messages.first().filter(|_| !run.by_server) else { return None };
     Some(MessageBody {
         id: run.run_seq.saturating_mul(2),
         role: "user",
-        content: asked.text.clone(),
+        content: message.text.clone(),
         context: run.context.clone(),
         extras: None,
         created_at: time(run.started_at_ms),
     })
 }
 
-/// `None` while the run lives: what it will have said is in its stream.
+/// `None` while the run lives: its answer is in its stream.
 fn answered(run: &ChatRun, number: i64, waiting: &[Approval]) -> Option<MessageBody> {
     let outcome = match run.state {
         RunState::Queued | RunState::Running => return None,
@@ -186,82 +185,82 @@ fn answered(run: &ChatRun, number: i64, waiting: &[Approval]) -> Option<MessageB
         RunState::Failed => Some("error"),
         RunState::Cancelled | RunState::Interrupted => Some("cancelled"),
     };
-    let mut told = assistant_answer(run);
+    let mut answer = assistant_answer(run);
     for approval in waiting {
-        told.artifact(&approval.artifact());
+        answer.artifact(&approval.artifact());
     }
     // What there is of an answer that reached a limit stands.
-    let stands = run.error.as_ref().is_some_and(|failure| told.cut_short(failure).is_some());
+    let stands = run.error.as_ref().is_some_and(|failure| answer.cut_short(failure).is_some());
     let (error, outcome) = if stands { (None, None) } else { (run.error.as_ref(), outcome) };
     let trace = run.id.to_string();
     Some(MessageBody {
         id: run.run_seq.saturating_mul(2).saturating_add(1),
         role: "assistant",
-        content: told.message().to_owned(),
+        content: answer.message().to_owned(),
         context: run.context.clone(),
-        extras: told.extras((&trace, number), error, outcome).into_json(),
+        extras: answer.extras((&trace, number), error, outcome).into_json(),
         created_at: time(run.finished_at_ms.unwrap_or(run.started_at_ms)),
     })
 }
 
 fn assistant_answer(run: &ChatRun) -> Answer {
-    let mut told = Answer::default();
+    let mut body = Answer::default();
     match &run.answer {
         Some(answer) => {
             let mut uses = rounds(&run.messages).into_iter().flat_map(|(_, uses)| uses);
-            for said in &answer.said {
-                match said {
-                    AnswerPiece::Text(text) | AnswerPiece::Notice(text) => told.text(text),
+            for piece in &answer.pieces {
+                match piece {
+                    AnswerPiece::Text(text) | AnswerPiece::Notice(text) => body.text(text),
                     AnswerPiece::Call(_) => {
                         if let Some(used) = uses.next() {
-                            told.call(used);
+                            body.call(used);
                         }
                     }
-                    AnswerPiece::RoundEnd => told.round_end(),
+                    AnswerPiece::RoundEnd => body.round_end(),
                 }
             }
-            // Calls of a turn that was cut short have results that nobody was told.
-            uses.for_each(|used| told.silent_call(used));
-            told.suggested(&answer.suggestions);
+            // Calls of a turn that was cut short have results that were never sent.
+            uses.for_each(|used| body.silent_call(used));
+            body.suggested(&answer.suggestions);
             if let Some(diagnosed) = &answer.diagnostics {
-                told.diagnosed(diagnosed.clone());
+                body.diagnosed(diagnosed.clone());
             }
         }
         // A run that its process did not see to the end.
         None => {
             for (text, uses) in rounds(&run.messages) {
-                told.text(&text);
+                body.text(&text);
                 let has_called = !uses.is_empty();
                 for used in uses {
-                    told.call(used);
+                    body.call(used);
                 }
                 if has_called {
-                    told.round_end();
+                    body.round_end();
                 }
             }
         }
     }
     for payload in &run.payloads {
-        told.payload(payload);
+        body.payload(payload);
     }
-    told
+    body
 }
 
-/// What the model said and called, turn by turn.
+/// The texts and calls of the model, turn by turn.
 fn rounds(messages: &[Message]) -> Vec<(String, Vec<ToolUse>)> {
     let mut rounds = Vec::new();
     let mut ids: Vec<&str> = Vec::new();
     for message in messages {
         match message {
             Message::User(_) => {}
-            Message::Assistant(said) => {
-                ids = said.calls().map(|call| call.id.as_str()).collect();
-                let uses = said.calls().map(|call| ToolUse {
+            Message::Assistant(turn) => {
+                ids = turn.calls().map(|call| call.id.as_str()).collect();
+                let uses = turn.calls().map(|call| ToolUse {
                     tool_name: call.name.clone(),
                     input: input(&call.input),
                     output: String::new(),
                 });
-                rounds.push((said.text(), uses.collect::<Vec<_>>()));
+                rounds.push((turn.text(), uses.collect::<Vec<_>>()));
             }
             Message::ToolResults(results) => {
                 let Some((_, uses)) = rounds.last_mut() else { continue };

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Version, events, parts};
 use crate::http::code::Code;
-use crate::http::problem::ErrorForm;
+use crate::http::problem::ErrorFormat;
 use crate::http::wire_info::{WireInfo, WiresByRoute};
 
 /// What any request with a token may meet.
@@ -82,7 +82,7 @@ fn one(path: &str, operation: &mut Map<String, Value>, wire: WireInfo, version: 
     let is_open = OPEN.contains(&path);
     let has_body = operation.contains_key("requestBody");
     let streams = operation.get("responses").is_some_and(|all| all["200"]["content"]["text/event-stream"].is_object());
-    // Who only comes back to a thread starts nothing.
+    // A client that only reconnects to a thread starts nothing.
     let starts = has_body && streams && !path.ends_with("/connect");
     if is_open {
         operation.insert("security".to_owned(), json!([]));
@@ -103,8 +103,8 @@ fn one(path: &str, operation: &mut Map<String, Value>, wire: WireInfo, version: 
     let with_body = WITH_BODY.iter().filter(|_| has_body);
     let starting = STARTING.iter().filter(|_| starts);
     for (status, codes) in always.chain(with_body).chain(starting) {
-        // Its clients are told of a bad body field by field, and of what they may not use in a stream.
-        if wire.errors == ErrorForm::Detail && starts && matches!(status, 403 | 404) {
+        // Its errors name each bad field of a body, and what a stream may not use.
+        if wire.errors == ErrorFormat::Detail && starts && matches!(status, 403 | 404) {
             continue;
         }
         let error = errors.entry(*status).or_default();
@@ -174,21 +174,21 @@ fn declared(responses: &Map<String, Value>) -> BTreeMap<u16, Declared> {
 }
 
 /// An error as its protocol tells it.
-fn response(form: ErrorForm, status: u16, error: &Declared) -> Value {
+fn response(format: ErrorFormat, status: u16, error: &Declared) -> Value {
     let named: Vec<String> = error.codes.iter().map(|code| format!("`{code}`")).collect();
     let words = if error.words.is_empty() { "see `docs/ERRORS.md`." } else { &error.words };
     let description = if named.is_empty() { words.to_owned() } else { format!("{}: {words}", named.join(", ")) };
     let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
-    let (kind, schema) = match form {
-        ErrorForm::Problem => {
+    let (kind, schema) = match format {
+        ErrorFormat::Problem => {
             let narrowed = json!({"properties": {"status": {"const": status}, "code": {"enum": error.codes}}});
             ("application/problem+json", json!({"allOf": [of("Problem"), narrowed]}))
         }
-        ErrorForm::Detail if status == 422 => {
+        ErrorFormat::Detail if status == 422 => {
             ("application/json", json!({"oneOf": [of("ChatStreamError"), of("ChatStreamMistakes")]}))
         }
-        ErrorForm::Detail => ("application/json", of("ChatStreamError")),
-        ErrorForm::OpenAi => ("application/json", of("OpenAiError")),
+        ErrorFormat::Detail => ("application/json", of("ChatStreamError")),
+        ErrorFormat::OpenAi => ("application/json", of("OpenAiError")),
     };
     json!({"description": description, "content": {kind: {"schema": schema}}})
 }

@@ -30,12 +30,12 @@ use crate::dialect::openai_chat::ErrorBody;
 pub enum Version {
     /// 3.1, which most tools read. The schema of a stream's events stands in `x-itemSchema`.
     V31,
-    /// 3.2, which has a place for it: `itemSchema`.
+    /// 3.2, which has a field for it: `itemSchema`.
     V32,
 }
 
 impl Version {
-    /// Where that document is served.
+    /// The path that it is served at.
     pub const fn path(self) -> &'static str {
         match self {
             Self::V31 => "/openapi.json",
@@ -73,7 +73,7 @@ struct Annotated;
 
 /// The whole document.
 pub fn document(version: Version) -> Value {
-    // What may be said how long is no part of it.
+    // The limits on lengths are no part of it.
     let settings =
         Settings { message_bytes: 0, context_bytes: 0, history_bytes: 0, ai_sdk_version: ai_sdk::Version::V5 };
     let (protocols, wires) = wires::routes(&settings);
@@ -96,7 +96,7 @@ pub fn text(version: Version) -> String {
     text
 }
 
-/// Both documents, each made when it is first asked for.
+/// Both documents, each made at its first request.
 pub(super) fn routes() -> Router<Services> {
     let documents = Arc::new(Documents::default());
     Router::new().route(Version::V31.path(), get(v31)).route(Version::V32.path(), get(v32)).with_state(documents)

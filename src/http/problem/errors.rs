@@ -6,13 +6,12 @@ use axum::http::StatusCode;
 
 use super::{Problem, SOON_S};
 use crate::agent::ports::clock::{Clock, SystemClock};
-use crate::agent::ports::conversations::PageError;
+use crate::agent::ports::conversations::{ExportError, PageError};
 use crate::agent::ports::identity::AuthError;
 use crate::agent::ports::quotas::OverQuota;
 use crate::agent::ports::store::BeginError;
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::memory::Exhausted;
-use crate::chat::causes::Causes;
 use crate::dialect::{DecodeError, FieldError};
 use crate::http::code::Code;
 use crate::runs::StartError;
@@ -82,17 +81,17 @@ impl From<StartError> for Problem {
             StartError::NoSuchRun => Self::no_such_run(),
             StartError::TooFast(rate) => {
                 let retry_after_s = rate.reset_s.max(1);
-                Self { rate: Some(rate), ..Self::too_many(Code::RateLimited, error.to_string(), retry_after_s) }
+                Self {
+                    rate: Some(Box::new(rate)),
+                    ..Self::too_many(Code::RateLimited, error.to_string(), retry_after_s)
+                }
             }
             StartError::Full => Self::unavailable(Code::AtCapacity, error.to_string()),
             StartError::OverBudget { retry_after_s } => {
                 Self::too_many(Code::QuotaExceeded, error.to_string(), retry_after_s)
             }
             StartError::Begin(cause) => cause.into(),
-            StartError::Log(cause) => {
-                tracing::error!(error = %Causes(&cause), "run not started");
-                cause.into()
-            }
+            StartError::Log(cause) => Self::events_failed("run not started", cause),
             StartError::Joined { run, why } => {
                 let problem = Self::from(why);
                 let detail = format!("this request began the run {run}: {}", problem.detail);
@@ -140,13 +139,10 @@ impl From<BeginError> for Problem {
             BeginError::OwnRequest(_) => Self::new(StatusCode::FORBIDDEN, Code::OwnRequest, detail),
             BeginError::ApprovalExpired => Self::new(StatusCode::GONE, Code::ApprovalExpired, detail),
             BeginError::Unconfirmed(cause) => {
-                tracing::error!(error = %Causes(&cause), "it is not known whether a run has begun");
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::BeginUnconfirmed, detail)
+                let problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::BeginUnconfirmed, detail);
+                problem.caused_by("it is not known whether a run has begun", cause)
             }
-            BeginError::Store(cause) => {
-                tracing::error!(error = %Causes(&cause), "run not started");
-                cause.into()
-            }
+            BeginError::Store(cause) => Self::store_failed("run not started", cause),
         }
     }
 }
@@ -154,7 +150,7 @@ impl From<BeginError> for Problem {
 impl From<OverQuota> for Problem {
     fn from(over: OverQuota) -> Self {
         let detail = over.to_string();
-        // Nothing but deleting makes room, so no time is told for it.
+        // Only a deletion frees space, so there is no `Retry-After`.
         let full = |code| Self::new(StatusCode::INSUFFICIENT_STORAGE, code, detail.clone());
         match over {
             OverQuota::Conversations(_) => full(Code::ConversationQuotaExceeded),
@@ -172,8 +168,8 @@ impl From<OverQuota> for Problem {
 const DAY_S: i64 = 24 * 60 * 60;
 
 impl From<LogError> for Problem {
-    fn from(_: LogError) -> Self {
-        Self::unavailable(Code::EventsUnavailable, "the server could not keep the events of a run; please try again")
+    fn from(error: LogError) -> Self {
+        Self::events_failed("the events of a run were not kept", error)
     }
 }
 
@@ -182,23 +178,43 @@ impl From<PageError> for Problem {
         match error {
             PageError::BadCursor => Self::cursor_invalid(error.to_string()),
             PageError::Exhausted(error) => error.into(),
-            PageError::Store(cause) => {
-                tracing::error!(error = %Causes(&cause), "conversation not read");
-                cause.into()
-            }
+            PageError::Store(cause) => Self::store_failed("conversation not read", cause),
         }
     }
 }
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
+        Self::store_failed("the store failed", error)
+    }
+}
+
+impl From<ExportError> for Problem {
+    fn from(error: ExportError) -> Self {
         match error {
+            ExportError::OverQuota(over) => over.into(),
+            ExportError::Store(cause) => Self::store_failed("export not counted", cause),
+        }
+    }
+}
+
+impl Problem {
+    /// 503 or 500: the store did not do it, and `what` was not done.
+    pub(in crate::http) fn store_failed(what: &'static str, error: StoreError) -> Self {
+        let problem = match &error {
             StoreError::Unavailable(_) => {
                 Self::unavailable(Code::StoreUnavailable, "the server could not save this; please try again")
             }
             // The same request would meet the same record again.
             StoreError::Damaged(_) | StoreError::RunEnded => Self::internal(),
-        }
+        };
+        problem.caused_by(what, error)
+    }
+
+    /// 503: the events of a run could not be kept or read, and `what` was not done.
+    pub(in crate::http) fn events_failed(what: &'static str, error: LogError) -> Self {
+        let detail = "the server could not keep the events of a run; please try again";
+        Self::unavailable(Code::EventsUnavailable, detail).caused_by(what, error)
     }
 }
 
@@ -208,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_run_to_continue_that_was_deleted_meanwhile_is_one_that_never_was() {
-        let (told, expected) = (Problem::from(BeginError::NoSuchRun), Problem::no_such_run());
-        assert_eq!((told.status, told.code, told.detail), (expected.status, expected.code, expected.detail));
+        let (found, expected) = (Problem::from(BeginError::NoSuchRun), Problem::no_such_run());
+        assert_eq!((found.status, found.code, found.detail), (expected.status, expected.code, expected.detail));
     }
 }

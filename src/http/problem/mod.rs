@@ -6,6 +6,7 @@ pub(super) mod detail;
 mod errors;
 pub(super) mod openai_chat;
 
+use std::error::Error;
 use std::sync::Arc;
 
 use axum::Json;
@@ -17,6 +18,7 @@ use utoipa::ToSchema;
 
 use super::code::Code;
 use super::views::{header_of_conversation, header_of_run, headers_of_rate};
+use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect::{FieldError, Mistake};
 use crate::observe::metrics::Rejection;
@@ -27,7 +29,7 @@ const SOON_S: u32 = 5;
 
 /// How errors look to the clients of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ErrorForm {
+pub(super) enum ErrorFormat {
     /// `application/problem+json`.
     Problem,
     /// `{"detail"}`.
@@ -43,14 +45,23 @@ pub struct Problem {
     code: Code,
     detail: String,
     errors: Vec<FieldError>,
-    /// What is wrong and where, for protocols that tell that.
+    /// Each mistake and its location, for protocols that have them.
     mistakes: Option<Arc<Vec<Mistake>>>,
     challenge: Option<&'static str>,
     retry_after_s: Option<u32>,
-    rate: Option<Rate>,
+    rate: Option<Box<Rate>>,
     about: Option<Box<About>>,
-    /// What is there now, where a request was made against something else.
+    /// The current state, where a request was made against another one.
     current: Option<Arc<Value>>,
+    cause: Option<Arc<Cause>>,
+}
+
+/// The cause of a problem: logged once, when the answer is written.
+#[derive(Debug)]
+struct Cause {
+    /// What was not done.
+    what: &'static str,
+    error: Box<dyn Error + Send + Sync>,
 }
 
 /// The run that a problem is about, and its conversation where that is known. Boxed there: few problems are about one.
@@ -73,7 +84,13 @@ impl Problem {
             rate: None,
             about: None,
             current: None,
+            cause: None,
         }
+    }
+
+    /// The same, with what brought it about, and `what` was not done.
+    fn caused_by(self, what: &'static str, error: impl Error + Send + Sync + 'static) -> Self {
+        Self { cause: Some(Arc::new(Cause { what, error: Box::new(error) })), ..self }
     }
 
     /// The same about this run, of this conversation.
@@ -87,7 +104,7 @@ impl Problem {
         Self { current: current.map(Arc::new), ..Self::conflict(Code::PreviewStale, detail) }
     }
 
-    /// 410: nobody decided the preview in time.
+    /// 410: no decision on the preview came in time.
     pub(super) fn preview_expired(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, Code::PreviewExpired, detail)
     }
@@ -218,15 +235,18 @@ impl Problem {
         self.code.rejection()
     }
 
-    /// The answer, once the request's id is known, in the form that its client knows.
-    pub(super) fn write(&self, form: ErrorForm, request_id: &str) -> Response {
+    /// The answer, once the request's id is known, in the format of its client. The cause goes to the log.
+    pub(super) fn write(&self, format: ErrorFormat, request_id: &str) -> Response {
+        if let Some(cause) = &self.cause {
+            tracing::error!(error = %Causes(&*cause.error), "{}", cause.what);
+        }
         let param = self.errors.first().map(|error| error.field);
-        self.with_headers(match form {
-            ErrorForm::Problem => self.problem(request_id),
-            ErrorForm::Detail => {
+        self.with_headers(match format {
+            ErrorFormat::Problem => self.problem(request_id),
+            ErrorFormat::Detail => {
                 detail::response(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
             }
-            ErrorForm::OpenAi => openai_chat::response(self.status, self.code.name(), param, &self.detail),
+            ErrorFormat::OpenAi => openai_chat::response(self.status, self.code.name(), param, &self.detail),
         })
     }
 
@@ -250,7 +270,7 @@ impl Problem {
     fn with_headers(&self, mut response: Response) -> Response {
         let headers = response.headers_mut();
         if self.code == Code::BeginUnconfirmed {
-            // The libraries of OpenAI and its like send anything from 500 on again, unless they are told not to.
+            // The client libraries of OpenAI and others repeat any request from 500 on, without this header.
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         if let Some(challenge) = self.challenge {

@@ -1,5 +1,5 @@
 //! The error bodies of the routes of OpenAI's protocol: `{"error": {message, type, param, code}}`. Their clients send a request again by
-//! themselves after 408, 409, 429 and 5xx, unless they are told that it would be no use.
+//! themselves after 408, 409, 429 and 5xx, unless a header says that it is of no use.
 
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many bits of an IPv6 address say who somebody is: whoever has one has all of its 2^64 neighbours.
+/// How many bits of an IPv6 address identify a client: whoever has one has all of its 2^64 neighbours.
 const SITE_BITS: u32 = 64;
 
 /// A network of addresses, such as `10.0.0.0/8`.
@@ -46,7 +46,7 @@ impl Network {
     }
 }
 
-/// Who holds how many connections.
+/// The number of connections of each address.
 #[derive(Debug)]
 pub(super) struct Addresses {
     most: usize,
@@ -136,6 +136,6 @@ mod tests {
         assert!(hold("2001:db8::2").is_none(), "a neighbour");
         let _proxied = [hold("127.0.0.1").unwrap(), hold("127.0.0.1").unwrap()];
         drop(first);
-        assert!(hold("203.0.113.1").is_some(), "a place that was given back");
+        assert!(hold("203.0.113.1").is_some(), "a slot that was given back");
     }
 }

@@ -1,7 +1,7 @@
-//! The clock of request heads. hyper has one timer for the silence between two requests and for a head that does not end;
-//! the first has to be long, since proxies keep connections open, and the second short, since nobody sends a head slowly
-//! who means well. So the connection's own end notes when a head's first byte comes, and the service when its last one has.
-//! And it passes heads on when they are whole ([`super::whole`]).
+//! The clock of request heads. hyper has one timer for the silence between two requests and for a head that does not
+//! end; the first has to be long, since proxies keep connections open, and the second short, since no honest client
+//! sends a head slowly. So the connection's own end notes when a head's first byte comes, and the service when its last
+//! one has. And it passes heads on when they are whole ([`super::whole`]).
 
 use std::future::Future;
 use std::io;
@@ -19,12 +19,12 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::whole::{Found, HeadsAnswered, Inbound, Scan};
 use crate::observe::metrics::{self, Rejection};
 
-/// What a client is told whose head takes too long; then the connection is closed.
+/// The answer to a head that takes too long; then the connection is closed.
 const TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// How long a connection may say nothing before its first request, where heads have a limit: longer than that, since browsers
-/// open connections ahead of time, and much shorter than the silence between two requests, since one that never asks for
-/// anything holds a place for nothing.
+/// The longest silence of a connection before its first request, where heads have a limit: longer than that, since
+/// browsers open connections ahead of time, and much shorter than the silence between two requests, since one that
+/// never sends a request takes a connection for nothing.
 pub(super) const FIRST: Duration = Duration::from_secs(15);
 
 /// What hyper has read of a body for certain when it is answered without being read, in bytes.
@@ -36,13 +36,13 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How much of a head is read at once: most heads are shorter, and what a connection keeps of a half one grows by this.
 const PIECE: usize = 2048;
 
-/// Where the connection is: which heads have come, and whether a request is being answered, since a head that comes meanwhile
-/// has to wait.
+/// The state of the connection: which heads have come, and whether a request is being answered, since a head that comes
+/// meanwhile has to wait.
 #[derive(Default)]
 pub(super) struct Phase {
-    told: HeadsAnswered,
+    heads: HeadsAnswered,
     answering: AtomicBool,
-    /// Bytes of the request's body that nobody has read yet.
+    /// Bytes of the request's body that are not read yet.
     unread: AtomicU64,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Answering(Arc<Phase>);
 impl Answering {
     /// Its head has come, and a body of this length follows it; `None` where only the body itself can say.
     pub(super) fn begin(phase: Arc<Phase>, body: Option<u64>) -> Self {
-        phase.told.head(body);
+        phase.heads.head(body);
         phase.unread.store(body.unwrap_or_default(), Ordering::Relaxed);
         phase.answering.store(true, Ordering::Relaxed);
         Self(phase)
@@ -194,7 +194,7 @@ impl<S> Headed<S> {
     /// Whether the head at hand is too late; if it is not, the task is woken when it is.
     fn is_late(&mut self, cx: &mut Context<'_>, got_something: bool) -> bool {
         let Some(limit) = self.limit else { return false };
-        let heads = self.phase.told.heads();
+        let heads = self.phase.heads.count();
         if self.heads != heads {
             // The head that was waited for has come.
             (self.heads, self.has_begun, self.until, self.alarm) = (heads, false, None, None);
@@ -208,7 +208,7 @@ impl<S> Headed<S> {
         }
         let Some(until) = self.until else { return false };
         if got_something {
-            // Whether it was the last piece is known when the next one is asked for.
+            // Whether it was the last piece is known at the next read.
             return Instant::now() >= until;
         }
         self.alarm.get_or_insert_with(|| Box::pin(sleep_until(until))).as_mut().poll(cx).is_ready()
@@ -231,7 +231,7 @@ impl<S> Headed<S> {
     /// Sees what of the kept bytes may be passed on.
     fn look(&mut self) {
         match self.inbound {
-            Inbound::Told => {}
+            Inbound::HeadSent => {}
             Inbound::Rest => self.ready = self.kept.len(),
             Inbound::Body(left) => {
                 self.ready = usize::try_from(left).unwrap_or(usize::MAX).min(self.kept.len());
@@ -241,7 +241,7 @@ impl<S> Headed<S> {
                 let unseen = self.kept.get(self.looked..).unwrap_or_default();
                 match self.scan.look(unseen) {
                     Found::End(at) => {
-                        (self.ready, self.inbound) = (self.looked + at, Inbound::Told);
+                        (self.ready, self.inbound) = (self.looked + at, Inbound::HeadSent);
                         self.passed_on += 1;
                     }
                     Found::Improper(at) => {
@@ -261,7 +261,7 @@ impl<S> Headed<S> {
     }
 }
 
-/// What is read after `bytes` of a body of which so much was left.
+/// The state after `bytes` of a body of which `left` were left.
 fn behind(left: u64, bytes: usize) -> Inbound {
     match left.saturating_sub(u64::try_from(bytes).unwrap_or(u64::MAX)) {
         0 => Inbound::Head,
@@ -279,10 +279,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Headed<S> {
         if !is_over && self.is_late(cx, got_something) {
             if self.has_begun {
                 metrics::rejected(Rejection::Head);
-                // Small enough for any socket's buffer; who cannot be told is closed all the same.
+                // Small enough for any socket's buffer; a connection that takes no answer is closed all the same.
                 let _ = Pin::new(&mut self.stream).poll_write(cx, TOO_LATE);
             }
-            // Who has asked nothing is told nothing: it would be read as the answer to what is asked just now.
+            // Without a request there is no answer: it would be read as the answer to one that comes just now.
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request's head took too long")));
         }
         read
@@ -321,10 +321,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Headed<S> {
             if self.pass_on(buffer) {
                 return Poll::Ready(Ok(()));
             }
-            if self.inbound == Inbound::Told {
-                // Whoever reads on before saying what follows has refused the head, or ends it elsewhere.
-                let unknown = || io::Error::new(io::ErrorKind::InvalidData, "nobody said what follows the head");
-                self.inbound = self.phase.told.behind(self.passed_on).ok_or_else(unknown)?;
+            if self.inbound == Inbound::HeadSent {
+                // A service that reads on before it knows what follows has refused the head, or ends it elsewhere.
+                let unknown = || io::Error::new(io::ErrorKind::InvalidData, "what follows the head is unknown");
+                self.inbound = self.phase.heads.behind(self.passed_on).ok_or_else(unknown)?;
             }
             if self.inbound == Inbound::Body(0) {
                 self.inbound = Inbound::Head;
@@ -334,7 +334,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Headed<S> {
                 continue;
             }
             match self.inbound {
-                Inbound::Told => {}
+                Inbound::HeadSent => {}
                 Inbound::Head => {
                     if !ready!(self.poll_piece(cx))? {
                         if self.kept.is_empty() {
@@ -375,7 +375,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Headed<S> {
         }
         match self.inbound {
             Inbound::Body(1..) | Inbound::Rest => self.poll_linger(cx).map(Ok),
-            Inbound::Head | Inbound::Told | Inbound::Body(0) => Poll::Ready(Ok(())),
+            Inbound::Head | Inbound::HeadSent | Inbound::Body(0) => Poll::Ready(Ok(())),
         }
     }
 
@@ -418,16 +418,16 @@ mod tests {
                 }
             }
         };
-        let mut told = String::new();
-        let all = async { tokio::join!(serving, sending, reads.read_to_string(&mut told)) };
+        let mut answer = String::new();
+        let all = async { tokio::join!(serving, sending, reads.read_to_string(&mut answer)) };
         timeout(Duration::from_secs(20), all).await.unwrap().2.unwrap();
-        told
+        answer
     }
 
     #[tokio::test]
     async fn a_connection_is_closed_that_never_asks_for_anything() {
         let late = String::from_utf8_lossy(TOO_LATE);
-        assert_eq!(heard(&[]).await, "", "silent from the beginning, and told nothing");
+        assert_eq!(heard(&[]).await, "", "silent from the beginning, and no answer");
         assert_eq!(heard(&[(0, "GET")]).await, late, "a head that is begun at once and left");
         assert_eq!(heard(&[(8, "GET")]).await, late, "one that is begun late and left");
         assert_eq!(heard(&[(2, "G"), (2, "E"), (2, "T"), (2, " ")]).await, late, "bytes that come one by one");

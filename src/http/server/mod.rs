@@ -51,7 +51,7 @@ const LEAST_BUFFER: usize = 8192;
 /// What hyper's buffer takes at most where heads have no limit, in bytes: its own choice.
 const MOST_BUFFER: usize = 417_792;
 
-/// Who is at the other end of the connection, in a request's extensions.
+/// The client's address, in a request's extensions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub(super) SocketAddr);
 
@@ -70,7 +70,7 @@ pub struct ConnectionBounds {
     pub head_time: Option<Duration>,
 }
 
-/// Whose port is served.
+/// The kind of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Port {
     /// The product's: its connections are measured.
@@ -104,7 +104,7 @@ pub async fn serve(
 ) {
     let connections = TaskTracker::new();
     let finishing = CancellationToken::new();
-    let places = Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS)));
+    let permits = Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS)));
     let addresses = Addresses::new(bounds.per_address, bounds.proxies.clone());
     let refusals = Arc::new(Semaphore::new(refusal::AT_ONCE));
     tokio::pin!(stop);
@@ -126,12 +126,12 @@ pub async fn serve(
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "nodelay not set");
         }
-        let place = places.clone().try_acquire_owned().ok().zip(addresses.hold(peer.ip()));
-        let Some(place) = place else {
+        let permit = permits.clone().try_acquire_owned().ok().zip(addresses.hold(peer.ip()));
+        let Some(permit) = permit else {
             if port == Port::Product {
                 metrics::rejected(Rejection::Connections);
             }
-            // Where even those are too many that are told so, the connection is just closed.
+            // Where even those are too many, the connection is just closed.
             if let Ok(turn) = refusals.clone().try_acquire_owned() {
                 let abort = abort.clone();
                 connections.spawn(async move {
@@ -146,7 +146,7 @@ pub async fn serve(
         };
         let (router, finishing, abort, bounds) = (router.clone(), finishing.clone(), abort.clone(), bounds.clone());
         connections.spawn(async move {
-            let (_place, _open) = (place, (port == Port::Product).then(Connection::open));
+            let (_permit, _open) = (permit, (port == Port::Product).then(Connection::open));
             tokio::select! {
                 () = drive(stream, peer, router, &bounds, finishing) => {}
                 () = abort.cancelled() => {}
@@ -169,7 +169,7 @@ async fn drive(
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(STALL_TIMEOUT));
     let phase = Arc::new(Phase::default());
-    // Somewhat more than that, so that a head which is somewhat too large is told so in our words.
+    // Somewhat more than that, so that a head which is somewhat too large gets our own error.
     let most = bounds.head_bytes.map_or(MOST_BUFFER, |bytes| bytes.saturating_add(LEAST_BUFFER));
     let stream = Headed::new(Box::pin(stream), phase.clone(), bounds.head_time, FIRST, most);
     let mut builder = http1::Builder::new();
@@ -183,15 +183,15 @@ async fn drive(
         let answered = routes.call(request.map(|body| answering.counting(body)));
         async move {
             let mut response: Response<_> = answered.await?;
-            // hyper goes by the chunks and drops a length that contradicts them, so a proxy that went by the length would take
-            // what follows for a request of its own. And where much of a body is left, the client is told what hyper does, or
-            // its next request would meet a closed connection.
+            // hyper goes by the chunks and drops a length that contradicts them, so a proxy that went by the length
+            // would take what follows for a request of its own. And where much of a body is left, the header announces
+            // what hyper does, or the next request would meet a closed connection.
             if body.is_none() || answering.leaves_much() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            // Whose request it is holds a place of theirs until the answer is sent.
-            let place = response.extensions_mut().remove::<Slot>();
-            Ok::<_, std::convert::Infallible>(response.map(|body| answering.with(body, place)))
+            // The caller's slot counts the request until the answer is sent.
+            let slot = response.extensions_mut().remove::<Slot>();
+            Ok::<_, std::convert::Infallible>(response.map(|body| answering.with(body, slot)))
         }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), answering);

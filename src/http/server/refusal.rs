@@ -1,4 +1,4 @@
-//! What a connection is told that comes when there is no place for it. Left in the kernel's queue it would look like a
+//! The answer to a connection beyond the limit. Left in the kernel's queue it would look like a
 //! slow server, and a proxy would wait its whole patience for it; closed at once it would look like a broken one. A 503
 //! with `Retry-After` is what proxies pass on to the next server, and what clients understand.
 
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Connections that are told so at once.
+/// Connections that are refused at the same time.
 pub(super) const AT_ONCE: usize = 64;
 
 /// How long one of them is seen to in all.
@@ -25,7 +25,7 @@ const FULL: &str = concat!(
     r#""status":503,"detail":"too many connections","code":"too_many_connections"}"#,
 );
 
-/// Answers whatever is asked, and closes.
+/// Answers any request, and closes.
 pub(super) async fn refuse(mut stream: TcpStream) {
     let refusing = async {
         let mut dropped = [0; 4096];

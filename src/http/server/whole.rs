@@ -1,29 +1,29 @@
 //! Where a request's head ends, and what follows it. Heads are passed on to hyper when they are whole, one at a time: a half
 //! one is then kept in a buffer of its own size, and one in which a line ends otherwise than the standard has it is known
-//! before anybody reads it.
+//! before it is parsed.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Stands for a body of unknown length.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What is read of a connection now.
+/// The part of a connection's bytes that is read now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inbound {
     /// A head.
     Head,
-    /// A head is passed on; the service will say what follows it.
-    Told,
+    /// A head is passed on; the service will tell what follows it.
+    HeadSent,
     /// So many bytes of a body.
     Body(u64),
-    /// Whatever comes: no head follows that anybody would answer.
+    /// Whatever comes: no head follows that would be answered.
     Rest,
 }
 
-/// What the service has said of the heads that it got.
+/// The heads that the service got, and the length of the last one's body.
 #[derive(Default)]
 pub(super) struct HeadsAnswered {
-    heads: AtomicUsize,
+    count: AtomicUsize,
     body: AtomicU64,
 }
 
@@ -31,31 +31,31 @@ impl HeadsAnswered {
     /// One more head has come, and a body of this length follows it; `None` where only the body itself can say.
     pub(super) fn head(&self, body: Option<u64>) {
         self.body.store(body.unwrap_or(UNKNOWN), Ordering::Relaxed);
-        self.heads.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many heads have come.
-    pub(super) fn heads(&self) -> usize {
-        self.heads.load(Ordering::Relaxed)
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
     }
 
     /// What follows the head with this number, once that is known.
     pub(super) fn behind(&self, head: usize) -> Option<Inbound> {
-        (self.heads() == head).then(|| match self.body.load(Ordering::Relaxed) {
+        (self.count() == head).then(|| match self.body.load(Ordering::Relaxed) {
             UNKNOWN => Inbound::Rest,
             bytes => Inbound::Body(bytes),
         })
     }
 }
 
-/// What a look at the bytes of a head found, as a place among them.
+/// The result of a scan of a head; positions count its bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Not its end.
     Nothing,
     /// The first byte behind it.
     End(usize),
-    /// A byte that no head may have, so that nobody has to wait for its end.
+    /// A byte that no head may have, so that there is no need to wait for its end.
     Improper(usize),
 }
 
@@ -102,7 +102,7 @@ mod tests {
             (b"\r\n\r\nGET /\r\n\r\n", Found::End(13), "empty lines before it"),
             (b"GET / HTTP/1.1\nA: b\r\n\r\n", Found::Improper(14), "a bare line feed behind the first line"),
             (b"GET / HTTP/1.1\r\nA: b\n\r\n", Found::Improper(20), "behind a header"),
-            (b"GET / HTTP/1.1\r\nA: b\r\n\n", Found::Improper(22), "in place of the last line"),
+            (b"GET / HTTP/1.1\r\nA: b\r\n\n", Found::Improper(22), "instead of the last line"),
             (b"\nGET / HTTP/1.1\r\n", Found::Improper(0), "before everything"),
             (b"GET /\rA\r\n\r\n", Found::Improper(6), "a bare carriage return"),
             (b"GET /\r\r\n\r\n", Found::Improper(6), "two of them"),
