@@ -1,10 +1,10 @@
 // <sb-preview>: a change that a tool proposes, drawn, with Accept and Reject. It decides nothing: it tells with "decide".
 
-import './graph.js';
-import './table.js';
+import './toolsets.js';
 import { brief, field, freshId, h, isObject, pretty, seen, text } from './drawing.js';
 import { decision } from './decision.js';
 import { MarkdownView } from './markdown.js';
+import { kindOf } from './preview-kinds.js';
 
 const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.', stale: 'Nothing was saved.', expired: 'Nobody decided in time; nothing was saved.' };
 /** So long the drawing waits for what it is compared with. */
@@ -78,18 +78,18 @@ class SbPreview extends HTMLElement {
   }
 
   #draw() {
-    const { isTable, isUpdate, name, description, after } = this.#preview;
-    const thing = isTable ? 'table' : 'workflow';
+    const { kind, isUpdate, name, description, after } = this.#preview;
+    const thing = kind?.thing ?? 'thing';
     const id = freshId('preview');
     const again = () => this.dispatchEvent(new CustomEvent('say', { detail: `The ${thing} ${name ? `“${brief(name, 120)}” ` : ''}has changed since you proposed this change. Read it again and make a new preview.`, bubbles: true, composed: true }));
     this.#form = decision(this, { yes: 'accept', no: 'reject', yesLabel: 'Accept', noLabel: 'Reject', again }, ENDED);
     this.#form.show(this.#state, this.#message);
-    this.#drawing = document.createElement(isTable ? 'sb-table' : 'sb-graph');
+    this.#drawing = document.createElement(kind?.element ?? 'div');
     this.#note = h('p', { class: 'sb-note', role: 'status' });
     this.replaceChildren(h('section', { class: 'sb-card', 'aria-labelledby': id },
       h('h3', { id }, `${isUpdate ? `Change to the ${thing}` : `New ${thing}`}${name ? `: ${brief(name, 120)}` : ''}`),
       description ? words(description) : null,
-      this.#note, this.#drawing, raw('As JSON', () => after), this.#form.element));
+      this.#note, this.#drawing, raw('As JSON', () => after, kind === null), this.#form.element));
     // What it is now comes soon: drawn once, with what changes. Where it does not come soon, the change alone is drawn until it does.
     if (!this.#isComparable) this.#show(this.#preview.before);
     this.#compare();
@@ -101,10 +101,8 @@ class SbPreview extends HTMLElement {
   }
 
   #show(before) {
-    const { isTable, after } = this.#preview;
-    if (!isTable) this.#drawing.graph = { after, before };
-    else if (before === undefined) this.#drawing.table = { after: configOf(after) };
-    else this.#drawing.table = { after: labelled(after), before: labelled(before) };
+    const { kind, after } = this.#preview;
+    kind?.draw(this.#drawing, after, before);
   }
 
   /** Gets what is there now, and draws the change against it. */
@@ -135,31 +133,19 @@ class SbPreview extends HTMLElement {
 
 /** The event's data and the stored preview in one form. */
 function understood(preview) {
-  const kind = text(preview, 'kind');
+  const kind = kindOf(preview);
   const isStored = isObject(field(preview, 'body'));
-  const isTable = kind === 'table_config_preview' || (kind !== 'workflow_preview' && (/table/.test(text(preview, 'what')) || isObject(field(preview, 'config'))));
-  const after = isStored ? preview.body : isTable ? { name: preview?.name, config: preview?.config } : (preview?.workflow ?? {});
+  const after = isStored ? preview.body : (kind?.after(preview) ?? preview);
   const current = field(preview, 'current');
   return {
     id: text(preview, 'preview_id'),
-    isTable,
+    kind,
     isUpdate: preview?.is_update === true || text(preview, 'existing_id') !== '',
     name: text(preview, 'name') || text(after, 'name'),
     description: text(preview, 'description'),
     after,
     before: isObject(current) ? current : undefined,
   };
-}
-
-const configOf = (stored) => (isObject(field(stored, 'config')) ? stored.config : stored);
-
-/** A configuration with its label, so that a new name is a change too. */
-function labelled(stored) {
-  const config = configOf(stored);
-  if (config === stored) return config;
-  const label = typeof stored.name === 'string' ? { 'saved as': stored.name } : {};
-  if (typeof stored.description === 'string' && stored.description !== '') label['saved description'] = stored.description;
-  return { ...config, ...label };
 }
 
 /** What the model says of its change, as it says everything else: in Markdown. */
@@ -170,11 +156,12 @@ function words(description) {
 }
 
 /** JSON behind a fold, made when it is opened. */
-function raw(title, value) {
+function raw(title, value, isOpen) {
   const folded = h('details', { class: 'sb-raw' }, h('summary', null, title));
   folded.addEventListener('toggle', () => {
     if (folded.open && folded.children.length === 1) folded.append(h('pre', { tabindex: '0' }, seen(pretty(value()))));
   });
+  folded.open = isOpen;
   return folded;
 }
 
