@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! main         the command line
-//! app          composition root: Config -> App; the only place that names every floor
+//! app          composition root: Config -> App; only it names every floor
 //! telemetry    the log, and traces
 //! probe        what a model really does, for check-config --probe
 //! healthcheck  GET /livez, for images without curl
@@ -16,7 +16,8 @@
 //! http         FLOOR 3  the product's HTTP surface: routes, identity, streams, problem+json
 //! runs         FLOOR 3  a run's life apart from its connection, and its events (in process or in Redis)
 //! llm          FLOOR 3  providers: one folder per vendor
-//! tools        FLOOR 3  toolbox, backend client, workflow and table tools, previews
+//! toolsets     FLOOR 3  families of tools with logic of their own, each behind a cargo feature
+//! tools        FLOOR 3  the machinery of tools: toolbox, backend client, declared tools, MCP, previews
 //! store        FLOOR 3  runs, conversations, drafts, previews and the trail, in SQLite or PostgreSQL
 //! demo         FLOOR 3  the embedded default: a stand-in model and a small REST backend
 //! dialect      FLOOR 2  wire protocols, pure: bytes -> RunInput, AgentEvent -> frames
@@ -26,14 +27,15 @@
 //! observe      FLOOR 0  names of spans, metrics, and what a request carries along for them
 //! ```
 //!
-//! Imports point down; siblings on floor 3 meet only in `agent::ports`. `tests/it/tidy.rs` holds this,
-//! `docs/ARCHITECTURE.md` tells it.
+//! Imports point down. On floor 3 `http` uses `runs` and `toolsets` uses `tools`; any other two meet only in
+//! `agent::ports`. `tests/it/tidy.rs` holds this, `docs/ARCHITECTURE.md` explains it.
 
 pub mod agent;
 pub mod app;
 pub mod bounded;
 pub mod chat;
 pub mod config;
+#[cfg(feature = "demo")]
 pub mod demo;
 pub mod dialect;
 pub mod healthcheck;
@@ -45,3 +47,4 @@ pub mod runs;
 pub mod store;
 pub mod telemetry;
 pub mod tools;
+pub mod toolsets;

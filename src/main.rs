@@ -2,15 +2,18 @@
 //! `healthcheck`.
 //! Thin: all work is in the library.
 
+mod arguments;
+
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use arguments::{AuditCommand, CheckArgs, Cli, Command, ImportArgs, McpArgs, OpenapiArgs, TokenArgs};
+use clap::Parser;
 use switchboard::agent::ports::clock::SystemClock;
 use switchboard::app::{self, App, StartError, Verified};
+use switchboard::chat::causes::Causes;
 use switchboard::config::catalogue::openapi::print::{self as import, Import};
 use switchboard::config::{BackendMode, Config, LogFormat, Problem, Sources};
 use switchboard::http::auth::{self, Claims, Mode};
@@ -27,112 +30,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Exit code for a mistake in the configuration or on the command line.
 const MISCONFIGURED: u8 = 2;
-
-/// One server that connects any front end to any language model and any REST backend.
-#[derive(Parser)]
-#[command(version)]
-struct Cli {
-    /// A settings file in place of config/default.toml.
-    #[arg(long, global = true)]
-    config: Option<PathBuf>,
-    /// A folder whose files replace the built-in ones (default: config/ when it exists).
-    #[arg(long, global = true)]
-    config_dir: Option<PathBuf>,
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Serve (the default).
-    Serve,
-    /// Check all settings and say what is wrong with them.
-    CheckConfig(CheckArgs),
-    /// Print a token for the auth modes dev and hs256.
-    Token(TokenArgs),
-    /// Print the description of this server's API, in OpenAPI.
-    Openapi(OpenapiArgs),
-    /// Print operations of an OpenAPI document as a file of tools, to be edited and put into tools/ of the folder.
-    ImportOpenapi(ImportArgs),
-    /// List the tools of the configured MCP servers, with digests ready to be pasted as pins; exit code 1 if a server
-    /// cannot be reached.
-    McpTools(McpArgs),
-    /// Check or take away the audit record.
-    Audit {
-        #[command(subcommand)]
-        command: AuditCommand,
-    },
-    /// Ask the server at the configured address whether it is alive; exit code 0 if so.
-    Healthcheck,
-}
-
-#[derive(Subcommand)]
-enum AuditCommand {
-    /// Walk along all chains; exit code 1 and the place of the first break of each that does not hold.
-    Verify,
-    /// Print all lines, each as JSON on a line of its own.
-    Export {
-        /// One chain alone, such as tenant:acme or tokens.
-        #[arg(long)]
-        chain: Option<String>,
-    },
-}
-
-#[derive(Args)]
-struct CheckArgs {
-    /// Ask every model too: does it answer, stream and call tools? Makes three small calls of each; exit code 1 if one
-    /// does not.
-    #[arg(long)]
-    probe: bool,
-    /// How many seconds a model gets for all of its calls.
-    #[arg(long, default_value_t = 60, requires = "probe", value_parser = clap::value_parser!(u64).range(1..))]
-    probe_timeout: u64,
-}
-
-#[derive(Args)]
-struct TokenArgs {
-    /// The user (`sub`).
-    #[arg(long, value_parser = parse_user)]
-    user: String,
-    /// The tenant.
-    #[arg(long)]
-    tenant: Option<String>,
-    /// A role; may be repeated.
-    #[arg(long = "role")]
-    roles: Vec<String>,
-    /// How long it is good for: a number and s, m, h or d.
-    #[arg(long, default_value = "1h", value_parser = parse_ttl)]
-    ttl: Duration,
-}
-
-#[derive(Args)]
-struct McpArgs {
-    /// A server whose tools are taken from now on as they are today, in the place of what was seen first; may be repeated.
-    #[arg(long = "accept", value_name = "SERVER")]
-    accept: Vec<String>,
-}
-
-#[derive(Args)]
-struct OpenapiArgs {
-    /// In OpenAPI 3.2, which has a place for the events of streams, in place of 3.1.
-    #[arg(long = "3.2")]
-    v32: bool,
-}
-
-#[derive(Args)]
-struct ImportArgs {
-    /// The document: OpenAPI 3.0 or 3.1, JSON or YAML.
-    file: PathBuf,
-    /// An operation by its operationId or as "METHOD /path"; may be repeated (default: all that can be tools).
-    #[arg(long = "operation")]
-    operations: Vec<String>,
-    /// What stands before the name of every tool.
-    #[arg(long, default_value = "")]
-    prefix: String,
-    /// What stands before every path (default: the path of the document's first server).
-    #[arg(long)]
-    base_path: Option<String>,
-}
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -173,7 +70,7 @@ fn main() -> ExitCode {
         Command::Audit { command } => audit(&config, command),
         Command::Healthcheck => match healthcheck::live(&config.server.bind) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failed(&with_causes(&error)),
+            Err(error) => failed(&Causes(&error).to_string()),
         },
     }
 }
@@ -181,7 +78,7 @@ fn main() -> ExitCode {
 fn serve(config: &Config, sources: &Sources) -> ExitCode {
     let traces = match telemetry::init(config) {
         Ok(traces) => traces,
-        Err(error) => return failed(&with_causes(&error)),
+        Err(error) => return failed(&Causes(&error).to_string()),
     };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -203,7 +100,7 @@ fn serve(config: &Config, sources: &Sources) -> ExitCode {
         let app = match built {
             Ok(app) => app,
             Err(StartError::Config(problems)) => return misconfigured(&problems),
-            Err(error) => return failed(&with_causes(&error)),
+            Err(error) => return failed(&Causes(&error).to_string()),
         };
         for weakness in config.auth.weaknesses() {
             match config.log.format {
@@ -256,14 +153,19 @@ Try it (the token is for development and good for 12 hours):
 curl -N http://{address}/v1/agent/chat \
   -H 'Content-Type: application/json' \
   -H 'Authorization: Bearer {token}' \
-  -d '{{"message": "What does this workflow do?", "context_type": "workflow", "context": {{"workflow_id": "{DEV_WORKFLOW}"}}}}'
+  -d '{EXAMPLE}'
 "#
     ));
     Ok(())
 }
 
-/// A workflow that the demo backend is seeded with.
-const DEV_WORKFLOW: &str = "550e8400-e29b-41d4-a716-446655440000";
+/// A question about a workflow that the demo backend is seeded with; else one for the plain profile.
+const EXAMPLE: &str = match cfg!(feature = "workflow") {
+    true => {
+        r#"{"message": "What does this workflow do?", "context_type": "workflow", "context": {"workflow_id": "550e8400-e29b-41d4-a716-446655440000"}}"#
+    }
+    false => r#"{"message": "Hello", "context_type": "chat"}"#,
+};
 
 fn check_config(config: &Config, sources: &Sources, args: &CheckArgs) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -273,7 +175,7 @@ fn check_config(config: &Config, sources: &Sources, args: &CheckArgs) -> ExitCod
     let models = match runtime.block_on(app::check(config, &sources.assets())) {
         Ok(models) => models,
         Err(StartError::Config(problems)) => return misconfigured(&problems),
-        Err(error) => return failed(&with_causes(&error)),
+        Err(error) => return failed(&Causes(&error).to_string()),
     };
     for weakness in config.auth.weaknesses() {
         complain(&format!("WARNING: {weakness}"));
@@ -296,7 +198,7 @@ fn check_config(config: &Config, sources: &Sources, args: &CheckArgs) -> ExitCod
     }
 }
 
-/// What is wrong with the files, of all settings depending only on those of the models: so both kinds of mistakes are
+/// The mistakes in the files, of all settings depending only on those of the models: so both kinds of mistakes are
 /// reported at once.
 fn file_problems(sources: &Sources) -> Vec<Problem> {
     let Ok(defaults) = Config::load(&Sources::default()) else { return Vec::new() };
@@ -324,7 +226,7 @@ fn token(config: &Config, args: TokenArgs) -> ExitCode {
             say(&token);
             ExitCode::SUCCESS
         }
-        Err(error) => failed(&with_causes(&error)),
+        Err(error) => failed(&Causes(&error).to_string()),
     }
 }
 
@@ -375,7 +277,7 @@ fn mcp_tools(config: &Config, args: &McpArgs) -> ExitCode {
                     let definitions: Vec<_> =
                         tools.iter().map(|tool| (tool.name.clone(), tool.digest.clone())).collect();
                     if let Err(error) = runtime.block_on(accept(config, name, &definitions)) {
-                        return failed(&format!("{name}: {}", with_causes(&*error)));
+                        return failed(&format!("{name}: {}", Causes(&*error)));
                     }
                 }
                 say(&format!("[mcp.{name}.pins]"));
@@ -385,7 +287,7 @@ fn mcp_tools(config: &Config, args: &McpArgs) -> ExitCode {
                 }
                 say("");
             }
-            Err(error) => code = failed(&format!("{name}: {}", with_causes(&error))),
+            Err(error) => code = failed(&format!("{name}: {}", Causes(&error))),
         }
     }
     code
@@ -399,20 +301,20 @@ fn audit(config: &Config, command: AuditCommand) -> ExitCode {
     match command {
         AuditCommand::Verify => match runtime.block_on(app::verify_audit(config)) {
             Ok(verified) => report_verified(&verified),
-            Err(error) => failed(&with_causes(&error)),
+            Err(error) => failed(&Causes(&error).to_string()),
         },
         AuditCommand::Export { chain } => {
             let mut out = std::io::stdout().lock();
             let exported = app::export_audit(config, chain.as_deref(), |line| out.write_all(line.as_bytes()));
             match runtime.block_on(exported) {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => failed(&with_causes(&error)),
+                Err(error) => failed(&Causes(&error).to_string()),
             }
         }
     }
 }
 
-/// The end of each chain is told, so that it can be kept elsewhere: a record that was made anew as a whole has another one.
+/// The end of each chain is printed, to be kept elsewhere: a record that was made anew as a whole has another one.
 fn report_verified(verified: &[Verified]) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for Verified { chain, lines, broken } in verified {
@@ -454,29 +356,6 @@ fn stop_signals(count: usize) -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// No server would accept another one.
-fn parse_user(text: &str) -> Result<String, String> {
-    match !text.trim().is_empty() && text.len() <= 256 {
-        true => Ok(text.to_owned()),
-        false => Err("must be 1 to 256 bytes and not blank".to_owned()),
-    }
-}
-
-fn parse_ttl(text: &str) -> Result<Duration, String> {
-    let wrong = || "must be a number and s, m, h or d, e.g. 1h".to_owned();
-    let unit_at = text.len().checked_sub(1).filter(|at| text.is_char_boundary(*at)).ok_or_else(wrong)?;
-    let (number, unit) = text.split_at(unit_at);
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(wrong()),
-    };
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
-}
-
 fn now_s() -> u64 {
     let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since_epoch.map_or(0, |duration| duration.as_secs())
@@ -492,21 +371,6 @@ fn misconfigured(problems: &[Problem]) -> ExitCode {
 fn failed(message: &str) -> ExitCode {
     complain(&format!("switchboard: {message}"));
     ExitCode::FAILURE
-}
-
-/// An error and what caused it, in one line; a cause that the text already tells is not repeated.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !line.contains(&text) {
-            line.push_str(": ");
-            line.push_str(&text);
-        }
-        cause = error.source();
-    }
-    line
 }
 
 /// Writes a line to standard output; a closed pipe is no reason to fail.

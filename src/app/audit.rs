@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::StartError;
-use crate::agent::ports::audit::{AuditStore, Break, Chain, Walk};
+use crate::agent::ports::audit::{AuditRecord, Break, Chain, Walk};
 use crate::agent::ports::clock::SystemClock;
 use crate::agent::ports::store_error::StoreError;
 use crate::config::Config;
@@ -35,7 +35,7 @@ pub struct Verified {
     pub chain: Chain,
     /// How many lines hold.
     pub lines: u64,
-    /// The first place where it does not.
+    /// The first record where it does not.
     pub broken: Option<Break>,
 }
 
@@ -52,7 +52,7 @@ pub async fn verify_audit(config: &Config) -> Result<Vec<Verified>, AuditError> 
     Ok(verified)
 }
 
-async fn walk(record: &dyn AuditStore, chain: Chain) -> Result<Verified, AuditError> {
+async fn walk(record: &dyn AuditRecord, chain: Chain) -> Result<Verified, AuditError> {
     let mut walk = Walk::default();
     let mut broken = None;
     // Lines that are chained meanwhile are for the next walk.
@@ -94,6 +94,6 @@ pub async fn export_audit(
     Ok(())
 }
 
-async fn open(config: &Config) -> Result<Arc<dyn AuditStore>, StartError> {
+async fn open(config: &Config) -> Result<Arc<dyn AuditRecord>, StartError> {
     Ok(store::open_audit(&config.store, Arc::new(SystemClock)).await?)
 }

@@ -1,10 +1,11 @@
-//! What can be said of a configuration without serving it: whether it is good, and what its models really do.
+//! Checks of a configuration without serving it: its mistakes, and what its models really do.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::StartError;
-use super::parts::{backend_client, demo_seed, root, router, tools_and_profiles};
+use super::demo;
+use super::parts::{backends, root_url, router, tools_and_profiles};
 use crate::agent::offer::profile::Profiles;
 use crate::agent::ports::clock::SystemClock;
 use crate::agent::prompt::summary::Writer;
@@ -15,13 +16,12 @@ use crate::chat::message::ModelOrigin;
 use crate::chat::model::ModelChoice;
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config};
-use crate::demo::model::DemoModel;
 use crate::llm::{self, Vendor, VendorConfig};
 use crate::probe::{self, Report};
 use crate::store;
 
 /// What [`App::build`](super::App::build) would say about `config` and the files of `assets`, without a socket, a file
-/// or a request. When it is all good: the models that may be asked, each as its profiles ask it.
+/// or a request. When it is all good: the models that may be called, each with the options of its profiles.
 ///
 /// # Errors
 /// See [`StartError`].
@@ -29,12 +29,13 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
     let in_memory = store::StoreConfig { url: "sqlite::memory:".to_owned(), ..store::StoreConfig::default() };
     let store = store::open(&in_memory, Arc::new(SystemClock)).await?;
     let (backend_root, seed) = match config.backend.mode {
-        BackendMode::Http => (root(&config.backend.base_url)?, Ok(())),
-        BackendMode::Demo => (root("http://localhost")?, demo_seed(assets).map(drop)),
+        BackendMode::Http => (root_url("backend.base_url", &config.backend.base_url)?, Ok(())),
+        BackendMode::Demo => (root_url("backend.base_url", "http://localhost")?, demo::check(assets)),
     };
-    let backend = Arc::new(backend_client(config, backend_root, Intake::new(Memory::new(config.limits.memory_bytes)))?);
-    let profiles = tools_and_profiles(config, assets, backend, store.clone()).and_then(|(_, profiles, _)| {
-        router(config, &profiles).map(|_| choices(config, &profiles)).map_err(StartError::from)
+    let intake = Intake::new(Memory::new(config.limits.memory_bytes));
+    let backends = backends(config, backend_root, &intake)?;
+    let profiles = tools_and_profiles(config, assets, &backends, store.clone()).and_then(|(_, profiles, _)| {
+        router(config, &profiles, demo::model()).map(|_| choices(config, &profiles)).map_err(StartError::from)
     });
     store.close().await;
     match (seed, profiles) {
@@ -46,7 +47,7 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
     }
 }
 
-/// Each model of the profiles by itself, in each way it is asked; how long answers may be makes no difference to that.
+/// Each model of the profiles by itself, with each set of its options; limits of answers make no difference to that.
 fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
     let mut choices = Vec::new();
     for context_type in profiles.context_types() {
@@ -67,24 +68,23 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
         Writer::Model(origin) if !is_known(&origin) => {
             choices.push(ModelChoice::from_model(origin, config.llm.answer_tokens()));
         }
-        Writer::Model(_) | Writer::SameModel | Writer::Nobody => {}
+        Writer::Model(_) | Writer::SameModel | Writer::Off => {}
     }
     choices
 }
 
-/// What the models of `choices` really do, and those of providers that nobody asks yet: all at once, each for at most
-/// `limit`. The demo model needs no probe.
+/// The probes of the models of `choices`, and those of providers that no profile uses yet: all at once, each for at
+/// most `limit`. The demo model needs no probe.
 pub async fn probe(config: &llm::LlmConfig, mut choices: Vec<ModelChoice>, limit: Duration) -> Vec<Report> {
-    let demo = DemoModel::new();
-    choices.retain(|choice| !choice.models.contains(demo.origin()));
+    choices.retain(|choice| choice.models.iter().all(|origin| origin.provider != llm::DEMO));
     let mut unknown = Vec::new();
     let mut names: Vec<&str> = Vendor::ALL.into_iter().map(Vendor::name).collect();
     names.retain(|name| config.section(name).is_some_and(VendorConfig::has_key));
     names.extend(config.providers.keys().map(String::as_str));
     for name in names {
-        let is_asked = choices.iter().flat_map(|choice| &choice.models).any(|origin| origin.provider == name);
+        let is_chosen = choices.iter().flat_map(|choice| &choice.models).any(|origin| origin.provider == name);
         match config.model(name) {
-            _ if is_asked => {}
+            _ if is_chosen => {}
             Ok(origin) => choices.push(ModelChoice::from_model(origin, config.answer_tokens())),
             Err(error) => {
                 let origin = ModelOrigin { provider: name.to_owned(), model: "?".to_owned() };
@@ -93,7 +93,7 @@ pub async fn probe(config: &llm::LlmConfig, mut choices: Vec<ModelChoice>, limit
         }
     }
     let probes = choices.iter().filter_map(|choice| choice.models.first().map(|origin| (origin, choice)));
-    // Set up before the first is asked: that takes time, which is not the models'.
+    // Set up before the first probe: that takes time, which is not the models'.
     let probes: Vec<_> = probes.map(|(origin, choice)| (origin, choice, llm::connect(origin, config))).collect();
     let probes = probes.into_iter().map(async |(origin, choice, provider)| match provider {
         Ok(provider) => probe::probe(&*provider, origin, choice, limit).await,

@@ -17,7 +17,7 @@ use crate::observe::prometheus::{self, Page, UPKEEP};
 use crate::runs::log::EventLog;
 use crate::store::Store;
 
-/// What is measured, and who may see it.
+/// The metrics, and their own port.
 #[derive(Default)]
 pub(super) struct Measured {
     page: Option<Page>,

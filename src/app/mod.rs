@@ -1,7 +1,12 @@
-//! The composition root: settings become a running product. The only place that names every floor.
+//! The composition root: settings become a running product. Only this folder names every floor.
 
 mod audit;
 mod check;
+#[cfg(feature = "demo")]
+mod demo;
+#[cfg(not(feature = "demo"))]
+#[path = "no_demo.rs"]
+mod demo;
 mod measure;
 mod parts;
 mod ready;
@@ -13,8 +18,6 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::agent::offer::selection::Finder;
@@ -43,10 +46,13 @@ use crate::runs::starts::Starts;
 use crate::runs::{Parts, Runs, Summariser};
 use crate::store::{self, Store};
 use crate::telemetry::{AuditLogs, TelemetryError};
+use crate::tools::backend::UnknownBackend;
+use crate::tools::mcp;
 use crate::tools::previews::Desk;
-use crate::tools::{self, mcp};
+use crate::toolsets;
+use demo::DemoBackend;
 use measure::Measured;
-use parts::{backend_client, default_models, demo_seed, listen, none_if_zero, root, router, tools_and_profiles};
+use parts::{backends, default_models, listen, none_if_zero, root_url, router, tools_and_profiles};
 use ready::Ready;
 
 pub use audit::{AuditError, Verified, export_audit, verify_audit};
@@ -68,8 +74,7 @@ pub struct App {
     dev_tokens: Option<DevTokens>,
     models: Vec<ModelOrigin>,
     drain: Duration,
-    demo_backend: TaskTracker,
-    demo_stop: CancellationToken,
+    demo_backend: DemoBackend,
     measured: Measured,
 }
 
@@ -80,42 +85,45 @@ pub enum StartError {
     #[error("the configuration has mistakes")]
     Config(Vec<Problem>),
     /// No verifier for tokens could be made.
-    #[error("identity: {0}")]
+    #[error("identity")]
     Auth(#[from] AuthSetupError),
     /// The database could not be opened.
-    #[error("store: {0}")]
+    #[error("store")]
     Store(#[from] store::OpenError),
     /// The event log could not be set up.
-    #[error("events: {0}")]
+    #[error("events")]
     Log(#[from] LogError),
     /// The model's client could not be made.
-    #[error("model: {0}")]
+    #[error("model")]
     Llm(#[from] llm::ConnectError),
     /// The client of the servers of tools could not be made.
-    #[error("mcp: {0}")]
+    #[error("mcp")]
     Mcp(#[from] mcp::LinkError),
     /// Nothing could be sent to the collector.
-    #[error("telemetry: {0}")]
+    #[error("telemetry")]
     Telemetry(#[from] TelemetryError),
     /// The backend's client could not be made.
-    #[error("backend: {0}")]
-    Backend(#[from] reqwest::Error),
+    #[error("backend")]
+    Backend(#[source] reqwest::Error),
+    /// A file names a backend that the settings do not have.
+    #[error("tools")]
+    UnknownBackend(#[source] UnknownBackend),
     /// Nothing can be measured.
-    #[error("metrics: {0}")]
+    #[error("metrics")]
     Metrics(#[from] RecorderError),
     /// A socket could not be bound.
-    #[error("cannot listen on {address}: {error}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: String,
-        /// What happened.
+        /// The cause.
         #[source]
         error: std::io::Error,
     },
 }
 
 impl App {
-    /// Opens the database, starts the demo backend if it is asked for, and binds the listener.
+    /// Opens the database, starts the demo backend if the configuration needs it, and binds the listener.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -128,25 +136,17 @@ impl App {
         let dev_tokens = (config.auth.mode == Mode::Dev).then(|| DevTokens::new(auth.clone(), clock.clone()));
         let store = store::open(&config.store, clock.clone()).await?;
 
-        let demo_backend = TaskTracker::new();
-        let demo_stop = CancellationToken::new();
+        let demo_backend = DemoBackend::new();
         let backend_root = match config.backend.mode {
-            BackendMode::Http => root(&config.backend.base_url)?,
-            BackendMode::Demo => {
-                let seed = demo_seed(assets)?;
-                let (listener, address) = listen("127.0.0.1:0").await?;
-                let router = crate::demo::backend::router(seed, auth.clone(), clock.clone());
-                let stop = demo_stop.clone().cancelled_owned();
-                demo_backend.spawn(crate::demo::backend::serve(listener, router, stop));
-                root(&format!("http://{address}"))?
-            }
+            BackendMode::Http => root_url("backend.base_url", &config.backend.base_url)?,
+            BackendMode::Demo => demo_backend.start(assets, auth.clone(), clock.clone()).await?,
         };
-        let backend = Arc::new(backend_client(config, backend_root, intake)?);
-        let (toolbox, profiles, loaders) = tools_and_profiles(config, assets, backend.clone(), store.clone())?;
+        let backends = backends(config, backend_root, &intake)?;
+        let (toolbox, profiles, loaders) = tools_and_profiles(config, assets, &backends, store.clone())?;
         let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
         let models = default_models(config)?;
-        let router = Arc::new(router(config, &profiles)?);
+        let router = Arc::new(router(config, &profiles, demo::model())?);
         let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
         let mcp = mcp::Servers::start(&config.mcp, store.clone()).await?;
         let agent = Arc::new(Agent {
@@ -173,8 +173,8 @@ impl App {
                 payloads: config.limits.payloads,
             },
         });
-        let readers = tools::readers(&backend);
-        let desk = Arc::new(Desk::new(backend, store.clone(), Arc::new(profiles.clone()), readers));
+        let readers = toolsets::readers(&backends.main);
+        let desk = Arc::new(Desk::new(backends.main, store.clone(), Arc::new(profiles.clone()), readers));
         let parts = Parts {
             agent: agent.clone(),
             store: store.clone(),
@@ -224,6 +224,8 @@ impl App {
             audit: store.clone(),
             recorder: recorder.clone(),
             chats: store.clone(),
+            cookie_tokens: http::auth::CookieTokens::new(&config.auth.cookie, &config.server.cors_allowed_origins)
+                .map(Arc::new),
             renewal: http::auth::Renewal::from_config(&config.auth, auth.clone(), clock.clone()).map(Arc::new),
             memory,
             keep_alive: none_if_zero(config.server.keep_alive_s),
@@ -235,7 +237,7 @@ impl App {
         Ok(Self {
             listener,
             address,
-            router: http::router(&config.server, services),
+            router: http::router(&config.server, services, toolsets::pages().collect()),
             bounds: server::ConnectionBounds::from_config(&config.server),
             runs,
             log,
@@ -248,7 +250,6 @@ impl App {
             models,
             drain: Duration::from_secs(config.server.drain_s),
             demo_backend,
-            demo_stop,
             measured,
         })
     }
@@ -263,7 +264,7 @@ impl App {
         self.measured.address()
     }
 
-    /// Who answers where a profile says nothing: the first, and its fallbacks in order of trying.
+    /// The models of a profile that names none: the first, and its fallbacks in order of trying.
     pub fn models(&self) -> &[ModelOrigin] {
         &self.models
     }

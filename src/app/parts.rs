@@ -1,6 +1,5 @@
 //! The parts that the composition root puts together, each made from its settings.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,80 +9,102 @@ use url::Url;
 
 use super::StartError;
 use crate::agent::offer::profile::Profiles;
+use crate::agent::ports::llm::LlmProvider;
 use crate::agent::prompt::summary::Writer;
 use crate::bounded::intake::Intake;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
-use crate::config::catalogue::{self, Catalogue};
+use crate::config::catalogue::{self, Catalogue, Referents};
 use crate::config::{BackendMode, Config, Problem};
-use crate::demo::backend::{Seed, SeedError};
-use crate::demo::model::DemoModel;
 use crate::llm::{self, Router};
 use crate::store::Store;
-use crate::tools::backend::Backend;
+use crate::tools::backend::{Access, Backend, Backends};
 use crate::tools::executor::Toolbox;
 use crate::tools::previews::PreviewBounds;
 use crate::tools::rest::data::Loaders;
 use crate::tools::{self, Deps};
+use crate::toolsets;
 
-pub(super) fn demo_seed(assets: &Assets) -> Result<Seed, StartError> {
-    let wrong = |error: SeedError| StartError::Config(vec![Problem::new("demo", error.to_string())]);
-    Seed::parse(|name| assets.text(&format!("demo/{name}"))).map_err(wrong)
-}
-
-pub(super) fn backend_client(config: &Config, root: Url, intake: Intake) -> Result<Backend, reqwest::Error> {
-    let timeout = none_if_zero(config.backend.timeout_s);
+/// The clients of all backends; `root` is the API root of `[backend]`.
+pub(super) fn backends(config: &Config, root: Url, intake: &Intake) -> Result<Backends, StartError> {
+    let cookie = config.backend.cookie;
     let max_answer_bytes = match config.limits.backend_answer_bytes {
         0 => usize::MAX,
         bytes => bytes,
     };
-    Backend::new(root, timeout, max_answer_bytes, intake)
+    let client = |root, access, timeout_s| {
+        let client = Backend::new(root, access, none_if_zero(timeout_s), max_answer_bytes, intake.clone());
+        client.map(Arc::new).map_err(StartError::Backend)
+    };
+    let named = config.backends.iter().map(|(name, backend)| {
+        let root = root_url(&format!("backends.{name}.base_url"), &backend.base_url)?;
+        Ok((name.clone(), client(root, Access::named(backend, cookie), backend.timeout_s)?))
+    });
+    let named = named.collect::<Result<_, StartError>>()?;
+    Ok(Backends { main: client(root, Access::of_caller(cookie), config.backend.timeout_s)?, named })
 }
 
 pub(super) fn tools_and_profiles(
     config: &Config,
     assets: &Assets,
-    backend: Arc<Backend>,
+    backends: &Backends,
     store: Arc<dyn Store>,
 ) -> Result<(Toolbox, Profiles, Arc<Loaders>), StartError> {
     let preview_bounds =
         PreviewBounds { life: Duration::from_secs(config.runs.preview_s), most: config.limits.previews };
-    let deps = Deps { backend, drafts: store.clone(), previews: store.clone(), preview_bounds, payloads: store };
-    let built_in = [tools::workflow::tools(&deps), tools::tables::tools(&deps), tools::payloads::tools(&deps.payloads)];
-    let handlers = built_in.into_iter().flatten();
+    let deps = Deps {
+        backend: backends.main.clone(),
+        drafts: store.clone(),
+        previews: store.clone(),
+        preview_bounds,
+        payloads: store,
+    };
+    let handlers = toolsets::tools(&deps).chain(tools::payloads::tools(&deps.payloads));
     let limits = &config.limits;
     let toolbox = Toolbox::new(handlers, limits.tool_result_bytes).payloads_up_to(limits.payload_bytes);
-    let sources: BTreeSet<String> = config.mcp.keys().cloned().collect();
+    let referents = Referents {
+        sources: config.mcp.keys().cloned().collect(),
+        backends: config.backends.keys().cloned().collect(),
+    };
     // The sample screens are the demo backend's.
     let assets = match config.backend.mode {
         BackendMode::Demo => assets.with_samples(),
         BackendMode::Http => assets.clone(),
     };
+    let assets = assets.with_some_profile();
     let Catalogue { profiles, loaders, requests } =
-        catalogue::load(&assets, &config.llm, &sources, |name| toolbox.knows(name)).map_err(StartError::Config)?;
-    let loaders = Arc::new(Loaders::new(deps.backend.clone(), loaders));
-    let declared = tools::rest::tool::tools(&deps.backend, &loaders, requests);
+        catalogue::load(&assets, &config.llm, &referents, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+    let loaders = Arc::new(Loaders::new(backends, loaders).map_err(StartError::UnknownBackend)?);
+    let declared = tools::rest::tool::tools(backends, &loaders, requests).map_err(StartError::UnknownBackend)?;
     Ok((toolbox.with(declared), profiles, loaders))
 }
 
-/// Who answers where a profile says nothing, in order of trying.
+/// The models of a profile that names none, in order of trying.
 pub(super) fn default_models(config: &Config) -> Result<Vec<ModelOrigin>, StartError> {
     let mut problems = Vec::new();
     let models = catalogue::default_models(&config.llm, &mut problems);
     if problems.is_empty() { Ok(models) } else { Err(StartError::Config(problems)) }
 }
 
+/// A model that is built in, with the name that it signs its answers with.
+pub(super) type BuiltInModel = (ModelOrigin, Arc<dyn LlmProvider>);
+
 /// All models that some profile may ask, or a summary.
-pub(super) fn router(config: &Config, profiles: &Profiles) -> Result<Router, llm::ConnectError> {
-    let demo = DemoModel::new();
-    let origin = demo.origin().clone();
+pub(super) fn router(
+    config: &Config,
+    profiles: &Profiles,
+    demo: Option<BuiltInModel>,
+) -> Result<Router, llm::ConnectError> {
     let summariser = match config.summary_writer() {
         Writer::Model(origin) => Some(origin),
-        Writer::SameModel | Writer::Nobody => None,
+        Writer::SameModel | Writer::Off => None,
     };
     let wanted = profiles.all().flat_map(|profile| profile.models.origins()).chain(&summariser);
-    let router = Router::connect(&config.llm, wanted.filter(|wanted| **wanted != origin))?;
-    Ok(router.with(origin, Arc::new(demo)))
+    let router = Router::connect(&config.llm, wanted.filter(|wanted| wanted.provider != llm::DEMO))?;
+    Ok(match demo {
+        Some((origin, model)) => router.with(origin, model),
+        None => router,
+    })
 }
 
 pub(super) async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), StartError> {
@@ -93,8 +114,9 @@ pub(super) async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), S
     Ok((listener, bound))
 }
 
-pub(super) fn root(url: &str) -> Result<Url, StartError> {
-    let problem = |_| StartError::Config(vec![Problem::new("backend.base_url", "is not a URL")]);
+/// The URL that the setting `key` is.
+pub(super) fn root_url(key: &str, url: &str) -> Result<Url, StartError> {
+    let problem = |_| StartError::Config(vec![Problem::new(key, "is not a URL")]);
     Url::parse(url).map_err(problem)
 }
 

@@ -1,5 +1,5 @@
 //! Whether a run could be carried out: what `/readyz` looks at. Looked at once a second at most, however many ask: a probe
-//! must not become a load, and anybody may ask.
+//! must not become a load, and any client may ask.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(super) struct Ready {
     pub(super) runs: Arc<Runs>,
     pub(super) log: Arc<dyn EventLog>,
     pub(super) models: Arc<Router>,
-    /// Held while somebody looks, so that the others wait for what they find.
+    /// Held during a check, so that the other requests wait for its report.
     pub(super) last: Mutex<Option<(Instant, Report)>>,
 }
 

@@ -1,4 +1,4 @@
-//! Serving until told to stop, and closing everything in order.
+//! Serving until it is stopped, and closing everything in order.
 
 use std::future::Future;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl App {
                 () = runs.finished() => {}
                 () = until(deadline, &hurried) => {
                     runs.interrupt_all();
-                    // A store that does not answer keeps nobody any more: what is not recorded, its lease ends.
+                    // A store that does not answer blocks no shutdown: what is not recorded, its lease ends.
                     let _ = timeout(LAST_BYTES, runs.finished()).await;
                 }
             }
@@ -85,9 +85,7 @@ impl App {
         let _ = timeout(LAST_BYTES, self.mcp.close()).await;
         self.auth.close().await;
         let _ = timeout(LAST_BYTES, self.recorder.close()).await;
-        self.demo_stop.cancel();
-        self.demo_backend.close();
-        self.demo_backend.wait().await;
+        self.demo_backend.stop().await;
         self.log.close().await;
         self.store.close().await;
         self.measured.close().await;

@@ -8,22 +8,39 @@ use rust_embed::RustEmbed;
 
 #[derive(RustEmbed)]
 #[folder = "config/"]
+#[cfg_attr(not(feature = "demo"), exclude = "demo/*", exclude = "samples/*")]
+#[cfg_attr(
+    not(feature = "tables"),
+    exclude = "prompts/tables/*",
+    exclude = "profiles/tables.toml",
+    exclude = "tools/tables.json"
+)]
+#[cfg_attr(
+    not(feature = "workflow"),
+    exclude = "prompts/workflow/*",
+    exclude = "profiles/workflow.toml",
+    exclude = "tools/workflow.json"
+)]
 struct BuiltIn;
 
 /// Reads configuration files by their path below `config/`, with forward slashes.
 #[derive(Debug, Clone)]
 pub struct Assets {
     dir: Option<PathBuf>,
-    samples: bool,
+    /// A folder of more files, in folders like those beside it; it ends with a slash.
+    more: Option<&'static str>,
 }
 
-/// Where the files of the demo's sample screens are, in folders like those beside it.
+/// The files of the demo's sample screens.
 const SAMPLES: &str = "samples/";
+
+/// The profile where there is no other one, since no family of tools is built in.
+const PLAIN: &str = "plain/";
 
 impl Assets {
     /// The files of `dir` over the built-in ones.
     pub fn new(dir: Option<PathBuf>) -> Self {
-        Self { dir, samples: false }
+        Self { dir, more: None }
     }
 
     /// The same files and those of the sample screens, unless the folder has profiles of its own: then it has its own
@@ -31,7 +48,15 @@ impl Assets {
     pub fn with_samples(&self) -> Self {
         let built_in: BTreeSet<String> = built_in_in("profiles").collect();
         let is_own = self.list("profiles", ".toml").iter().any(|path| !built_in.contains(path));
-        Self { samples: !is_own, ..self.clone() }
+        Self { more: (!is_own).then_some(SAMPLES), ..self.clone() }
+    }
+
+    /// The same files, and a profile without tools where there is none at all.
+    pub fn with_some_profile(&self) -> Self {
+        match self.list("profiles", ".toml").is_empty() {
+            true => Self { more: Some(PLAIN), ..self.clone() },
+            false => self.clone(),
+        }
     }
 
     /// The text of the file at `path`; `None` when there is none or it cannot be read. The built-in file never stands in
@@ -42,17 +67,17 @@ impl Assets {
             Some(Err(error)) if error.kind() != ErrorKind::NotFound => return None,
             Some(Err(_)) | None => built_in(path),
         };
-        match self.samples && !path.starts_with(SAMPLES) {
-            true => found.or_else(|| self.text(&format!("{SAMPLES}{path}"))),
-            false => found,
+        match self.more.filter(|more| !path.starts_with(more)) {
+            Some(more) => found.or_else(|| self.text(&format!("{more}{path}"))),
+            None => found,
         }
     }
 
     /// The paths of the files directly in `folder` that end in `suffix`, sorted.
     pub fn list(&self, folder: &str, suffix: &str) -> Vec<String> {
         let mut paths = self.in_folder(folder);
-        if self.samples {
-            paths.extend(self.in_folder(&format!("{SAMPLES}{folder}")));
+        if let Some(more) = self.more {
+            paths.extend(self.in_folder(&format!("{more}{folder}")));
         }
         paths.into_iter().filter(|path| path.ends_with(suffix)).collect()
     }

@@ -9,7 +9,6 @@ use super::{BackendMode, Config, Problem};
 use crate::agent::prompt::summary::Writer;
 use crate::chat::input::OnBusy;
 use crate::chat::message::ModelOrigin;
-use crate::demo::model::DemoModel;
 use crate::http::auth::Mode;
 use crate::http::server::Network;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
@@ -18,14 +17,14 @@ use crate::runs::log;
 /// 100 calls that wait are all that is counted; see [`crate::agent::ports::approvals::ApprovalStore::waiting_in`].
 const MOST_APPROVALS: usize = 100;
 
-/// 100 previews that wait are all that is listed; see [`crate::agent::ports::previews::PreviewStore::waiting_previews`].
+/// 100 previews that wait are all that is listed; see [`crate::agent::ports::previews::PreviewClaims::waiting_previews`].
 const MOST_PREVIEWS: usize = 100;
 
-/// Seconds of a lease: longer than a few beats, and short enough that a dead process is noticed while somebody still
+/// Seconds of a lease: longer than a few beats, and short enough that a dead process is noticed while a client still
 /// waits.
 const LEASE_S: std::ops::RangeInclusive<u64> = 5..=300;
 
-/// Bytes of a request's head: less than a token and what browsers send besides would refuse everybody.
+/// Bytes of a request's head: less than a token and what browsers send besides would refuse all users.
 const LEAST_HEAD_BYTES: usize = 8192;
 
 /// A billionth of a dollar, the smallest amount that is counted.
@@ -34,14 +33,24 @@ const LEAST_USD: f64 = 1e-9;
 /// Events of a run: a turn begins and ends, says something, and the run ends.
 const LEAST_EVENTS: u64 = 8;
 
+/// Why there is no demo backend.
+pub(crate) fn no_demo_backend() -> Problem {
+    let reason =
+        "is \"demo\", and this server is built without the feature demo: set it to \"http\", and backend.base_url";
+    Problem::new("backend.mode", reason)
+}
+
 /// Notes every problem of `config`.
 pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     server(config, problems);
     auth(config, problems);
     llm(config, problems);
-    if config.backend.mode == BackendMode::Http {
-        origin("backend.base_url", &config.backend.base_url, problems);
+    match config.backend.mode {
+        BackendMode::Http => origin("backend.base_url", &config.backend.base_url, problems),
+        BackendMode::Demo if cfg!(feature = "demo") => {}
+        BackendMode::Demo => problems.push(no_demo_backend()),
     }
+    backends(config, problems);
     mcp(config, problems);
     embeddings(config, problems);
     if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| config.store.url.starts_with(scheme)) {
@@ -62,6 +71,18 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     limits(config, problems);
     if let Err(error) = config.log.level.parse::<tracing_subscriber::EnvFilter>() {
         problems.push(Problem::new("log.level", format!("is not a log filter: {error}")));
+    }
+}
+
+fn backends(config: &Config, problems: &mut Vec<Problem>) {
+    if config.backend.cookie && config.auth.cookie.is_empty() {
+        problems.push(Problem::new("backend.cookie", "is of use only with auth.cookie"));
+    }
+    for (name, backend) in &config.backends {
+        let path = format!("backends.{name}");
+        let mistakes = backend.mistakes().into_iter();
+        problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("{path}.{key}"), reason)));
+        origin(&format!("{path}.base_url"), &backend.base_url, problems);
     }
 }
 
@@ -152,13 +173,12 @@ fn limits(config: &Config, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Who summarises what no longer fits; what is no model is noted.
+/// The model that summarises what no longer fits; an unknown model is noted.
 pub(super) fn summary_writer(config: &Config, problems: &mut Vec<Problem>) -> Writer {
     let origin = match config.runs.summary_model.trim() {
         "" => return Writer::SameModel,
-        "off" => return Writer::Nobody,
-        "demo" => Ok(DemoModel::new().origin().clone()),
-        name => config.llm.model(name),
+        "off" => return Writer::Off,
+        name => config.llm.model_or_demo(name),
     };
     match origin {
         Ok(origin) => {
@@ -171,7 +191,7 @@ pub(super) fn summary_writer(config: &Config, problems: &mut Vec<Problem>) -> Wr
         }
         Err(error) => {
             problems.push(Problem::new("runs.summary_model", error.to_string()));
-            Writer::Nobody
+            Writer::Off
         }
     }
 }
@@ -210,11 +230,12 @@ fn auth(config: &Config, problems: &mut Vec<Problem>) {
 fn llm(config: &Config, problems: &mut Vec<Problem>) {
     let llm = &config.llm;
     for name in llm.providers.keys() {
-        if Vendor::parse(name).is_some() || matches!(name.as_str(), "auto" | "demo") || !is_provider_name(name) {
+        if Vendor::parse(name).is_some() || matches!(name.as_str(), "auto" | llm::DEMO) || !is_provider_name(name) {
             let reason = "a provider's name has a-z 0-9 _ - and is none of the built-in ones";
             problems.push(Problem::new(format!("llm.providers.{name}"), reason));
         }
     }
+    problems.extend(llm.no_model_reason().map(|reason| Problem::new("llm.provider", reason)));
     if llm.retry.attempts == 0 {
         problems.push(Problem::new("llm.retry.attempts", "must be at least 1"));
     }
@@ -224,7 +245,7 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
     if llm.default_provider().is_none() && !llm.fallbacks.is_empty() {
         problems.push(Problem::new("llm.fallbacks", "needs a provider before it; the demo model never fails"));
     }
-    asked_models(llm, problems);
+    configured_models(llm, problems);
     // By name: what is wrong with a section is found even when it has no model.
     let names = llm.default_provider().into_iter().chain(llm.fallbacks.iter().map(String::as_str));
     let mut providers: Vec<&str> = names.filter_map(|name| name.split(':').next()).map(str::trim).collect();
@@ -237,12 +258,14 @@ fn llm(config: &Config, problems: &mut Vec<Problem>) {
 
 /// `[llm] provider` and its fallbacks, in order of trying, each once; what is no model is noted. Empty when the demo
 /// model answers.
-pub(super) fn asked_models(llm: &llm::LlmConfig, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
+pub(super) fn configured_models(llm: &llm::LlmConfig, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
     let Some(provider) = llm.default_provider() else { return Vec::new() };
     let mut models = Vec::new();
     match llm.model(provider) {
         Ok(model) => models.push(model),
-        Err(error @ UnknownModel::Provider(..)) => problems.push(Problem::new("llm.provider", error.to_string())),
+        Err(error @ (UnknownModel::Provider(..) | UnknownModel::NoDemo)) => {
+            problems.push(Problem::new("llm.provider", error.to_string()))
+        }
         Err(error @ UnknownModel::Model(_)) if provider.contains(':') => {
             problems.push(Problem::new("llm.provider", error.to_string()));
         }
@@ -265,7 +288,7 @@ fn is_provider_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(allowed)
 }
 
-/// What is wrong with the section of a provider that may be asked.
+/// The mistakes in the section of a provider that may be called.
 pub(super) fn provider(name: &str, llm: &llm::LlmConfig, problems: &mut Vec<Problem>) {
     let Some(section) = llm.section(name) else { return };
     let path = llm::LlmConfig::section_path(name);

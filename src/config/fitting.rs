@@ -26,7 +26,7 @@ pub(super) fn fit_by<T>(
         let key = error.path().to_string();
         let keys: Vec<&str> = key.split(['.', '[']).take_while(|key| !key.ends_with(']')).collect();
         let default = lookup(defaults, &keys);
-        // The text of a serde error quotes the value, which must not be shown where it may be a secret.
+        // The text of a serde error quotes the value, which must not be in a message where it may be a secret.
         let reason = match key.ends_with("key") || key.ends_with("secret") {
             true => "must be a string".to_owned(),
             false => error.inner().message().trim_end().to_owned(),

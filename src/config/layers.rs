@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::fitting::{PREFIX, find, fit_by, lookup};
 use super::providers::Named;
-use super::{Config, Problem, Sources, assets, issuers, mcp, prices};
+use super::{Config, Problem, Sources, assets, backends, issuers, mcp, prices};
 use crate::llm::Vendor;
 
 /// Settings that the usual variables of OpenTelemetry fill, the nearer ones first, when ours say nothing.
@@ -35,6 +35,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     let named = Named::find(&mut layer, &sources.env, problems);
     named.add_defaults(&mut defaults);
     issuers::prepare(&mut layer, &mut defaults, &sources.env, problems);
+    backends::prepare(&mut layer, &mut defaults, &sources.env, problems);
     mcp::prepare(&mut layer, &mut defaults, &sources.env, problems);
     let mut merged = defaults.clone();
     overlay(&mut merged, layer, "", problems);
@@ -83,7 +84,8 @@ fn overlay(base: &mut Table, layer: Table, path: &str, problems: &mut Vec<Proble
 /// Whether the section takes whatever keys the operator needs.
 fn has_free_keys(path: &str) -> bool {
     let of_server = path.starts_with("mcp.") && [".env", ".headers", ".pins"].iter().any(|key| path.ends_with(key));
-    of_server || [".extra_headers", ".extra_body"].iter().any(|section| path.ends_with(section))
+    let of_backend = path.starts_with("backends.") && path.ends_with(".headers");
+    of_server || of_backend || [".extra_headers", ".extra_body"].iter().any(|section| path.ends_with(section))
 }
 
 fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &Named, problems: &mut Vec<Problem>) {

@@ -4,6 +4,7 @@
 //! every problem is reported, not just the first.
 
 pub mod assets;
+mod backends;
 pub mod catalogue;
 mod check;
 mod document;
@@ -11,6 +12,7 @@ mod fitting;
 mod issuers;
 mod layers;
 mod mcp;
+mod named;
 mod observability;
 mod prices;
 mod providers;
@@ -35,15 +37,17 @@ use crate::store;
 use crate::tools;
 use assets::Assets;
 
+#[cfg(not(feature = "demo"))]
+pub(crate) use check::no_demo_backend;
 pub use observability::{Metrics, Telemetry};
 
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where and how the product listens.
+    /// The product's address and its limits.
     pub server: http::ServerConfig,
-    /// Whose tokens are accepted.
+    /// The accepted tokens.
     pub auth: http::auth::AuthConfig,
     /// The pages of the `chat-stream` protocol.
     pub chat_stream: http::ChatStreamConfig,
@@ -53,6 +57,8 @@ pub struct Config {
     pub embeddings: llm::embeddings::EmbeddingsConfig,
     /// The REST backend.
     pub backend: Backend,
+    /// Further REST backends, by name.
+    pub backends: BTreeMap<String, tools::backend::NamedBackend>,
     /// Servers of tools, by name.
     pub mcp: BTreeMap<String, tools::mcp::McpConfig>,
     /// The database.
@@ -61,9 +67,9 @@ pub struct Config {
     pub events: runs::config::Events,
     /// The bounds of what comes in.
     pub limits: LimitsConfig,
-    /// The bounds of a run, and what becomes of it when nobody reads.
+    /// The bounds of a run, and its end when no reader is left.
     pub runs: runs::config::RunsConfig,
-    /// What is logged, and how.
+    /// The level and the format of the log.
     pub log: Log,
     /// A page for Prometheus.
     pub metrics: Metrics,
@@ -84,6 +90,8 @@ pub struct Backend {
     pub base_url: String,
     /// Seconds for a whole call; 0 means none.
     pub timeout_s: u64,
+    /// Whether the caller's token is sent in the cookie too that it came in.
+    pub cookie: bool,
 }
 
 /// Which backend.
@@ -146,9 +154,9 @@ pub struct LimitsConfig {
     pub conversations_per_user: u64,
     /// Conversations of a tenant.
     pub conversations_per_tenant: u64,
-    /// What is kept for a user.
+    /// The stored bytes of a user.
     pub stored_bytes_per_user: u64,
-    /// What is kept for a tenant.
+    /// The stored bytes of a tenant.
     pub stored_bytes_per_tenant: u64,
     /// Exports of a user on a day, in UTC.
     pub exports_per_user_day: u64,
@@ -158,8 +166,8 @@ pub struct LimitsConfig {
 
 impl LimitsConfig {
     /// Those of runs.
-    pub fn bounds(&self) -> runs::config::UserBounds {
-        runs::config::UserBounds {
+    pub fn bounds(&self) -> runs::config::RunBounds {
+        runs::config::RunBounds {
             per_user: self.active_runs_per_user,
             per_tenant: self.active_runs_per_tenant,
             per_replica: self.active_runs_per_replica,
@@ -224,7 +232,7 @@ pub enum LogFormat {
 pub struct Problem {
     /// The setting, e.g. `llm.provider`, or the file.
     pub key: String,
-    /// What is wrong with it; never a secret.
+    /// The mistake; never a secret.
     pub reason: String,
 }
 
@@ -240,10 +248,10 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Where settings come from.
+/// The sources of settings.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// `--config`: a file in place of `default.toml`.
+    /// `--config`: a file instead of `default.toml`.
     pub file: Option<PathBuf>,
     /// `--config-dir`: a folder whose files replace the built-in ones.
     pub dir: Option<PathBuf>,
@@ -254,7 +262,7 @@ pub struct Sources {
 impl Sources {
     /// The process's own environment; `config/` as the folder when it exists and none is named.
     pub fn of_process(file: Option<PathBuf>, dir: Option<PathBuf>) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+        #[expect(clippy::disallowed_methods, reason = "only this function reads the environment")]
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
@@ -288,7 +296,7 @@ impl Config {
         }
     }
 
-    /// Who summarises what no longer fits, as `[runs] summary_model` says.
+    /// The model that summarises what no longer fits, as `[runs] summary_model` says.
     pub fn summary_writer(&self) -> Writer {
         check::summary_writer(self, &mut Vec::new())
     }

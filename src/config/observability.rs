@@ -8,10 +8,10 @@ use url::Url;
 
 use super::Problem;
 
-/// The name of the service, where nothing else is said.
+/// The default name of the service.
 const SERVICE_NAME: &str = "switchboard";
 
-/// Where a collector takes spans, below its address.
+/// The path of a collector for spans, below its address.
 const TRACES_PATH: &str = "/v1/traces";
 
 /// `[metrics]`: a page for Prometheus. Both off by default: what is on the product's own port, its proxy may show to the
@@ -32,7 +32,7 @@ impl Metrics {
     }
 }
 
-/// Where it takes lines of the audit record.
+/// Its path for lines of the audit record.
 const LOGS_PATH: &str = "/v1/logs";
 
 /// `[telemetry]`: traces, and the audit record, over OTLP.
@@ -65,13 +65,13 @@ impl Telemetry {
         }
     }
 
-    /// Where spans go: the collector's address with OTLP's path, unless it has it already.
+    /// The address for spans: the collector's address with OTLP's path, unless it has it already.
     pub fn traces_url(&self) -> String {
         let base = self.otlp_endpoint.trim().trim_end_matches('/');
         if base.ends_with(TRACES_PATH) { base.to_owned() } else { format!("{base}{TRACES_PATH}") }
     }
 
-    /// Where lines of the audit record go.
+    /// The address for lines of the audit record.
     pub fn logs_url(&self) -> String {
         let base = self.otlp_endpoint.trim().trim_end_matches('/');
         format!("{}{LOGS_PATH}", base.strip_suffix(TRACES_PATH).unwrap_or(base))

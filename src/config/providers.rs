@@ -14,15 +14,15 @@ use crate::llm::{self, Vendor, VendorConfig};
 #[derive(Default)]
 pub(super) struct Named {
     vendors: BTreeMap<String, Vendor>,
-    /// Without a vendor, so that nothing can be said about their keys.
+    /// Without a vendor, so that nothing is known about their keys.
     unclear: BTreeSet<String>,
 }
 
 impl Named {
     /// Finds the providers of a file's `layer` and of the environment. Takes from the layer what is used up by that.
     pub(super) fn find(layer: &mut Table, env: &BTreeMap<String, String>, problems: &mut Vec<Problem>) -> Self {
-        // Where the vendor is said: by provider, the place and the text, which is `None` where it is no text.
-        let mut said: BTreeMap<String, Option<(String, Option<String>)>> = BTreeMap::new();
+        // The vendors in the settings: by provider, the key and the text, which is `None` where it is no text.
+        let mut vendor_texts: BTreeMap<String, Option<(String, Option<String>)>> = BTreeMap::new();
         if let Some(Value::Table(llm)) = layer.get_mut("llm")
             && let Some(Value::Table(providers)) = llm.get_mut("providers")
         {
@@ -33,7 +33,8 @@ impl Named {
                     return false;
                 };
                 let vendor = section.remove("vendor");
-                said.insert(name.to_owned(), vendor.map(|v| (format!("{path}.vendor"), v.as_str().map(str::to_owned))));
+                vendor_texts
+                    .insert(name.to_owned(), vendor.map(|v| (format!("{path}.vendor"), v.as_str().map(str::to_owned))));
                 true
             });
         }
@@ -41,29 +42,29 @@ impl Named {
             let Some(path) = path(variable) else { continue };
             match path.as_slice() {
                 [name, key] if key == "vendor" => {
-                    said.insert(name.clone(), Some((variable.clone(), Some(text.clone()))));
+                    vendor_texts.insert(name.clone(), Some((variable.clone(), Some(text.clone()))));
                 }
-                [name, _, ..] => drop(said.entry(name.clone()).or_default()),
+                [name, _, ..] => drop(vendor_texts.entry(name.clone()).or_default()),
                 _ => {}
             }
         }
         let mut named = Self::default();
-        for (name, said) in said {
-            let vendor = said.as_ref().and_then(|(_, text)| Vendor::parse(text.as_deref()?.trim()));
+        for (name, vendor_text) in vendor_texts {
+            let vendor = vendor_text.as_ref().and_then(|(_, text)| Vendor::parse(text.as_deref()?.trim()));
             if let Some(vendor) = vendor {
                 named.vendors.insert(name, vendor);
                 continue;
             }
             let vendors = Vendor::ALL.map(Vendor::name).join(", ");
-            problems.push(match said {
-                Some((place, _)) => Problem::new(place, format!("must be one of {vendors}")),
+            problems.push(match vendor_text {
+                Some((key, _)) => Problem::new(key, format!("must be one of {vendors}")),
                 None => Problem::new(format!("llm.providers.{name}.vendor"), format!("is required: one of {vendors}")),
             });
             if let Some(providers) = section(layer, &["providers"]) {
                 providers.remove(&name);
             }
-            // Stands in with a section that lacks nothing, so that whoever names this provider is not told that there is
-            // none, or what it needs.
+            // Stands in with a section that lacks nothing, so that a setting that names this provider causes no second
+            // problem.
             let stand_in = Vendor::ALL.into_iter().find(|vendor| !vendor.needs_key() && !vendor.is_spoken_by_others());
             named.vendors.extend(stand_in.map(|vendor| (name.clone(), vendor)));
             named.unclear.insert(name);

@@ -1,23 +1,26 @@
 //! What `tools/*.toml` and overlays of OpenAPI documents say about a tool, read key by key and put together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::request;
+use super::defaults::Defaults;
+use super::{answers, request, rules};
 use crate::agent::offer::profile::PayloadType;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::approval::Consent;
 use crate::chat::template::ValueTemplate;
 use crate::chat::tool::{Effect, Policy, ToolDef};
 use crate::config::document::{Entry, Location, Table};
+use crate::tools::rest::answer::Answer;
 use crate::tools::rest::arguments::{Arguments, without_required};
 use crate::tools::rest::lookup::Lookup;
 use crate::tools::rest::projection::Projection;
 use crate::tools::rest::reading::{Keep, Reading};
 use crate::tools::rest::request::RestRequest;
+use crate::tools::rest::rules::{Rule, Rules};
 use crate::tools::rest::tool::Declared;
 use crate::tools::rest::values;
 
@@ -29,11 +32,13 @@ pub(super) struct Extras<'a> {
     samples: Vec<String>,
     roles: Vec<String>,
     approval: Option<(Location<'a>, Consent)>,
-    /// Who lets a write through where nothing is said.
-    unsaid: Consent,
+    /// The approval of a write where the file names none.
+    default_consent: Consent,
     invalidates: Option<(Location<'a>, Vec<String>)>,
     inject: Vec<(String, ValueTemplate)>,
+    rules: Vec<(Location<'a>, String, Vec<Rule>)>,
     lookups: Vec<(Location<'a>, Lookup)>,
+    answers: Vec<Answer>,
     reading: Reading,
 }
 
@@ -52,6 +57,8 @@ pub(super) struct Known<'k> {
     pub(super) has_handler: &'k dyn Fn(&str) -> bool,
     /// The types of payloads.
     pub(super) payload_types: &'k BTreeMap<String, PayloadType>,
+    /// The names of further backends.
+    pub(super) backends: &'k BTreeSet<String>,
 }
 
 impl<'a> Extras<'a> {
@@ -61,16 +68,20 @@ impl<'a> Extras<'a> {
         let approval = not_requester(table, approval);
         let invalidates = table.take("invalidates").map(|entry| (entry.location(), entry.texts()));
         let inject = table.take("inject").and_then(|entry| request::value_templates(entry, &values::NAMES[1..]));
+        let rules = table.table("values").map(rules::read).unwrap_or_default();
         let lookups = table.table("resolve").map(lookups).unwrap_or_default();
+        let answers = table.tables("answers").into_iter().filter_map(answers::read).collect();
         let reading = table.table("result").map(|table| reading(table, known)).unwrap_or_default();
         Self {
             samples: table.texts("samples"),
             roles: table.texts("roles"),
             approval,
-            unsaid: Consent::Auto,
+            default_consent: Consent::Auto,
             invalidates,
             inject: inject.unwrap_or_default(),
+            rules,
             lookups,
+            answers,
             reading,
         }
     }
@@ -81,71 +92,119 @@ impl<'a> Extras<'a> {
             samples: Vec::new(),
             roles: Vec::new(),
             approval: None,
-            unsaid: Consent::Auto,
+            default_consent: Consent::Auto,
             invalidates: None,
             inject: Vec::new(),
+            rules: Vec::new(),
             lookups: Vec::new(),
+            answers: Vec::new(),
             reading: Reading::default(),
         }
     }
 
-    /// The same of a tool that nobody has written by hand: its user is asked before it writes, unless it says otherwise.
+    /// The same of a tool that is generated: its user approves each write, unless the file says otherwise.
     pub(super) fn careful(self) -> Self {
-        Self { unsaid: Consent::User, ..self }
+        Self { default_consent: Consent::User, ..self }
+    }
+
+    /// Adds what the file says of all its tools, where the tool itself says nothing: what is about an argument counts where
+    /// `schema` has it.
+    pub(super) fn with_defaults(mut self, defaults: &Defaults<'a>, schema: &Value) -> Self {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let names: Vec<&String> = properties.into_iter().flat_map(|properties| properties.keys()).collect();
+        for (name, template) in &defaults.inject {
+            if names.contains(&name) && !self.inject.iter().any(|(known, _)| known == name) {
+                self.inject.push((name.clone(), template.clone()));
+            }
+        }
+        for name in names {
+            let is_new = !self.rules.iter().any(|(_, known, _)| known == name);
+            if let Some((place, _, rules)) = rules::find(&defaults.rules, name).filter(|_| is_new) {
+                self.rules.push((place.clone(), name.clone(), rules.clone()));
+            }
+        }
+        self
+    }
+
+    /// Whether an answer is given whatever the arguments are.
+    pub(super) fn always_answers(&self) -> bool {
+        self.answers.iter().any(|answer| answer.when.is_none())
     }
 
     /// The tool; `path` is where its path stands. What does not fit together is noted.
     ///
     /// # Errors
     /// When the schema is none.
-    pub(super) fn make(self, def: ToolDef, request: RestRequest, path: Option<&Location<'_>>) -> Result<Made, String> {
+    pub(super) fn make(
+        self,
+        def: ToolDef,
+        request: Option<RestRequest>,
+        path: Option<&Location<'_>>,
+    ) -> Result<Made, String> {
         let ToolDef { name, description, input_schema } = def;
         let has = |argument: &str| {
             let properties = input_schema.get("properties").and_then(Value::as_object);
             properties.is_some_and(|properties| properties.contains_key(argument))
                 || self.inject.iter().any(|(injected, _)| injected == argument)
         };
-        for argument in request.path.names().filter(|argument| !has(argument)) {
+        let in_path: Vec<&str> = request.iter().flat_map(|request| request.path.names()).collect();
+        for argument in in_path.iter().filter(|argument| !has(argument)) {
             if let Some(path) = path {
                 path.wrong(format_args!("{{{argument}}} is not among the properties of input_schema, nor injected"));
             }
         }
         let others = input_schema.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
-        for argument in request.arguments().into_iter().filter(|argument| !others && !has(argument)) {
+        let taken = request.iter().flat_map(RestRequest::arguments);
+        for argument in taken.filter(|argument| !others && !has(argument)) {
             if let Some(path) = path {
                 let reason = "is taken by a template, and is not among the properties of input_schema, nor injected";
                 path.wrong(format_args!("stands beside args.{argument}, which {reason}"));
             }
         }
-        for (place, lookup) in &self.lookups {
+        for (location, lookup) in &self.lookups {
             for argument in lookup.path.names().chain([lookup.argument.as_str()]) {
                 if !has(argument) {
-                    place.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
+                    location
+                        .wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
                 }
             }
         }
-        if request.effect == Effect::Read {
-            let asked = self.approval.iter().filter(|(_, consent)| *consent != Consent::Auto).map(|(place, _)| place);
-            for place in asked.chain(self.invalidates.iter().map(|(place, _)| place)) {
-                place.wrong("is only for tools that write");
+        for (location, argument, _) in &self.rules {
+            if !has(argument) {
+                location.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
             }
         }
-        let needed: Vec<&str> = request.path.names().collect();
-        let shown = without_required(&input_schema, &self.inject);
-        let arguments = Arguments::new(&input_schema, self.inject, &needed, request.verb.has_body())?;
-        let unsaid = match request.effect {
+        let effect = request.as_ref().map_or(Effect::Read, |request| request.effect);
+        if effect == Effect::Read {
+            let approved =
+                self.approval.iter().filter(|(_, consent)| *consent != Consent::Auto).map(|(location, _)| location);
+            for location in approved.chain(self.invalidates.iter().map(|(location, _)| location)) {
+                location.wrong("is only for tools that write");
+            }
+        }
+        let model_schema = without_required(&input_schema, &self.inject);
+        let arguments = Arguments::new(
+            &input_schema,
+            self.inject,
+            &in_path,
+            request.as_ref().is_none_or(|request| request.verb.has_body()),
+        )?;
+        let rules = self.rules.into_iter().map(|(_, argument, rules)| (argument, rules));
+        let default_consent = match effect {
             Effect::Read => Consent::Auto,
-            Effect::Write => self.unsaid,
+            Effect::Write => self.default_consent,
         };
-        let consent = self.approval.map_or(unsaid, |(_, consent)| consent);
+        let consent = self.approval.map_or(default_consent, |(_, consent)| consent);
         Ok(Made {
             offered: OfferedTool {
-                def: Arc::new(ToolDef { name, description, input_schema: shown }),
+                def: Arc::new(ToolDef { name, description, input_schema: model_schema }),
                 policy: Policy { roles: self.roles, consent },
+                effect,
                 samples: self.samples,
             },
             declared: Declared {
-                arguments,
+                arguments: arguments.with_rules(Rules(rules.collect())),
+                answers: self.answers,
                 lookups: self.lookups.into_iter().map(|(_, lookup)| lookup).collect(),
                 request,
                 reading: self.reading,
@@ -159,39 +218,39 @@ impl<'a> Extras<'a> {
 pub(super) fn schema(table: &mut Table<'_>) -> Value {
     let none = || serde_json::json!({"type": "object", "properties": {}});
     let Some(entry) = table.take("input_schema") else { return none() };
-    let place = entry.location();
+    let location = entry.location();
     let value = match entry.is_text() {
         false => entry.json(),
         true => entry.text().and_then(|text| match serde_json::from_str(&text) {
             Ok(value) => Some(value),
             Err(error) => {
-                place.wrong_below(error.line().max(1), format_args!("is no JSON: {error}"));
+                location.wrong_below(error.line().max(1), format_args!("is no JSON: {error}"));
                 None
             }
         }),
     };
     let Some(value) = value else { return none() };
     if value.get("type").and_then(Value::as_str) != Some("object") {
-        place.wrong("must have the type \"object\"");
+        location.wrong("must have the type \"object\"");
     } else if let Err(reason) = crate::chat::schema::Schema::parse(&value) {
-        place.wrong(format_args!("is no schema: {reason}"));
+        location.wrong(format_args!("is no schema: {reason}"));
         return none();
     }
     value
 }
 
-/// A day: nobody means longer, and a mistake in the unit is found.
+/// A day: longer is never meant, and a mistake in the unit is found.
 const MAX_TTL_S: u64 = 86_400;
 
 /// How long something is kept, in seconds; 0: not at all.
 pub(super) fn ttl(table: &mut Table<'_>, default_s: u64) -> Duration {
     let default = Duration::from_secs(default_s);
     let Some(entry) = table.take("ttl_s") else { return default };
-    let place = entry.location();
+    let location = entry.location();
     match entry.count() {
         Some(seconds) if seconds <= MAX_TTL_S => Duration::from_secs(seconds),
         Some(_) => {
-            place.wrong(format_args!("must be at most {MAX_TTL_S}"));
+            location.wrong(format_args!("must be at most {MAX_TTL_S}"));
             default
         }
         None => default,
@@ -201,26 +260,26 @@ pub(super) fn ttl(table: &mut Table<'_>, default_s: u64) -> Duration {
 /// The projection at `key`.
 pub(super) fn projection(table: &mut Table<'_>, key: &str) -> Option<Projection> {
     let entry = table.take(key)?;
-    let place = entry.location();
+    let location = entry.location();
     match Projection::parse(&entry.text()?) {
         Ok(projection) => Some(projection),
         Err(reason) => {
-            place.wrong(reason);
+            location.wrong(reason);
             None
         }
     }
 }
 
-/// Who has to let a call through.
+/// The approval of a call.
 fn consent(entry: Entry<'_>) -> Option<Consent> {
-    let place = entry.location();
+    let location = entry.location();
     let text = entry.text()?;
     match (text.as_str(), text.strip_prefix("role:").map(str::trim)) {
         ("auto", _) => Some(Consent::Auto),
         ("user", _) => Some(Consent::User),
         (_, Some(role)) if !role.is_empty() => Some(Consent::Role { role: role.to_owned(), not_requester: false }),
         _ => {
-            place.wrong("must be auto, user or role:NAME");
+            location.wrong("must be auto, user or role:NAME");
             None
         }
     }
@@ -232,12 +291,12 @@ fn not_requester<'a>(
     approval: Option<(Location<'a>, Consent)>,
 ) -> Option<(Location<'a>, Consent)> {
     let Some(entry) = table.take("not_requester") else { return approval };
-    let place = entry.location();
+    let location = entry.location();
     let not_requester = entry.flag()?;
     match approval {
         Some((at, Consent::Role { role, .. })) => Some((at, Consent::Role { role, not_requester })),
         approval => {
-            place.wrong("is of use only with approval = \"role:NAME\"");
+            location.wrong("is of use only with approval = \"role:NAME\"");
             approval
         }
     }
@@ -247,7 +306,7 @@ fn lookups(mut table: Table<'_>) -> Vec<(Location<'_>, Lookup)> {
     let mut found = Vec::new();
     for argument in table.keys() {
         let Some(entry) = table.take(&argument) else { continue };
-        let place = entry.location();
+        let location = entry.location();
         let Some(mut table) = entry.table() else { continue };
         let path = request::path(&mut table, "path");
         let items = projection(&mut table, "items").unwrap_or_default();
@@ -256,7 +315,7 @@ fn lookups(mut table: Table<'_>) -> Vec<(Location<'_>, Lookup)> {
         let ttl = ttl(&mut table, TTL_S);
         table.finish();
         if let (Some((path, _)), Some(id), Some(name)) = (path, id, name) {
-            found.push((place, Lookup { argument, path, items, id, name, ttl }));
+            found.push((location, Lookup { argument, path, items, id, name, ttl }));
         }
     }
     found
@@ -265,15 +324,15 @@ fn lookups(mut table: Table<'_>) -> Vec<(Location<'_>, Lookup)> {
 fn reading(mut table: Table<'_>, known: Known<'_>) -> Reading {
     let found = projection(&mut table, "projection").unwrap_or_default();
     let text = table.take("text").and_then(|entry| {
-        let place = entry.location();
+        let location = entry.location();
         let names: Vec<&str> = values::NAMES.into_iter().chain(values::OF_ANSWERS).collect();
-        request::template(&place, &entry.text()?, &names)
+        request::template(&location, &entry.text()?, &names)
     });
     let kind = table.take("payload").and_then(|entry| {
-        let place = entry.location();
+        let location = entry.location();
         let kind = entry.text()?;
         if !known.payload_types.contains_key(&kind) {
-            place.wrong(format_args!("{kind:?} is not defined in payloads/*.toml"));
+            location.wrong(format_args!("{kind:?} is not defined in payloads/*.toml"));
         }
         Some(kind)
     });

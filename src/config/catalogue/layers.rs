@@ -22,6 +22,9 @@ pub(super) struct Layer {
     /// Whether it is of a page.
     pub(super) is_page: bool,
     pub(super) app: Option<String>,
+    pub(super) aliases: Vec<String>,
+    pub(super) is_fallback: bool,
+    pub(super) read_only: Option<bool>,
     pub(super) face: Face,
     pub(super) roles: Option<Vec<String>>,
     pub(super) identity: Option<Template>,
@@ -61,6 +64,10 @@ impl Layer {
         Self {
             is_page: self.is_page || outer.is_page,
             app: self.app.or_else(|| outer.app.clone()),
+            // Names are one profile's.
+            aliases: self.aliases,
+            is_fallback: self.is_fallback,
+            read_only: self.read_only.or(outer.read_only),
             // What a page is called says nothing about its tabs.
             face: self.face,
             roles: self.roles.or_else(|| outer.roles.clone()),
@@ -110,6 +117,9 @@ impl Layer {
         Ok(Profile {
             id,
             context_type,
+            aliases: self.aliases,
+            is_fallback: self.is_fallback,
+            read_only: self.read_only.unwrap_or_default(),
             face: self.face,
             is_page: self.is_page,
             app: self.app.unwrap_or_else(|| DEFAULT_APP.to_owned()),
@@ -142,7 +152,7 @@ fn behind<T: Clone>(outer: &[T], inner: Vec<T>) -> Vec<T> {
     outer.iter().cloned().chain(inner).collect()
 }
 
-/// The outer ones, then the inner ones; an inner one stands in the place of the outer one of its name.
+/// The outer ones, then the inner ones; an inner one replaces the outer one of its name.
 fn joined<T: Clone, K: PartialEq + ?Sized>(outer: &[T], inner: Vec<T>, name: impl Fn(&T) -> &K) -> Vec<T> {
     let mut all = outer.to_vec();
     for item in inner {

@@ -1,7 +1,9 @@
 //! Profiles, tools and payload types: the files of `config/` become domain types, all mistakes noted.
 
+mod answers;
 mod data;
 mod declared;
+mod defaults;
 mod layers;
 mod model;
 pub mod openapi;
@@ -9,6 +11,7 @@ mod payloads;
 mod profile;
 mod profiles;
 mod request;
+mod rules;
 mod texts;
 mod tools;
 
@@ -39,21 +42,31 @@ pub struct Catalogue {
     pub requests: BTreeMap<String, Declared>,
 }
 
+/// What the settings name and files refer to.
+#[derive(Debug, Default)]
+pub struct Referents {
+    /// Sources of tools: the names of `[mcp.NAME]`.
+    pub sources: BTreeSet<String>,
+    /// The names of `[backends.NAME]`.
+    pub backends: BTreeSet<String>,
+}
+
 /// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that
-/// name is built in; `sources` are the sources of tools that the settings name.
+/// name is built in.
 ///
 /// # Errors
 /// Every problem at once.
 pub fn load(
     assets: &Assets,
     llm: &llm::LlmConfig,
-    sources: &BTreeSet<String>,
+    referents: &Referents,
     has_handler: impl Fn(&str) -> bool,
 ) -> Result<Catalogue, Vec<Problem>> {
     let problems = Problems::default();
     let models = Models::new(llm, &problems);
     let payload_types = payloads::read(assets, &problems);
-    let known = Known { has_handler: &has_handler, payload_types: &payload_types };
+    let backends = &referents.backends;
+    let known = Known { has_handler: &has_handler, payload_types: &payload_types, backends };
     let mut tools = tools::read(assets, known, &problems);
     for path in assets.list("openapi", ".toml") {
         openapi::read(&path, assets, known, &mut tools, &problems);
@@ -63,7 +76,8 @@ pub fn load(
         tools: &tools,
         payload_types: &payload_types,
         models: &models,
-        sources,
+        sources: &referents.sources,
+        backends,
         has_handler: &has_handler,
     };
     let (profiles, loaders) = profiles::read(assets, &parts, &problems);

@@ -1,5 +1,5 @@
-//! `[model]` of a profile's file: which models answer on its screen, how they are asked, and what of that a request may
-//! choose. What it does not say is as in `[llm]` of the settings.
+//! `[model]` of a profile's file: which models answer on its screen, with which options, and what of that a request may
+//! choose. What it does not set is as in `[llm]` of the settings.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,7 @@ use crate::chat::message::ModelOrigin;
 use crate::chat::model::{Effort, ModelChoice};
 use crate::config::document::{Entry, Location, Problems, Table};
 use crate::config::{Problem, check};
-use crate::demo::model::DemoModel;
-use crate::llm::{self, Refusal, UnknownModel, VendorConfig};
-
-/// The name of the built-in model.
-const DEMO: &str = "demo";
+use crate::llm::{self, Refusal, VendorConfig};
 
 /// The settings that profiles choose from.
 pub(super) struct Models<'a> {
@@ -21,11 +17,11 @@ pub(super) struct Models<'a> {
     default: ModelChoice,
 }
 
-/// Who answers where a profile says nothing: the settings' provider and its fallbacks, else the demo model.
+/// The models of a profile that names none: the settings' provider and its fallbacks, else the demo model.
 pub fn default_models(llm: &llm::LlmConfig, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
-    let mut models = check::asked_models(llm, problems);
+    let mut models = check::configured_models(llm, problems);
     if models.is_empty() {
-        models.push(DemoModel::new().origin().clone());
+        models.extend(llm::demo_model());
     }
     models
 }
@@ -46,45 +42,38 @@ impl<'a> Models<'a> {
 
     /// The menu that the `[model]` in `table` describes; what is wrong with it is noted.
     pub(super) fn menu(&self, mut table: Table<'_>) -> Menu {
-        let place = table.location();
-        let mut temperature_places = [None, None];
-        let choice = self.choice(&mut table, &mut temperature_places[0]);
+        let location = table.location();
+        let mut temperature_locations = [None, None];
+        let choice = self.choice(&mut table, &mut temperature_locations[0]);
         let request = table.table("request");
         table.finish();
-        let menu = self.offers(choice, request, &mut temperature_places[1]);
-        self.providers(&menu, &place);
-        // What a profile sets itself is told rather than what it leaves to requests.
-        if let Some(place) = temperature_places.into_iter().flatten().next() {
-            self.temperature(&menu, &place);
+        let menu = self.offers(choice, request, &mut temperature_locations[1]);
+        self.providers(&menu, &location);
+        // A value that the profile sets itself is reported before one that it leaves to requests.
+        if let Some(location) = temperature_locations.into_iter().flatten().next() {
+            self.temperature(&menu, &location);
         }
         menu
-    }
-
-    fn origin(&self, name: &str) -> Result<ModelOrigin, UnknownModel> {
-        match name.trim() {
-            DEMO => Ok(DemoModel::new().origin().clone()),
-            name => self.llm.model(name),
-        }
     }
 
     fn choice<'t>(&self, table: &mut Table<'t>, set: &mut Option<Location<'t>>) -> ModelChoice {
         let first = table.take("use").and_then(name);
         let fallbacks = table.take("fallbacks").and_then(names);
         let temperature = table.take("temperature").and_then(|entry| {
-            let place = entry.location();
+            let location = entry.location();
             let number = entry.number()?;
             if !(0.0..=2.0).contains(&number) {
-                place.wrong("must be a number from 0 to 2");
+                location.wrong("must be a number from 0 to 2");
                 return None;
             }
-            *set = Some(place);
+            *set = Some(location);
             Some(number)
         });
         let max_tokens = table.take("max_tokens").and_then(|entry| {
-            let place = entry.location();
+            let location = entry.location();
             let count = u32::try_from(entry.count()?).ok().filter(|count| *count > 0);
             if count.is_none() {
-                place.wrong(format_args!("must be a whole number from 1 to {}", u32::MAX));
+                location.wrong(format_args!("must be a whole number from 1 to {}", u32::MAX));
             }
             count
         });
@@ -93,30 +82,30 @@ impl<'a> Models<'a> {
         ModelChoice { models, max_tokens: max_tokens.or(self.default.max_tokens), temperature, effort }
     }
 
-    /// Who is asked first, and who then: each once.
+    /// The models in the order of trying: each once.
     fn order(&self, first: Option<Named<'_>>, fallbacks: Option<(Location<'_>, Vec<String>)>) -> Vec<ModelOrigin> {
         let Self { llm, default } = self;
         let mut models = match first {
             None => default.models.iter().take(1).cloned().collect(),
-            Some((place, name)) => self.known(&place, &name),
+            Some((location, name)) => self.known(&location, &name),
         };
-        let is_demo = models.iter().any(|model| model.provider == DEMO);
+        let is_demo = models.iter().any(|model| model.provider == llm::DEMO);
         match fallbacks {
             // The settings' own fallbacks are simply not needed.
             None if is_demo => return models,
-            // What is wrong with the settings' own is said once, about the settings.
+            // The settings' own mistakes are reported once, about the settings.
             None => models.extend(llm.fallbacks.iter().filter_map(|name| llm.model(name).ok())),
-            Some((place, names)) if is_demo => {
+            Some((location, names)) if is_demo => {
                 if !names.is_empty() {
-                    place.wrong("needs another model before it; the demo model never fails");
+                    location.wrong("needs another model before it; the demo model never fails");
                 }
                 return models;
             }
-            Some((place, names)) => {
+            Some((location, names)) => {
                 for name in names {
                     match llm.model(&name) {
                         Ok(model) => models.push(model),
-                        Err(error) => place.wrong(error),
+                        Err(error) => location.wrong(error),
                     }
                 }
             }
@@ -127,11 +116,11 @@ impl<'a> Models<'a> {
     }
 
     /// The model called `name`, as an iterator's worth of it.
-    fn known(&self, place: &Location<'_>, name: &str) -> Vec<ModelOrigin> {
-        match self.origin(name) {
+    fn known(&self, location: &Location<'_>, name: &str) -> Vec<ModelOrigin> {
+        match self.llm.model_or_demo(name) {
             Ok(model) => vec![model],
             Err(error) => {
-                place.wrong(error);
+                location.wrong(error);
                 Vec::new()
             }
         }
@@ -141,9 +130,9 @@ impl<'a> Models<'a> {
         let mut menu = Menu::only(choice);
         let Some(mut table) = table else { return menu };
         menu.temperature = table.take("temperature").is_some_and(|entry| {
-            let place = entry.location();
+            let location = entry.location();
             let may = entry.flag().unwrap_or_default();
-            *may_set = may.then_some(place);
+            *may_set = may.then_some(location);
             may
         });
         menu.max_tokens = table.flag("max_tokens").unwrap_or_default();
@@ -158,9 +147,9 @@ impl<'a> Models<'a> {
     }
 
     fn offer(&self, name: String, entry: Entry<'_>) -> Option<Offer> {
-        let place = entry.location();
+        let location = entry.location();
         if !is_offer_name(&name) {
-            place.wrong("a name in requests is 1 to 64 of A-Z a-z 0-9 . _ : -");
+            location.wrong("a name in requests is 1 to 64 of A-Z a-z 0-9 . _ : -");
         }
         let names = match entry.is_text() {
             true => vec![entry.text()?],
@@ -168,14 +157,14 @@ impl<'a> Models<'a> {
             false => Vec::new(),
         };
         if names.is_empty() {
-            place.wrong("must be such a name, or a list of them in order of trying");
+            location.wrong("must be such a name, or a list of them in order of trying");
         }
-        let models = names.iter().flat_map(|name| self.known(&place, name)).collect();
+        let models = names.iter().flat_map(|name| self.known(&location, name)).collect();
         Some(Offer { name, models })
     }
 
-    /// What is wrong with providers that the settings alone would not ask.
-    fn providers(&self, menu: &Menu, place: &Location<'_>) {
+    /// The mistakes in providers that the settings alone would not use.
+    fn providers(&self, menu: &Menu, location: &Location<'_>) {
         let by_default = self.default.models.iter().map(|model| model.provider.as_str());
         let mut checked: BTreeSet<&str> = by_default.collect();
         for model in menu.origins() {
@@ -183,22 +172,22 @@ impl<'a> Models<'a> {
                 let mut found = Vec::new();
                 check::provider(&model.provider, self.llm, &mut found);
                 for Problem { key, reason } in found {
-                    place.wrong(format_args!("asks {:?}, but {key} {reason}", model.provider));
+                    location.wrong(format_args!("asks {:?}, but {key} {reason}", model.provider));
                 }
             }
         }
     }
 
     /// A temperature where it would be refused.
-    fn temperature(&self, menu: &Menu, place: &Location<'_>) {
-        let mut told = BTreeSet::new();
+    fn temperature(&self, menu: &Menu, location: &Location<'_>) {
+        let mut reported = BTreeSet::new();
         for model in menu.origins() {
             let section = self.llm.section(&model.provider);
             if let Some(Refusal { reason, key }) = section.and_then(VendorConfig::refuses_temperature)
-                && told.insert(&model.provider)
+                && reported.insert(&model.provider)
             {
                 let path = llm::LlmConfig::section_path(&model.provider);
-                place.wrong(format_args!("{reason}, see {path}.{key}"));
+                location.wrong(format_args!("{reason}, see {path}.{key}"));
             }
         }
     }
@@ -211,21 +200,21 @@ type Named<'a> = (Location<'a>, String);
 const NAME: &str = "a name such as \"claude\" or \"claude:claude-haiku-4-5\"";
 
 fn name(entry: Entry<'_>) -> Option<Named<'_>> {
-    let place = entry.location();
+    let location = entry.location();
     if !entry.is_text() {
-        place.wrong(format_args!("must be {NAME}"));
+        location.wrong(format_args!("must be {NAME}"));
         return None;
     }
-    entry.text().map(|name| (place, name))
+    entry.text().map(|name| (location, name))
 }
 
 fn names(entry: Entry<'_>) -> Option<(Location<'_>, Vec<String>)> {
-    let place = entry.location();
+    let location = entry.location();
     if !entry.is_list() {
-        place.wrong("must be a list of such names");
+        location.wrong("must be a list of such names");
         return None;
     }
-    Some((place, entry.texts()))
+    Some((location, entry.texts()))
 }
 
 fn is_offer_name(name: &str) -> bool {

@@ -25,15 +25,15 @@ pub(super) fn read(assets: &Assets, problems: &Problems) -> BTreeMap<String, Pay
         };
         let Some(mut file) = File::read(&path, &text, problems) else { continue };
         for table in file.tables("payload_type") {
-            let place = table.location();
+            let location = table.location();
             let Some(kind) = payload_type(table) else { continue };
             if kind.marker.is_some()
                 && let Some(other) = types.values().find(|other| other.marker == kind.marker)
             {
-                place.wrong(format_args!("has the marker of {:?}", other.name));
+                location.wrong(format_args!("has the marker of {:?}", other.name));
             }
             if types.contains_key(&kind.name) {
-                place.wrong(format_args!("{:?} is defined twice", kind.name));
+                location.wrong(format_args!("{:?} is defined twice", kind.name));
             }
             types.insert(kind.name.clone(), kind);
         }
@@ -64,14 +64,14 @@ fn payload_type(mut table: Table<'_>) -> Option<PayloadType> {
 }
 
 fn checked(entry: Entry<'_>, fits: fn(&str) -> bool, expected: &str) -> Option<String> {
-    let place = entry.location();
+    let location = entry.location();
     let text = entry.text()?;
     if !fits(&text) {
-        place.wrong(format_args!("must be {expected}"));
+        location.wrong(format_args!("must be {expected}"));
         return None;
     }
     if SUGGESTIONS.contains(&text.as_str()) {
-        place.wrong(format_args!("{text:?} is the marker of suggestions"));
+        location.wrong(format_args!("{text:?} is the marker of suggestions"));
         return None;
     }
     Some(text)
@@ -90,28 +90,28 @@ fn is_marker(marker: &str) -> bool {
 
 /// A schema, as a table or as JSON in a text.
 fn schema(entry: Entry<'_>) -> Option<Schema> {
-    let place = entry.location();
+    let location = entry.location();
     let value = if entry.is_text() {
         let text = entry.text()?;
         let value = serde_json::from_str::<Value>(&text);
-        value.map_err(|error| place.wrong_below(error.line(), format_args!("is no JSON: {error}"))).ok()?
+        value.map_err(|error| location.wrong_below(error.line(), format_args!("is no JSON: {error}"))).ok()?
     } else {
         entry.json()?
     };
-    Schema::parse(&value).map_err(|reason| place.wrong(format_args!("is no schema: {reason}"))).ok()
+    Schema::parse(&value).map_err(|reason| location.wrong(format_args!("is no schema: {reason}"))).ok()
 }
 
 fn summary(entry: Entry<'_>) -> Option<Template> {
-    let place = entry.location();
+    let location = entry.location();
     let text = entry.text()?;
-    template(&place, &text, &[SUMMARY_NAME])
+    template(&location, &text, &[SUMMARY_NAME])
 }
 
 /// The template in `text`, which takes values of these names only.
-fn template(place: &Location<'_>, text: &str, names: &[&str]) -> Option<Template> {
-    let template = Template::parse(text).map_err(|error| place.wrong_below(error.line.max(1), error.reason)).ok()?;
+fn template(location: &Location<'_>, text: &str, names: &[&str]) -> Option<Template> {
+    let template = Template::parse(text).map_err(|error| location.wrong_below(error.line.max(1), error.reason)).ok()?;
     for name in template.names().filter(|name| !names.contains(name)) {
-        place.wrong(format_args!("takes {name:?}; there is only {}", names.join(", ")));
+        location.wrong(format_args!("takes {name:?}; there is only {}", names.join(", ")));
     }
     Some(template)
 }

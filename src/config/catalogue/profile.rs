@@ -24,6 +24,8 @@ pub(super) struct Parts<'a> {
     pub(super) models: &'a Models<'a>,
     /// The sources of tools that the settings name.
     pub(super) sources: &'a BTreeSet<String>,
+    /// The further backends that the settings name.
+    pub(super) backends: &'a BTreeSet<String>,
     pub(super) has_handler: &'a dyn Fn(&str) -> bool,
 }
 
@@ -39,13 +41,13 @@ impl Parts<'_> {
     ) -> Layer {
         let mut layer = Layer { roles: roles(table), ..Layer::default() };
         if let Some(entry) = table.take("identity") {
-            let place = entry.location();
-            layer.identity = entry.text().and_then(|name| self.texts.block(&place, &name));
+            let location = entry.location();
+            layer.identity = entry.text().and_then(|name| self.texts.block(&location, &name));
         }
         layer.instructions = self.blocks(table, "instructions");
         layer.closing = self.blocks(table, "closing");
-        for (place, name) in table.names("tools") {
-            self.tool(&place, name, &mut layer);
+        for (location, name) in table.names("tools") {
+            self.tool(&location, name, &mut layer);
         }
         let is_new =
             |layer: &Layer, tool: &OfferedTool| layer.tools.iter().all(|known| known.def.name != tool.def.name);
@@ -54,66 +56,67 @@ impl Parts<'_> {
                 layer.tools.push(tool.clone());
             }
         }
-        for (place, name) in table.names("accepts") {
+        for (location, name) in table.names("accepts") {
             // A name that only runs has no roles and asks for no approval, so it is one of our own tools.
             if self.tools.declares(&name) || self.sourced(&name).is_some() {
-                place.wrong(format_args!("{name:?} is not built in; list it in tools"));
+                location.wrong(format_args!("{name:?} is not built in; list it in tools"));
             } else if !(self.has_handler)(&name) {
-                place.wrong(format_args!("no tool {name:?} can run"));
+                location.wrong(format_args!("no tool {name:?} can run"));
             }
             layer.accepts.push(name);
         }
-        for (place, name) in table.names("sources") {
+        for (location, name) in table.names("sources") {
             if !self.sources.contains(&name) {
-                place.wrong(format_args!("{name:?} has no section [mcp.{name}] in the settings"));
+                location.wrong(format_args!("{name:?} has no section [mcp.{name}] in the settings"));
             }
             layer.sources.push(name);
         }
-        for (place, name) in table.names("payload_types") {
+        for (location, name) in table.names("payload_types") {
             match self.payload_types.get(&name) {
                 Some(kind) => layer.payload_types.push(kind.clone()),
-                None => place.wrong(format_args!("{name:?} is not defined in payloads/*.toml")),
+                None => location.wrong(format_args!("{name:?} is not defined in payloads/*.toml")),
             }
         }
         layer.client_actions = client_actions(table);
         layer.suggestions = table.flag("suggestions");
         layer.reply_language = table.one_of("reply_language", &ReplyLanguage::ALL);
         layer.background = table.flag("background");
+        layer.read_only = table.flag("read_only");
         layer.shows_thinking = table.flag("show_thinking");
         layer.face = face(table);
         bounds(table, &mut layer);
         diagnostics(table, &mut layer);
         layer.menu = table.table("model").map(|table| self.models.menu(table));
-        for (slot, loader) in super::data::read(owner, table.tables("data")) {
+        for (slot, loader) in super::data::read(owner, table.tables("data"), self.backends) {
             loaders.insert(loader.name.clone(), loader);
             layer.data.push(slot);
         }
         let core = select_tools(table, &mut layer);
         let layer = layer.over(outer);
-        for (place, name) in core.into_iter().filter(|(_, name)| !layer.may_offer(name)) {
-            place.wrong(format_args!("{name:?} is not among the tools"));
+        for (location, name) in core.into_iter().filter(|(_, name)| !layer.may_offer(name)) {
+            location.wrong(format_args!("{name:?} is not among the tools"));
         }
         layer
     }
 
     fn blocks(&self, table: &mut Table<'_>, key: &str) -> Vec<Template> {
-        table.names(key).into_iter().filter_map(|(place, name)| self.texts.block(&place, &name)).collect()
+        table.names(key).into_iter().filter_map(|(location, name)| self.texts.block(&location, &name)).collect()
     }
 
-    fn tool(&self, place: &Location<'_>, name: String, layer: &mut Layer) {
+    fn tool(&self, location: &Location<'_>, name: String, layer: &mut Layer) {
         match (self.tools.offered(&name), self.sourced(&name)) {
             (Some(tool), _) => {
                 if !(self.has_handler)(&name) && !self.tools.declares(&name) {
-                    place.wrong(format_args!("no tool {name:?} can run"));
+                    location.wrong(format_args!("no tool {name:?} can run"));
                 }
                 layer.tools.push(tool.clone());
             }
             (None, Some(tool)) => layer.sourced.push(tool),
             (None, None) => match name.split_once("__") {
                 Some((source, _)) => {
-                    place.wrong(format_args!("{name:?} is of {source:?}, which has no section [mcp.{source}]"));
+                    location.wrong(format_args!("{name:?} is of {source:?}, which has no section [mcp.{source}]"));
                 }
-                None => place.wrong(format_args!("{name:?} is no tool that is built in or in a file")),
+                None => location.wrong(format_args!("{name:?} is no tool that is built in or in a file")),
             },
         }
     }
@@ -127,10 +130,10 @@ impl Parts<'_> {
 
 fn roles(table: &mut Table<'_>) -> Option<Vec<String>> {
     let entry = table.take("roles")?;
-    let place = entry.location();
+    let location = entry.location();
     let roles = entry.texts();
     if roles.iter().any(|role| role.trim().is_empty()) {
-        place.wrong("must not have an empty name");
+        location.wrong("must not have an empty name");
     }
     Some(roles)
 }
@@ -152,11 +155,11 @@ fn client_actions(table: &mut Table<'_>) -> Vec<ClientAction> {
 
 fn face(table: &mut Table<'_>) -> Face {
     let object = |entry: Entry<'_>| {
-        let place = entry.location();
+        let location = entry.location();
         match entry.json()? {
             Value::Object(fields) => Some(fields),
             _ => {
-                place.wrong("must be a table");
+                location.wrong("must be a table");
                 None
             }
         }
@@ -185,7 +188,7 @@ fn diagnostics(table: &mut Table<'_>, layer: &mut Layer) {
     table.finish();
 }
 
-/// Reads `[select_tools]`; the names of its core, each with its place.
+/// Reads `[select_tools]`; the names of its core, each with its location.
 fn select_tools<'a>(table: &mut Table<'a>, layer: &mut Layer) -> Vec<(Location<'a>, String)> {
     let Some(mut table) = table.table("select_tools") else { return Vec::new() };
     let core = table.names("core");
@@ -197,10 +200,10 @@ fn select_tools<'a>(table: &mut Table<'a>, layer: &mut Layer) -> Vec<(Location<'
 
 fn whole(table: &mut Table<'_>, key: &str) -> Option<u32> {
     let entry = table.take(key)?;
-    let place = entry.location();
+    let location = entry.location();
     let count = u32::try_from(entry.count()?).ok();
     if count.is_none() {
-        place.wrong(format_args!("must be at most {}", u32::MAX));
+        location.wrong(format_args!("must be at most {}", u32::MAX));
     }
     count
 }

@@ -13,17 +13,17 @@ use crate::tools::rest::data::Loader;
 /// The page that stands for all.
 const ANY_PAGE: &str = "*";
 
-/// A file whose place among the others is known, and whose rest is still to be read.
+/// A file whose rank among the others is known, and whose rest is still to be read.
 struct Head<'a> {
     table: Table<'a>,
     /// Empty where the file does not say.
     id: String,
-    place: Location<'a>,
+    location: Location<'a>,
     /// `None` where the file does not say.
     screen: Option<Screen>,
 }
 
-/// Where a profile applies.
+/// The screen of a profile.
 #[derive(Clone, PartialEq, Eq)]
 enum Screen {
     Type(String),
@@ -35,8 +35,10 @@ enum Screen {
 struct Gathered {
     profiles: Vec<Profile>,
     loaders: BTreeMap<String, Loader>,
-    /// Who has a `context_type`: its file.
+    /// The file of each `context_type`.
     types: BTreeMap<String, String>,
+    /// The file of the profile for all other values of `context_type`.
+    fallback: Option<String>,
 }
 
 /// The profiles of `assets`, made of `parts`, and what loads the data of their prompts; what is wrong is noted.
@@ -53,10 +55,10 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
     for head in tables.map(head) {
         let same = |other: &&Head<'_>| other.screen == Some(Screen::AnyPage) && other.screen == head.screen;
         if let Some(other) = heads.iter().find(same) {
-            head.place.wrong(format_args!("{:?} is for all pages, as {} is", head.id, other.table.file().path));
+            head.location.wrong(format_args!("{:?} is for all pages, as {} is", head.id, other.table.file().path));
         }
         if let Some(other) = heads.iter().find(|other| other.id == head.id && !head.id.is_empty()) {
-            head.place.wrong(format_args!("{:?} is already that of {}", head.id, other.table.file().path));
+            head.location.wrong(format_args!("{:?} is already that of {}", head.id, other.table.file().path));
         }
         heads.push(head);
     }
@@ -65,13 +67,14 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
     }
     // Pages inherit it, so it comes first.
     heads.sort_by_key(|head| head.screen != Some(Screen::AnyPage));
-    let mut gathered = Gathered { profiles: Vec::new(), loaders: BTreeMap::new(), types: BTreeMap::new() };
+    let mut gathered =
+        Gathered { profiles: Vec::new(), loaders: BTreeMap::new(), types: BTreeMap::new(), fallback: None };
     let (mut any_page, mut every_page) = (None, Layer::default());
-    for Head { mut table, id, place, screen } in heads {
+    for Head { mut table, id, location, screen } in heads {
         match screen {
             None => {
-                // Its other mistakes are told too.
-                for key in ["app", "tabs"] {
+                // Its other mistakes are reported too.
+                for key in ["app", "tabs", "aliases", "fallback"] {
                     table.take(key);
                 }
                 parts.layer(&mut table, &every_page, &id, &mut gathered.loaders);
@@ -82,8 +85,15 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
                         entry.wrong("is only for pages");
                     }
                 }
-                let layer = parts.layer(&mut table, &Layer::default(), &id, &mut gathered.loaders);
-                gathered.add(parts, layer, id, context_type, &place);
+                let aliases = table.names("aliases");
+                let fallback = table.take("fallback");
+                let mut layer = parts.layer(&mut table, &Layer::default(), &id, &mut gathered.loaders);
+                layer.is_fallback = gathered.is_fallback(fallback, &location);
+                for (location, alias) in aliases {
+                    gathered.take_name(&alias, &id, &location);
+                    layer.aliases.push(alias);
+                }
+                gathered.add(parts, layer, id, context_type, &location);
             }
             Some(Screen::AnyPage) => {
                 if let Some(entry) = table.take("tabs") {
@@ -93,7 +103,7 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
                 every_page.app = app(&mut table);
                 every_page.is_page = true;
                 any_page = Some(id.clone());
-                gathered.add(parts, every_page.clone(), id.clone(), id, &place);
+                gathered.add(parts, every_page.clone(), id.clone(), id, &location);
             }
             Some(Screen::Page(page)) => {
                 let app = app(&mut table);
@@ -101,7 +111,7 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
                 let mut layer = parts.layer(&mut table, &every_page, &id, &mut gathered.loaders);
                 layer.app = app.or(layer.app);
                 layer.is_page = true;
-                gathered.add(parts, layer.clone(), id.clone(), page.clone(), &place);
+                gathered.add(parts, layer.clone(), id.clone(), page.clone(), &location);
                 gathered.tabs(parts, tabs, &layer, (&id, &page), Some("subtabs"));
             }
         }
@@ -111,12 +121,12 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
     (profiles, gathered.loaders.into_values().collect())
 }
 
-/// Where the file of `table` applies.
+/// The head of the file of `table`.
 fn head(mut table: Table<'_>) -> Head<'_> {
     let named = table.required("id").map(|entry| (entry.location(), non_blank_text(entry).unwrap_or_default()));
-    let (place, id) = named.unwrap_or_else(|| (table.location(), String::new()));
+    let (location, id) = named.unwrap_or_else(|| (table.location(), String::new()));
     if !id.is_empty() && !is_id(&id) {
-        place.wrong("must be 1 to 64 of A-Z a-z 0-9 _ -");
+        location.wrong("must be 1 to 64 of A-Z a-z 0-9 _ -");
     }
     let screen = match (table.take("context_type"), table.take("page")) {
         (Some(_), Some(page)) => {
@@ -130,27 +140,27 @@ fn head(mut table: Table<'_>) -> Head<'_> {
             None
         }
     };
-    Head { table, id, place, screen }
+    Head { table, id, location, screen }
 }
 
 fn page(entry: Entry<'_>) -> Option<Screen> {
-    let place = entry.location();
+    let location = entry.location();
     let page = non_blank_text(entry)?;
     if page == ANY_PAGE {
         return Some(Screen::AnyPage);
     }
     if page.contains('/') {
-        place.wrong("must not have a slash; tabs are tables in the file of their page");
+        location.wrong("must not have a slash; tabs are tables in the file of their page");
     }
     Some(Screen::Page(page))
 }
 
 /// A text that says something.
 fn non_blank_text(entry: Entry<'_>) -> Option<String> {
-    let place = entry.location();
+    let location = entry.location();
     let text = entry.text()?;
     if text.trim().is_empty() {
-        place.wrong("must not be empty");
+        location.wrong("must not be empty");
         return None;
     }
     Some(text)
@@ -165,15 +175,30 @@ fn is_id(id: &str) -> bool {
 }
 
 impl Gathered {
-    /// Adds the profile that `layer` describes, the file of which stands at `place`.
-    fn add(&mut self, parts: &Parts<'_>, layer: Layer, id: String, context_type: String, place: &Location<'_>) {
-        let path = place.path();
-        if let Some(other) = self.types.insert(context_type.clone(), path.to_owned()) {
-            place.wrong(format_args!("{id:?} is selected by {context_type:?}, as the one in {other} is"));
+    /// Notes that `name` selects the profile `id`, whose file says so at `location`.
+    fn take_name(&mut self, name: &str, id: &str, location: &Location<'_>) {
+        if let Some(other) = self.types.insert(name.to_owned(), location.path().to_owned()) {
+            location.wrong(format_args!("{id:?} is selected by {name:?}, as the one in {other} is"));
         }
+    }
+
+    /// Whether `entry` makes a profile the fallback, which one alone can be.
+    fn is_fallback(&mut self, entry: Option<Entry<'_>>, location: &Location<'_>) -> bool {
+        let Some(entry) = entry else { return false };
+        let at = entry.location();
+        let is_one = entry.flag().unwrap_or_default();
+        if is_one && let Some(other) = self.fallback.replace(location.path().to_owned()) {
+            at.wrong(format_args!("is already true in {other}"));
+        }
+        is_one
+    }
+
+    /// Adds the profile that `layer` describes, the file of which is at `location`.
+    fn add(&mut self, parts: &Parts<'_>, layer: Layer, id: String, context_type: String, location: &Location<'_>) {
+        self.take_name(&context_type, &id, location);
         match layer.profile(id, context_type, parts.models.default_menu()) {
             Ok(profile) => self.profiles.push(profile),
-            Err(error) => place.wrong(format_args!("has a prompt that cannot be made: {error}")),
+            Err(error) => location.wrong(format_args!("has a prompt that cannot be made: {error}")),
         }
     }
 
@@ -189,15 +214,15 @@ impl Gathered {
         let Some(mut table) = table else { return };
         for name in table.keys() {
             let Some(mut tab) = table.table(&name) else { continue };
-            let place = tab.location();
+            let location = tab.location();
             if name.trim().is_empty() || name.contains('/') {
-                place.wrong("must have a name without a slash");
+                location.wrong("must have a name without a slash");
             }
             let (id, context_type) = (format!("{id}/{name}"), format!("{context_type}/{name}"));
             let subtabs = inner.and_then(|key| tab.table(key));
             let layer = parts.layer(&mut tab, outer, &id, &mut self.loaders);
             tab.finish();
-            self.add(parts, layer.clone(), id.clone(), context_type.clone(), &place);
+            self.add(parts, layer.clone(), id.clone(), context_type.clone(), &location);
             self.tabs(parts, subtabs, &layer, (&id, &context_type), None);
         }
     }

@@ -1,5 +1,6 @@
 //! `request` of a tool or of a data loader: the one REST call that it makes.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -36,12 +37,12 @@ const HEADERS_OF_OURS: [&str; 17] = [
     "via",
 ];
 
-/// Who makes the call.
+/// The kind of file that declares the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Maker {
     /// A tool.
     Tool,
-    /// A data loader: it reads, and nobody waits for its progress.
+    /// A data loader: it reads, and its progress has no reader.
     Loader,
 }
 
@@ -90,21 +91,45 @@ pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
         table.wrong(format_args!("must read: {name} writes, unless effect = \"read\" says that it does not"));
     }
     table.finish();
-    let (path, place) = path?;
+    let (path, location) = path?;
     Some(Call {
-        request: RestRequest { verb, path, query, body, headers, effect, timeout, progress, failed_statuses },
-        path: place,
+        request: RestRequest {
+            backend: None,
+            verb,
+            path,
+            query,
+            body,
+            headers,
+            effect,
+            timeout,
+            progress,
+            failed_statuses,
+        },
+        path: location,
     })
+}
+
+/// The further backend that `table` names, if it does; `known` are those of the settings.
+pub(super) fn backend(table: &mut Table<'_>, known: &BTreeSet<String>) -> Option<String> {
+    let entry = table.take("backend")?;
+    let place = entry.location();
+    let name = entry.text()?;
+    if !known.contains(&name) {
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        place.wrong(format_args!("{name:?} is no section of [backends]; there are: {known}"));
+    }
+    Some(name)
 }
 
 /// The path at `key`, which has to be there, and where it stands.
 pub(super) fn path<'a>(table: &mut Table<'a>, key: &str) -> Option<(PathTemplate, Location<'a>)> {
     let entry = table.required(key)?;
-    let place = entry.location();
+    let location = entry.location();
     match PathTemplate::parse(&entry.text()?) {
-        Ok(path) => Some((path, place)),
+        Ok(path) => Some((path, location)),
         Err(error) => {
-            place.wrong(error);
+            location.wrong(error);
             None
         }
     }
@@ -118,10 +143,10 @@ pub(super) fn effect(table: &mut Table<'_>) -> Option<Effect> {
 /// How long a call may take, where the file says so.
 pub(super) fn timeout(table: &mut Table<'_>) -> Option<Duration> {
     let entry = table.take("timeout_s")?;
-    let place = entry.location();
+    let location = entry.location();
     let seconds = entry.count()?;
     if !(1..=MAX_TIMEOUT_S).contains(&seconds) {
-        place.wrong(format_args!("must be from 1 to {MAX_TIMEOUT_S}"));
+        location.wrong(format_args!("must be from 1 to {MAX_TIMEOUT_S}"));
         return None;
     }
     Some(Duration::from_secs(seconds))
@@ -130,15 +155,15 @@ pub(super) fn timeout(table: &mut Table<'_>) -> Option<Duration> {
 /// The statuses that say that nothing was done, where the file names any; they are of use to a write alone.
 pub(super) fn failed_statuses(table: &mut Table<'_>, effect: Option<Effect>) -> Vec<u16> {
     let Some(entry) = table.take("failed_statuses") else { return Vec::new() };
-    let place = entry.location();
+    let location = entry.location();
     if effect == Some(Effect::Read) {
-        place.wrong("must not be given for a call that only reads");
+        location.wrong("must not be given for a call that only reads");
     }
     let statuses = entry.items().into_iter().filter_map(|entry| {
         let status = entry.count()?;
         let status = u16::try_from(status).ok().filter(|status| (300..600).contains(status));
         if status.is_none() {
-            place.wrong("must be statuses from 300 to 599");
+            location.wrong("must be statuses from 300 to 599");
         }
         status
     });
@@ -146,37 +171,37 @@ pub(super) fn failed_statuses(table: &mut Table<'_>, effect: Option<Effect>) -> 
 }
 
 /// Notes each of `names` that is not among `known`.
-pub(super) fn know<'n>(place: &Location<'_>, names: impl IntoIterator<Item = &'n str>, known: &[&str]) {
+pub(super) fn know<'n>(location: &Location<'_>, names: impl IntoIterator<Item = &'n str>, known: &[&str]) {
     for name in names {
         if !known.contains(&name) {
-            place.wrong(format_args!("takes {name:?}, which is not there; there are: {}", known.join(", ")));
+            location.wrong(format_args!("takes {name:?}, which is not there; there are: {}", known.join(", ")));
         }
     }
 }
 
-/// The template in `value`, which stands at `place`, over `known` names.
-pub(super) fn value_template(place: &Location<'_>, value: &Value, known: &[&str]) -> Option<ValueTemplate> {
+/// The template in `value`, which is at `location`, over `known` names.
+pub(super) fn value_template(location: &Location<'_>, value: &Value, known: &[&str]) -> Option<ValueTemplate> {
     match ValueTemplate::parse(value) {
         Ok(template) => {
-            know(place, template.names(), known);
+            know(location, template.names(), known);
             Some(template)
         }
         Err(error) => {
-            place.wrong_below(error.line.max(1), format_args!("is no template: {error}"));
+            location.wrong_below(error.line.max(1), format_args!("is no template: {error}"));
             None
         }
     }
 }
 
-/// The template in `text`, which stands at `place`, over `known` names.
-pub(super) fn template(place: &Location<'_>, text: &str, known: &[&str]) -> Option<Template> {
+/// The template in `text`, which is at `location`, over `known` names.
+pub(super) fn template(location: &Location<'_>, text: &str, known: &[&str]) -> Option<Template> {
     match Template::parse(text) {
         Ok(template) => {
-            know(place, template.names(), known);
+            know(location, template.names(), known);
             Some(template)
         }
         Err(error) => {
-            place.wrong_below(error.line.max(1), format_args!("is no template: {error}"));
+            location.wrong_below(error.line.max(1), format_args!("is no template: {error}"));
             None
         }
     }
@@ -184,12 +209,12 @@ pub(super) fn template(place: &Location<'_>, text: &str, known: &[&str]) -> Opti
 
 /// The fields of a table, each a template, in the order of the file.
 pub(super) fn value_templates(entry: Entry<'_>, known: &[&str]) -> Option<Vec<(String, ValueTemplate)>> {
-    let place = entry.location();
+    let location = entry.location();
     let Value::Object(fields) = entry.json()? else {
-        place.wrong("must be a table");
+        location.wrong("must be a table");
         return None;
     };
-    let field = |(name, value): (String, Value)| Some((name, value_template(&place, &value, known)?));
+    let field = |(name, value): (String, Value)| Some((name, value_template(&location, &value, known)?));
     Some(fields.into_iter().filter_map(field).collect())
 }
 
@@ -198,32 +223,33 @@ fn query(entry: Entry<'_>) -> Option<Vec<(String, ValueTemplate)>> {
 }
 
 fn body(entry: Entry<'_>) -> Body {
-    let place = entry.location();
+    let location = entry.location();
     match entry.json() {
         None | Some(Value::Bool(false)) => Body::Nothing,
-        Some(value) => value_template(&place, &value, &values::NAMES).map_or(Body::Nothing, Body::Made),
+        Some(value) => value_template(&location, &value, &values::NAMES).map_or(Body::Nothing, Body::Made),
     }
 }
 
-fn headers(entry: Entry<'_>) -> Vec<(String, Template)> {
-    let place = entry.location();
+/// The headers in a table, each a template.
+pub(super) fn headers(entry: Entry<'_>) -> Vec<(String, Template)> {
+    let location = entry.location();
     let Some(Value::Object(fields)) = entry.json() else {
-        place.wrong("must be a table");
+        location.wrong("must be a table");
         return Vec::new();
     };
     let mut headers = Vec::new();
     for (name, value) in fields {
         if !is_header_name(&name) {
-            place.wrong(format_args!("{name:?} is no name of a header"));
+            location.wrong(format_args!("{name:?} is no name of a header"));
         } else if is_ours(&name) {
-            place.wrong(format_args!("must not set {name}"));
+            location.wrong(format_args!("must not set {name}"));
         }
         match value {
             Value::String(text) => {
-                headers.extend(template(&place, &text, &values::NAMES).map(|template| (name, template)));
+                headers.extend(template(&location, &text, &values::NAMES).map(|template| (name, template)));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                place.wrong(format_args!("{name} must be text"));
+                location.wrong(format_args!("{name} must be text"));
             }
         }
     }

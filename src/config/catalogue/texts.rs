@@ -1,4 +1,4 @@
-//! The Markdown blocks of prompts: `prompts/**` as templates, each read once, what is wrong with it told once.
+//! The Markdown blocks of prompts: `prompts/**` as templates, each read once, its mistake reported once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,12 +16,12 @@ pub(super) struct Texts<'a> {
     read: RefCell<BTreeMap<String, Read>>,
 }
 
-/// What came of a file.
+/// The result of reading a file.
 #[derive(Clone)]
 enum Read {
     /// There is none, or it is no text.
     Nothing,
-    /// It is no template; that was told.
+    /// It is no template; the mistake is reported.
     Wrong,
     Block(Template),
 }
@@ -32,8 +32,8 @@ impl<'a> Texts<'a> {
         Self { assets, problems, read: RefCell::default() }
     }
 
-    /// The block in the file `name` below `prompts/`, which is named at `place`.
-    pub(super) fn block(&self, place: &Location<'_>, name: &str) -> Option<Template> {
+    /// The block in the file `name` below `prompts/`, which is named at `location`.
+    pub(super) fn block(&self, location: &Location<'_>, name: &str) -> Option<Template> {
         let path = format!("prompts/{name}");
         let known = self.read.borrow().get(name).cloned();
         let read = known.unwrap_or_else(|| {
@@ -45,7 +45,7 @@ impl<'a> Texts<'a> {
             Read::Block(block) => Some(block),
             Read::Wrong => None,
             Read::Nothing => {
-                place.wrong(format_args!("{path} cannot be read"));
+                location.wrong(format_args!("{path} cannot be read"));
                 None
             }
         }
@@ -67,7 +67,7 @@ impl<'a> Texts<'a> {
             let reason = format!("takes {name:?}, which prompts do not have; there are {}", NAMES.join(", "));
             note(line_of(&text, name), reason);
         }
-        // One that takes no values is rendered when the profile is made, and nobody would see why it cannot be.
+        // One that takes no values is rendered when the profile is made, and its mistake would have no location.
         if let Some(Err(error)) =
             block.as_ref().filter(|b| b.names().next().is_none()).map(|b| b.render(&Values::default()))
         {

@@ -1,5 +1,5 @@
 //! The tools that files describe: `tools/*.json` for the texts of built-in ones, and `tools/*.toml` for REST calls.
-//! `openapi` adds the operations of somebody's API.
+//! `openapi` adds the operations of other APIs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +8,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::declared::{self, Extras, Known, Made};
+use super::defaults::{self, Defaults};
 use super::request::{self, Call, Maker};
 use crate::agent::ports::tools::OfferedTool;
-use crate::chat::tool::{Policy, ToolDef};
+use crate::chat::tool::{Effect, Policy, ToolDef};
 use crate::config::Problem;
 use crate::config::assets::Assets;
 use crate::config::document::{File, Location, Problems, Table};
@@ -44,7 +45,7 @@ pub(super) struct Join {
     tool: String,
     /// The profile's id.
     pub(super) profile: String,
-    /// Where the tool says so: file and line.
+    /// The location of that in the tool's file: file and line.
     pub(super) at: String,
 }
 
@@ -113,8 +114,9 @@ pub(super) fn read(assets: &Assets, known: Known<'_>, problems: &Problems) -> To
             continue;
         };
         let Some(mut top) = File::read(&path, &text, problems) else { continue };
+        let defaults = top.table("defaults").map(|table| defaults::read(table, known.backends)).unwrap_or_default();
         for table in top.tables("tool") {
-            tool(&path, table, known, &mut tools);
+            tool(&path, table, known, &defaults, &mut tools);
         }
         top.finish();
     }
@@ -136,33 +138,41 @@ fn texts(path: &str, assets: &Assets, tools: &mut Tools, problems: &Problems) {
             problems.push(Problem::new(path, format!("{name}: input_schema must have the type \"object\"")));
         }
         let def = Arc::new(ToolDef { name: name.clone(), description, input_schema });
-        let tool = OfferedTool { def, policy: Policy::default(), samples: Vec::new() };
+        // What is built in keeps drafts and previews, and writes nothing: see [`crate::tools::Tool::effect`].
+        let tool = OfferedTool { def, policy: Policy::default(), effect: Effect::Read, samples: Vec::new() };
         tools.offered.insert(name, tool);
     }
 }
 
 /// The tool that `table` of the file at `path` declares.
-fn tool(path: &str, mut table: Table<'_>, known: Known<'_>, tools: &mut Tools) {
+fn tool<'a>(path: &str, mut table: Table<'a>, known: Known<'_>, defaults: &Defaults<'a>, tools: &mut Tools) {
     let name: Option<(Location<'_>, String)> =
         table.required("name").and_then(|entry| Some((entry.location(), entry.text()?)));
-    if let Some((place, name)) = &name
+    if let Some((location, name)) = &name
         && let Some(reason) = tools.claim_declared(path, name, known)
     {
-        place.wrong(reason);
+        location.wrong(reason);
     }
-    let joins = table.names("profiles").into_iter().map(|(place, profile)| (place.at(), profile));
+    let joins = table.names("profiles").into_iter().map(|(location, profile)| (location.at(), profile));
     if let Some((_, tool)) = &name {
         tools.joins.extend(joins.map(|(at, profile)| Join { tool: tool.clone(), profile, at }));
     }
     let description = table.required_text("description");
     let input_schema = declared::schema(&mut table);
-    let extras = Extras::read(&mut table, known);
-    let call = table.required("request").and_then(|entry| request::read(entry.table()?, Maker::Tool));
-    if let (Some((place, name)), Some(description), Some(Call { request, path })) = (name, description, call) {
+    let extras = Extras::read(&mut table, known).with_defaults(defaults, &input_schema);
+    let backend = request::backend(&mut table, known.backends);
+    let call = match extras.always_answers() {
+        true => table.take("request"),
+        false => table.required("request"),
+    };
+    let needs_call = !extras.always_answers() || call.is_some();
+    let call = call.and_then(|entry| request::read(entry.table()?, Maker::Tool));
+    if let (Some((location, name)), Some(description), true) = (name, description, call.is_some() || !needs_call) {
+        let (request, path) = call.map(|Call { request, path }| (defaults.apply(request, backend), path)).unzip();
         let def = ToolDef { name, description, input_schema };
-        match extras.make(def, request, Some(&path)) {
+        match extras.make(def, request, path.as_ref()) {
             Ok(made) => tools.add(made),
-            Err(reason) => place.wrong(reason),
+            Err(reason) => location.wrong(reason),
         }
     }
     table.finish();

@@ -20,7 +20,7 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Where it stands.
+    /// Its location.
     pub fn location(&self) -> Location<'a> {
         Location { file: self.file, key: self.key.clone(), at: self.at.start }
     }

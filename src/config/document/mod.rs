@@ -14,7 +14,7 @@ pub use entry::Entry;
 
 use super::Problem;
 
-/// What is wrong with the files read so far.
+/// The mistakes in the files read so far.
 #[derive(Debug, Default)]
 pub struct Problems(RefCell<Vec<Problem>>);
 
@@ -49,7 +49,7 @@ pub struct File<'a> {
     problems: &'a Problems,
 }
 
-/// A table of a file. What nobody asks for is a mistake: [`Table::finish`] notes it.
+/// A table of a file. A key that is never taken is a mistake: [`Table::finish`] notes it.
 pub struct Table<'a> {
     file: File<'a>,
     /// Its key from the file's top, with a dot behind; empty at the top.
@@ -79,9 +79,9 @@ impl<'a> File<'a> {
     }
 
     fn wrong(&self, at: usize, key: &str, reason: impl Display) {
-        let place = format!("{}:{}", self.path, self.line(at));
+        let line = format!("{}:{}", self.path, self.line(at));
         let reason = if key.is_empty() { reason.to_string() } else { format!("{key} {reason}") };
-        self.problems.push(Problem::new(place, reason));
+        self.problems.push(Problem::new(line, reason));
     }
 }
 
@@ -94,7 +94,7 @@ impl<'a> Table<'a> {
         Self { file, prefix, at, entries: entries.collect() }
     }
 
-    /// Where it begins.
+    /// The location of its beginning.
     pub fn location(&self) -> Location<'a> {
         Location { file: self.file, key: self.prefix.trim_end_matches('.').to_owned(), at: self.at.start }
     }
@@ -138,10 +138,10 @@ impl<'a> Table<'a> {
     /// The text at `key`, which has to be there and to say something.
     pub fn required_text(&mut self, key: &str) -> Option<String> {
         let entry = self.required(key)?;
-        let place = entry.location();
+        let location = entry.location();
         let text = entry.text()?;
         if text.trim().is_empty() {
-            place.wrong("must not be empty");
+            location.wrong("must not be empty");
             return None;
         }
         Some(text)
@@ -152,16 +152,16 @@ impl<'a> Table<'a> {
         self.take(key).map(Entry::texts).unwrap_or_default()
     }
 
-    /// The texts in the list at `key`, each with its place; one that is there twice is noted.
+    /// The texts in the list at `key`, each with its location; one that is there twice is noted.
     pub fn names(&mut self, key: &str) -> Vec<(Location<'a>, String)> {
         let Some(entry) = self.take(key) else { return Vec::new() };
         let mut names: Vec<(Location<'a>, String)> = Vec::new();
         for item in entry.items() {
-            let place = item.location();
+            let location = item.location();
             let Some(name) = item.text() else { continue };
             match names.iter().any(|(_, known)| *known == name) {
-                true => place.wrong(format_args!("{name:?} is listed twice")),
-                false => names.push((place, name)),
+                true => location.wrong(format_args!("{name:?} is listed twice")),
+                false => names.push((location, name)),
             }
         }
         names
@@ -185,17 +185,17 @@ impl<'a> Table<'a> {
     /// One of `choices` by its name at `key`.
     pub fn one_of<T: Clone>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
         let entry = self.take(key)?;
-        let place = entry.location();
+        let location = entry.location();
         let text = entry.text()?;
         let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| choice.clone());
         if found.is_none() {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            place.wrong(format_args!("must be one of: {}", names.join(", ")));
+            location.wrong(format_args!("must be one of: {}", names.join(", ")));
         }
         found
     }
 
-    /// Notes every key that nobody asked for.
+    /// Notes every key that was never taken.
     pub fn finish(self) {
         for (key, (at, _)) in &self.entries {
             self.file.wrong(at.start, &format!("{}{key}", self.prefix), "is not a known key");
@@ -203,7 +203,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Where a value stands, for notes about it after it was taken.
+/// The file and line of a value, for notes about it after it was taken.
 #[derive(Clone)]
 pub struct Location<'a> {
     file: File<'a>,
@@ -262,9 +262,9 @@ mod tests {
             item.finish();
         }
         top.finish();
-        let told: Vec<String> = problems.into_inner().iter().map(ToString::to_string).collect();
+        let lines: Vec<String> = problems.into_inner().iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "a.toml:1: id must be text",
                 "a.toml:2: name must not be empty",
@@ -282,8 +282,8 @@ mod tests {
     fn a_text_that_is_no_toml_has_its_line_too() {
         let problems = Problems::default();
         assert!(File::read("a.toml", "a = 1\nb = \n", &problems).is_none());
-        let told: Vec<String> = problems.into_inner().iter().map(ToString::to_string).collect();
-        assert_eq!(told, ["a.toml:2: string values must be quoted, expected literal string"]);
+        let lines: Vec<String> = problems.into_inner().iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["a.toml:2: string values must be quoted, expected literal string"]);
     }
 
     #[test]

@@ -19,11 +19,11 @@ pub struct Document(Value);
 /// One of its operations.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation<'d> {
-    /// What it does.
+    /// Its method.
     pub verb: Verb,
     /// Its path as the document writes it.
     pub path: &'d str,
-    /// What it shares with the others of its path.
+    /// The fields that it shares with the others of its path.
     pub item: &'d Value,
     /// Itself.
     pub value: &'d Value,
@@ -108,7 +108,7 @@ impl Operation<'_> {
         self.value.get("operationId").and_then(Value::as_str).filter(|id| !id.is_empty())
     }
 
-    /// What it can be called.
+    /// The names that select it.
     pub fn names(&self) -> Vec<String> {
         self.id().map(str::to_owned).into_iter().chain([self.key()]).collect()
     }

@@ -1,4 +1,4 @@
-//! `openapi/*.toml`: operations of somebody's API as tools, made from its OpenAPI document when the server starts. What an
+//! `openapi/*.toml`: operations of an API as tools, made from its OpenAPI document when the server starts. What an
 //! operation becomes is a call as `tools/*.toml` would say it ([`operation::Imported`]), which [`mod@print`] can write down.
 
 pub mod document;
@@ -28,9 +28,9 @@ use crate::tools::backend::Verb;
 use crate::tools::rest::path::PathTemplate;
 use crate::tools::rest::request::{Body, RestRequest};
 
-/// What an overlay says in place of the document.
+/// The fields of an overlay, which replace those of the document.
 struct Overlay<'a> {
-    place: Location<'a>,
+    location: Location<'a>,
     name: Option<String>,
     description: Option<String>,
     call: OverlayCall,
@@ -52,23 +52,24 @@ pub(super) fn read(path: &str, assets: &Assets, known: Known<'_>, tools: &mut To
     };
     let Some(mut top) = File::read(path, &text, problems) else { return };
     let document = top.required("document").and_then(|entry| {
-        let place = entry.location();
+        let location = entry.location();
         let name = entry.text()?;
         match load(assets, &name) {
             Ok(document) => Some(document),
             Err(reason) => {
-                place.wrong(reason);
+                location.wrong(reason);
                 None
             }
         }
     });
     let prefix = top.text("prefix").unwrap_or_default();
     let base_path = top.take("base_path").and_then(|entry| Some((entry.location(), entry.text()?)));
-    if let Some((place, base)) = &base_path
+    if let Some((location, base)) = &base_path
         && !document::is_base_path(base)
     {
-        place.wrong("must be empty, or begin with / and not end in one");
+        location.wrong("must be empty, or begin with / and not end in one");
     }
+    let backend = request::backend(&mut top, known.backends);
     if !top.keys().iter().any(|key| key == "operations") {
         top.wrong("operations is missing");
     }
@@ -78,12 +79,13 @@ pub(super) fn read(path: &str, assets: &Assets, known: Known<'_>, tools: &mut To
     let Some(document) = document else { return };
     let base_path = base_path.map(|(_, base)| base).filter(|base| document::is_base_path(base));
     let base_path = base_path.unwrap_or_else(|| document.base_path());
+    let source = Source { path, backend: backend.as_deref(), known };
     let mut names = Names::new(&prefix);
     let mut taken = BTreeSet::new();
-    for (place, name) in &wanted {
+    for (location, name) in &wanted {
         let found = document.select(name);
         if found.is_empty() && name != ALL {
-            place.wrong(format_args!("{name:?} is not in the document"));
+            location.wrong(format_args!("{name:?} is not in the document"));
         }
         for operation in found {
             if !taken.insert(operation.key()) {
@@ -92,17 +94,17 @@ pub(super) fn read(path: &str, assets: &Assets, known: Known<'_>, tools: &mut To
             match operation::import(&document, &operation, &base_path, &mut names) {
                 Ok(imported) => {
                     let overlay = operation.names().iter().find_map(|name| overlays.remove(name));
-                    add(path, imported, overlay, place, known, tools);
+                    add(source, imported, overlay, location, tools);
                 }
                 Err(reason) if name == ALL => {
                     tracing::info!(file = path, operation = operation.key(), reason, "operation left out");
                 }
-                Err(reason) => place.wrong(format_args!("{name:?} cannot be a tool: {reason}")),
+                Err(reason) => location.wrong(format_args!("{name:?} cannot be a tool: {reason}")),
             }
         }
     }
     for (name, overlay) in overlays {
-        overlay.place.wrong(format_args!("{name:?} is not among the operations"));
+        overlay.location.wrong(format_args!("{name:?} is not among the operations"));
     }
 }
 
@@ -121,7 +123,7 @@ fn overlays<'a>(table: Option<Table<'a>>, known: Known<'_>) -> BTreeMap<String, 
         let Some(mut table) = table.table(&operation) else { continue };
         let effect = request::effect(&mut table);
         let overlay = Overlay {
-            place: table.location(),
+            location: table.location(),
             name: table.text("name"),
             description: table.text("description"),
             call: OverlayCall {
@@ -137,38 +139,46 @@ fn overlays<'a>(table: Option<Table<'a>>, known: Known<'_>) -> BTreeMap<String, 
     overlays
 }
 
-/// Adds the tool that was made of an operation named at `place`.
+/// The file that names the operations, and whose they are.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    path: &'a str,
+    backend: Option<&'a str>,
+    known: Known<'a>,
+}
+
+/// Adds the tool that was made of an operation named at `location`.
 fn add(
-    path: &str,
+    source: Source<'_>,
     imported: Imported,
     overlay: Option<Overlay<'_>>,
-    place: &Location<'_>,
-    known: Known<'_>,
+    location: &Location<'_>,
     tools: &mut Tools,
 ) {
     let mut imported = imported;
-    let (mut place, mut extras, mut manner) = (place.clone(), Extras::none(), OverlayCall::default());
+    let (mut location, mut extras, mut overlay_call) = (location.clone(), Extras::none(), OverlayCall::default());
     if let Some(overlay) = overlay {
         imported.name = overlay.name.unwrap_or(imported.name);
         imported.description = overlay.description.unwrap_or(imported.description);
-        (place, extras, manner) = (overlay.place, overlay.extras, overlay.call);
+        (location, extras, overlay_call) = (overlay.location, overlay.extras, overlay.call);
     }
-    if let Some(reason) = tools.claim_declared(path, &imported.name, known) {
-        place.wrong(reason);
+    if let Some(reason) = tools.claim_declared(source.path, &imported.name, source.known) {
+        location.wrong(reason);
     }
-    let made = request_of(&imported, manner).and_then(|request| {
+    let made = request_of(&imported, overlay_call).and_then(|request| {
         let Imported { name, description, input_schema, .. } = imported;
-        extras.careful().make(ToolDef { name, description, input_schema }, request, None)
+        let request = RestRequest { backend: source.backend.map(str::to_owned), ..request };
+        extras.careful().make(ToolDef { name, description, input_schema }, Some(request), None)
     });
     match made {
         Ok(made) => tools.add(made),
-        Err(reason) => place.wrong(format_args!("cannot be a tool: {reason}")),
+        Err(reason) => location.wrong(format_args!("cannot be a tool: {reason}")),
     }
 }
 
 /// The call of an operation.
-fn request_of(imported: &Imported, manner: OverlayCall) -> Result<RestRequest, String> {
-    let OverlayCall { effect, timeout, failed_statuses } = manner;
+fn request_of(imported: &Imported, overlay_call: OverlayCall) -> Result<RestRequest, String> {
+    let OverlayCall { effect, timeout, failed_statuses } = overlay_call;
     let text = |error: TemplateError| error.to_string();
     let query = imported.query.iter().map(|(name, template)| {
         Ok((name.clone(), ValueTemplate::parse(&Value::String(template.clone())).map_err(text)?))
@@ -180,6 +190,7 @@ fn request_of(imported: &Imported, manner: OverlayCall) -> Result<RestRequest, S
         Some(template) => Body::Made(ValueTemplate::parse(template).map_err(text)?),
     };
     Ok(RestRequest {
+        backend: None,
         verb: imported.verb,
         path: PathTemplate::parse(&imported.path).map_err(|error| format!("its path {error}"))?,
         query: Some(query.collect::<Result<_, String>>()?),

@@ -7,7 +7,7 @@ use super::names::Names;
 use super::operation::{self, Imported};
 use crate::tools::backend::Verb;
 
-/// What `switchboard import-openapi` was asked for.
+/// The arguments of `switchboard import-openapi`.
 #[derive(Debug, Clone, Default)]
 pub struct Import {
     /// The operations: `operationId`s, `METHOD /path`, or `*`; none are all.
@@ -30,7 +30,7 @@ pub struct Printed {
 /// The operations of the document in `text` as a file of tools.
 ///
 /// # Errors
-/// What is wrong with the document, or with the operations that were named; in words for the operator.
+/// The mistakes in the document, or in the operations that were named; in words for the operator.
 pub fn import(text: &str, wanted: &Import) -> Result<Printed, Vec<String>> {
     let document = Document::parse(text).map_err(|reason| vec![format!("the document {reason}")])?;
     let base_path = wanted.base_path.clone().unwrap_or_else(|| document.base_path());

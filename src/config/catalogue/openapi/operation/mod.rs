@@ -27,13 +27,13 @@ const ARGUMENT_CHARS: usize = 500;
 pub struct Imported {
     /// The tool's name.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
-    /// What is done.
+    /// Its method.
     pub verb: Verb,
-    /// The path, with places for arguments.
+    /// The path, with placeholders for arguments.
     pub path: String,
     /// The parameters, each a template.
     pub query: Vec<(String, String)>,

@@ -14,9 +14,9 @@ use crate::store::names_a_secret;
 /// 200 parameters of one operation.
 const MOST: usize = 200;
 
-/// Where the parameters stand.
+/// The parameters by their location.
 pub(super) struct Parameters {
-    /// The path, its places named after arguments.
+    /// The path, its placeholders named after arguments.
     pub(super) path: String,
     /// The query, each a template.
     pub(super) query: Vec<(String, String)>,
@@ -80,7 +80,7 @@ pub(super) fn read<'d>(
     Ok(Parameters { path: path(operation.path, &in_path, arguments), query, headers })
 }
 
-/// The document's path with its places named after arguments. One that no parameter describes is text.
+/// The document's path with its placeholders named after arguments. One that no parameter describes is text.
 fn path(path: &str, names: &BTreeMap<&str, String>, arguments: &mut Arguments) -> String {
     let mut written = String::new();
     let mut rest = path;
@@ -203,7 +203,7 @@ impl<'d> Parameter<'d> {
                 false => Ok(()),
             };
         }
-        // Whatever a model is told of it might say, and an argument is shown, stored and logged.
+        // A model may repeat any part of a schema, and an argument is displayed, stored and logged.
         if names_a_secret(self.name) {
             return match self.is_required {
                 true => {
