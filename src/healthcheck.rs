@@ -11,18 +11,18 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, thiserror::Error)]
 pub enum Unhealthy {
     /// It cannot be reached, or does not answer.
-    #[error("no answer from {address}: {error}")]
+    #[error("no answer from {address}")]
     NoAnswer {
-        /// Where it was asked.
+        /// The address of the request.
         address: String,
-        /// What happened.
+        /// The cause.
         #[source]
         error: std::io::Error,
     },
     /// It answered with something else than 200.
     #[error("{address} answered {answer:?}")]
     NotOk {
-        /// Where it was asked.
+        /// The address of the request.
         address: String,
         /// The answer's first line.
         answer: String,
@@ -68,7 +68,7 @@ fn connect(bind: &str) -> io::Result<TcpStream> {
     Err(failure)
 }
 
-/// A server that listens on all addresses is asked on loopback.
+/// A server that listens on all addresses is called on loopback.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

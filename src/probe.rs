@@ -1,5 +1,5 @@
 //! `check-config --probe`: what a model really does, found out with three small calls: a word, a sentence that should come in
-//! pieces, and a tool call. Nothing is repeated and nobody stands in: this is about one model.
+//! pieces, and a tool call. Nothing is repeated and no fallback answers: this is about one model.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,10 +29,10 @@ const CALL: &str = "Call the tool choose_colour with the colour green.";
 const TOOL: &str = "choose_colour";
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 
-/// What was found out about one model.
+/// The results for one model.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Provider, and model with the way it is asked where that is not its own.
+    /// Provider, and model with its options where these are not the default.
     names: [String; 2],
     /// Whether it answers with text.
     answers: Finding,
@@ -48,7 +48,7 @@ pub struct Report {
     trouble: Option<String>,
 }
 
-/// What is known of one ability.
+/// The result for one ability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Finding {
     Yes,
@@ -74,7 +74,7 @@ impl fmt::Display for Finding {
 }
 
 impl Report {
-    /// Nothing is known of `origin`, asked as `choice` says.
+    /// An empty report on `origin`, with the options of `choice`.
     fn blank(origin: &ModelOrigin, choice: Option<&ModelChoice>) -> Self {
         let temperature = choice.and_then(|choice| choice.temperature).map(|t| format!(" temperature={t}"));
         let effort = choice.and_then(|choice| choice.effort).map(|effort| format!(" effort={}", effort.name()));
@@ -90,7 +90,7 @@ impl Report {
         }
     }
 
-    /// A model that could not even be asked.
+    /// A model that could not even be called.
     pub fn not_probed(origin: &ModelOrigin, why: &str) -> Self {
         Self { answers: Finding::No, trouble: Some(line(why)), ..Self::blank(origin, None) }
     }
@@ -206,22 +206,22 @@ async fn ask(
 }
 
 async fn read(provider: &dyn LlmProvider, request: ChatRequest<'_>) -> Result<Answer, ProviderError> {
-    let asked = Instant::now();
+    let began = Instant::now();
     let mut stream = provider.stream_chat(request).await?;
     let (mut text, mut pieces, mut calls, mut first_token) = (String::new(), 0, HashMap::new(), None);
     while let Some(event) = stream.events.next().await {
         match event? {
             StreamEvent::Text(piece) if piece.is_empty() => {}
             StreamEvent::Text(piece) => {
-                first_token.get_or_insert_with(|| asked.elapsed());
+                first_token.get_or_insert_with(|| began.elapsed());
                 text.push_str(&piece);
                 pieces += 1;
             }
             StreamEvent::Thinking(_) => {
-                first_token.get_or_insert_with(|| asked.elapsed());
+                first_token.get_or_insert_with(|| began.elapsed());
             }
             StreamEvent::ToolCallStarted { slot, name, .. } => {
-                first_token.get_or_insert_with(|| asked.elapsed());
+                first_token.get_or_insert_with(|| began.elapsed());
                 calls.insert(slot, (name, String::new()));
             }
             StreamEvent::ToolCallInput { slot, json } => {
@@ -253,7 +253,7 @@ fn tool() -> ToolDef {
 /// Our code and sentence, then the vendor's words.
 fn words(error: &ProviderError) -> String {
     let request = error.request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default();
-    format!("{}: {}{request}", error.kind.code(), Causes(&*error.detail))
+    format!("{}: {}{request}", error.kind.code().name(), Causes(&*error.detail))
 }
 
 /// `text` as part of one line.

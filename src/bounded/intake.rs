@@ -1,5 +1,4 @@
-//! Where what is large is worked on: off the runtime's workers, a few at a time, so that whoever else is served waits for
-//! none of it.
+//! Work on large inputs: off the runtime's workers, a few at a time, so that other requests do not wait for it.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -14,17 +13,17 @@ pub const LARGE: usize = 256 << 10;
 /// Two at once, so that a core is left for everybody else on the smallest machines.
 const AT_ONCE: usize = 2;
 
-/// Takes in what others send. Clones share the budget and the places.
+/// Takes in what others send. Clones share the budget and the permits.
 #[derive(Debug, Clone)]
 pub struct Intake {
     memory: Memory,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Intake {
     /// An intake with this budget.
     pub fn new(memory: Memory) -> Self {
-        Self { memory, places: Arc::new(Semaphore::new(AT_ONCE)) }
+        Self { memory, permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// The budget.
@@ -32,16 +31,16 @@ impl Intake {
         &self.memory
     }
 
-    /// What `work` makes of something of so many bytes: at once where it is small, and aside where it is large. Work that has
-    /// begun aside goes on to its end when nobody waits for it any more, and keeps its place until then.
+    /// Runs `work` on an input of so many bytes: at once where it is small, and aside where it is large. Work that has
+    /// begun aside goes on to its end when its caller is gone, and keeps its permit until then.
     pub async fn work<T: Send + 'static>(&self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
         if bytes <= LARGE {
             return work();
         }
-        // Nobody closes the semaphore; without a place it would be done all the same.
-        let place = self.places.clone().acquire_owned().await.ok();
+        // The semaphore is never closed; without a permit the work would be done all the same.
+        let permit = self.permits.clone().acquire_owned().await.ok();
         let done = tokio::task::spawn_blocking(move || {
-            let _place = place;
+            let _permit = permit;
             work()
         });
         match done.await {
@@ -63,13 +62,13 @@ mod tests {
 
     /// On a runtime with one worker, which would not come to anything else if the work were done on it.
     #[tokio::test]
-    async fn what_is_large_holds_nobody_up() {
+    async fn what_is_large_blocks_no_other_work() {
         let intake = Intake::new(Memory::new(0));
         let (ends, waits): (Vec<_>, Vec<_>) = (0..4).map(|_| mpsc::channel::<()>()).unzip();
         let works = waits.into_iter().map(|wait| intake.work(LARGE + 1, move || wait.recv().is_ok()));
         let works = futures::future::join_all(works);
         let others = async {
-            while intake.places.available_permits() > 0 {
+            while intake.permits.available_permits() > 0 {
                 tokio::task::yield_now().await;
             }
             assert!(intake.work(LARGE, || true).await, "what is small is done meanwhile");

@@ -1,24 +1,25 @@
 //! One budget for the memory whose size others choose: bodies of requests, JSON that is read, exports. Whoever is about to
 //! allocate reserves it first and gives it back by drop; over the budget there is an error and never an allocation.
 //!
-//! Nobody waits here: who is refused tells the client to come again (503), or the model that there is no room now.
+//! Nothing waits here: a refused request is answered with 503 and Retry-After, or the model reads that there is no
+//! memory now.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What memory is reserved for: a label of the gauge.
+/// The purpose of reserved memory: a label of the gauge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The bytes of a request's body.
     Body,
     /// JSON of others while it is read, with what is made of it.
     Json,
-    /// What goes out as a whole: exports, long lists.
+    /// Answers that are sent as a whole: exports, long lists.
     Export,
 }
 
 impl Kind {
-    /// All of them, in the order of their places.
+    /// All of them, in declaration order.
     const ALL: [Self; 3] = [Self::Body, Self::Json, Self::Export];
 
     /// As the gauge names it.
@@ -42,7 +43,7 @@ struct Budget {
     by_kind: [AtomicUsize; Kind::ALL.len()],
 }
 
-/// The budget has no room for so much now. It may have in a moment.
+/// The budget has not so much left now. It may have in a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server has no memory left for it now")]
 pub struct Exhausted;
@@ -57,20 +58,20 @@ impl Memory {
     /// So many bytes, until the reservation is dropped.
     ///
     /// # Errors
-    /// [`Exhausted`] when there is no room; nothing is reserved then.
+    /// [`Exhausted`] over the budget; nothing is reserved then.
     pub fn reserve(&self, kind: Kind, bytes: usize) -> Result<Reservation, Exhausted> {
         let mut reservation = Reservation { of: self.clone(), kind, bytes: 0 };
         reservation.grow(bytes)?;
         Ok(reservation)
     }
 
-    /// What is reserved now, by the kinds' labels.
+    /// The bytes reserved now, by the kinds' labels.
     pub fn reserved(&self) -> impl Iterator<Item = (&'static str, usize)> {
         Kind::ALL.into_iter().zip(&self.0.by_kind).map(|(kind, bytes)| (kind.label(), bytes.load(Ordering::Relaxed)))
     }
 }
 
-/// Memory that somebody may use, given back by drop.
+/// Reserved memory, given back by drop.
 #[derive(Debug)]
 #[must_use = "what is dropped is not reserved"]
 pub struct Reservation {
@@ -83,7 +84,7 @@ impl Reservation {
     /// So many bytes more.
     ///
     /// # Errors
-    /// [`Exhausted`] when there is no room; what was reserved before stays.
+    /// [`Exhausted`] over the budget; earlier reservations stay.
     pub fn grow(&mut self, more: usize) -> Result<(), Exhausted> {
         let budget = &self.of.0;
         let taken = |held: usize| held.checked_add(more).filter(|held| *held <= budget.most);
@@ -93,7 +94,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// What is beyond `bytes` is given back.
+    /// Gives back all beyond `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         let budget = &self.of.0;

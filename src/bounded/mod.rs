@@ -1,5 +1,5 @@
-//! What the process may hold of what others send, below all floors: one budget of memory, one reader of JSON, and a place off
-//! the runtime's workers where what is large is read.
+//! Bounds for input of others, below all floors: one budget of memory, one reader of JSON, and threads off the
+//! runtime's workers for large inputs.
 //!
 //! **Invariant:** memory whose size a stranger chooses is reserved before it is allocated.
 

@@ -1,21 +1,21 @@
-//! What a request asks for, whichever protocol it speaks: enough for one handler to carry it out.
+//! A request, whichever protocol it has: enough for one handler to carry it out.
 
 use super::reply::Reply;
 use crate::chat::approval::{Deciding, DecisionRule};
 use crate::chat::ids::{ConversationId, MessageId};
 use crate::chat::input::{Ask, ClientMessage, Parent, RunOptions, Screen};
 
-/// What a request asks for.
+/// A decoded request.
 pub struct Asked {
-    /// What is wanted.
+    /// The task.
     pub what: What,
     /// Which of the calls that wait it may decide.
     pub rule: DecisionRule,
     /// In which conversation.
     pub conversation: ConversationRef,
     /// How its runs are carried out.
-    pub manner: RunOptions,
-    /// What tells it from requests with the same body: whatever is said outside of the body and changes what is asked for.
+    pub options: RunOptions,
+    /// Tells it from requests with the same body: the parts of the request outside of the body that change its meaning.
     pub mark: String,
     /// As what it is answered.
     pub shape: Shape,
@@ -23,7 +23,7 @@ pub struct Asked {
     pub reply: Box<dyn Reply>,
 }
 
-/// What is wanted.
+/// The task.
 pub enum What {
     /// An answer.
     Answer(Question),
@@ -31,16 +31,16 @@ pub enum What {
     Decide(Vec<Deciding>, Option<Question>),
 }
 
-/// What is to be answered, and by whom.
+/// A question, and the profile that answers it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What is to be answered.
+    /// The question.
     pub ask: Ask,
     /// Where the user is, which selects the profile that answers.
     pub screen: Screen,
     /// Where it stands in the conversation.
     pub branch: BranchPoint,
-    /// What was said before, where the client keeps its conversations to itself.
+    /// Earlier messages, where the client keeps its conversations to itself.
     pub earlier: Vec<ClientMessage>,
     /// Whether a conversation that begins is left out of its user's list.
     pub unlisted: bool,
@@ -60,11 +60,11 @@ pub enum BranchPoint {
     Newest,
     /// There.
     At(Parent),
-    /// It is that earlier message of the user's, asked again.
+    /// It is that earlier message of the user's, which is answered again.
     Again(Edited),
-    /// In the place of an earlier message of the user's.
+    /// It replaces an earlier message of the user's.
     Edited(Edited),
-    /// In the place of that message of the user's; with the same words it is asked again.
+    /// It replaces that message of the user's; with the same words it is answered again.
     Message(MessageId),
 }
 
@@ -99,7 +99,7 @@ pub enum Shape {
     Record,
 }
 
-/// Whom a caller may ask.
+/// The profiles that a caller may ask.
 pub trait Assistants {
     /// The names of those that the caller may ask.
     fn offered(&self) -> Vec<&str>;
@@ -107,11 +107,11 @@ pub trait Assistants {
     /// Whether there is one of that name, whoever may ask it.
     fn has(&self, name: &str) -> bool;
 
-    /// What requests to one may choose of its model; `None` where the caller may not ask it.
+    /// The options of its model that requests to one may choose; `None` where the caller may not ask it.
     fn choices(&self, name: &str) -> Option<Choices>;
 }
 
-/// What requests may choose of a model.
+/// The options of a model that requests may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
     /// The temperature.

@@ -25,11 +25,11 @@ const NAME_BYTES: usize = 64;
 /// Schema keywords that may refer to another document, where their value is a text.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// What a client says about one tool.
+/// A client's declaration of one tool.
 pub(super) struct DeclaredTool {
     /// Its name.
     pub(super) name: String,
-    /// What it is for.
+    /// Its description.
     pub(super) description: Option<String>,
     /// The JSON Schema of its arguments; `None` where it takes none.
     pub(super) schema: Option<Value>,

@@ -7,7 +7,7 @@ use super::{DecodeError, FieldError};
 use crate::bounded::json::{self, JsonError};
 use crate::chat::screen::ScreenState;
 
-/// The body as JSON text: what it has in it stays that until somebody needs a value.
+/// The body as JSON text: its parts stay text until a value is needed.
 ///
 /// # Errors
 /// [`DecodeError::NotJson`] when it is not UTF-8, not JSON, nested deeper than 64 levels, or has an object with the same name
@@ -67,7 +67,7 @@ pub(super) fn screen(raw: Option<&RawValue>, field: &'static str, errors: &mut V
 /// The screen state in `raw`.
 ///
 /// # Errors
-/// What it must be instead.
+/// The shape that it must have.
 pub(super) fn state(raw: &RawValue) -> Result<ScreenState, String> {
     let state = ScreenState::parse(raw.get()).ok_or("an object")?;
     match json::fits(state.as_str(), 1) {

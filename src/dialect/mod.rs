@@ -1,5 +1,5 @@
-//! Wire protocols, pure: a request becomes what it asks for ([`Asked`]), [`AgentEvent`]s become frames. One file or folder
-//! per protocol.
+//! Wire protocols, pure: a request becomes an [`Asked`], [`AgentEvent`]s become frames. One file or folder per
+//! protocol.
 //!
 //! **Invariant:** no I/O, no async, no status codes. Only files of this folder know event names.
 
@@ -35,10 +35,10 @@ pub trait Dialect: Send + Sync {
         true
     }
 
-    /// What a request asks for.
+    /// The decoded request.
     ///
     /// # Errors
-    /// What is wrong with the request, in words for its sender.
+    /// The request's mistakes, in words for its sender.
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError>;
 }
 
@@ -51,7 +51,7 @@ pub struct Settings {
     pub context_bytes: usize,
     /// How much of a conversation a model is sent, in bytes.
     pub history_bytes: usize,
-    /// What clients of the AI SDK know that do not say.
+    /// The version of AI SDK clients that send none.
     pub ai_sdk_version: ai_sdk::Version,
 }
 
@@ -65,7 +65,7 @@ pub struct Request<'a> {
     pub headers: &'a HeaderMap,
     /// The body.
     pub body: &'a [u8],
-    /// Whom its caller may ask.
+    /// The profiles that its caller may ask.
     pub assistants: &'a dyn Assistants,
 }
 
@@ -80,7 +80,7 @@ impl Request<'_> {
     }
 }
 
-/// What a run is called, for protocols that tell their clients.
+/// The ids of a run, for protocols that send them.
 #[derive(Debug, Clone)]
 pub struct RunIds {
     /// The run.
@@ -89,7 +89,7 @@ pub struct RunIds {
     pub conversation: ConversationId,
     /// The conversation's number, in protocols that number them; `None` too where it could not be given one.
     pub number: Option<i64>,
-    /// The HTTP request that asked for it.
+    /// The HTTP request that began it.
     pub request: String,
 }
 
@@ -116,13 +116,13 @@ pub trait Encoder: Send {
 /// A request that cannot be carried out, whatever the state of things.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The assistant that is asked is not there.
+    /// The requested assistant is not there.
     #[error("there is no such agent")]
     NoSuchAssistant,
-    /// The assistant that is asked is for others.
+    /// The requested assistant is for others.
     #[error("this screen's assistant is not for this user")]
     NotForYou,
-    /// The model that is asked is not there, or is for others.
+    /// The requested model is not there, or is for others.
     #[error("the model {0:?} does not exist, or you have no access to it")]
     NoSuchModel(String),
     /// Something that no field has.
@@ -165,7 +165,7 @@ impl Mistake {
     }
 }
 
-/// What is wrong with one field of a request body.
+/// The mistake of one field of a request body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     /// The field's name.

@@ -10,15 +10,15 @@ use crate::chat::event::AgentEvent;
 use crate::chat::failure::Failure;
 use crate::chat::ids::{ApprovalId, MessageId};
 
-/// How one request is answered: what it said of itself is in it. It may be answered with several runs, one after the other,
-/// which its client sees as one stream.
+/// The answer to one request, in the version and options of that request. It may be answered with several runs, one
+/// after the other, which its client sees as one stream.
 pub trait Reply: Send {
-    /// What is the same for all of its streams.
+    /// The options of all of its streams.
     fn options(&self) -> StreamOptions {
         StreamOptions::default()
     }
 
-    /// What the answer's headers say besides.
+    /// Headers of the answer besides.
     fn headers(&self, _of: &RunIds) -> Vec<(&'static str, String)> {
         Vec::new()
     }
@@ -26,12 +26,12 @@ pub trait Reply: Send {
     /// A fresh encoder for the next run.
     fn encoder(&mut self, of: RunIds, at: Position) -> Box<dyn Encoder>;
 
-    /// What the run's whole answer is made of; `None` in protocols that know streams alone.
+    /// The maker of the run's whole answer; `None` in protocols that know streams alone.
     fn document(&mut self, _of: RunIds) -> Option<Box<dyn Document>> {
         None
     }
 
-    /// Whether the run that was shown has ended so that the next one may begin.
+    /// Whether the last run has ended so that the next one may begin.
     fn goes_on(&self) -> bool {
         false
     }
@@ -39,7 +39,7 @@ pub trait Reply: Send {
     /// Notes calls that wait for a person whatever the next run does.
     fn waits_besides(&mut self, _calls: &[Approval]) {}
 
-    /// What is answered where nothing was begun.
+    /// The answer where nothing was begun.
     fn refused(&mut self, _refusal: &Refusal<'_>) -> RefusalResponse {
         RefusalResponse::AsUsual
     }
@@ -50,7 +50,7 @@ pub trait Reply: Send {
     }
 }
 
-/// What is the same for all streams of a protocol.
+/// The options of all streams of a protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamOptions {
     /// Its media type.
@@ -70,7 +70,7 @@ impl Default for StreamOptions {
 /// Which frames have numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbered {
-    /// None: nobody comes back to these streams.
+    /// None: no client comes back to these streams.
     Never,
     /// Those of runs in the background.
     Background,
@@ -132,14 +132,14 @@ pub struct Refusal<'a> {
     pub request: &'a str,
 }
 
-/// What protocols tell apart where nothing was begun.
+/// Why nothing was begun, as far as protocols tell reasons apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RefusalReason<'a> {
     /// Calls wait for a person, and have to be decided first.
     Waiting(&'a [Approval]),
     /// All that was to be decided had been decided so before.
     NothingLeft,
-    /// The decision is kept for whoever asked, who goes on with it.
+    /// The decision is kept for the requester, who goes on with it.
     Kept,
     /// The assistant is for others.
     Forbidden,
@@ -147,17 +147,17 @@ pub enum RefusalReason<'a> {
     NoSuchAssistant,
     /// There is no such call, or the caller may not decide it.
     NoSuchApproval,
-    /// The call is not the one that its user was shown.
+    /// The call is not the one that its user saw.
     OtherCall,
     /// The call was decided before.
     AlreadyDecided,
     /// It is too late to decide the call.
     Expired,
-    /// Somebody with another role has to let the call through.
+    /// A user with another role has to let the call through.
     RoleRequired,
-    /// Somebody else than who asked has to let the call through.
+    /// Another user than the requester has to let the call through.
     OwnRequest,
-    /// The question stands in the place of a message that is not there; `None` where it has no id of ours.
+    /// The question replaces a message that is not there; `None` where it has no id of ours.
     NotOnBranch(Option<MessageId>),
     /// There is no message to go on from.
     NoSuchMessage,
@@ -167,13 +167,13 @@ pub enum RefusalReason<'a> {
     Other,
 }
 
-/// What is answered where nothing was begun.
+/// The answer where nothing was begun.
 #[derive(Debug, PartialEq)]
 pub enum RefusalResponse {
-    /// What any request gets.
+    /// The answer of any protocol.
     AsUsual,
     /// A whole stream.
     Stream(Bytes),
-    /// What a mistake in the request gets.
+    /// The answer to a mistake in the request.
     Mistake(DecodeError),
 }

@@ -1,6 +1,6 @@
 //! What a request carries along, through the handler, the store and the task of its run, without being an argument of
 //! everything in between: its id, which protocol it speaks, and a clock for `Server-Timing`. Like the current span, it is
-//! told to others and decides nothing.
+//! for observation only and decides nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,8 +59,8 @@ impl Ambient {
         inherited(Some(self), work)
     }
 
-    /// What `Server-Timing` says at this moment. `is_whole` is whether the answer has come to its end: of a stream, whose
-    /// head goes out before anything has been said, only the beginning can be told.
+    /// The value of `Server-Timing` at this moment. `is_whole` is whether the answer has come to its end: of a stream,
+    /// whose head goes out before its body, only the beginning is measured.
     pub fn server_timing(&self, is_whole: bool) -> String {
         let ms = |of: &AtomicU64| of.load(Ordering::Relaxed) as f64 / 1e3;
         let total = self.began.elapsed().as_micros() as f64 / 1e3;
@@ -81,7 +81,7 @@ impl Ambient {
 /// Work with something around it. No `async fn`, which would hold its work twice: as its argument, and while it waits.
 pub type Around<F> = TaskLocalFuture<Option<Arc<Ambient>>, F>;
 
-/// What is around the task at hand; `None` outside of any request.
+/// The record of the current task's request; `None` outside of any request.
 pub fn current() -> Option<Arc<Ambient>> {
     AMBIENT.try_with(Clone::clone).ok().flatten()
 }

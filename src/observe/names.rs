@@ -1,4 +1,4 @@
-//! Every name of a span and of an attribute, in one place: the OpenTelemetry conventions for generative AI are still
+//! Every name of a span and of an attribute, in one file: the OpenTelemetry conventions for generative AI are still
 //! under development and rename things. Ours follow the state of November 2026
 //! (<https://github.com/open-telemetry/semantic-conventions-genai>).
 
@@ -6,7 +6,7 @@
 pub const HTTP_REQUEST: &str = "http.request";
 /// A run, from its first turn to its recorded end.
 pub const AGENT_RUN: &str = "agent.run";
-/// One model call of a run and the tools it asked for.
+/// One model call of a run and the tool calls of its answer.
 pub const AGENT_TURN: &str = "agent.turn";
 /// A summary of what no longer fits, made after a run.
 pub const AGENT_SUMMARY: &str = "agent.summary";
@@ -18,7 +18,7 @@ pub const TOOL_EXECUTE: &str = "tool.execute";
 /// Which of the names above a span has: the conventions want names with the model's or the tool's in them.
 pub const SPAN: &str = "switchboard.span";
 
-/// What is done: one of [`CHAT`], [`INVOKE_AGENT`], [`EXECUTE_TOOL`].
+/// The operation: one of [`CHAT`], [`INVOKE_AGENT`], [`EXECUTE_TOOL`].
 pub const OPERATION_NAME: &str = "gen_ai.operation.name";
 /// The operation of a model call.
 pub const CHAT: &str = "chat";
@@ -26,9 +26,9 @@ pub const CHAT: &str = "chat";
 pub const INVOKE_AGENT: &str = "invoke_agent";
 /// The operation of a tool's call.
 pub const EXECUTE_TOOL: &str = "execute_tool";
-/// Who was asked, in the conventions' word for them, which a vendor's folder gives.
+/// The provider, in the conventions' word for it, which a vendor's folder gives.
 pub const PROVIDER_NAME: &str = "gen_ai.provider.name";
-/// The model that was asked for.
+/// The model of the request.
 pub const REQUEST_MODEL: &str = "gen_ai.request.model";
 /// The model that answered: with fallbacks, not the first of the list.
 pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
@@ -56,14 +56,14 @@ pub const TOOL_TYPE: &str = "gen_ai.tool.type";
 pub const AGENT_NAME: &str = "gen_ai.agent.name";
 /// The conversation.
 pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
-/// How it failed, in one of our codes; absent where it did not.
+/// The error, as one of our codes; absent where there is none.
 pub const ERROR_TYPE: &str = "error.type";
 /// The request's id, ours or the client's.
 pub const REQUEST_ID: &str = "request.id";
 /// The request's method.
 pub const HTTP_METHOD: &str = "http.request.method";
 
-/// The method of a request whose own nobody knows, as the conventions have it.
+/// The method of a request with an unknown one, as the conventions have it.
 pub const OTHER_METHOD: &str = "_OTHER";
 
 /// The route's template.

@@ -1,5 +1,5 @@
-//! The process itself, by the names that every Prometheus client uses. The kernel is asked when somebody looks, and
-//! where there is no `/proc` nothing is told.
+//! The process itself, by the names that every Prometheus client uses. The kernel's numbers are read for each scrape,
+//! and where there is no `/proc` there are none.
 
 use std::fmt::Write;
 use std::fs;

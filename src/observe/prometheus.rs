@@ -1,4 +1,4 @@
-//! The page that Prometheus reads: one recorder for the process, and what is looked up only when somebody reads it.
+//! The page that Prometheus reads: one recorder for the process, and gauges that are set only for a scrape.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use super::metrics::{self as ours, ALL, Kind};
 use super::process;
 
-/// How often somebody has to call [`Page::upkeep`], or what histograms have been told is kept piece by piece.
+/// How often [`Page::upkeep`] has to be called, or every sample of a histogram stays in memory.
 pub const UPKEEP: Duration = Duration::from_secs(5);
 
 /// The process has one recorder, as it has one log.
@@ -51,7 +51,7 @@ pub fn record() -> Result<Page, RecorderError> {
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
     if ::metrics::set_global_recorder(recorder).is_err() {
-        // Somebody was quicker; only another library would not have left a handle.
+        // Another thread was quicker; only another library would not have left a handle.
         return RECORDER.get().map(Page::from_recorder).ok_or(RecorderError::Taken);
     }
     for metric in ALL {
@@ -70,7 +70,7 @@ impl Page {
         Self { recorder: recorder.clone(), look: Arc::new(|| {}) }
     }
 
-    /// The same; `look` is called before each reading, and sets what nobody tells by itself.
+    /// The same; `look` is called before each scrape, and sets the gauges that no event sets.
     pub fn looking(self, look: impl Fn() + Send + Sync + 'static) -> Self {
         Self { look: Arc::new(look), ..self }
     }
@@ -83,7 +83,7 @@ impl Page {
         text
     }
 
-    /// Sums up what histograms have been told.
+    /// Sums up the samples of histograms.
     pub fn upkeep(&self) {
         self.recorder.run_upkeep();
     }

@@ -2,7 +2,7 @@
 //! them is `telemetry/gen_ai.rs`.
 //!
 //! Spans nest `http.request` > `agent.run` > `agent.turn` > `llm.chat` or `tool.execute`. Fields are in every log line
-//! below a span; [`tell`] adds what only a trace is told.
+//! below a span; [`tell`] adds what only a trace gets.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ fn is_exported() -> bool {
     EXPORTED.load(Ordering::Relaxed)
 }
 
-/// A request, below the span of whoever asked. A method that nobody knows is [`names::OTHER_METHOD`], since spans are named
+/// A request, below the caller's span. An unknown method is [`names::OTHER_METHOD`], since spans are named
 /// after theirs.
 pub fn http_request(id: &str, method: &str, path: &str, route: &str, parent: Option<TraceParent>) -> Span {
     let method = known_method(method).unwrap_or(names::OTHER_METHOD);
@@ -63,7 +63,7 @@ pub fn agent_summary(run: &impl Display, conversation: &impl Display) -> Span {
     info_span!(names::AGENT_SUMMARY, run.id = %run, conversation.id = %conversation)
 }
 
-/// A model's answer. Who answers is known when somebody does; see [`answered_by`].
+/// A model's answer. The model is known when it begins to answer; see [`answered_by`].
 pub fn llm_chat() -> Span {
     info_span!(names::LLM_CHAT, gen_ai.provider.name = Empty, gen_ai.request.model = Empty)
 }
@@ -81,7 +81,7 @@ pub fn tool_execute(tool: &str, call: &str) -> Span {
     info_span!(names::TOOL_EXECUTE, gen_ai.tool.name = tool, gen_ai.tool.call.id = call)
 }
 
-/// Tells a trace, and no log line, what is known of a span; `value` is only asked where there is an exporter.
+/// Adds an attribute to the trace of a span, and to no log line; `value` is only evaluated where there is an exporter.
 pub fn tell<V: Into<Value>>(span: &Span, name: &'static str, value: impl FnOnce() -> V) {
     if is_exported() {
         span.set_attribute(name, value());

@@ -1,4 +1,4 @@
-//! W3C Trace Context (<https://www.w3.org/TR/trace-context/>): the header that ties our spans to those of whoever asked
+//! W3C Trace Context (<https://www.w3.org/TR/trace-context/>): the header that ties our spans to those of our clients
 //! us, and of whom we ask.
 //!
 //! **Invariant:** what is not exactly a `traceparent` is as good as none: a client cannot put a word of its own into a
@@ -9,7 +9,7 @@ use std::fmt;
 /// The header's name.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// Where a span hangs.
+/// The parent of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
     /// The trace, never 0.

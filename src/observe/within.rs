@@ -138,9 +138,9 @@ fn go_into(span: &Span) -> bool {
     })
 }
 
-/// Goes back to the span above the innermost one. Nothing where the whole task is dropped, which nobody drives then.
+/// Goes back to the span above the innermost one. Does nothing where the whole task is dropped and not polled again.
 fn leave() {
-    // Dropped when the list is free again: its end may be told to others.
+    // Dropped when the list is free again: its end may be exported.
     let _left = DRIVEN.with_borrow_mut(|driven| {
         let spans = driven.as_mut()?;
         let left = spans.pop();

@@ -16,9 +16,9 @@ use crate::chat::answer::{
 /// An [`Answer`] without how it was made, which few read and which may be long.
 #[derive(Serialize, Deserialize)]
 struct AnswerRow<'a> {
-    #[serde(borrow)]
-    said: Vec<SaidRow<'a>>,
-    /// Which of them are the server's own words. Beside them, so that a program that knows of none can read the rest.
+    #[serde(borrow, rename = "said")]
+    pieces: Vec<PieceRow<'a>>,
+    /// Which of them are the server's own texts. Beside them, so that a program that knows of none can read the rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notices: Vec<usize>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ struct AnswerRow<'a> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum SaidRow<'a> {
+enum PieceRow<'a> {
     #[serde(borrow)]
     Text(Cow<'a, str>),
     #[serde(borrow)]
@@ -72,7 +72,7 @@ enum StyleRow {
 
 /// An answer as it is stored.
 pub(super) struct AnswerRecord {
-    /// JSON text: what was said and suggested.
+    /// JSON text: texts, calls and suggestions.
     pub(super) body: String,
     /// JSON text: how it was made.
     pub(super) diagnostics: Option<String>,
@@ -84,18 +84,19 @@ pub(super) struct AnswerRecord {
 /// When it cannot be written as JSON.
 pub(super) fn encode_answer(answer: &Answer) -> Result<AnswerRecord, RecordError> {
     let json = RecordError::json("answer");
-    let Answer { said, suggestions: Suggestions { values, actions }, diagnostics } = answer;
-    let notices = said.iter().enumerate().filter(|(_, said)| matches!(said, AnswerPiece::Notice(_))).map(|(at, _)| at);
+    let Answer { pieces, suggestions: Suggestions { values, actions }, diagnostics } = answer;
+    let notices =
+        pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, AnswerPiece::Notice(_))).map(|(at, _)| at);
     let notices = notices.collect();
-    let said = said.iter().map(|said| match said {
-        AnswerPiece::Text(text) | AnswerPiece::Notice(text) => SaidRow::Text(Cow::Borrowed(text)),
-        AnswerPiece::Call(id) => SaidRow::Call(IdRow::from_id(id)),
-        AnswerPiece::RoundEnd => SaidRow::RoundEnd,
+    let pieces = pieces.iter().map(|piece| match piece {
+        AnswerPiece::Text(text) | AnswerPiece::Notice(text) => PieceRow::Text(Cow::Borrowed(text)),
+        AnswerPiece::Call(id) => PieceRow::Call(IdRow::from_id(id)),
+        AnswerPiece::RoundEnd => PieceRow::RoundEnd,
     });
     let values = values.as_ref().map(|values| values.iter().map(value_row).collect());
     let actions = actions.as_ref().map(|actions| actions.iter().map(action_row).collect::<Result<_, _>>());
-    let row = AnswerRow { said: said.collect(), notices, values, actions: actions.transpose().map_err(&json)? };
-    // It wraps what came from elsewhere, and what then cannot be read again is not worth the answer.
+    let row = AnswerRow { pieces: pieces.collect(), notices, values, actions: actions.transpose().map_err(&json)? };
+    // It wraps values from elsewhere, and one that cannot be read again is not worth the answer.
     let diagnostics = diagnostics.as_ref().map(Value::to_string);
     let diagnostics = diagnostics.filter(|text| serde_json::from_str::<Value>(text).is_ok());
     Ok(AnswerRecord { body: serde_json::to_string(&row).map_err(json)?, diagnostics })
@@ -108,18 +109,18 @@ pub(super) fn encode_answer(answer: &Answer) -> Result<AnswerRecord, RecordError
 pub(super) fn decode_answer(body: &str, diagnostics: Option<&str>) -> Result<Answer, RecordError> {
     let json = RecordError::json("answer");
     let row: AnswerRow<'_> = serde_json::from_str(body).map_err(&json)?;
-    let said = row.said.into_iter().enumerate().map(|(at, said)| match said {
-        SaidRow::Text(text) if row.notices.contains(&at) => AnswerPiece::Notice(text.into_owned()),
-        SaidRow::Text(text) => AnswerPiece::Text(text.into_owned()),
-        SaidRow::Call(id) => AnswerPiece::Call(id.into_id()),
-        SaidRow::RoundEnd => AnswerPiece::RoundEnd,
+    let pieces = row.pieces.into_iter().enumerate().map(|(at, piece)| match piece {
+        PieceRow::Text(text) if row.notices.contains(&at) => AnswerPiece::Notice(text.into_owned()),
+        PieceRow::Text(text) => AnswerPiece::Text(text.into_owned()),
+        PieceRow::Call(id) => AnswerPiece::Call(id.into_id()),
+        PieceRow::RoundEnd => AnswerPiece::RoundEnd,
     });
     let value = |row: ValueRow<'_>| SuggestedValue { label: row.label.into_owned(), value: row.value.into_owned() };
     let values = row.values.map(|values| values.into_iter().map(value).collect());
     let actions = row.actions.map(|actions| actions.into_iter().map(action).collect::<Result<_, _>>());
     let actions = actions.transpose().map_err(&json)?;
     let diagnostics = diagnostics.map(serde_json::from_str).transpose().map_err(json)?;
-    Ok(Answer { said: said.collect(), suggestions: Suggestions { values, actions }, diagnostics })
+    Ok(Answer { pieces: pieces.collect(), suggestions: Suggestions { values, actions }, diagnostics })
 }
 
 fn value_row(value: &SuggestedValue) -> ValueRow<'_> {
@@ -191,7 +192,7 @@ mod tests {
             style: Some(ActionStyle::Warning),
         };
         let bare = SuggestedAction { handler: ActionHandler::Client, data: None, style: None, ..action.clone() };
-        let said = vec![
+        let pieces = vec![
             AnswerPiece::Text("one\u{0}".into()),
             AnswerPiece::Notice("[again]".into()),
             AnswerPiece::Call(ToolCallId::mint()),
@@ -203,7 +204,7 @@ mod tests {
         let answers = [
             (Answer::default(), "nothing"),
             (Answer { suggestions: Suggestions { values: Some(vec![]), actions: None }, ..Answer::default() }, "none"),
-            (Answer { said, suggestions, diagnostics: Some(json!({"shape": "basic", "x": 0.1})) }, "all"),
+            (Answer { pieces, suggestions, diagnostics: Some(json!({"shape": "basic", "x": 0.1})) }, "all"),
         ];
         for (answer, reason) in answers {
             assert_eq!(read_again(&answer), answer, "{reason}");
@@ -213,7 +214,7 @@ mod tests {
     #[test]
     fn what_could_not_be_read_again_does_not_cost_the_answer() {
         let answer =
-            Answer { said: vec![AnswerPiece::Text("Hi".into())], diagnostics: Some(deep(200)), ..Answer::default() };
+            Answer { pieces: vec![AnswerPiece::Text("Hi".into())], diagnostics: Some(deep(200)), ..Answer::default() };
         assert_eq!(read_again(&answer), Answer { diagnostics: None, ..answer });
     }
 }

@@ -13,12 +13,8 @@ use crate::chat::tool::{ToolCall, ToolInput};
 /// The columns of an [`ApprovalRow`] of the approval `a`, for statements of either database.
 macro_rules! approval_columns {
     () => {
-        concat!(
-            "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.call_id, a.tool, a.arguments, a.input, a.definition, a.digest,
-             a.role, a.not_requester <> 0 AS not_requester, a.state, a.created_at, a.expires_at, a.expires_at <= ",
-            database_now!(),
-            " AS is_over"
-        )
+        "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.call_id, a.tool, a.arguments, a.input, a.definition, a.digest,
+             a.role, a.not_requester <> 0 AS not_requester, a.state, a.created_at, a.expires_at, a.expires_at <= @now AS is_over"
     };
 }
 pub(in crate::store) use approval_columns;
@@ -74,11 +70,11 @@ impl ApprovalRow {
     }
 }
 
-/// The call that was let through, under an id of ours, on the screen of the run that asked for it.
+/// The call that was let through, under an id of ours, on the screen of the run that requested it.
 ///
 /// # Errors
-/// When it is not the one that was shown. Of one that was kept before definitions were, nobody can say that; whoever makes
-/// calls asks its user again, since no call has the old kind of digest.
+/// When it is not the one that its user saw. Of one that was kept before definitions were, that is unknown; its user
+/// has to approve it again, since no call has the old kind of digest.
 pub(super) fn approved_call(approval: Approval, context: Option<ScreenState>) -> Result<ApprovedCall, RecordError> {
     let is_other =
         |definition: &String| call_digest(&approval.tool, definition, &approval.arguments) != approval.digest;
@@ -86,5 +82,5 @@ pub(super) fn approved_call(approval: Approval, context: Option<ScreenState>) ->
         return Err(RecordError::Digest);
     }
     let call = ToolCall { id: ToolCallId::mint(), name: approval.tool, input: ToolInput::Object(approval.input) };
-    Ok(ApprovedCall { call, asked_as: approval.call, digest: approval.digest, context })
+    Ok(ApprovedCall { call, requested_as: approval.call, digest: approval.digest, context })
 }

@@ -95,14 +95,14 @@ pub(super) fn decode_change(text: &str) -> Result<Change, RecordError> {
     })
 }
 
-/// What is changed as JSON text. `None` where there is nothing, or more than anybody compares, or what could not be read again:
-/// a preview without it is still a preview.
+/// The target of a change as JSON text. `None` where there is none, or it is too long to compare, or it could not be
+/// read again: a preview without it is still a preview.
 pub(super) fn encode_current(change: &Change) -> Option<String> {
     let text = serde_json::to_string(change.current.as_ref()?).ok().filter(|text| text.len() <= CURRENT_BYTES)?;
     decode_current(&text).is_ok().then_some(text)
 }
 
-/// What is changed, in `text`.
+/// The target of a change, from `text`.
 ///
 /// # Errors
 /// When it is not what [`encode_current`] wrote.
@@ -110,8 +110,8 @@ pub(super) fn decode_current(text: &str) -> Result<Value, RecordError> {
     serde_json::from_str(text).map_err(RecordError::json("what a preview changes"))
 }
 
-/// What a change is about, in a fixed length: of two previews about the same thing in a conversation the newer one counts.
-/// An update is about the thing's id, a new thing about its name.
+/// The subject of a change, in a fixed length: of two previews about the same thing in a conversation the newer one
+/// counts. An update is about the thing's id, a new thing about its name.
 pub(super) fn subject(change: &Change) -> String {
     let thing = match &change.existing_id {
         Some(id) => ("id", id),

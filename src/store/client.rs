@@ -17,7 +17,7 @@ use crate::chat::input::ClientResult;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::tool::{ToolCall, ToolResult};
 
-/// Bytes of one result: 64 KiB. What is longer is cut; the model is told.
+/// Bytes of one result: 64 KiB. A longer one is cut, with a note to the model.
 const RESULT_BYTES: usize = 64 * 1024;
 
 /// The calls as JSON text: the message that repeats them.
@@ -44,7 +44,7 @@ pub(super) fn is_repetition(message: &AssistantMessage) -> bool {
     *message.origin == origin()
 }
 
-/// Of nobody that is asked again: what a vendor wants back with its own calls is not there.
+/// No model: there is no replay data of a vendor for these calls.
 fn origin() -> ModelOrigin {
     ModelOrigin { provider: "switchboard".to_owned(), model: "client".to_owned() }
 }
@@ -54,8 +54,8 @@ fn message(calls: impl Iterator<Item = ToolCall>) -> AssistantMessage {
     AssistantMessage { origin, parts: calls.map(|call| AssistantPart::ToolCall { call, replay: None }).collect() }
 }
 
-/// The turn that repeats `calls` under ids of ours, with `results`; a call without one is told to have none. `None` when
-/// there is no result, or one of no such call or of one twice.
+/// The turn that repeats `calls` under ids of ours, with `results`; a call without one gets a result that says so.
+/// `None` when there is no result, or one of no such call or of one twice.
 ///
 /// # Errors
 /// When a result cannot be written as JSON.
@@ -86,7 +86,7 @@ pub(super) fn answered(
     Ok(Some((message, answers)))
 }
 
-/// What the model reads of a result: whatever the client says stands as its word.
+/// The result as the model reads it: content of the client is marked as its own.
 fn result_for_model(content: &str, is_error: bool) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct ClientWords<'a> {
@@ -101,11 +101,11 @@ fn result_for_model(content: &str, is_error: bool) -> Result<String, serde_json:
         true => None,
         false => fit_json(content, RESULT_BYTES, "ask for less"),
     };
-    let said = match serde_json::from_str::<Box<RawValue>>(fitting.as_deref().unwrap_or(content)) {
-        Ok(json) => json,
+    let json = match serde_json::from_str::<Box<RawValue>>(fitting.as_deref().unwrap_or(content)) {
+        Ok(raw) => raw,
         Err(_) => to_raw_value(&Value::String(cut(content)))?,
     };
-    let (result, error) = if is_error { (None, Some(&*said)) } else { (Some(&*said), None) };
+    let (result, error) = if is_error { (None, Some(&*json)) } else { (Some(&*json), None) };
     serde_json::to_string(&ClientWords { told_by: "client", result, error })
 }
 
@@ -145,20 +145,20 @@ mod tests {
         let results = [result("t2", "no \"paper\"", true), result("t1", "{ \"lat\": 1e2 }", false)];
         let (message, answers) = answered(calls(), &results).unwrap().unwrap();
         let again: Vec<_> = message.calls().cloned().collect();
-        let told: Vec<_> = answers.iter().map(|answer| (&*answer.name, &*answer.content, answer.fate)).collect();
+        let read: Vec<_> = answers.iter().map(|answer| (&*answer.name, &*answer.content, answer.fate)).collect();
         let expected = [
             ("locate", r#"{"told_by":"client","result":{ "lat": 1e2 }}"#, CallFate::Done),
             ("print", r#"{"told_by":"client","error":"no \"paper\""}"#, CallFate::Failed),
         ];
-        assert_eq!(told, expected);
-        for ((again, answer), asked) in again.iter().zip(&answers).zip(calls()) {
+        assert_eq!(read, expected);
+        for ((again, answer), call) in again.iter().zip(&answers).zip(calls()) {
             assert!(again.id.is_minted() && again.id == answer.id);
-            assert_eq!((&again.name, &again.input), (&asked.name, &asked.input));
+            assert_eq!((&again.name, &again.input), (&call.name, &call.input));
         }
     }
 
     #[test]
-    fn what_is_missing_is_said_to_be_and_what_is_too_long_is_cut() {
+    fn a_missing_result_is_named_and_a_long_one_is_cut() {
         let long = "ü".repeat(RESULT_BYTES);
         let (_, answers) = answered(calls(), &[result("t1", &long, false)]).unwrap().unwrap();
         assert!(answers[0].content.ends_with(&format!(" [cut here; {} bytes in all]\"}}", 2 * RESULT_BYTES)));

@@ -1,5 +1,5 @@
-//! What became of a turn's calls, kept beside their results: whoever only shows a conversation need not read those,
-//! which may be long.
+//! The fates of a turn's calls, kept beside their results: a view of a conversation need not read those, which may be
+//! long.
 
 use super::record_error::RecordError;
 use super::view::fates;

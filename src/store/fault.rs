@@ -1,4 +1,4 @@
-//! What can go wrong inside a store, and the words of the ports for it.
+//! Faults inside a store, and the ports' errors for them.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ use crate::observe::{ambient, metrics};
 /// up. A server that stopped answering gives up nothing, so the time is kept here.
 const CALL_WAIT: Duration = Duration::from_secs(15);
 
-/// What can go wrong.
+/// A fault.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// The database did not do it.
     #[error("the database failed")]
-    Database(#[from] sqlx::Error),
-    /// The database did not answer; whether it did what it was asked is unknown.
+    Database(#[source] SqlxError<sqlx::Error>),
+    /// The database did not answer; whether it ran the statement is unknown.
     #[error("the database did not answer")]
     Silent(#[from] Elapsed),
     /// A row does not read back.
@@ -43,9 +43,32 @@ pub(super) enum Fault {
         /// The digest of the call's id.
         call: String,
     },
-    /// Somebody ends a run with a state of one that lives.
+    /// A caller ends a run with a state of one that lives.
     #[error("a run does not end as {}", _0.name())]
     NoEnd(RunState),
+}
+
+/// An error of sqlx. Those write their causes into their text, so this is the end of a chain.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SqlxError<E>(pub E);
+
+impl From<sqlx::Error> for Fault {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(SqlxError(error))
+    }
+}
+
+/// Why a call has done nothing: a reason of its port's, or a fault.
+pub(super) enum Undone<R> {
+    Refused(R),
+    Failed(Fault),
+}
+
+impl<R, E: Into<Fault>> From<E> for Undone<R> {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
 }
 
 /// A fault, and what was being done.
@@ -57,15 +80,16 @@ struct Failed {
     fault: Fault,
 }
 
-/// What `call` comes to, in bounded time; `action` completes the sentence "could not …".
+/// The result of `call`, in bounded time; `action` completes the sentence "could not …".
 ///
 /// # Errors
-/// The port's: only what the database did not do may work later; anything else will be the same next time.
-pub(super) fn attempt<'a, T>(
+/// The port's: its reason, or its failure. Only a call that the database did not carry out may work later; any other
+/// will fail again.
+pub(super) fn attempt<'a, T, U: Into<Undone<R>>, R: From<StoreError>>(
     action: &'static str,
-    call: impl Future<Output = Result<T, Fault>> + Send + 'a,
-) -> impl Future<Output = Result<T, StoreError>> + Send + 'a {
-    // In a place of its own: some have kilobytes, and would be moved several times on their way.
+    call: impl Future<Output = Result<T, U>> + Send + 'a,
+) -> impl Future<Output = Result<T, R>> + Send + 'a {
+    // On the heap: some have kilobytes, and would be moved several times on their way.
     let call = Box::pin(call);
     async move {
         let since = Instant::now();
@@ -73,12 +97,15 @@ pub(super) fn attempt<'a, T>(
         let took = since.elapsed();
         ambient::add_db(took);
         metrics::store_called(took);
-        let fault = match called {
+        let undone = match called {
             Ok(Ok(done)) => return Ok(done),
-            Ok(Err(fault)) => fault,
-            Err(elapsed) => Fault::Silent(elapsed),
+            Ok(Err(undone)) => undone.into(),
+            Err(elapsed) => Undone::Failed(Fault::Silent(elapsed)),
         };
-        Err(fault.while_trying(action))
+        Err(match undone {
+            Undone::Refused(reason) => reason,
+            Undone::Failed(fault) => fault.while_trying(action).into(),
+        })
     }
 }
 
@@ -86,7 +113,9 @@ impl Fault {
     /// As what it is counted; not where the caller only came too late.
     fn measured(&self) -> Option<StoreFault> {
         match self {
-            Self::Database(error) => Some(if is_busy(error) { StoreFault::Busy } else { StoreFault::Database }),
+            Self::Database(SqlxError(error)) => {
+                Some(if is_busy(error) { StoreFault::Busy } else { StoreFault::Database })
+            }
             Self::Silent(_) => Some(StoreFault::Silent),
             Self::Record(_) | Self::Draft(_) => Some(StoreFault::Damaged),
             Self::RunEnded | Self::DispatchedBefore { .. } | Self::NoEnd(_) => None,
@@ -100,7 +129,7 @@ impl Fault {
             metrics::store_failed(fault);
         }
         let is_temporary = match &self {
-            Self::Database(error) => !matches!(error, ColumnDecode { .. } | Decode(_)),
+            Self::Database(SqlxError(error)) => !matches!(error, ColumnDecode { .. } | Decode(_)),
             Self::Silent(_) => true,
             Self::RunEnded => return StoreError::RunEnded,
             Self::Record(_) | Self::Draft(_) | Self::DispatchedBefore { .. } | Self::NoEnd(_) => false,
@@ -110,10 +139,11 @@ impl Fault {
     }
 }
 
-/// What PostgreSQL says of a lock that was waited for in vain.
+/// PostgreSQL's code of a lock that was waited for in vain.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// Whether somebody else was waited for in vain. SQLite's extended codes have the plain one, 5, in their lowest byte.
+/// Whether a wait for another transaction was in vain. SQLite's extended codes have the plain one, 5, in their lowest
+/// byte.
 fn is_busy(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
     if error.code().as_deref() == Some(LOCK_NOT_AVAILABLE) {

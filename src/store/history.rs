@@ -2,16 +2,16 @@
 
 use crate::chat::message::{AssistantMessage, Message};
 
-/// The room that is left for history while messages are read, newest first.
+/// The bytes that are left for history while messages are read, newest first.
 pub(super) struct HistoryBudget(Option<usize>);
 
 impl HistoryBudget {
-    /// Room for `bytes` of stored messages; 0 means no limit.
+    /// A budget of `bytes` of stored messages; 0 means no limit.
     pub(super) fn new(bytes: usize) -> Self {
         Self((bytes > 0).then_some(bytes))
     }
 
-    /// Whether a message of `bytes` still fits; if so its room is taken.
+    /// Whether a message of `bytes` still fits; if so its bytes are taken.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
         let Some(left) = &mut self.0 else { return true };
         let Some(rest) = left.checked_sub(bytes) else { return false };
@@ -125,13 +125,13 @@ mod tests {
     fn messages_are_taken_while_they_fit() {
         let rows: [(usize, &[usize], &[bool], &str); 4] = [
             (10, &[4, 6, 1], &[true, true, false], "the border itself fits"),
-            (10, &[11], &[false], "one message larger than the room"),
-            (10, &[0, 10, 0], &[true, true, true], "nothing takes no room"),
+            (10, &[11], &[false], "one message larger than the budget"),
+            (10, &[0, 10, 0], &[true, true, true], "an empty one takes nothing"),
             (0, &[usize::MAX, usize::MAX], &[true, true], "0 means no limit"),
         ];
         for (bytes, sizes, expected, reason) in rows {
-            let mut room = HistoryBudget::new(bytes);
-            let taken: Vec<_> = sizes.iter().map(|size| room.take(*size)).collect();
+            let mut budget = HistoryBudget::new(bytes);
+            let taken: Vec<_> = sizes.iter().map(|size| budget.take(*size)).collect();
             assert_eq!(taken, expected, "{reason}");
         }
     }

@@ -1,15 +1,12 @@
 //! Where runs, drafts and previews are kept: one database behind the ports of [`crate::agent::ports`].
 //!
-//! SQLite and PostgreSQL are asked the same: what is said to them stands once, in `sql/`, and is compiled twice, as a
-//! module of `sqlite` and as one of `postgres`. There `super` names the database's own: its connection, its store with
-//! `write()`, `readers()`, the same for leases, and `clock`, its locks (`take_turns`, `for_update!`, `skip_locked!`),
-//! its own time (`database_now!`, `later!`) and how it reads lists (`is_one_of!`, `progress_in!`). Code that is generic
-//! over sqlx's databases instead would carry dozens of bounds at every function. Statements number their parameters,
-//! `$1`, `$2` …, which both databases take. Opening, migrating and beginning a transaction are each database's own.
+//! `sql/` has their statements, written once for SQLite and PostgreSQL: a `Statement` (`statement/`), in which a token
+//! stands where the two write different words, is run on a `Connection` of either (`database.rs`). Opening, migrating,
+//! locks and beginning a transaction are each database's own (`sqlite/`, `postgres/`).
 //!
-//! **Invariant:** every statement that reads or changes somebody's data names the owner's tenant and user; a run, which
-//! the ports name by its id alone, is looked up together with its owner first. What looks at nothing but times and
-//! processes names none: leases, and the removal of what has expired; nor does what is nobody's: pins.
+//! **Invariant:** every statement that reads or changes a user's data names the owner's tenant and user; a run, which
+//! the ports name by its id alone, is looked up together with its owner first. A statement about nothing but times and
+//! processes names none: leases, and the removal of expired rows; nor does one about rows of no user: pins.
 //! **Invariant:** a caller's token is never stored.
 
 mod answer;
@@ -18,10 +15,10 @@ mod calling;
 mod change;
 mod client;
 mod client_history;
+mod database;
 mod fates;
 mod fault;
 mod history;
-#[expect(clippy::duplicate_mod, reason = "one text for two databases, see above")]
 mod postgres;
 mod record;
 mod record_error;
@@ -29,7 +26,9 @@ mod redact;
 mod schema;
 mod scope;
 mod settle;
+mod sql;
 mod sqlite;
+mod statement;
 mod stuck;
 mod summary;
 mod trail;
@@ -44,23 +43,25 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::agent::ports::approvals::ApprovalStore;
-use crate::agent::ports::audit::AuditStore;
+use crate::agent::ports::audit::{AuditRecord, AuditStore};
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::clock::Clock;
-use crate::agent::ports::conversations::{ConversationStore, SummaryStore};
+use crate::agent::ports::conversations::{ConversationStore, ExportStore, SummaryStore};
 use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::pins::PinStore;
-use crate::agent::ports::previews::PreviewStore;
-use crate::agent::ports::quotas::QuotaStore;
+use crate::agent::ports::previews::{PreviewClaims, PreviewStore};
 use crate::agent::ports::store::RunStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::usage::UsageStore;
 pub use redact::names_a_secret;
 
-use postgres::PostgresStore;
-use sqlite::SqliteStore;
+use database::Database;
+use fault::SqlxError;
+use postgres::PostgresDatabase;
+use sql::SqlStore;
+use sqlite::SqliteDatabase;
 
 /// The `[store]` section.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -72,8 +73,8 @@ pub struct StoreConfig {
     /// Connections to PostgreSQL, at least 1; calls beyond wait for their turn. Two more are the leases' own. SQLite
     /// has its own number.
     pub max_connections: u32,
-    /// Whether PostgreSQL is told with each transaction whose rows it may touch. That it holds them to it is switched on in the
-    /// database, by `switchboard_row_security`. Without effect on SQLite.
+    /// Whether each transaction names to PostgreSQL the owner whose rows it may touch. The check itself is switched on
+    /// in the database, by `switchboard_row_security`. Without effect on SQLite.
     pub row_security: RowSecurity,
 }
 
@@ -114,16 +115,17 @@ pub trait Store:
     RunStore
     + Leases
     + ConversationStore
+    + ExportStore
     + ChatStore
     + SummaryStore
     + DraftStore
     + PreviewStore
+    + PreviewClaims
     + ApprovalStore
     + PayloadStore
     + PinStore
     + UsageStore
     + AuditStore
-    + QuotaStore
 {
     /// Whether a run could begin now.
     ///
@@ -144,11 +146,14 @@ pub trait Store:
 /// See [`OpenError`]; the texts are for the operator.
 pub async fn open(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, OpenError> {
     // The URL may hold a password, so no error repeats it.
-    match config.url.split_once(':').map(|(scheme, _)| scheme) {
-        Some("sqlite") => Ok(Arc::new(SqliteStore::open(&config.url, clock).await?)),
-        Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::open(config, clock).await?)),
-        Some(_) | None => Err(OpenError::Scheme),
-    }
+    let database = match config.url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("sqlite") => Database::Sqlite(SqliteDatabase::open(&config.url).await?),
+        Some("postgres" | "postgresql") => Database::Postgres(PostgresDatabase::open(config).await?),
+        Some(_) | None => return Err(OpenError::Scheme),
+    };
+    let store = SqlStore::new(database, clock);
+    store.begin_alone().await;
+    Ok(Arc::new(store))
 }
 
 /// The audit record of the store that `config` names, to be read alone: nothing is made, changed or held, so that a server
@@ -156,12 +161,13 @@ pub async fn open(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Arc<dyn
 ///
 /// # Errors
 /// See [`OpenError`]; the texts are for the operator.
-pub async fn open_audit(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Arc<dyn AuditStore>, OpenError> {
-    match config.url.split_once(':').map(|(scheme, _)| scheme) {
-        Some("sqlite") => Ok(Arc::new(SqliteStore::open_to_read(&config.url, clock).await?)),
-        Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::open_to_read(config, clock)?)),
-        Some(_) | None => Err(OpenError::Scheme),
-    }
+pub async fn open_audit(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Arc<dyn AuditRecord>, OpenError> {
+    let database = match config.url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("sqlite") => Database::Sqlite(SqliteDatabase::open_to_read(&config.url).await?),
+        Some("postgres" | "postgresql") => Database::Postgres(PostgresDatabase::open_to_read(config)?),
+        Some(_) | None => return Err(OpenError::Scheme),
+    };
+    Ok(Arc::new(SqlStore::new(database, clock)))
 }
 
 /// Why a store could not be opened.
@@ -172,7 +178,7 @@ pub enum OpenError {
     Scheme,
     /// The URL's path or parameters make no sense.
     #[error("store.url is not understood")]
-    Url(#[source] sqlx::Error),
+    Url(#[source] SqlxError<sqlx::Error>),
     /// The URL has a parameter that would do nothing.
     #[error("store.url has a parameter that is not known; sslmode and sslrootcert are such as are")]
     Parameter,
@@ -181,13 +187,13 @@ pub enum OpenError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the file system said.
+        /// The file system's error.
         #[source]
         source: std::io::Error,
     },
     /// The file is not a database, is locked, or may not be written; the server is not there or does not let us in.
     #[error("the store's database cannot be opened")]
-    Database(#[source] sqlx::Error),
+    Database(#[source] SqlxError<sqlx::Error>),
     /// A newer version of this program has used the database.
     #[error(
         "the store's schema has version {found} and this program knows versions up to {known}: use a newer program"
@@ -200,8 +206,22 @@ pub enum OpenError {
     },
     /// The schema could not be brought up to date.
     #[error("the store's schema cannot be brought up to date")]
-    Migration(#[source] sqlx::migrate::MigrateError),
+    Migration(#[source] SqlxError<sqlx::migrate::MigrateError>),
     /// The SQLite library is one that can damage a database in WAL mode.
     #[error("sqlite {0} is linked, and versions before 3.51.3 can damage a database in wal mode")]
     OldSqlite(String),
+}
+
+impl OpenError {
+    fn url(error: sqlx::Error) -> Self {
+        Self::Url(SqlxError(error))
+    }
+
+    fn database(error: sqlx::Error) -> Self {
+        Self::Database(SqlxError(error))
+    }
+
+    fn migration(error: sqlx::migrate::MigrateError) -> Self {
+        Self::Migration(SqlxError(error))
+    }
 }

@@ -3,13 +3,11 @@
 //! Rows that the version before this schema wrote have no state: their outcome tells it, and each goes on from the run
 //! before it.
 
-use std::borrow::Cow;
-
 use super::client::decode_calls;
 use super::record_error::RecordError;
 use super::scope::original;
 use crate::chat::cost::Cost;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
@@ -95,7 +93,7 @@ impl RunRow {
         let error = (state == RunState::Failed).then(|| {
             let internal = Failure::internal();
             Failure {
-                code: self.failure_code.map_or(internal.code, Cow::Owned),
+                code: self.failure_code.map_or(internal.code, |code| FailureCode::of_name(&code)),
                 message: self.failure_message.map_or(internal.message, |text| original(&text).into_owned()),
                 retryable: self.failure_retryable != 0,
             }

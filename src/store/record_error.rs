@@ -1,4 +1,4 @@
-//! What can be wrong with a stored record.
+//! Errors of a stored record.
 
 use crate::chat::ids::InvalidId;
 
@@ -14,10 +14,10 @@ pub(super) enum RecordError {
         #[source]
         source: serde_json::Error,
     },
-    /// Nobody writes messages of this kind.
+    /// No messages are of this kind.
     #[error("no messages are of the stored kind")]
     Kind,
-    /// Nobody of this name writes messages.
+    /// No author has this name.
     #[error("nobody is the stored author")]
     Author,
     /// Runs have no such state.
@@ -29,7 +29,7 @@ pub(super) enum RecordError {
     /// Approvals have no such state.
     #[error("no approval is in the stored state")]
     Approval,
-    /// What was let through is not what is stored.
+    /// The call that was let through is not the stored one.
     #[error("a stored call is not the one that was shown to whoever approved it")]
     Digest,
     /// A screen state is an object.

@@ -2,7 +2,7 @@
 
 use super::OpenError;
 
-/// What is to be done about a schema.
+/// The step for a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// It is brought up to date.
@@ -13,9 +13,9 @@ pub(super) enum Step {
     Leave,
 }
 
-/// What is to be done about a schema of version `found` (0 in a new database) by a program that knows versions up to
-/// `known`. One version of the schema is made so that the program before it goes on working, which lets replicas be
-/// replaced one by one; more than one is not promised.
+/// The step for a schema of version `found` (0 in a new database) in a program that knows versions up to `known`. One
+/// version of the schema is made so that the program before it goes on working, which lets replicas be replaced one by
+/// one; more than one is not promised.
 ///
 /// # Errors
 /// [`OpenError::NewerSchema`] from the second newer version on.

@@ -1,15 +1,11 @@
-//! Whose rows a statement may touch, and text as every database takes it.
+//! The owner whose rows a statement may touch, and text as every database takes it.
 
 use std::borrow::Cow;
 
-use sqlx::query::{Query, QueryAs, QueryScalar};
-use sqlx::{Database, Encode, Type};
-
 use crate::chat::caller::Owner;
 
-/// An owner as the columns `tenant` and `user_id` hold it. **Invariant:** no statement about somebody's data goes
-/// without one: there is no other way to bind an owner than [`BindScope`], and the texts of all statements are searched
-/// by a test for what names none.
+/// An owner as the columns `tenant` and `user_id` hold it. **Invariant:** no statement about a user's data goes without
+/// one: an owner is bound as a `Scope` alone, and a test searches the texts of all statements for those without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Scope {
     /// See [`storable`].
@@ -41,8 +37,8 @@ impl Scope {
     }
 }
 
-/// Whose rows a transaction may touch. Where the database holds that too (row-level security in PostgreSQL), a statement that
-/// forgets to name its owner finds nothing of anybody else.
+/// The owner whose rows a transaction may touch. Where the database checks that too (row-level security in PostgreSQL),
+/// a statement that forgets to name its owner finds no rows of others.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reach<'a> {
     /// Those of one user.
@@ -52,6 +48,8 @@ pub(super) enum Reach<'a> {
     /// Everybody's: for what looks at nothing but times and processes, and for runs of this process, which are named by their
     /// ids alone.
     All,
+    /// Everybody's too, for the leases of runs, which have connections of their own where there are many.
+    Leases,
 }
 
 impl Reach<'_> {
@@ -61,42 +59,9 @@ impl Reach<'_> {
         let (tenant, user) = match self {
             Self::User(scope) => (Some(&scope.tenant), Some(&scope.user)),
             Self::Tenant(scope) => (Some(&scope.tenant), None),
-            Self::All => (None, None),
+            Self::All | Self::Leases => (None, None),
         };
         [tenant, user].map(|name| name.map_or_else(|| "*".to_owned(), |name| format!("={name}")))
-    }
-}
-
-/// A statement whose next two parameters are a tenant and a user.
-pub(super) trait BindScope {
-    /// Binds both, the tenant first.
-    fn bind_scope(self, scope: &Scope) -> Self;
-}
-
-impl<'q, DB: Database> BindScope for Query<'q, DB, <DB as Database>::Arguments>
-where
-    String: Encode<'q, DB> + Type<DB>,
-{
-    fn bind_scope(self, scope: &Scope) -> Self {
-        self.bind(scope.tenant.clone()).bind(scope.user.clone())
-    }
-}
-
-impl<'q, DB: Database, O> BindScope for QueryAs<'q, DB, O, <DB as Database>::Arguments>
-where
-    String: Encode<'q, DB> + Type<DB>,
-{
-    fn bind_scope(self, scope: &Scope) -> Self {
-        self.bind(scope.tenant.clone()).bind(scope.user.clone())
-    }
-}
-
-impl<'q, DB: Database, O> BindScope for QueryScalar<'q, DB, O, <DB as Database>::Arguments>
-where
-    String: Encode<'q, DB> + Type<DB>,
-{
-    fn bind_scope(self, scope: &Scope) -> Self {
-        self.bind(scope.tenant.clone()).bind(scope.user.clone())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::chat::tool::{ToolCall, ToolResult};
 use crate::chat::trail::TrailEvent;
 use crate::chat::unfinished::Unfinished;
 
-/// What is left of a turn.
+/// The rest of a turn.
 #[derive(Default)]
 pub(super) struct Settled {
     pub(super) messages: Vec<Message>,
@@ -31,16 +31,16 @@ pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
         let fate = result.fate;
         let ToolCall { id, name, input: arguments } = call;
         let sent = dispatched.as_ref() == Some(&id);
-        // Nobody is left who knows how long it took.
+        // Its duration is lost.
         TrailEvent::ToolCall { turn, id, name, arguments, result: result.content.clone(), fate, duration_ms: 0, sent }
     };
     trail.extend(calls.into_iter().zip(results).map(entry));
     Settled { messages: messages.into(), trail }
 }
 
-/// A turn that still streamed: its text, in pieces as they were kept, said by whoever gave the newest answer of the
-/// run. Each piece begins where the one before it ends; what comes after one that does not is left out, since words
-/// would be missing or twice.
+/// A turn that still streamed: its text, in pieces as they were kept, of the model that gave the newest answer of the
+/// run. Each piece begins where the one before it ends; pieces after one that does not are left out, since words would
+/// be missing or twice.
 ///
 /// # Errors
 /// When a piece is no JSON text.
@@ -71,7 +71,7 @@ pub(super) fn settle_draft(
     Ok(Settled { messages: vec![Message::Assistant(message)], trail })
 }
 
-/// What the trail says of a model call whose process died.
+/// The trail's event of a model call whose process died.
 fn model_turn(turn: u32, message: &AssistantMessage, finish: &str) -> TrailEvent {
     let thinking = message.parts.iter().filter_map(|part| match part {
         AssistantPart::Thinking { text, .. } => Some(text.as_str()),
@@ -85,7 +85,7 @@ fn model_turn(turn: u32, message: &AssistantMessage, finish: &str) -> TrailEvent
         thinking: thinking.collect(),
         calls: message.calls().map(|call| call.name.clone()).collect(),
         finish: finish.to_owned(),
-        // Nobody is left who knows what it cost and how long it took.
+        // Its usage and duration are lost.
         usage: None,
         duration_ms: 0,
     }

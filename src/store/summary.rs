@@ -1,4 +1,4 @@
-//! Where a summary ends: which runs of a branch are old enough to be told in one; and a summary as it is stored.
+//! Where a summary ends: which runs of a branch are old enough for one; and a summary as it is stored.
 
 use super::record_error::RecordError;
 
@@ -31,9 +31,8 @@ pub(super) struct Sized {
 /// The last run that the next summary covers, of the runs that none covers yet, oldest first; `None` when they fit into
 /// `history_bytes` or none can be covered.
 ///
-/// The newest run stays in any case, and those before it that fit half of the room with it, so that one summary serves
-/// several runs. A summary covers no more than `history_bytes` at once, so that it can be made; what is left comes
-/// next.
+/// The newest run stays in any case, and those before it that fit half of the bytes with it, so that one summary serves
+/// several runs. A summary covers no more than `history_bytes` at once, so that it can be made; the rest comes next.
 pub(super) fn cut(runs: &[Sized], history_bytes: usize) -> Option<i64> {
     let sum = |runs: &[Sized]| runs.iter().fold(0_usize, |sum, run| sum.saturating_add(run.bytes));
     if sum(runs) <= history_bytes {
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_runs_are_covered_and_the_newer_half_of_the_room_is_not() {
+    fn the_older_runs_are_covered_and_the_newer_half_of_the_bytes_is_not() {
         let rows: [(&[i64], Option<i64>, &str); 11] = [
             (&[], None, "nothing"),
             (&[50, 50], None, "everything fits, to the byte"),
@@ -71,7 +70,7 @@ mod tests {
             (&[30, 30, 25, 25], Some(1), "two runs of 25 fill half of it"),
             (&[60, 60], Some(0), "the newest run stays though it is larger than half"),
             (&[10, 200], Some(0), "and though it is larger than all"),
-            (&[60, 60, 60, 10], Some(0), "one summary covers no more than the room; the rest comes next"),
+            (&[60, 60, 60, 10], Some(0), "one summary covers no more than the limit; the rest comes next"),
             (&[300, 10, 10], Some(0), "except for a run that is larger by itself"),
             (&[40, -40, 40, 10], Some(0), "a run that is there in part ends no summary"),
             (&[-90, 90], None, "and where there is no other, there is none"),

@@ -1,4 +1,4 @@
-//! The rows of the trail: what happened as JSON with names that stay, without secrets, and no text in it without bound.
+//! The rows of the trail: events as JSON with names that stay, without secrets, and no text in it without bound.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::chat::trail::{Excerpt, TrailEvent};
 /// Bytes of one text in an entry: 64 KiB. People read the trail, and whole texts are in the messages.
 const TEXT_BYTES: usize = 64 * 1024;
 
-/// What happened as a JSON object.
+/// The event as a JSON object.
 ///
 /// # Errors
 /// When it cannot be written as JSON.
@@ -122,7 +122,7 @@ fn bound(body: &mut Value, what: &TrailEvent) {
     }
 }
 
-/// What this field of an entry is the beginning of.
+/// The excerpt in this field of an entry.
 fn excerpt<'a>(what: &'a TrailEvent, field: &str) -> Option<&'a Excerpt> {
     match (what, field) {
         (TrailEvent::ModelTurn { text, .. }, "text") => Some(text),

@@ -1,4 +1,4 @@
-//! What users see of stored conversations, as pure functions of rows: titles, cursors, messages.
+//! The users' view of stored conversations, as pure functions of rows: titles, cursors, messages.
 
 use crate::agent::ports::conversations::{CallView, MessageView, Role};
 use crate::chat::answer::{Answer, AnswerPiece};
@@ -16,7 +16,7 @@ pub(super) fn title(text: &str) -> String {
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line = line.trim();
     let Some((end, _)) = line.char_indices().nth(TITLE_CHARS) else { return line.to_owned() };
-    // One place is the ellipsis's.
+    // One character is the ellipsis.
     let kept = line.char_indices().nth(TITLE_CHARS - 1).map_or(end, |(at, _)| at);
     let head = &line[..kept];
     // A word that ends just there stays; a single word that is longer is cut anywhere.
@@ -67,26 +67,26 @@ pub(super) struct Kept {
     pub(super) what: ViewPart,
 }
 
-/// What a view needs of a message.
+/// The part of a message that a view needs.
 pub(super) enum ViewPart {
     User(String),
     Assistant(AssistantMessage),
-    /// What became of the calls before it.
+    /// The fates of the calls before it.
     Fates(Vec<(String, CallFate)>),
 }
 
 impl ViewPart {
-    /// What a view needs of `message`.
+    /// The part of `message` that a view needs.
     pub(super) fn from_message(message: Message) -> Self {
         match message {
             Message::User(user) => Self::User(user.text),
-            Message::Assistant(said) => Self::Assistant(said),
+            Message::Assistant(answer) => Self::Assistant(answer),
             Message::ToolResults(results) => Self::Fates(fates(&results)),
         }
     }
 }
 
-/// What became of the calls that `results` answer, by their ids.
+/// The fates of the calls that `results` answer, by their ids.
 pub(super) fn fates(results: &[ToolResult]) -> Vec<(String, CallFate)> {
     results.iter().map(|result| (result.id.as_str().to_owned(), result.fate)).collect()
 }
@@ -100,13 +100,13 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
                 let calls = Vec::new();
                 seen.push(MessageView { id, role: Role::User, text, calls, created_at_ms });
             }
-            ViewPart::Assistant(said) => {
-                let calls = said.calls().map(|call| call_view(&call.id, &call.name)).collect();
-                seen.push(MessageView { id, role: Role::Assistant, text: said.text(), calls, created_at_ms });
+            ViewPart::Assistant(answer) => {
+                let calls = answer.calls().map(|call| call_view(&call.id, &call.name)).collect();
+                seen.push(MessageView { id, role: Role::Assistant, text: answer.text(), calls, created_at_ms });
             }
             ViewPart::Fates(fates) => {
-                let asked = seen.last_mut().filter(|asked| asked.id.run == id.run);
-                for call in asked.into_iter().flat_map(|asked| &mut asked.calls) {
+                let answer = seen.last_mut().filter(|answer| answer.id.run == id.run);
+                for call in answer.into_iter().flat_map(|answer| &mut answer.calls) {
                     tell(call, &fates);
                 }
             }
@@ -115,10 +115,10 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
     seen
 }
 
-/// Gives the messages of `run` the words that were shown, in place of those that the model wrote: without what was
-/// meant for the machine. An answer is in parts, each of which ends with the calls of its turn; a message that has
-/// other calls than the next part got no part of its own, and its words were shown with a later one's.
-pub(super) fn replace_with_shown_text(messages: &mut [MessageView], run: RunId, answer: &Answer) {
+/// Gives the messages of `run` the text that its user saw, instead of the model's: without markers. An answer is in
+/// parts, each of which ends with the calls of its turn; a message that has other calls than the next part got no part
+/// of its own, and its text is in a later one's.
+pub(super) fn replace_with_answer_text(messages: &mut [MessageView], run: RunId, answer: &Answer) {
     let mut parts = parts(answer).into_iter().peekable();
     let of_run = |message: &&mut MessageView| match message.role {
         Role::Assistant => message.id.run == run,
@@ -138,7 +138,7 @@ pub(super) fn replace_with_shown_text(messages: &mut [MessageView], run: RunId, 
     }
 }
 
-/// What was shown of one turn.
+/// The part of an answer for one turn.
 #[derive(Default)]
 struct Part<'a> {
     text: String,
@@ -147,8 +147,8 @@ struct Part<'a> {
 
 fn parts(answer: &Answer) -> Vec<Part<'_>> {
     let mut parts = vec![Part::default()];
-    for said in &answer.said {
-        match (said, parts.last_mut()) {
+    for piece in &answer.pieces {
+        match (piece, parts.last_mut()) {
             (AnswerPiece::Text(text), Some(part)) => part.text.push_str(text),
             // The loop says this one, not the model.
             (AnswerPiece::Notice(_), _) => {}

@@ -84,8 +84,8 @@ impl AuditLogs {
             return Err(Refused(answer.status().as_u16()).into());
         }
         // Some answer with nothing, or with JSON, that they have taken all.
-        let told = ExportLogsServiceResponse::decode(answer.bytes().await?).unwrap_or_default();
-        let refused = told.partial_success.map_or(0, |partly| partly.rejected_log_records);
+        let accepted = ExportLogsServiceResponse::decode(answer.bytes().await?).unwrap_or_default();
+        let refused = accepted.partial_success.map_or(0, |partly| partly.rejected_log_records);
         if refused > 0 {
             // It would refuse them again, so they are not sent again (OTLP, section "Partial success").
             tracing::error!(

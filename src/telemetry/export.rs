@@ -76,7 +76,7 @@ impl Export {
         let sender = Sender { exporter, waiting, closing: closing.clone(), is_failing: false };
         let thread = std::thread::Builder::new().name("otlp".to_owned()).spawn(move || {
             runtime.block_on(sender.run());
-            // Names that are being looked up have a thread of their own, which nobody waits for.
+            // Name lookups have a thread of their own, which is not waited for.
             runtime.shutdown_background();
             let _ = tell_done.send(());
         })?;
@@ -125,7 +125,7 @@ struct Sender {
     exporter: Otlp,
     waiting: mpsc::Receiver<SpanData>,
     closing: CancellationToken,
-    /// Whether the last batch was not taken, so that an outage is told once.
+    /// Whether the last batch was not taken, so that an outage is logged once.
     is_failing: bool,
 }
 
@@ -194,9 +194,9 @@ impl Sender {
 /// Takes more spans until the batch is full.
 async fn fill(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
     while batch.len() < BATCH {
-        let room = BATCH - batch.len();
-        if waiting.recv_many(batch, room).await == 0 {
-            // Nobody will ever say more; the rest is for whoever waits beside this.
+        let free = BATCH - batch.len();
+        if waiting.recv_many(batch, free).await == 0 {
+            // No more lines will come; the rest is for whoever waits beside this.
             std::future::pending::<()>().await;
         }
     }

@@ -54,7 +54,7 @@ fn provider(name: &str) -> &str {
     Vendor::parse(name).map_or(name, |vendor| vendor.telemetry_name())
 }
 
-/// Says what is done, and to whom: `chat gemini-2.5-flash`.
+/// Names the operation and its object: `chat gemini-2.5-flash`.
 fn operation(span: &mut SpanData, operation: &'static str, whom: &str) {
     span.attributes.push(KeyValue::new(names::OPERATION_NAME, operation));
     span.name = match text(span, whom) {

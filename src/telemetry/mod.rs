@@ -1,9 +1,9 @@
 //! The log and the traces: one subscriber, to standard error as text for people or JSON for machines, and, where there is a
 //! collector, spans over OTLP. The names of both are in [`crate::observe`].
 //!
-//! **Invariant:** no token, key, prompt or body is ever a field. **Invariant:** nobody waits for a collector: not a request,
-//! and the end of the process not longer than a second. **Invariant:** without a collector the log costs what it cost without
-//! traces, since no layer is there for them.
+//! **Invariant:** no token, key, prompt or body is ever a field. **Invariant:** nothing waits for a collector: no
+//! request, and the end of the process not longer than a second. **Invariant:** without a collector the log costs what
+//! it cost without traces, since no layer is there for them.
 
 mod audit;
 mod export;
@@ -119,7 +119,7 @@ fn traced(log: &Log, telemetry: &Telemetry) -> Result<Traces, TelemetryError> {
 }
 
 /// What no setting turns on: the client of servers of tools logs addresses with their paths, which may hold keys, and all
-/// that is said. What there is to be known of it `tools::mcp` says itself.
+/// messages. What there is to be known of it `tools::mcp` logs itself.
 fn discreet() -> FilterFn {
     filter_fn(|metadata| !metadata.target().starts_with("rmcp"))
 }
@@ -129,7 +129,7 @@ fn only_our_spans() -> FilterFn {
     filter_fn(|metadata| metadata.is_span() && metadata.target().starts_with(env!("CARGO_CRATE_NAME")))
 }
 
-/// A panic is counted, and told as a line of the log like any other.
+/// A panic is counted, and logged as a line like any other.
 fn note_panics() {
     panic::set_hook(Box::new(|panic| {
         metrics::panicked();
@@ -160,7 +160,7 @@ mod tests {
         let rows = [
             ("info", true, "the default"),
             ("info,switchboard=debug,hyper_util::client=off", true, "targets"),
-            ("WARN,switchboard=3", true, "levels in all their forms"),
+            ("WARN,switchboard=3", true, "levels in all their spellings"),
             ("", false, "an EnvFilter makes errors of nothing"),
             ("info,", false, "nothing behind a comma"),
             ("switchboard=", false, "no level"),

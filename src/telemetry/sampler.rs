@@ -65,7 +65,7 @@ mod tests {
             (0.0, None, SamplingDecision::Drop, "none"),
             (1.0, Some(&kept), SamplingDecision::RecordAndSample, "theirs is kept and so is ours"),
             (1.0, Some(&left), SamplingDecision::Drop, "theirs is not"),
-            (0.0, Some(&kept), SamplingDecision::Drop, "nobody can make us"),
+            (0.0, Some(&kept), SamplingDecision::Drop, "no client can force one"),
         ];
         for (ratio, parent, expected, reason) in rows {
             let trace = TraceId::from_bytes([7; 16]);

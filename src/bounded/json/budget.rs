@@ -1,4 +1,4 @@
-//! What values take in memory, and how much of it there is for those of one text.
+//! The memory that values take, and the budget for those of one text.
 
 use serde_json::Value;
 
@@ -12,10 +12,10 @@ const TIMES: usize = 7;
 /// 8 MiB, which small texts may take whatever they are: the worst of them, of 200 KiB, reach it.
 const FLOOR: usize = 8 << 20;
 
-/// A budget is asked for so much at a time.
+/// A reservation grows by so much at a time.
 const STEP: usize = 256 << 10;
 
-/// What a value takes where it stands: in a list, or as a field of an object.
+/// The bytes of a value where it stands: in a list, or as a field of an object.
 pub(super) const VALUE: usize = size_of::<Value>();
 
 /// A field where it stands: its hash, its name and its value.
@@ -33,23 +33,23 @@ pub struct NodeBudget {
     most: usize,
     left: usize,
     held: Option<Reservation>,
-    /// What is reserved and not used yet.
+    /// Bytes that are reserved and not used yet.
     unused: usize,
 }
 
 impl NodeBudget {
-    /// Room for a text of so many bytes. What is taken is added to `held`.
+    /// A budget for a text of so many bytes. Memory that is taken is added to `held`.
     pub fn for_bytes(bytes: usize, held: Option<Reservation>) -> Self {
         let most = budget_for(bytes);
         Self { most, left: most, held, unused: 0 }
     }
 
-    /// Room without an end: nothing is made, and nothing held.
+    /// A budget without a limit: no values are made, and no memory is held.
     pub(super) fn endless() -> Self {
         Self { most: usize::MAX, left: usize::MAX, held: None, unused: 0 }
     }
 
-    /// The room that each of so many copies has.
+    /// The budget of each of so many copies.
     pub(super) fn for_each_of(self, copies: usize) -> Self {
         Self { left: self.left / copies.max(1), ..self }
     }
@@ -57,7 +57,7 @@ impl NodeBudget {
     /// Counts memory that is about to be taken.
     ///
     /// # Errors
-    /// When there is no room for it, here or in the budget.
+    /// When it is over this budget or the process's.
     pub fn take(&mut self, bytes: usize) -> Result<(), JsonError> {
         let left = self.left.checked_sub(bytes).ok_or(JsonError::TooMany(self.most))?;
         if let Some(held) = &mut self.held {
@@ -93,7 +93,7 @@ pub fn memory(value: &Value) -> usize {
     VALUE + inside(value)
 }
 
-/// What it takes besides its place.
+/// The bytes that a value takes beside those of [`VALUE`].
 fn inside(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -106,13 +106,13 @@ fn inside(value: &Value) -> usize {
     }
 }
 
-/// What the allocator takes for so many bytes.
+/// The memory that the allocator takes for so many bytes.
 pub(super) const fn block(bytes: usize) -> usize {
     bytes.next_multiple_of(16) + bytes / 16
 }
 
-/// What an object takes for so many fields, without their names and what is in their values: a list of them, and a table of
-/// their places.
+/// The memory of an object's fields, without their names and the insides of their values: a list of them, and a table
+/// of their positions.
 pub(super) fn fields_of(fields: usize) -> usize {
     match fields {
         0 => 0,

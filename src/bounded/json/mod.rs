@@ -1,9 +1,9 @@
-//! JSON of others, read once: how deep it is, whether a name comes twice, and what its values take in memory are counted
-//! while it is read, and it is refused before that memory is allocated. `{"":0},` has seven bytes and takes two hundred and
-//! fifty as a value, so a bound of bytes alone is none.
+//! JSON of others, read once: its depth, repeated names and the memory of its values are counted while it is read, and
+//! it is refused before that memory is allocated. `{"":0},` has seven bytes and takes two hundred and fifty as a value,
+//! so a bound of bytes alone is none.
 //!
 //! **Invariant:** the values of a text never take more than [`budget_for()`] allows for its bytes.
-//! **Invariant:** this is the one place where JSON of others becomes a [`Value`] (`tests/it/tidy.rs`).
+//! **Invariant:** only this module makes a [`Value`] of JSON of others (`tests/it/tidy.rs`).
 
 mod budget;
 mod compact;
@@ -47,7 +47,7 @@ pub enum JsonError {
     Exhausted(#[from] Exhausted),
 }
 
-/// What of a text is read into values; the rest is looked at and left out.
+/// The parts of a text that are read into values; the rest is checked and left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// All of it.
@@ -62,12 +62,12 @@ impl Wanted {
         Self::Fields([(name.to_owned(), of_it)].into())
     }
 
-    /// Nothing but the form.
+    /// Nothing: only the syntax is checked.
     pub fn nothing() -> Self {
         Self::Fields(BTreeMap::new())
     }
 
-    /// What either wants.
+    /// The union of both.
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::All, _) | (_, Self::All) => Self::All,
@@ -94,8 +94,8 @@ pub fn check(text: &str) -> Result<(), JsonError> {
     Count::new(&mut NodeBudget::endless(), true).run(text, None).map(drop)
 }
 
-/// Looks at all of `text` too: whether there would be room for so many `copies` of its values, for what somebody else reads or
-/// is read later.
+/// Checks all of `text` too: whether so many `copies` of its values would fit, for JSON that another program reads or
+/// that is read later.
 ///
 /// # Errors
 /// See [`JsonError`].
@@ -103,25 +103,25 @@ pub fn fits(text: &str, copies: usize) -> Result<(), JsonError> {
     Count::new(&mut NodeBudget::for_bytes(text.len(), None).for_each_of(copies), false).run(text, None).map(drop)
 }
 
-/// The value of `text`, as far as it is `wanted`; it takes its memory from `room`. Where a name comes twice the last one
-/// counts, as everywhere.
+/// The value of `text`, as far as it is `wanted`; it takes its memory from `budget`. Where a name comes twice the last
+/// one counts, as everywhere.
 ///
 /// # Errors
 /// See [`JsonError`].
-pub fn read(text: &str, wanted: &Wanted, room: &mut NodeBudget) -> Result<Value, JsonError> {
-    let read = Count::new(room, false).run(text, Some(wanted));
-    room.settle();
+pub fn read(text: &str, wanted: &Wanted, budget: &mut NodeBudget) -> Result<Value, JsonError> {
+    let read = Count::new(budget, false).run(text, Some(wanted));
+    budget.settle();
     read
 }
 
-/// `text` without blanks, its texts spelled out: what reads on needs no values. The memory of it is taken from `room`.
+/// `text` without blanks, its texts spelled out: a reader of it needs no values. Its memory is taken from `budget`.
 ///
 /// # Errors
 /// See [`JsonError`].
-pub fn compact(text: &str, room: &mut NodeBudget) -> Result<String, JsonError> {
-    room.take(text.len())?;
+pub fn compact(text: &str, budget: &mut NodeBudget) -> Result<String, JsonError> {
+    budget.take(text.len())?;
     let out = RefCell::new(Vec::with_capacity(text.len()));
-    let count = Count::new(room, false);
+    let count = Count::new(budget, false);
     let mut json = serde_json::Deserializer::from_str(text);
     let read = Compact { count: &count, out: &out }.deserialize(&mut json).and_then(|()| json.end());
     read.map_err(|error| count.why(error))?;
@@ -137,7 +137,7 @@ pub fn value(text: &str) -> Result<Value, JsonError> {
     read(text, &Wanted::All, &mut NodeBudget::for_bytes(text.len(), None))
 }
 
-/// The same of bytes.
+/// [`value`] of bytes.
 ///
 /// # Errors
 /// See [`JsonError`]; of what is no UTF-8 too.
@@ -153,23 +153,23 @@ pub fn object(text: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// JSON in a form that this program knows: what it takes is bounded by that form, and by the bytes of `text`.
+/// JSON of a type that this program knows: its memory is bounded by that type, and by the bytes of `text`.
 ///
 /// # Errors
-/// When it has another form.
+/// When it is not of that type.
 pub fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-/// The same of bytes.
+/// [`parse`] of bytes.
 ///
 /// # Errors
-/// When it has another form, or is no UTF-8.
-pub fn form_of<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, serde_json::Error> {
+/// When it is not of that type, or is no UTF-8.
+pub fn parse_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(bytes)
 }
 
-/// Any value in a form of ours, read like all others.
+/// Any value in a type of ours, read like all others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree(pub Value);
 

@@ -15,22 +15,22 @@ use super::{JsonError, MAX_DEPTH, Wanted};
 /// 16 names are compared one by one, which is quicker than hashing them.
 const FEW_NAMES: usize = 16;
 
-/// What is read, and what it takes.
+/// Counts the memory of what is read.
 pub(super) struct Count<'a> {
-    room: RefCell<&'a mut NodeBudget>,
+    budget: RefCell<&'a mut NodeBudget>,
     depth: Cell<usize>,
     /// Whether a name may come only once.
     is_distinct: bool,
     refused: Cell<Option<JsonError>>,
-    /// The items and fields of what is open, so that each list and object is made once, in its size.
+    /// The items and fields of the open lists and objects, so that each list and object is made once, in its size.
     items: RefCell<Vec<Value>>,
     fields: RefCell<Vec<(String, Value)>>,
 }
 
 impl<'a> Count<'a> {
-    pub(super) fn new(room: &'a mut NodeBudget, is_distinct: bool) -> Self {
+    pub(super) fn new(budget: &'a mut NodeBudget, is_distinct: bool) -> Self {
         Self {
-            room: RefCell::new(room),
+            budget: RefCell::new(budget),
             depth: Cell::new(0),
             is_distinct,
             refused: Cell::new(None),
@@ -58,11 +58,11 @@ impl<'a> Count<'a> {
     }
 
     fn take<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
-        self.room.borrow_mut().take(bytes).map_err(|why| self.refuse(why))
+        self.budget.borrow_mut().take(bytes).map_err(|why| self.refuse(why))
     }
 
     fn give_back(&self, bytes: usize) {
-        self.room.borrow_mut().give_back(bytes);
+        self.budget.borrow_mut().give_back(bytes);
     }
 
     pub(super) fn enter<E: serde::de::Error>(&self) -> Result<(), E> {
@@ -83,8 +83,8 @@ struct Reading<'a, 'c> {
 }
 
 impl<'a, 'c> Reading<'a, 'c> {
-    /// What of a field is read. In a text that is only looked at every field counts; of one that is read, what is left out
-    /// takes nothing.
+    /// The parts of a field that are read. In a text that is only checked every field counts; in one that is read,
+    /// fields that are left out take nothing.
     fn of_field(self, name: &str) -> Field<'a, 'c> {
         match self.wanted {
             None | Some(Wanted::All) => Field::Read(self),

@@ -1,4 +1,4 @@
-//! What is read, what is refused, and what it takes.
+//! JSON that is read, JSON that is refused, and the memory it takes.
 
 use serde_json::json;
 
@@ -47,9 +47,9 @@ fn what_takes_too_much_is_refused_whether_it_is_read_or_only_looked_at() {
     for row in [r#"{"":0}"#, "0", "[]", "{}", r#"{"a":1,"b":2}"#] {
         let text = many(row, 2 << 20);
         let most = budget_for(text.len());
-        assert!(matches!(fits(&text, 1), Err(JsonError::TooMany(told)) if told == most), "{row}");
+        assert!(matches!(fits(&text, 1), Err(JsonError::TooMany(limit)) if limit == most), "{row}");
         assert!(check(&text).is_ok(), "what is passed on is its text: {row}");
-        assert!(matches!(value(&text), Err(JsonError::TooMany(told)) if told == most), "{row}");
+        assert!(matches!(value(&text), Err(JsonError::TooMany(limit)) if limit == most), "{row}");
         let few = many(row, 64 << 10);
         assert!(fits(&few, 1).is_ok() && value(&few).is_ok(), "a small one is: {row}");
         let whole = value(&few).unwrap();
@@ -65,14 +65,14 @@ fn what_takes_too_much_is_refused_whether_it_is_read_or_only_looked_at() {
 fn what_is_read_is_reserved_first() {
     let memory = Memory::new(2 << 20);
     let text = format!("[{}0]", "0,".repeat(10_000));
-    let mut room = NodeBudget::for_bytes(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
-    let whole = read(&text, &Wanted::All, &mut room).unwrap();
+    let mut budget = NodeBudget::for_bytes(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
+    let whole = read(&text, &Wanted::All, &mut budget).unwrap();
     let (taken, held) = (super::memory(&whole), memory.reserved().map(|(_, bytes)| bytes).sum::<usize>());
     assert!((taken * 9 / 10..=taken * 2).contains(&held), "{held} for {taken}");
     let mut second = NodeBudget::for_bytes(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
     let refused = read(&text, &Wanted::All, &mut second);
     assert!(matches!(refused, Err(JsonError::Exhausted(_))), "{refused:?}");
-    drop((room, second));
+    drop((budget, second));
     assert_eq!(memory.reserved().map(|(_, bytes)| bytes).sum::<usize>(), 0, "all of it is given back");
 }
 

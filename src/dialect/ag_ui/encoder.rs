@@ -17,13 +17,13 @@ use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
 
-/// What a call reads that a person turned down.
+/// The result of a call that a person turned down.
 const TURNED_DOWN: &str = r#"{"error":"this call was turned down, it was not made"}"#;
 
-/// What a call reads that its turn began and did not make, so that no client takes it for one of its own.
+/// The result of a call that its turn began and did not make, so that no client takes it for one of its own.
 const NOT_MADE: &str = r#"{"error":"this call was not made"}"#;
 
-/// What a call reads that had no answer when its stream broke off, for the same reason. It may have been made.
+/// The result of a call that had no answer when its stream broke off, for the same reason. It may have been made.
 const CUT_OFF: &str = r#"{"error":"the stream ended before there was an answer to this call"}"#;
 
 /// One of our runs in what the client sees.
@@ -149,7 +149,7 @@ impl AgUiEncoder {
         self.write(&Event::ToolCallEnd { tool_call_id: id }, out);
     }
 
-    /// What came of a call, under the id that the client knows.
+    /// The result of a call, under the id that the client knows.
     fn result(&mut self, id: &str, content: &str, out: &mut BytesMut) {
         self.calls.answered(id);
         let message_id = self.mint('r');
@@ -174,7 +174,8 @@ impl AgUiEncoder {
         self.answer(self.calls.begun(), NOT_MADE, out);
     }
 
-    /// Answers whatever has no answer, since nobody will: a client that found no result would make the call itself.
+    /// Answers all calls without a result, since none will come: a client that found no result would make the call
+    /// itself.
     fn cut_off(&mut self, out: &mut BytesMut) {
         self.end_text(out);
         self.end_thought(out);
@@ -313,11 +314,11 @@ impl Encoder for AgUiEncoder {
             AgentEvent::ToolCallHeld { id, name: _, approval } => {
                 self.calls.hold(*approval, id.as_str());
             }
-            AgentEvent::CallDecided { asked_as, name: _, runs_as } => match runs_as {
+            AgentEvent::CallDecided { requested_as, name: _, runs_as } => match runs_as {
                 Some(runs_as) => {
-                    self.calls.decide(runs_as.as_str(), asked_as.as_str());
+                    self.calls.decide(runs_as.as_str(), requested_as.as_str());
                 }
-                None => self.result(asked_as.as_str(), TURNED_DOWN, out),
+                None => self.result(requested_as.as_str(), TURNED_DOWN, out),
             },
             AgentEvent::ToolCallFinished { id, name: _, fate: _, result } => {
                 let known_as = self.calls.known_as(id.as_str());
@@ -340,7 +341,7 @@ impl Encoder for AgUiEncoder {
             AgentEvent::Diagnosed(_) => {}
             AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => self.end_well(out),
             AgentEvent::AwaitingClient { usage: _, calls } => self.await_client(calls, out),
-            AgentEvent::Failed(failure) => self.end_failed(&failure.code, &failure.message, out),
+            AgentEvent::Failed(failure) => self.end_failed(failure.code.name(), &failure.message, out),
             AgentEvent::Cancelled => self.end_cancelled(out),
             AgentEvent::Interrupted => {
                 self.end_failed("interrupted", "The server stopped while answering; please ask again", out);

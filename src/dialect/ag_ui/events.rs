@@ -105,7 +105,7 @@ pub(super) enum Outcome<'a> {
     Success { pending_tool_call_ids: &'a [String] },
     /// Calls wait for a person.
     Interrupt { interrupts: &'a [Interrupt] },
-    /// Somebody stopped it.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -146,13 +146,13 @@ struct SnapshotFunction<'a> {
 }
 
 impl<'a> SnapshotCall<'a> {
-    /// A call of that tool. Its arguments are not shown again, and clients parse what stands for them as JSON.
+    /// A call of that tool. Its arguments are not sent again, and clients parse the text in their field as JSON.
     pub(super) fn new(id: &'a str, name: &'a str) -> Self {
         Self { id, r#type: "function", function: SnapshotFunction { name, arguments: "{}" } }
     }
 }
 
-/// What a block of the transcript shows; always an object.
+/// The content of a block of the transcript; always an object.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Activity<'a> {
@@ -162,7 +162,7 @@ pub(super) enum Activity<'a> {
 }
 
 impl<'a> Activity<'a> {
-    /// What an artifact shows.
+    /// The content of an artifact.
     pub(super) fn from_artifact(artifact: &'a Artifact) -> Self {
         match &artifact.payload {
             Value::Object(fields) => Self::Artifact(fields),
@@ -171,7 +171,7 @@ impl<'a> Activity<'a> {
     }
 }
 
-/// What only we have.
+/// Metadata that only this server has.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Custom<'a> {
@@ -210,7 +210,7 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// What it asks of its user.
+    /// Its question to the user.
     pub(super) fn message(&self) -> &str {
         &self.message
     }
@@ -226,8 +226,8 @@ impl Interrupt {
             }
             role => format!("{tool} waits for the approval of somebody with the role {role}"),
         };
-        let shown = ["tool", "arguments", "digest", "needs", "role", "not_requester"].into_iter();
-        let metadata = shown.filter_map(|key| Some((key.to_owned(), payload.get(key)?.clone()))).collect();
+        let keys = ["tool", "arguments", "digest", "needs", "role", "not_requester"].into_iter();
+        let metadata = keys.filter_map(|key| Some((key.to_owned(), payload.get(key)?.clone()))).collect();
         let expires_at = payload.get("expires_at_ms").and_then(Value::as_i64);
         let expires_at = expires_at.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
         Self {

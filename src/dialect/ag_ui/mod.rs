@@ -42,36 +42,36 @@ pub enum Version {
     V1,
 }
 
-/// Who asks, before anything is said about what.
+/// The client and its thread, before its question is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asker {
     /// The thread: our conversation.
     pub thread: ConversationId,
     /// The client's own name for the run.
     pub run: String,
-    /// What it knows.
+    /// The version that it knows.
     pub version: Version,
 }
 
 impl AgUi {
-    /// What a `RunAgentInput` asks for.
+    /// The request in a `RunAgentInput`.
     ///
     /// # Errors
-    /// What is wrong with it, in words for its sender.
+    /// Its mistakes, in words for its sender.
     pub fn parse(&self, body: &[u8]) -> Result<Read, DecodeError> {
         request::read(self, body)
     }
 
-    /// Who asks, from a `RunAgentInput` that asks for nothing new.
+    /// The client, from a `RunAgentInput` with nothing new.
     ///
     /// # Errors
-    /// What is wrong with it, in words for its sender.
+    /// Its mistakes, in words for its sender.
     pub fn decode_asker(&self, body: &[u8]) -> Result<Asker, DecodeError> {
         request::decode_asker(body)
     }
 }
 
-/// What is wrong with a request.
+/// The mistakes of a request.
 type Errors = Vec<FieldError>;
 
 fn refuse(errors: &mut Errors, field: &'static str, reason: impl Into<String>) {

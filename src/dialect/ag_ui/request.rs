@@ -1,5 +1,5 @@
-//! `RunAgentInput`: what a client asks for. Clients send the whole thread as they know it; the server's own is the
-//! true one, so only the newest words of it are read.
+//! `RunAgentInput`: a client's request. Clients send the whole thread as they know it; the server's own is the true
+//! one, so only the newest words of it are read.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,19 +20,19 @@ const RUN_BYTES: usize = 256;
 /// The most results of one request, far more than a model calls tools at once.
 const MOST_RESULTS: usize = 128;
 
-/// What a request asks for.
+/// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
-    /// Who asks.
+    /// The client.
     pub asker: Asker,
-    /// What the calls that wait are answered with; empty where the request answers none.
+    /// Decisions on the calls that wait; empty where the request answers none.
     pub resume: Vec<Answered>,
-    /// What is to be answered. `None` only of a request that decides calls and says nothing new.
+    /// The question. `None` only of a request that decides calls and has no new message.
     pub ask: Option<Ask>,
-    /// The message of ours whose id the newest words have: they ask it again, or stand in its place.
-    pub place: Option<MessageId>,
+    /// The message of ours whose id the newest one has: it is answered again, or replaced.
+    pub replaces: Option<MessageId>,
     /// How.
-    pub manner: RunOptions,
+    pub options: RunOptions,
 }
 
 /// The body; unknown keys are ignored.
@@ -120,10 +120,10 @@ pub(super) fn read(limits: &AgUi, bytes: &[u8]) -> Result<Read, DecodeError> {
     let client_tools = client_tools::read(body.tools, tool, &mut errors)?;
     let context = context(limits, &body, &mut errors)?;
     let newest = newest(limits, body.messages, !resume.is_empty(), &mut errors)?;
-    let (ask, place) = newest.map_or((None, None), |(ask, place)| (Some(ask), place));
+    let (ask, replaces) = newest.map_or((None, None), |(ask, replaces)| (Some(ask), replaces));
     let (Some(asker), true) = (asker, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
-    let manner = RunOptions { context, details: true, client_tools, ..RunOptions::default() };
-    Ok(Read { asker, resume, ask, place, manner })
+    let options = RunOptions { context, details: true, client_tools, ..RunOptions::default() };
+    Ok(Read { asker, resume, ask, replaces, options })
 }
 
 fn tool(raw: &RawValue) -> Result<DeclaredTool, &'static str> {
@@ -146,7 +146,7 @@ fn asker(body: &Body<'_>, errors: &mut Errors) -> Option<Asker> {
     Some(Asker { thread: thread?, run: run?, version })
 }
 
-/// What the client shows besides the thread: data, never instructions.
+/// The client's state besides the thread: data, never instructions.
 fn context(limits: &AgUi, body: &Body<'_>, errors: &mut Errors) -> Result<Option<ScreenState>, DecodeError> {
     let given = |raw: Option<&'_ RawValue>| raw.is_some_and(|raw| !matches!(raw.get(), "null" | "{}" | "[]" | r#""""#));
     let fields = [("state", body.state), ("context", body.context), ("forwardedProps", body.forwarded_props)];
@@ -167,8 +167,9 @@ fn context(limits: &AgUi, body: &Body<'_>, errors: &mut Errors) -> Result<Option
     Ok(state)
 }
 
-/// What the newest messages ask, and the message of ours whose id they have. With `decides`, they need not ask anything: then results are those that some clients
-/// write for the calls they decide, and a message of the user counts only if it is new.
+/// The question of the newest messages, and the message of ours whose id they have. With `decides`, there need not be
+/// one: then results are those that some clients write for the calls they decide, and a message of the user counts only
+/// if it is new.
 fn newest(
     limits: &AgUi,
     raw: Option<&RawValue>,
@@ -202,12 +203,12 @@ fn newest(
                 }
             },
             "user" if results.is_empty() && !ours => {
-                let place = message.id.as_deref().and_then(|id| MessageId::parse(id).ok());
-                if decides && place.is_some() {
+                let replaces = message.id.as_deref().and_then(|id| MessageId::parse(id).ok());
+                if decides && replaces.is_some() {
                     return Ok(None);
                 }
                 let text = user(limits, at, message, errors)?;
-                return Ok(text.map(|text| (Ask::message(text), place)));
+                return Ok(text.map(|text| (Ask::message(text), replaces)));
             }
             "user" | "assistant" => break,
             other => {
@@ -236,7 +237,7 @@ fn newest(
     Ok(Some((Ask::Results(results), None)))
 }
 
-/// Whether the id is one that we gave to a result, in a run or a snapshot: the server has told it itself.
+/// Whether the id is one that we gave to a result, in a run or a snapshot: the server has sent it itself.
 fn is_our_result(id: Option<&str>) -> bool {
     let parts = id.and_then(|id| id.rsplit_once(".r"));
     parts.is_some_and(|(run, number)| {

@@ -1,4 +1,4 @@
-//! What a person says to the calls that wait: the `resume` of a `RunAgentInput`.
+//! A person's decisions on the calls that wait: the `resume` of a `RunAgentInput`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,12 +16,12 @@ const COMMENT_BYTES: usize = 4096;
 /// The most decisions of one request, as many as a list of what waits has.
 const MOST_DECISIONS: usize = 100;
 
-/// What a person says to one call that waits.
+/// A person's decision on one call that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     /// The call.
     pub approval: ApprovalId,
-    /// What they say.
+    /// The entry.
     pub entry: Entry,
 }
 
@@ -35,7 +35,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// What it comes to.
+    /// The decision in it.
     pub fn decision(&self) -> Decision {
         match self {
             Self::Resolved(decision) => decision.clone(),
@@ -60,7 +60,7 @@ enum Status {
     Cancelled,
 }
 
-/// What `resume` says, entry by entry; what is wrong with it is noted.
+/// The entries of `resume`; mistakes go to `errors`.
 pub(super) fn resume(raw: Option<&RawValue>, errors: &mut Errors) -> Vec<Answered> {
     let Some(raw) = json::given(raw) else { return Vec::new() };
     let Ok(entries) = parse::<Vec<ResumeEntry>>(raw.get()) else {

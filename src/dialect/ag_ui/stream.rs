@@ -12,7 +12,7 @@ use super::{Asker, Version};
 use crate::chat::approval::Approval;
 use crate::chat::fate::CallFate;
 
-/// What this server speaks.
+/// The protocol's version here.
 const PROTOCOL: &str = "1.0";
 
 /// A run as its client sees it.
@@ -22,7 +22,7 @@ pub struct Stream {
     so_far: Arc<Mutex<SoFar>>,
 }
 
-/// What our runs of it have left for its end.
+/// Data of our runs for its end.
 #[derive(Default)]
 pub(super) struct SoFar {
     pub(super) tally: Tally,
@@ -32,7 +32,7 @@ pub(super) struct SoFar {
     pub(super) goes_on: bool,
 }
 
-/// A message that was said before.
+/// An earlier message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Earlier {
     /// By the user.
@@ -53,7 +53,7 @@ pub enum Earlier {
     },
 }
 
-/// A call that was made before. Its arguments are not shown again.
+/// A call that was made before. Its arguments are not sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Called {
     /// Its id.
@@ -62,7 +62,7 @@ pub struct Called {
     pub name: String,
     /// The id of its result.
     pub result: String,
-    /// What became of it; `None` while it waits for a person.
+    /// Its fate; `None` while it waits for a person.
     pub fate: Option<CallFate>,
 }
 
@@ -103,9 +103,9 @@ impl Stream {
         let mut out = BytesMut::new();
         self.begin(&mut out);
         self.remember(waiting);
-        let asked: Vec<String> =
+        let questions: Vec<String> =
             self.so_far().interrupts.iter().map(|interrupt| interrupt.message().to_owned()).collect();
-        let delta = format!("Nothing was done yet, since a decision is needed first: {}.", asked.join("; "));
+        let delta = format!("Nothing was done yet, since a decision is needed first: {}.", questions.join("; "));
         let id = format!("{}.open", self.asker.run);
         for event in [
             Event::TextMessageStart { message_id: &id, role: "assistant" },
@@ -125,14 +125,14 @@ impl Stream {
         self.so_far().interrupts.extend(interrupts);
     }
 
-    /// A whole stream that shows a thread as it is: what was said, and the calls that wait for a person. Where nothing
-    /// was said, the client keeps what it has.
+    /// A whole stream that shows a thread as it is: its messages, and the calls that wait for a person. Without
+    /// messages the client keeps what it has.
     pub fn restored(&self, messages: &[Earlier], waiting: &[Approval]) -> Bytes {
         let mut out = BytesMut::new();
         self.begin(&mut out);
-        let said: Vec<SnapshotMessage<'_>> = messages.iter().flat_map(snapshot_messages).collect();
-        if !said.is_empty() {
-            frame::write_data(&mut out, None, &Event::MessagesSnapshot { messages: &said });
+        let snapshot: Vec<SnapshotMessage<'_>> = messages.iter().flat_map(snapshot_messages).collect();
+        if !snapshot.is_empty() {
+            frame::write_data(&mut out, None, &Event::MessagesSnapshot { messages: &snapshot });
         }
         self.remember(waiting);
         self.finish(&mut out);
@@ -165,7 +165,7 @@ impl Stream {
         self.end(outcome, &so_far.tally, out);
     }
 
-    /// Ends it as somebody wanted. Clients before 1.0 know no such end.
+    /// Ends it as cancelled. Clients before 1.0 know no such end.
     pub(super) fn cancel(&self, out: &mut BytesMut) {
         let outcome = self.is_v1().then_some(Outcome::Cancelled);
         self.end(outcome, &self.so_far().tally, out);
@@ -197,7 +197,7 @@ fn snapshot_messages(message: &Earlier) -> Vec<SnapshotMessage<'_>> {
     }
 }
 
-/// What stands in a snapshot for a call's result, which is not shown again.
+/// Replaces a call's result in a snapshot, since it is not sent again.
 fn words(fate: CallFate) -> &'static str {
     match fate {
         CallFate::Done => r#"{"status":"done"}"#,

@@ -10,7 +10,7 @@ use super::{Asker, Stream, Version};
 use crate::chat::approval::{Approval, Consent};
 use crate::chat::cost::Cost;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
 use crate::chat::message::ModelOrigin;
@@ -22,7 +22,7 @@ fn stream(version: Version) -> Stream {
     Stream::new(Asker { thread: ConversationId::parse("t").unwrap(), run: "theirs".to_owned(), version })
 }
 
-/// What one of our runs tells, its id written as `R`.
+/// The events of one of our runs, its id written as `R`.
 fn run(stream: &Stream, is_first: bool, is_last: bool, events: &[AgentEvent]) -> Vec<Value> {
     let run = RunId::fresh();
     let of = RunIds { run, conversation: ConversationId::parse("t").unwrap(), number: None, request: "q".to_owned() };
@@ -114,7 +114,7 @@ fn ends() -> Value {
 
 #[test]
 fn a_turn_is_a_step_whose_calls_hang_on_one_message() {
-    let told = whole(
+    let events = whole(
         Version::Before1,
         &[
             turn(0),
@@ -166,18 +166,18 @@ fn a_turn_is_a_step_whose_calls_hang_on_one_message() {
         {"type": "CUSTOM", "name": "cost", "value": {"usd": 1.5}},
         {"type": "RUN_FINISHED", "threadId": "t", "runId": "theirs", "usage": usage},
     ]);
-    assert_eq!(json!(told), expected);
+    assert_eq!(json!(events), expected);
 }
 
 #[test]
 fn whatever_is_open_is_closed_before_each_end() {
     let v1 = |outcome: Value| json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "theirs", "outcome": outcome});
-    let failure = Failure { code: "x".into(), message: "Sorry".to_owned(), retryable: false };
+    let failure = Failure { code: FailureCode::ModelFault, message: "Sorry".to_owned(), retryable: false };
     let error = |code: &str, message: &str| json!({"type": "RUN_ERROR", "message": message, "code": code});
     let rows = [
         (Version::V1, AgentEvent::Cancelled, v1(json!({"type": "cancelled"})), "1.0 knows how it ended"),
         (Version::Before1, AgentEvent::Cancelled, ends(), "before, a cancelled run simply ends"),
-        (Version::V1, done(), ends(), "success need not be said"),
+        (Version::V1, done(), ends(), "success need not be named"),
         (Version::V1, AgentEvent::Failed(failure), error("x", "Sorry"), "a failure says why"),
         (
             Version::Before1,
@@ -187,7 +187,7 @@ fn whatever_is_open_is_closed_before_each_end() {
         ),
     ];
     for (version, end, expected, reason) in rows {
-        let told = whole(version, &[turn(0), text("He"), started("a"), end]);
+        let events = whole(version, &[turn(0), text("He"), started("a"), end]);
         let closed = json!([
             {"type": "TEXT_MESSAGE_END", "messageId": "R.m1"},
             {"type": "TOOL_CALL_END", "toolCallId": "a"},
@@ -196,14 +196,14 @@ fn whatever_is_open_is_closed_before_each_end() {
             {"type": "STEP_FINISHED", "stepName": "turn-0"},
             expected,
         ]);
-        assert_eq!(json!(told[told.len() - 5..]), closed, "{reason}");
+        assert_eq!(json!(events[events.len() - 5..]), closed, "{reason}");
     }
 }
 
 #[test]
 fn a_call_that_waits_has_no_result_and_ends_the_run_as_an_interrupt() {
     let id = ApprovalId::fresh();
-    let told = whole(
+    let events = whole(
         Version::Before1,
         &[
             turn(0),
@@ -237,19 +237,19 @@ fn a_call_that_waits_has_no_result_and_ends_the_run_as_an_interrupt() {
             "metadata": {"tool": "look", "arguments": {"id": 7}, "digest": "d", "needs": "role", "role": "chief"},
         }]}},
     ]);
-    assert_eq!(json!(told), expected);
+    assert_eq!(json!(events), expected);
 }
 
 #[test]
 fn decided_calls_get_their_results_under_the_ids_that_the_client_knows() {
-    let decided = |asked_as: &str, runs_as: Option<&str>| AgentEvent::CallDecided {
-        asked_as: ToolCallId::from_model(asked_as),
+    let decided = |requested_as: &str, runs_as: Option<&str>| AgentEvent::CallDecided {
+        requested_as: ToolCallId::from_model(requested_as),
         name: "look".to_owned(),
         runs_as: runs_as.map(ToolCallId::from_model),
     };
     let stream = stream(Version::Before1);
     let progress = Progress { stage: "s".to_owned(), message: "m".to_owned(), fraction: Some(0.5), data: None };
-    let told = run(
+    let events = run(
         &stream,
         true,
         false,
@@ -280,9 +280,9 @@ fn decided_calls_get_their_results_under_the_ids_that_the_client_knows() {
         {"type": "STEP_STARTED", "stepName": "turn-1"},
         {"type": "STEP_FINISHED", "stepName": "turn-1"},
     ]);
-    assert_eq!(json!(told), first);
+    assert_eq!(json!(events), first);
     assert!(stream.goes_on(), "another decision follows");
-    let told = run(&stream, false, true, &[decided("other", None), turn(0), turn_ended(2, None), done()]);
+    let events = run(&stream, false, true, &[decided("other", None), turn(0), turn_ended(2, None), done()]);
     let usage = json!([{"provider": "p", "model": "m", "inputTokens": 3, "outputTokens": 4, "totalTokens": 7,
         "reasoningTokens": 0, "cachedInputTokens": 2}]);
     let second = json!([
@@ -292,7 +292,7 @@ fn decided_calls_get_their_results_under_the_ids_that_the_client_knows() {
         {"type": "STEP_FINISHED", "stepName": "turn-0"},
         {"type": "RUN_FINISHED", "threadId": "t", "runId": "theirs", "usage": usage},
     ]);
-    assert_eq!(json!(told), second);
+    assert_eq!(json!(events), second);
     assert!(!stream.goes_on());
 }
 
@@ -304,11 +304,11 @@ fn no_end_leaves_a_call_without_a_result_that_the_client_would_make() {
         approval: ApprovalId::fresh(),
     };
     let decided = AgentEvent::CallDecided {
-        asked_as: ToolCallId::from_model("old"),
+        requested_as: ToolCallId::from_model("old"),
         name: "look".to_owned(),
         runs_as: Some(ToolCallId::from_model("new")),
     };
-    let told = whole(
+    let events = whole(
         Version::Before1,
         &[
             decided,
@@ -335,7 +335,7 @@ fn no_end_leaves_a_call_without_a_result_that_the_client_would_make() {
         {"type": "STEP_FINISHED", "stepName": "turn-0"},
         ends(),
     ]);
-    assert_eq!(json!(told[told.len() - 5..]), expected);
+    assert_eq!(json!(events[events.len() - 5..]), expected);
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn calls_for_the_client_have_arguments_and_no_results() {
         if let Some(outcome) = outcome {
             end["outcome"] = outcome;
         }
-        let told = whole(version, &events);
+        let sent = whole(version, &events);
         let expected = json!([
             {"type": "TOOL_CALL_START", "toolCallId": "a", "toolCallName": "look", "parentMessageId": "R.m1"},
             {"type": "TOOL_CALL_START", "toolCallId": "b", "toolCallName": "look", "parentMessageId": "R.m1"},
@@ -367,6 +367,6 @@ fn calls_for_the_client_have_arguments_and_no_results() {
             {"type": "STEP_FINISHED", "stepName": "turn-0"},
             end,
         ]);
-        assert_eq!(json!(told[2..]), expected);
+        assert_eq!(json!(sent[2..]), expected);
     }
 }

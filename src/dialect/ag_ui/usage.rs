@@ -6,7 +6,7 @@ use crate::chat::cost::Cost;
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 
-/// What one model took.
+/// The usage of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelUsage {
@@ -19,7 +19,7 @@ pub(super) struct ModelUsage {
     cached_input_tokens: u64,
 }
 
-/// What all of them took, in the order in which they first answered.
+/// The usage of all of them, in the order in which they first answered.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) models: Vec<ModelUsage>,

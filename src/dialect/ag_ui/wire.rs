@@ -76,9 +76,9 @@ impl Dialect for AgUi {
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let agent = request.path.ok_or(DecodeError::NoSuchAssistant)?;
         is_for(request.assistants, agent)?;
-        let Read { asker, resume, ask, place, manner } = self.parse(request.body)?;
+        let Read { asker, resume, ask, replaces, options } = self.parse(request.body)?;
         let question = |ask: Ask| Question {
-            branch: place.map_or(BranchPoint::Newest, BranchPoint::Message),
+            branch: replaces.map_or(BranchPoint::Newest, BranchPoint::Message),
             ..Question::new(ask, Screen::Type(agent.to_owned()))
         };
         let what = match (resume.is_empty(), ask.map(question)) {
@@ -89,7 +89,7 @@ impl Dialect for AgUi {
             what,
             rule: DecisionRule::All,
             conversation: ConversationRef::Id(Some(asker.thread.clone())),
-            manner,
+            options,
             mark: format!("ag-ui {agent}"),
             shape: Shape::Stream,
             reply: Box::new(Stream::new(asker)),
@@ -111,7 +111,7 @@ pub fn is_for(assistants: &dyn Assistants, agent: &str) -> Result<(), DecodeErro
 
 fn deciding(Answered { approval, entry }: Answered) -> Deciding {
     let is_farewell = entry == Entry::Cancelled;
-    Deciding { approval, decision: entry.decision(), is_farewell, seen: Seen::Untold }
+    Deciding { approval, decision: entry.decision(), is_farewell, seen: Seen::Unknown }
 }
 
 impl Reply for Stream {
@@ -131,10 +131,10 @@ impl Reply for Stream {
         match refusal.why {
             RefusalReason::Waiting(calls) => RefusalResponse::Stream(self.decide_first(calls)),
             RefusalReason::NothingLeft => RefusalResponse::Stream(self.nothing()),
-            RefusalReason::NotOnBranch(place) => {
-                let place = place.map(|id| id.to_string()).unwrap_or_default();
+            RefusalReason::NotOnBranch(id) => {
+                let id = id.map(|id| id.to_string()).unwrap_or_default();
                 let reason =
-                    format!("has the id {place}, which is no message of the user on the newest branch of this thread");
+                    format!("has the id {id}, which is no message of the user on the newest branch of this thread");
                 RefusalResponse::Mistake(DecodeError::Fields(vec![FieldError { field: "messages", reason }]))
             }
             why => match about_interrupts(why, refusal.call) {

@@ -13,7 +13,7 @@ pub enum Wanted {
     Json,
 }
 
-/// What the client likes best. It gets events unless it prefers JSON or lines to them: libraries that add
+/// The format that the client prefers. It gets events unless it prefers JSON or lines to them: libraries that add
 /// `application/json` to `*/*` do not mean it.
 pub fn wanted(headers: &HeaderMap) -> Wanted {
     let accepts: Vec<&str> = headers
@@ -66,10 +66,10 @@ mod tests {
     #[test]
     fn a_client_gets_events_unless_it_prefers_json() {
         let rows = [
-            ("", Wanted::Events, "nothing said"),
+            ("", Wanted::Events, "no header"),
             ("*/*", Wanted::Events, "curl and fetch"),
             ("text/event-stream", Wanted::Events, "EventSource"),
-            ("application/json", Wanted::Json, "asked for"),
+            ("application/json", Wanted::Json, "requested"),
             ("Application/JSON; charset=utf-8", Wanted::Json, "case and parameters do not matter"),
             ("application/json, text/plain, */*", Wanted::Events, "what some libraries always send"),
             ("application/json, text/event-stream", Wanted::Events, "both alike"),
@@ -79,7 +79,7 @@ mod tests {
             ("application/*", Wanted::Json, "a range that covers json alone"),
             ("text/*, application/json", Wanted::Events, "a range that covers events"),
             ("application/json;q=x", Wanted::Events, "a weight that is none"),
-            ("application/x-ndjson", Wanted::Lines, "asked for"),
+            ("application/x-ndjson", Wanted::Lines, "requested"),
             ("application/x-ndjson, text/event-stream;q=0.9", Wanted::Lines, "lines preferred"),
             ("application/x-ndjson, text/event-stream", Wanted::Events, "both alike"),
             ("application/x-ndjson;q=0.5, application/json", Wanted::Json, "one document preferred"),

@@ -162,7 +162,7 @@ pub struct Described {
     pub data: &'static str,
 }
 
-/// What holds of all events.
+/// The description of all events.
 pub const ABOUT: &str = "One event. The last one, and only that, is `message_complete` or `error`. Ignore events whose names you do not know.";
 
 /// Every event of the protocol, in the order of its document.

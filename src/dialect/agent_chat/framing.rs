@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::dialect::frame;
 
-/// What one event is.
+/// The frame of one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// A Server-Sent Event.

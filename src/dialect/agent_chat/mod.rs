@@ -68,7 +68,7 @@ struct Body<'a> {
 /// What every request may say about how it is carried out; unknown keys are ignored.
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = Manner)]
-pub struct MannerBody<'a> {
+pub struct OptionsBody<'a> {
     /// The state of the user's screen: goes into the system prompt as data.
     #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
@@ -94,7 +94,7 @@ pub struct RequestBody<'a> {
     #[serde(flatten)]
     turn: Body<'a>,
     #[serde(flatten)]
-    manner: MannerBody<'a>,
+    options: OptionsBody<'a>,
 }
 
 /// How the model is asked, as far as the profile allows it. Not a key more: a misspelt wish must not be ignored.
@@ -120,10 +120,10 @@ struct Wish<'a> {
 }
 
 impl AgentChat {
-    /// The run a request body asks for.
+    /// The run of a request body.
     ///
     /// # Errors
-    /// What is wrong with the body, in words for its sender.
+    /// The body's mistakes, in words for its sender.
     pub fn parse(&self, body: &[u8]) -> Result<RunInput, DecodeError> {
         let text = json::object(body)?;
         let parse_error = |error: serde_json::Error| DecodeError::NotJson(error.to_string());
@@ -139,7 +139,7 @@ impl AgentChat {
             errors.push(FieldError { field: "message", reason });
         }
         let context_type = json::required_text(body.context_type, "context_type", &mut errors);
-        let manner = self.options(text, &mut errors)?;
+        let options = self.options(text, &mut errors)?;
         let conversation: Option<String> =
             json::optional(body.conversation_id, "conversation_id", "a string", &mut errors);
         let conversation = conversation.and_then(|id| {
@@ -163,25 +163,25 @@ impl AgentChat {
             None => Ask::Again,
         };
         let screen = Screen::Type(context_type);
-        Ok(RunInput { ask, screen, conversation, parent, earlier: Vec::new(), unlisted: false, manner })
+        Ok(RunInput { ask, screen, conversation, parent, earlier: Vec::new(), unlisted: false, options })
     }
 
     /// How a request wants an earlier run to be continued; an empty body leaves everything as usual.
     ///
     /// # Errors
-    /// What is wrong with the body, in words for its sender.
+    /// The body's mistakes, in words for its sender.
     pub fn decode_options(&self, body: &[u8]) -> Result<RunOptions, DecodeError> {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(RunOptions::default());
         }
         let text = json::object(body)?;
         let mut errors = Vec::new();
-        let manner = self.options(text, &mut errors)?;
-        if errors.is_empty() { Ok(manner) } else { Err(DecodeError::Fields(errors)) }
+        let options = self.options(text, &mut errors)?;
+        if errors.is_empty() { Ok(options) } else { Err(DecodeError::Fields(errors)) }
     }
 
     fn options(&self, text: &str, errors: &mut Vec<FieldError>) -> Result<RunOptions, DecodeError> {
-        let body: MannerBody<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+        let body: OptionsBody<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
         check_size("context", body.context, self.max_context_bytes)?;
         let context = json::screen(body.context, "context", errors);
         let model = wish(body.model, errors);
@@ -211,7 +211,7 @@ fn parent(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Parent
     }
 }
 
-/// How the client wants the model asked; what is wrong with that is noted in `errors`.
+/// The client's wishes for the model; mistakes go to `errors`.
 fn wish(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> ModelWish {
     let Some(raw) = json::given(raw) else { return ModelWish::default() };
     // A list would pass for the fields in their order.
@@ -319,7 +319,7 @@ impl Encoder for AgentChatEncoder {
                 self.framing.write(out, id, "message_complete", &MessageComplete {});
             }
             AgentEvent::Failed(Failure { code, message, retryable }) => {
-                let data = Error { message, code, retryable: *retryable, request_id: &self.request_id };
+                let data = Error { message, code: code.name(), retryable: *retryable, request_id: &self.request_id };
                 self.framing.write(out, id, "error", &data);
             }
             AgentEvent::Cancelled => self.ended(id, out, "cancelled", "The run was cancelled"),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_told_when_to_come_back() {
+    fn a_reader_gets_the_time_to_come_back() {
         for (come_back_ms, expected) in [(None, ": draining\n\n"), (Some(1234), ": draining\n\nretry: 1234\n\n")] {
             let mut out = BytesMut::new();
             AgentChatEncoder { framing: Framing::Event, request_id: "r".to_owned() }.draining(come_back_ms, &mut out);

@@ -47,13 +47,13 @@ impl Dialect for AgentChat {
     }
 
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
-        let RunInput { ask, screen, conversation, parent, earlier, unlisted, manner } = self.parse(request.body)?;
+        let RunInput { ask, screen, conversation, parent, earlier, unlisted, options } = self.parse(request.body)?;
         let branch = parent.map_or(BranchPoint::Newest, BranchPoint::At);
         Ok(Asked {
             what: What::Answer(Question { ask, screen, branch, earlier, unlisted }),
             rule: DecisionRule::Any,
             conversation: ConversationRef::Id(conversation),
-            manner,
+            options,
             mark: "chat".to_owned(),
             shape: Native::shape(request.headers),
             reply: Box::new(Native::to(request.headers)),

@@ -103,7 +103,7 @@ pub(super) struct DataChunk<'a, T: Serialize> {
     pub(super) transient: bool,
 }
 
-/// What a message says about itself; clients merge it piece by piece.
+/// The metadata of a message; clients merge it piece by piece.
 #[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata<'a> {
@@ -155,7 +155,7 @@ pub(super) struct ProgressBody<'a> {
     pub(super) data: Option<Plain>,
 }
 
-/// Appends a chunk's frame. Nobody continues these streams after an event, so no frame has a number.
+/// Appends a chunk's frame. No client continues these streams after an event, so no frame has a number.
 pub(super) fn write(out: &mut BytesMut, chunk: &Chunk<'_>) {
     frame::write_data(out, None, chunk);
 }

@@ -14,7 +14,7 @@ use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
@@ -39,7 +39,7 @@ pub(super) struct AiSdkEncoder {
     /// How many segments and parts there were: their ids are numbers, the same for whoever reads the run again.
     numbered: u32,
     calls: Calls,
-    /// What the runs before have used.
+    /// The usage of the runs before.
     earlier: Usage,
     usage: Option<Usage>,
     /// Of those and this one.
@@ -128,7 +128,7 @@ impl AiSdkEncoder {
         write(out, &if is_reasoning { Chunk::ReasoningDelta { id, delta } } else { Chunk::TextDelta { id, delta } });
     }
 
-    /// Makes room for what is said of a call.
+    /// Ends the open text before chunks of a call.
     fn at_call(&mut self, id: &str, out: &mut BytesMut) {
         self.close_segment(out);
         if !self.calls.is_of_earlier_run(id) {
@@ -159,7 +159,7 @@ impl AiSdkEncoder {
         self.calls.reveal(id, out);
         let Progress { stage, message, fraction, data } = progress;
         let body = ProgressBody {
-            tool_call_id: self.calls.shown_as(id),
+            tool_call_id: self.calls.known_as(id),
             tool_name: name,
             stage,
             message,
@@ -213,7 +213,8 @@ impl AiSdkEncoder {
         write_done(out);
     }
 
-    /// The end of a run whose answer the model cut off: what it has said stays an answer, and its reason says the rest.
+    /// The end of a run whose answer the model cut off: its text stays an answer, and the reason of its end names the
+    /// limit.
     fn cut_short(&mut self, reason: &'static str, out: &mut BytesMut) {
         self.settle(out);
         self.finish(reason, out);
@@ -263,10 +264,10 @@ impl Encoder for AiSdkEncoder {
             }
             AgentEvent::TextDelta { text } => self.say(text, false, out),
             AgentEvent::ThinkingDelta { text } => self.say(text, true, out),
-            AgentEvent::CallDecided { asked_as, name: _, runs_as } => {
+            AgentEvent::CallDecided { requested_as, name: _, runs_as } => {
                 // Who reads the run alone has no message with that call: the call is then one of this run.
                 if self.continues {
-                    self.calls.decided(asked_as.as_str(), runs_as.as_ref().map(ToolCallId::as_str), out);
+                    self.calls.decided(requested_as.as_str(), runs_as.as_ref().map(ToolCallId::as_str), out);
                 }
             }
             AgentEvent::ToolCallStarted { id, name } => {
@@ -311,9 +312,9 @@ impl Encoder for AiSdkEncoder {
                 self.finish("tool-calls", out);
                 write_done(out);
             }
-            AgentEvent::Failed(Failure { code, message, .. }) => match &**code {
-                "max_tokens" => self.cut_short("length", out),
-                "content_filtered" => self.cut_short("content-filter", out),
+            AgentEvent::Failed(Failure { code, message, .. }) => match code {
+                FailureCode::MaxTokens => self.cut_short("length", out),
+                FailureCode::ContentFiltered => self.cut_short("content-filter", out),
                 _ => self.fail(message, out),
             },
             AgentEvent::Cancelled => self.break_off(&Chunk::Abort, out),
@@ -346,7 +347,7 @@ pub(super) fn broken_off(message: &str, request: &str) -> Bytes {
     out.freeze()
 }
 
-/// What a user is told, with what finds it in the log.
+/// A message for the user, with the reference that finds it in the log.
 fn with_reference(message: &str, request: &str) -> String {
     format!("{message} (reference: {request})")
 }

@@ -66,7 +66,7 @@ impl TryFrom<u8> for Version {
     }
 }
 
-/// What the URL of a request says; each goes before the same key of the body.
+/// The query of a request's URL; each goes before the same key of the body.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Query {
     /// The client's version.
@@ -77,10 +77,10 @@ pub struct Query {
     pub profile: Option<String>,
 }
 
-/// The answer that a client is shown.
+/// The answer for a client.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What the run is called.
+    /// The run's ids.
     pub of: RunIds,
     /// The chunks that its client knows.
     pub version: Version,
@@ -90,7 +90,7 @@ pub struct Answer {
     pub client_tools: Own,
     /// Whether another run follows in the same stream when this one ends well.
     pub more_follows: bool,
-    /// What the runs before it in the same stream have used: the message's metadata tells all of it.
+    /// The use of the runs before it in the same stream: the message's metadata has the total.
     pub spent: Spent,
 }
 
@@ -113,20 +113,20 @@ impl Own {
     }
 }
 
-/// What runs have used.
+/// The use of runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Their tokens.
     pub usage: Usage,
-    /// What they cost, where their models have prices.
+    /// Their cost, where their models have prices.
     pub cost: Option<Cost>,
 }
 
 impl AiSdk {
-    /// What a request asks for.
+    /// The request.
     ///
     /// # Errors
-    /// What is wrong with it, in words for its sender.
+    /// Its mistakes, in words for its sender.
     pub fn parse(&self, query: &Query, body: &[u8]) -> Result<Read, DecodeError> {
         request::read(self, query, body)
     }

@@ -1,5 +1,5 @@
-//! JSON of others (arguments, results, payloads) in a form that fits on one line and that every client takes: they refuse a
-//! whole answer when a key in it could change an object's prototype, so such a value goes as text.
+//! JSON of others (arguments, results, payloads) as text that fits on one line and that every client takes: they refuse
+//! a whole answer when a key in it could change an object's prototype, so such a value goes as text.
 
 use std::borrow::Cow;
 
@@ -62,7 +62,7 @@ pub(super) fn error_words(result: &str) -> Cow<'_, str> {
         error: Cow<'a, str>,
     }
     match parse::<ErrorResult<'_>>(result) {
-        Ok(told) => told.error,
+        Ok(result) => result.error,
         Err(_) => Cow::Borrowed(result),
     }
 }
@@ -99,7 +99,7 @@ mod tests {
                 "the other one",
             ),
             (r#"["constructor"]"#, r#"["constructor"]"#, "a value is no key"),
-            (r#""said: \"__proto__\": no key""#, r#""said: \"__proto__\": no key""#, "in a text it harms nobody"),
+            (r#""said: \"__proto__\": no key""#, r#""said: \"__proto__\": no key""#, "in a text it does no harm"),
         ];
         for (text, expected, reason) in rows {
             assert_eq!(serde_json::to_string(&Plain::read(text)).unwrap(), expected, "{reason}");

@@ -1,5 +1,5 @@
-//! Request bodies. What a client says was said before is not taken: the thread is the server's. Of the messages only the
-//! newest counts, and of older ones the ids, which say where an edited message stood.
+//! Request bodies. A client's account of earlier messages is not taken: the thread is the server's. Of the messages
+//! only the newest counts, and of older ones the ids, which give the position of an edited message.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,13 +20,13 @@ use crate::dialect::{DecodeError, FieldError, json};
 /// 32 decisions in a request: more than a person has made since the last one.
 const MAX_DECISIONS: usize = 32;
 
-/// What is said of an id that is not ours, where nothing before it says where it stands.
-const UNKNOWN_PLACE: &str = "names a message whose place in the conversation is not known here";
+/// The mistake of an id that is not ours, where no message before it gives its position.
+const UNKNOWN_POSITION: &str = "names a message whose place in the conversation is not known here";
 
-/// What a request asks for.
+/// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
-    /// What is wanted.
+    /// The task.
     pub what: What,
     /// The client's chat, which is our conversation.
     pub conversation: ConversationId,
@@ -37,10 +37,10 @@ pub struct Read {
     /// The client's message that the answer goes on with; `None` begins a new one.
     pub continues: Option<String>,
     /// How to run it.
-    pub manner: RunOptions,
+    pub options: RunOptions,
 }
 
-/// What is wanted.
+/// The task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// An answer.
@@ -99,8 +99,8 @@ pub(super) fn read(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Read, D
     let parsed: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     // `context`, `model`, `background` and `on_busy` are those of the native protocol.
     let native = AgentChat { max_message_bytes: 0, max_context_bytes: limits.max_context_bytes };
-    let (mut manner, mut errors) = match native.decode_options(body) {
-        Ok(manner) => (manner, Vec::new()),
+    let (mut options, mut errors) = match native.decode_options(body) {
+        Ok(options) => (options, Vec::new()),
         Err(DecodeError::Fields(errors)) => (RunOptions::default(), errors),
         Err(error) => return Err(error),
     };
@@ -116,33 +116,33 @@ pub(super) fn read(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Read, D
         }
         limits.version
     });
-    manner.client_tools = client_tools::read(parsed.tools, tool, &mut errors)?;
-    manner.details = true;
+    options.client_tools = client_tools::read(parsed.tools, tool, &mut errors)?;
+    options.details = true;
     let wanted = wanted(limits, &parsed, &mut errors)?;
     match (wanted, conversation) {
         (Some((what, continues)), Some(conversation)) if errors.is_empty() => {
-            Ok(Read { what, conversation, context_type, version, continues, manner })
+            Ok(Read { what, conversation, context_type, version, continues, options })
         }
         _ => Err(DecodeError::Fields(errors)),
     }
 }
 
 pub(super) fn version(limits: &AiSdk, query: &Query, raw: Option<&RawValue>) -> Result<Version, DecodeError> {
-    let told = query.sdk.as_deref().or(json::given(raw).map(|raw| raw.get().trim_matches('"')));
-    match told.filter(|told| !told.is_empty()) {
+    let named = query.sdk.as_deref().or(json::given(raw).map(|raw| raw.get().trim_matches('"')));
+    match named.filter(|named| !named.is_empty()) {
         None => Ok(limits.version),
-        Some(told) => Version::parse(told).ok_or_else(|| {
+        Some(named) => Version::parse(named).ok_or_else(|| {
             DecodeError::Fields(vec![FieldError { field: "sdk", reason: "must be 5, 6 or 7".to_owned() }])
         }),
     }
 }
 
 fn context_type(query: &Query, raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<String> {
-    let told = query.context_type.as_ref().or(query.profile.as_ref()).filter(|told| !told.is_empty());
-    told.cloned().or_else(|| json::optional(raw, "context_type", "a string", errors))
+    let named = query.context_type.as_ref().or(query.profile.as_ref()).filter(|named| !named.is_empty());
+    named.cloned().or_else(|| json::optional(raw, "context_type", "a string", errors))
 }
 
-/// What is wanted, and the message that the answer goes on with; `None` where `errors` say why not.
+/// The task, and the message that the answer goes on with; `None` where `errors` say why not.
 fn wanted(
     limits: &AiSdk,
     body: &Body<'_>,
@@ -154,7 +154,7 @@ fn wanted(
         None | Some("submit-message") => {}
         Some("regenerate-message") => {
             let Some(from) = again(body, message_id.as_deref()) else {
-                errors.push(FieldError { field: "messageId", reason: UNKNOWN_PLACE.to_owned() });
+                errors.push(FieldError { field: "messageId", reason: UNKNOWN_POSITION.to_owned() });
                 return Ok(None);
             };
             return Ok(Some((What::Answer { ask: Ask::Again, from }, None)));
@@ -184,7 +184,7 @@ fn wanted(
                 Some(id) => edited(id, before).map(BranchPoint::Edited),
             };
             let Some(from) = from else {
-                errors.push(FieldError { field: "messageId", reason: UNKNOWN_PLACE.to_owned() });
+                errors.push(FieldError { field: "messageId", reason: UNKNOWN_POSITION.to_owned() });
                 return Ok(None);
             };
             Ok(Some((What::Answer { ask: Ask::message(text), from }, None)))
@@ -215,7 +215,7 @@ struct Newest<'a> {
     field: &'static str,
     raw: &'a RawValue,
     head: Head,
-    /// Those before it; `None` where they are not told.
+    /// Those before it; `None` where they are not sent.
     before: Option<Vec<&'a RawValue>>,
 }
 
@@ -248,11 +248,11 @@ fn newest<'a>(body: &Body<'a>, named: Option<&str>, errors: &mut Vec<FieldError>
     Some(Newest { field, raw, head, before: Some(messages) })
 }
 
-/// What is to be answered again; `None` where it is not known. Clients cut `messages` behind that question.
+/// The question to be answered again; `None` where it is not known. Clients cut `messages` behind that question.
 fn again(body: &Body<'_>, message_id: Option<&str>) -> Option<BranchPoint> {
     let Some(id) = message_id else { return Some(BranchPoint::Newest) };
     if let Ok(MessageId { run, .. }) = MessageId::parse(id) {
-        // Whatever the run has said by then, its question is there.
+        // Whatever the run has answered by then, its question is there.
         return Some(BranchPoint::At(Parent::Message(MessageId { run, seq: 0 })));
     }
     let mut before: Vec<&RawValue> = parse(json::given(body.messages)?.get()).ok()?;
@@ -260,7 +260,7 @@ fn again(body: &Body<'_>, message_id: Option<&str>) -> Option<BranchPoint> {
     edited(question.id.as_deref().unwrap_or_default(), Some(before)).map(BranchPoint::Again)
 }
 
-/// Which message `id` is: one of ours, or one whose place the answer before it tells, which has an id of ours.
+/// Which message `id` is: one of ours, or one behind an answer that has an id of ours.
 fn edited(id: &str, before: Option<Vec<&RawValue>>) -> Option<Edited> {
     if let Ok(id) = MessageId::parse(id) {
         return Some(Edited::Message(id));
@@ -272,7 +272,7 @@ fn edited(id: &str, before: Option<Vec<&RawValue>>) -> Option<Edited> {
     }
 }
 
-/// What an answer goes on with: a decision, or results of the page's own tools.
+/// The input with which an answer goes on: a decision, or results of the page's own tools.
 fn going_on(limits: &AiSdk, body: &Body<'_>, raw: &RawValue) -> Result<What, (Option<&'static str>, String)> {
     if let Some(decision) = json::given(body.decision) {
         let decision = Answered::read(decision).map_err(|reason| (Some("decision"), reason))?;

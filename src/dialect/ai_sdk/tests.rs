@@ -11,7 +11,7 @@ use crate::chat::answer::{SuggestedValue, Suggestions};
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
 use crate::chat::payload::{Payload, PayloadSource};
@@ -75,7 +75,7 @@ fn text(text: &str) -> AgentEvent {
 
 fn decided(runs_as: Option<&str>) -> AgentEvent {
     let runs_as = runs_as.map(ToolCallId::from_model);
-    AgentEvent::CallDecided { asked_as: ToolCallId::from_model("old"), name: "close".into(), runs_as }
+    AgentEvent::CallDecided { requested_as: ToolCallId::from_model("old"), name: "close".into(), runs_as }
 }
 
 fn done() -> AgentEvent {
@@ -83,7 +83,7 @@ fn done() -> AgentEvent {
 }
 
 #[test]
-fn a_decided_call_gets_its_answer_where_it_was_asked_for() {
+fn a_decided_call_gets_its_answer_where_it_was_requested() {
     let events = [
         decided(Some("new")),
         step(0),
@@ -95,14 +95,14 @@ fn a_decided_call_gets_its_answer_where_it_was_asked_for() {
         text("Closed."),
         done(),
     ];
-    let said = |messages: Vec<Value>| -> Vec<Value> {
+    let calls = |messages: Vec<Value>| -> Vec<Value> {
         let rest = ["start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"];
         messages.into_iter().filter(|chunk| !rest.contains(&chunk["type"].as_str().unwrap())).collect()
     };
     let output = json!({"type": "tool-output-available", "toolCallId": "old", "output": "ok", "dynamic": true});
     for version in [Version::V5, Version::V6, Version::V7] {
         let goes_on = Answer { continues: Some("theirs".to_owned()), ..answer(version) };
-        assert_eq!(said(chunks(goes_on, &events)), [start("theirs"), output.clone()], "{version:?}");
+        assert_eq!(calls(chunks(goes_on, &events)), [start("theirs"), output.clone()], "{version:?}");
     }
     let whole = [
         start(&format!("{RUN}.1")),
@@ -110,7 +110,7 @@ fn a_decided_call_gets_its_answer_where_it_was_asked_for() {
         json!({"type": "tool-input-available", "toolCallId": "new", "toolName": "close", "input": {}, "dynamic": true}),
         json!({"type": "tool-output-available", "toolCallId": "new", "output": "ok", "dynamic": true}),
     ];
-    assert_eq!(said(chunks(answer(Version::V6), &events)), whole, "who comes back has no part to answer");
+    assert_eq!(calls(chunks(answer(Version::V6), &events)), whole, "who comes back has no part to answer");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_call_that_was_turned_down_is_denied_where_there_is_a_word_for_it() {
 }
 
 #[test]
-fn the_clients_own_calls_are_told_at_the_end_and_the_servers_at_once() {
+fn the_clients_own_calls_are_sent_at_the_end_and_the_servers_at_once() {
     let call = ToolCall {
         id: ToolCallId::from_model("c2"),
         name: "locate".into(),
@@ -155,7 +155,7 @@ fn the_clients_own_calls_are_told_at_the_end_and_the_servers_at_once() {
         json!({"type": "finish", "finishReason": "tool-calls", "messageMetadata": {"runId": RUN, "usage": usage}}),
     ];
     let rows = [
-        (Own::These(vec!["locate".to_owned()]), "the page that asked"),
+        (Own::These(vec!["locate".to_owned()]), "the page of the request"),
         (Own::NoneOf(vec!["find".to_owned()]), "one that has come back hears the same"),
     ];
     for (client_tools, reason) in rows {
@@ -167,7 +167,7 @@ fn the_clients_own_calls_are_told_at_the_end_and_the_servers_at_once() {
 fn an_answer_that_the_model_cut_off_is_one_and_says_why_it_ends() {
     let rows = [("max_tokens", "length"), ("content_filtered", "content-filter")];
     for (code, reason) in rows {
-        let failure = Failure { code: code.into(), message: "It failed".to_owned(), retryable: false };
+        let failure = Failure { code: FailureCode::of_name(code), message: "It failed".to_owned(), retryable: false };
         let events = [step(0), text("Half"), AgentEvent::Failed(failure)];
         let expected = json!({"type": "finish", "finishReason": reason, "messageMetadata": {"runId": RUN}});
         assert_eq!(chunks(answer(Version::V6), &events).last(), Some(&expected));
@@ -177,13 +177,13 @@ fn an_answer_that_the_model_cut_off_is_one_and_says_why_it_ends() {
 }
 
 #[test]
-fn what_the_runs_before_have_used_is_told_with_the_rest() {
+fn the_usage_of_the_runs_before_is_sent_with_the_rest() {
     let used = |tokens| Usage { input_tokens: tokens, output_tokens: 1, ..Usage::default() };
     let spent = Spent { usage: used(100), cost: Some(Cost { nano_usd: 500_000_000 }) };
     let usage = json!({"inputTokens": 107, "outputTokens": 2, "totalTokens": 109});
     let metadata = json!({"runId": RUN, "finishReason": "stop", "usage": usage, "costUsd": 0.5});
-    let said = chunks(Answer { spent, ..answer(Version::V5) }, &[AgentEvent::Finished { usage: used(7) }]);
-    assert_eq!(said.last(), Some(&json!({"type": "finish", "messageMetadata": metadata})));
+    let sent = chunks(Answer { spent, ..answer(Version::V5) }, &[AgentEvent::Finished { usage: used(7) }]);
+    assert_eq!(sent.last(), Some(&json!({"type": "finish", "messageMetadata": metadata})));
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn whatever_is_open_is_closed_when_a_run_breaks_off() {
 
 #[test]
 fn no_output_goes_out_without_its_input() {
-    let shown = chunks(answer(Version::V5), &[step(0), finished("c1", "find", "7"), done()]);
-    assert!(shown.iter().all(|chunk| !chunk["type"].as_str().unwrap().starts_with("tool-")), "{shown:?}");
+    let sent = chunks(answer(Version::V5), &[step(0), finished("c1", "find", "7"), done()]);
+    assert!(sent.iter().all(|chunk| !chunk["type"].as_str().unwrap().starts_with("tool-")), "{sent:?}");
 }
 
 #[test]
@@ -255,16 +255,16 @@ fn what_is_for_the_screen_is_a_part_with_an_id() {
 }
 
 #[test]
-fn a_reader_who_has_to_go_elsewhere_or_has_missed_something_is_told_that_this_is_no_whole_answer() {
+fn a_reader_that_is_lost_or_sent_elsewhere_gets_an_error() {
     for is_lost in [true, false] {
         let (mut encoder, mut out) = (AiSdkEncoder::new(answer(Version::V5)), BytesMut::new());
         match is_lost {
             true => encoder.lost(&mut out),
             false => encoder.draining(Some(700), &mut out),
         }
-        let said = std::str::from_utf8(&out).unwrap();
-        assert!(said.contains(r#"{"type":"error","errorText":""#), "{said}");
-        assert!(said.ends_with("(reference: r)\"}\n\ndata: [DONE]\n\n"), "{said}");
+        let text = std::str::from_utf8(&out).unwrap();
+        assert!(text.contains(r#"{"type":"error","errorText":""#), "{text}");
+        assert!(text.ends_with("(reference: r)\"}\n\ndata: [DONE]\n\n"), "{text}");
     }
     let (mut encoder, mut out) = (AiSdkEncoder::new(answer(Version::V5)), BytesMut::new());
     encoder.draining(None, &mut out);

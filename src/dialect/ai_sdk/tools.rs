@@ -1,8 +1,8 @@
 //! The parts of a message that show calls. A part is opened with its input and closed with its output; a client that hears
 //! of an output without its input gives the answer up.
 //!
-//! What the server runs is `dynamic`, since the page was not built with it. What the page runs itself is not, and is only
-//! told when it is the page's turn.
+//! A tool that the server runs is `dynamic`, since the page was not built with it. One that the page runs itself is
+//! not, and its call is only sent when it is the page's turn.
 
 use bytes::BytesMut;
 
@@ -13,13 +13,13 @@ use crate::chat::fate::CallFate;
 use crate::chat::ids::ApprovalId;
 use crate::chat::tool::{ToolCall, ToolInput};
 
-/// What is said of a call whose arguments are no JSON object.
+/// The error of a call whose arguments are no JSON object.
 const UNREADABLE: &str = "The arguments of this call cannot be read";
 
-/// What is said of a call that the run's end prevented, or whose answer it did not wait for.
+/// The error of a call that the run's end prevented, or whose answer it did not wait for.
 const CUT_OFF: &str = "The run ended before there was an answer to this call";
 
-/// What is said of an error of which nothing is told.
+/// The text of an error without details.
 fn generic_error(fate: CallFate) -> &'static str {
     match fate {
         CallFate::Unknown => "It is not known whether this call took effect",
@@ -30,7 +30,7 @@ fn generic_error(fate: CallFate) -> &'static str {
     }
 }
 
-/// What is said of a call that its user turned down, to clients that have no word for it.
+/// The error of a call that its user turned down, for clients that have no chunk for it.
 const TURNED_DOWN: &str = "This call was turned down";
 
 /// The calls that have no answer yet.
@@ -50,13 +50,13 @@ struct Open {
     stage: Stage,
 }
 
-/// What the client knows of a call.
+/// The state of a call at the client.
 enum Stage {
     /// Nothing: it may be one for the client itself. With its arguments, once they are complete.
     Unknown(Option<ToolInput>),
     /// That there is one.
     ConversationRef,
-    /// All but what comes of it.
+    /// All but its result.
     Called,
     /// The same, from an earlier run, under this id.
     CalledAs(String),
@@ -88,12 +88,13 @@ impl Calls {
     }
 
     /// A call of an earlier run was decided; its part is in the message that goes on.
-    pub(super) fn decided(&mut self, asked_as: &str, runs_as: Option<&str>, out: &mut BytesMut) {
+    pub(super) fn decided(&mut self, requested_as: &str, runs_as: Option<&str>, out: &mut BytesMut) {
         match runs_as {
-            Some(runs_as) => self.decided = Some((runs_as.to_owned(), asked_as.to_owned())),
-            None if self.version >= Version::V6 => write(out, &Chunk::ToolOutputDenied { tool_call_id: asked_as }),
+            Some(runs_as) => self.decided = Some((runs_as.to_owned(), requested_as.to_owned())),
+            None if self.version >= Version::V6 => write(out, &Chunk::ToolOutputDenied { tool_call_id: requested_as }),
             None => {
-                let chunk = Chunk::ToolOutputError { tool_call_id: asked_as, error_text: TURNED_DOWN, dynamic: true };
+                let chunk =
+                    Chunk::ToolOutputError { tool_call_id: requested_as, error_text: TURNED_DOWN, dynamic: true };
                 write(out, &chunk);
             }
         }
@@ -105,9 +106,9 @@ impl Calls {
     }
 
     /// The id under which the client knows a call.
-    pub(super) fn shown_as<'a>(&'a self, id: &'a str) -> &'a str {
+    pub(super) fn known_as<'a>(&'a self, id: &'a str) -> &'a str {
         match &self.decided {
-            Some((runs_as, asked_as)) if runs_as == id => asked_as,
+            Some((runs_as, requested_as)) if runs_as == id => requested_as,
             Some(_) | None => id,
         }
     }
@@ -115,7 +116,7 @@ impl Calls {
     /// The model named a tool.
     pub(super) fn started(&mut self, id: &str, name: &str, out: &mut BytesMut) {
         let stage = match &self.decided {
-            Some((runs_as, asked_as)) if runs_as == id => Stage::CalledAs(asked_as.clone()),
+            Some((runs_as, requested_as)) if runs_as == id => Stage::CalledAs(requested_as.clone()),
             Some(_) | None if self.client_tools.may_have(name) => Stage::Unknown(None),
             Some(_) | None => {
                 write(out, &Chunk::ToolInputStart { tool_call_id: id, tool_name: name, dynamic: true });
@@ -142,7 +143,7 @@ impl Calls {
         }
     }
 
-    /// A call turns out to be one that the server makes, or answers in its place.
+    /// A call turns out to be one that the server makes, or answers itself.
     pub(super) fn reveal(&mut self, id: &str, out: &mut BytesMut) {
         let Some(at) = self.position(id) else { return };
         let Some(call) = self.open.get_mut(at) else { return };
@@ -189,8 +190,8 @@ impl Calls {
     pub(super) fn held_back(&mut self, id: &str, name: &str, approval: ApprovalId, out: &mut BytesMut) {
         self.reveal(id, out);
         // One that was let through and is another one by now waits again where its client knows it.
-        let shown_as = self.shown_as(id).to_owned();
-        self.held.push(Held { approval, id: shown_as, name: name.to_owned() });
+        let known_as = self.known_as(id).to_owned();
+        self.held.push(Held { approval, id: known_as, name: name.to_owned() });
         // To version 5 the result that follows says it.
         if self.version >= Version::V6
             && let Some(call) = self.open.iter_mut().find(|call| call.id == id)
@@ -199,12 +200,12 @@ impl Calls {
         }
     }
 
-    /// What came of a call.
+    /// The result of a call.
     pub(super) fn finished(&mut self, id: &str, fate: CallFate, result: &str, out: &mut BytesMut) {
         self.reveal(id, out);
         let Some(at) = self.position(id) else { return };
         let tool_call_id = match self.open.get(at).map(|call| &call.stage) {
-            Some(Stage::CalledAs(asked_as)) => asked_as.clone(),
+            Some(Stage::CalledAs(requested_as)) => requested_as.clone(),
             Some(Stage::Called) => id.to_owned(),
             Some(Stage::Unknown(_) | Stage::ConversationRef | Stage::Held) | None => return,
         };
@@ -232,7 +233,7 @@ impl Calls {
                 None | Some(Stage::Unknown(_)) => {
                     Self::tell_input(id, &call.name, &call.input, false, out);
                 }
-                // It was shown as one of the server's, whose page then cannot run it.
+                // It was sent as one of the server's, whose page then cannot run it.
                 Some(Stage::ConversationRef) => {
                     Self::tell_input(id, &call.name, &call.input, true, out);
                 }

@@ -1,5 +1,6 @@
-//! Messages as clients keep them. All of it is the client's word: only the newest message is read, and of an answer only
-//! what its user has decided and what the page's own tools said. Parts of kinds that we do not know are passed over.
+//! Messages as clients keep them. All of it is the client's word: only the newest message is read, and of an answer
+//! only its user's decisions and the results of the page's own tools. Parts of kinds that we do not know are passed
+//! over.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,7 +16,7 @@ const REASON_BYTES: usize = 2000;
 /// The longest id that a client gives a message, in bytes.
 const ID_BYTES: usize = 256;
 
-/// What is looked at of any message.
+/// The fields that are read of any message.
 #[derive(Deserialize)]
 pub(super) struct Head {
     pub(super) id: Option<String>,
@@ -65,7 +66,7 @@ impl Answered {
     /// The decision in `raw`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Its mistake.
     pub(super) fn read(raw: &RawValue) -> Result<Deciding, String> {
         let Some(Self { id, approved, reason }) = object(raw) else {
             return Err("must have the id of an approval, approved, true or false, and perhaps a reason".to_owned());
@@ -76,14 +77,14 @@ impl Answered {
             return Err(format!("has a reason of more than {REASON_BYTES} bytes"));
         }
         let decision = Decision { approve: approved, comment };
-        Ok(Deciding { approval, decision, is_farewell: false, seen: Seen::Untold })
+        Ok(Deciding { approval, decision, is_farewell: false, seen: Seen::Unknown })
     }
 }
 
-/// What is new in an answer that goes on.
+/// The new parts of an answer that goes on.
 #[derive(Default)]
 pub(super) struct News {
-    /// Decisions in earlier steps, that have no answer: a run broke off before them, or they were told long ago.
+    /// Decisions in earlier steps, that have no answer: a run broke off before them, or they were read long ago.
     pub(super) left: Vec<Deciding>,
     pub(super) decisions: Vec<Deciding>,
     pub(super) results: Vec<ClientResult>,
@@ -98,11 +99,11 @@ pub(super) fn text(raw: &RawValue) -> Result<String, String> {
     for part in parts(raw)? {
         match part.r#type.as_str() {
             "text" => {
-                let Some(said) = part.text else { return Err("has a text part without a text".to_owned()) };
+                let Some(more) = part.text else { return Err("has a text part without a text".to_owned()) };
                 if !text.is_empty() {
                     text.push('\n');
                 }
-                text.push_str(&said);
+                text.push_str(&more);
             }
             "file" => {
                 let kind = part.media_type.unwrap_or_else(|| "unknown type".to_owned());
@@ -118,16 +119,16 @@ pub(super) fn text(raw: &RawValue) -> Result<String, String> {
     }
 }
 
-/// What has been added to the last step of an answer, and the decisions before it that may still be open.
+/// The parts added to the last step of an answer, and the decisions before it that may still be open.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Its mistake.
 pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, String> {
     let mut news = News::default();
     let mut answered: Vec<&RawValue> = Vec::new();
     for part in parts(raw)? {
         if part.r#type == "step-start" {
-            // What came before it has been told. What cannot be read there is no decision.
+            // The parts before it have been read. One that cannot be read there is no decision.
             news.left.extend(answered.drain(..).filter_map(|raw| Answered::read(raw).ok()));
             news.results.clear();
             continue;

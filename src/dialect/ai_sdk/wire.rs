@@ -13,10 +13,10 @@ use crate::dialect::asked::{Asked, Assistants, ConversationRef, Question, Shape,
 use crate::dialect::reply::{Position, Refusal, RefusalReason, RefusalResponse, Reply};
 use crate::dialect::{DecodeError, Dialect, Encoder, FieldError, Request, RunIds, Settings};
 
-/// What tells its clients that a stream is one of theirs.
+/// The header by which clients know a stream of this protocol.
 const IS_UI_MESSAGES: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
 
-/// What is said when a later decision cannot be taken: the answer to the earlier ones has begun.
+/// The error when a later decision cannot be taken: the answer to the earlier ones has begun.
 const NOT_TAKEN: &str = "The next decision was not taken; please reload the conversation";
 
 #[derive(OpenApi)]
@@ -63,7 +63,8 @@ impl Dialect for AiSdk {
 
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let query: Query = request.query()?;
-        let Read { what, conversation, context_type, version, continues, manner } = self.parse(&query, request.body)?;
+        let Read { what, conversation, context_type, version, continues, options } =
+            self.parse(&query, request.body)?;
         // The profile may be named outside of the body.
         let mark = context_type.as_deref().map_or_else(|| "ai-sdk".to_owned(), |profile| format!("ai-sdk {profile}"));
         let what = match what {
@@ -73,12 +74,12 @@ impl Dialect for AiSdk {
                 What::Answer(Question { branch, ..Question::new(ask, Screen::Type(context_type)) })
             }
         };
-        let own = Own::These(manner.client_tools.iter().map(|tool| tool.name.clone()).collect());
+        let own = Own::These(options.client_tools.iter().map(|tool| tool.name.clone()).collect());
         Ok(Asked {
             what,
             rule: DecisionRule::Conversation,
             conversation: ConversationRef::Id(Some(conversation)),
-            manner,
+            options,
             mark,
             shape: Shape::Stream,
             reply: Box::new(UiMessages::new(version, continues, own)),
@@ -102,15 +103,15 @@ pub struct UiMessages {
     version: Version,
     continues: Option<String>,
     client_tools: Own,
-    shown: Arc<Mutex<Progress>>,
+    progress: Arc<Mutex<Progress>>,
 }
 
-/// What is seen of the runs while they are shown.
+/// The progress of the runs in a stream.
 #[derive(Clone, Copy, Default)]
 struct Progress {
     /// Whether the newest of them has ended well.
     has_ended_well: bool,
-    /// What all of them have used.
+    /// The use of all of them.
     spent: Spent,
 }
 
@@ -118,7 +119,7 @@ impl UiMessages {
     /// A stream for a client of that version that runs these tools itself. `continues` is the message of the client that goes
     /// on with it; `None` begins a new one.
     pub fn new(version: Version, continues: Option<String>, client_tools: Own) -> Self {
-        Self { version, continues, client_tools, shown: Arc::default() }
+        Self { version, continues, client_tools, progress: Arc::default() }
     }
 }
 
@@ -131,9 +132,9 @@ impl Reply for UiMessages {
 
     fn encoder(&mut self, of: RunIds, at: Position) -> Box<dyn Encoder> {
         let spent = {
-            let mut shown = lock(&self.shown);
-            shown.has_ended_well = false;
-            shown.spent
+            let mut progress = lock(&self.progress);
+            progress.has_ended_well = false;
+            progress.spent
         };
         let (version, continues, client_tools) = (self.version, self.continues.clone(), self.client_tools.clone());
         let more_follows = !at.is_last;
@@ -141,12 +142,12 @@ impl Reply for UiMessages {
             Box::new(encoder::AiSdkEncoder::new(Answer { of, version, continues, client_tools, more_follows, spent }));
         match at {
             Position::ALONE => encoder,
-            Position { .. } => Box::new(Watching { encoder, shown: self.shown.clone() }),
+            Position { .. } => Box::new(Watching { encoder, progress: self.progress.clone() }),
         }
     }
 
     fn goes_on(&self) -> bool {
-        lock(&self.shown).has_ended_well
+        lock(&self.progress).has_ended_well
     }
 
     fn refused(&mut self, refusal: &Refusal<'_>) -> RefusalResponse {
@@ -175,15 +176,15 @@ impl Reply for UiMessages {
     }
 }
 
-/// Nobody panics with it in hand, and it is whole at any time.
-fn lock(shown: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
-    shown.lock().unwrap_or_else(PoisonError::into_inner)
+/// No holder panics, and it is whole at any time.
+fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An encoder that is looked over the shoulder.
+/// An encoder whose events update the progress.
 struct Watching {
     encoder: Box<dyn Encoder>,
-    shown: Arc<Mutex<Progress>>,
+    progress: Arc<Mutex<Progress>>,
 }
 
 impl Encoder for Watching {
@@ -194,12 +195,12 @@ impl Encoder for Watching {
     fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
         self.encoder.encode(id, event, out);
         if let AgentEvent::TurnEnded { cost: Some(cost), .. } = event {
-            *lock(&self.shown).spent.cost.get_or_insert_default() += *cost;
+            *lock(&self.progress).spent.cost.get_or_insert_default() += *cost;
         }
         if let AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage } = event {
-            let mut shown = lock(&self.shown);
-            shown.spent.usage += *usage;
-            shown.has_ended_well = true;
+            let mut progress = lock(&self.progress);
+            progress.spent.usage += *usage;
+            progress.has_ended_well = true;
         }
     }
 

@@ -13,7 +13,7 @@ use crate::chat::failure::Failure;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::tool::ToolInput;
 
-/// What stands between the calls of a turn and the text after them.
+/// The separator between the calls of a turn and the text after them.
 pub(super) const SEPARATOR: &str = "\n\n";
 
 /// An answer while it grows.
@@ -24,29 +24,29 @@ pub struct Answer {
     payloads: Vec<PayloadBody>,
     /// Where in `payloads` the newest of the model's own is: it goes before those of tools.
     of_model: Option<usize>,
-    /// What waits for approval, or another artifact of a tool.
-    shown: Option<PayloadBody>,
+    /// A call that waits for approval, or another artifact of a tool.
+    artifact: Option<PayloadBody>,
     values: Option<Vec<ValueBody>>,
     actions: Option<Vec<ActionBody>>,
     diagnosed: Option<Value>,
     warning: Option<&'static str>,
 }
 
-/// A call in the answer's history; its place is the number of its marker in the text.
+/// A call in the answer's history; its position is the number of its marker in the text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolUse {
     /// The tool.
     pub tool_name: String,
     /// Its arguments.
     pub input: Value,
-    /// What the model read.
+    /// The result that the model read.
     pub output: String,
 }
 
 /// A payload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PayloadBody {
-    /// Its id; `null` of what is shown without being kept.
+    /// Its id; `null` of one that is not kept.
     payload_id: Option<String>,
     r#type: String,
     data: Value,
@@ -86,7 +86,7 @@ pub(super) struct CompletePayload<'a> {
     diagnostics: Option<Value>,
 }
 
-/// What is kept beside the words of an answer; what is not there has no key.
+/// The fields that are kept beside the text of an answer; one without a value has no key.
 #[derive(Debug, Default, Serialize)]
 pub struct Extras<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub struct Extras<'a> {
 }
 
 impl Answer {
-    /// The model said this much.
+    /// Text of the model.
     pub fn text(&mut self, text: &str) {
         self.message.push_str(text);
     }
@@ -136,9 +136,9 @@ impl Answer {
 
     /// The answer ended so: what there is of it stands, where this gives the text that is added to it.
     pub fn cut_short(&mut self, failure: &Failure) -> Option<String> {
-        let said = self.message.trim_end();
-        let sentence = words::ending(failure, !said.is_empty())?;
-        let gap = match (said.is_empty(), self.message.ends_with(SEPARATOR)) {
+        let text = self.message.trim_end();
+        let sentence = words::ending(failure, !text.is_empty())?;
+        let gap = match (text.is_empty(), self.message.ends_with(SEPARATOR)) {
             (true, _) | (false, true) => "",
             (false, false) => SEPARATOR,
         };
@@ -180,7 +180,7 @@ impl Answer {
             actions.push(action("Approve", APPROVE_CALL, ActionStyle::Primary));
             actions.push(action("Reject", REJECT_CALL, ActionStyle::Warning));
         }
-        self.shown = Some(PayloadBody {
+        self.artifact = Some(PayloadBody {
             payload_id: None,
             r#type: artifact.kind.to_string(),
             data: artifact.payload.clone(),
@@ -188,16 +188,16 @@ impl Answer {
         });
     }
 
-    /// The model suggests something; what was shown with an artifact comes behind it.
+    /// The model's suggestions; those of an artifact come behind them.
     pub fn suggested(&mut self, suggestions: &Suggestions) {
         self.values = suggestions.values.as_ref().map(|values| values.iter().map(value).collect());
         if let Some(actions) = &suggestions.actions {
-            let shown = self.actions.take().unwrap_or_default();
-            self.actions = Some(actions.iter().map(action).chain(shown).collect());
+            let of_artifact = self.actions.take().unwrap_or_default();
+            self.actions = Some(actions.iter().map(action).chain(of_artifact).collect());
         }
     }
 
-    /// How the run was carried out, in the form of the loop.
+    /// How the run was carried out, as the loop reports it.
     pub fn diagnosed(&mut self, diagnosed: Value) {
         self.diagnosed = Some(diagnosed);
     }
@@ -212,11 +212,11 @@ impl Answer {
         self.message.trim()
     }
 
-    /// What waits for approval before all else, then what the model wrote last, then what a tool made last.
+    /// A call that waits for approval before all else, then the model's last payload, then the last one of a tool.
     fn custom(&self) -> Option<&PayloadBody> {
-        let waits = self.shown.as_ref().filter(|shown| shown.r#type == APPROVAL_REQUEST);
+        let waits = self.artifact.as_ref().filter(|artifact| artifact.r#type == APPROVAL_REQUEST);
         let of_model = || self.of_model.and_then(|at| self.payloads.get(at));
-        waits.or_else(of_model).or(self.payloads.last()).or(self.shown.as_ref())
+        waits.or_else(of_model).or(self.payloads.last()).or(self.artifact.as_ref())
     }
 
     fn history(&self) -> Option<&[ToolUse]> {
@@ -251,8 +251,8 @@ impl Answer {
         }
     }
 
-    /// What is kept beside the text of a run of the chat of that number. `outcome` tells how a run ended that did not end
-    /// well.
+    /// The fields that are kept beside the text of a run of the chat of that number. `outcome` tells how a run ended
+    /// that did not end well.
     pub fn extras(
         &self,
         (run, number): (&str, i64),

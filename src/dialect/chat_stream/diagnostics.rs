@@ -1,15 +1,15 @@
-//! How a run was carried out, in the two forms that pages of this protocol know. They cannot be told apart by their
-//! pages, which expect one of them: a profile says which.
+//! How a run was carried out, in the two shapes that pages of this protocol know. A page expects one of them and cannot
+//! tell which it gets: the profile decides.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::words;
 
-/// A mebibyte of messages at most is shown over and over, with each call that they were sent with.
+/// A mebibyte of messages at most is sent over and over, with each call that they were sent with.
 const MESSAGES_BYTES: usize = 1024 * 1024;
 
-/// What the loop tells of a run, as far as these forms show it.
+/// The loop's report on a run, as far as these shapes have it.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Diagnosed {
@@ -84,7 +84,7 @@ pub(super) fn trace_body(diagnosed: &Value, run: &str, final_response: impl FnOn
 
 fn basic(of: Diagnosed) -> Value {
     let tools: Vec<String> = of.tools.into_iter().map(|tool| tool.name).collect();
-    let mut shown = json!({
+    let mut body = json!({
         "model": of.model,
         "max_tokens": of.max_tokens,
         "max_iterations": of.max_turns,
@@ -96,9 +96,9 @@ fn basic(of: Diagnosed) -> Value {
         "raw_llm_response": of.raw_text,
     });
     if !of.notes.is_empty() {
-        shown["notes"] = Value::Array(of.notes);
+        body["notes"] = Value::Array(of.notes);
     }
-    shown
+    body
 }
 
 fn trace(mut of: Diagnosed, run: &str, final_response: Value) -> Value {
@@ -111,14 +111,14 @@ fn trace(mut of: Diagnosed, run: &str, final_response: Value) -> Value {
     let final_text = of.turns.last().map(|turn| turn.text.clone()).unwrap_or_default();
     let sent = |turn: &Turn| of.messages.get(..turn.sent).unwrap_or(&of.messages);
     let first = of.turns.iter().find(|turn| turn.sent > 0).map_or(&*of.messages, sent).to_vec();
-    let (mut room, mut before) = (MESSAGES_BYTES, 0);
+    let (mut budget, mut before) = (MESSAGES_BYTES, 0);
     let mut to_model = Vec::new();
     for (at, turn) in of.turns.iter().enumerate() {
         let all = sent(turn);
         let bytes: usize = all.iter().map(|message| message.to_string().len()).sum();
-        to_model.push(match room.checked_sub(bytes) {
+        to_model.push(match budget.checked_sub(bytes) {
             Some(left) => {
-                room = left;
+                budget = left;
                 all.to_vec()
             }
             None => {
@@ -146,7 +146,7 @@ fn trace(mut of: Diagnosed, run: &str, final_response: Value) -> Value {
         .tools
         .into_iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}));
-    let mut shown = json!({
+    let mut body = json!({
         "trace_id": run,
         "model": of.model,
         "max_tokens": of.max_tokens,
@@ -166,16 +166,16 @@ fn trace(mut of: Diagnosed, run: &str, final_response: Value) -> Value {
         "peak_input_tokens": peak,
         "total_duration_ms": duration,
     });
-    if let Some(error) = of.error.filter(|_| shown["outcome"] == "error") {
-        shown["error_message"] = error;
+    if let Some(error) = of.error.filter(|_| body["outcome"] == "error") {
+        body["error_message"] = error;
     }
     if !of.notes.is_empty() {
-        shown["notes"] = Value::Array(of.notes);
+        body["notes"] = Value::Array(of.notes);
     }
-    shown
+    body
 }
 
-/// What the model said in a turn, in blocks.
+/// The model's output of a turn, in blocks.
 fn content(turn: &Turn) -> Vec<Value> {
     let text = Some(&turn.text).filter(|text| !text.is_empty()).map(|text| json!({"type": "text", "text": text}));
     let calls = turn
@@ -214,7 +214,7 @@ fn stop_reason(turn: &Turn) -> Option<&str> {
 /// The loop's word for how a run ended as these pages know it; `code` is its code.
 fn outcome<'a>(word: &'a str, code: &str) -> &'a str {
     match word {
-        // What was said stands.
+        // The answer stands.
         "error" if words::stands(code) => "complete",
         "max_turns" => "max_iterations",
         "awaiting_approval" => "complete",
@@ -259,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn the_basic_form_has_the_names_of_tools_and_the_text_before_it_was_read() {
+    fn the_basic_shape_has_the_names_of_tools_and_the_raw_text() {
         let expected = json!({
             "model": "m", "max_tokens": 100, "max_iterations": 5, "temperature": 0.0, "tools": ["t"],
             "system_prompt": "S", "messages": messages(), "context": {"a": 1},
             "raw_llm_response": "R",
         });
         assert_eq!(trace_body(&diagnosed("basic"), "r", || json!({})), Some(expected));
-        assert_eq!(trace_body(&json!([1]), "r", || json!({})), None, "what is no account of a run is not shown");
+        assert_eq!(trace_body(&json!([1]), "r", || json!({})), None, "a value that is no report is left out");
     }
 
     #[test]

@@ -40,14 +40,14 @@ pub(super) struct ChatStreamEncoder {
     has_started: bool,
     /// The call that runs, with its arguments and how far it has come: calls run one after the other.
     running: Option<(ToolCallId, Value, f64)>,
-    told: Answer,
+    answer: Answer,
 }
 
 impl ChatStreamEncoder {
     pub(super) fn new(run: String, number: Option<i64>, history_bytes: usize) -> Self {
         let nearly_full = u64::try_from(history_bytes).ok().filter(|bytes| *bytes != 0);
         let nearly_full = nearly_full.map(|bytes| bytes / TOKEN_BYTES * NEARLY_FULL_PERCENT / 100);
-        Self { run, number, nearly_full, has_started: false, running: None, told: Answer::default() }
+        Self { run, number, nearly_full, has_started: false, running: None, answer: Answer::default() }
     }
 
     fn running(&self, call: &ToolCallId) -> Option<&(ToolCallId, Value, f64)> {
@@ -64,10 +64,10 @@ pub(super) fn refusal(message: &str) -> Bytes {
 
 /// A whole stream that says this and nothing else.
 pub(super) fn whole_answer(message: &str) -> Bytes {
-    let mut told = Answer::default();
-    told.text(message);
+    let mut answer = Answer::default();
+    answer.text(message);
     let mut out = BytesMut::new();
-    write(&mut out, None, &Frame::Complete { payload: told.complete("", None) });
+    write(&mut out, None, &Frame::Complete { payload: answer.complete("", None) });
     out.freeze()
 }
 
@@ -88,12 +88,12 @@ impl Encoder for ChatStreamEncoder {
                 }
             }
             AgentEvent::TextDelta { text } => {
-                self.told.text(text);
+                self.answer.text(text);
                 write(out, id, &Frame::TextDelta { text });
             }
             AgentEvent::TurnEnded { usage, .. } => {
                 if self.nearly_full.is_some_and(|from| usage.input_tokens >= from) {
-                    self.told.warn(words::NEARLY_FULL);
+                    self.answer.warn(words::NEARLY_FULL);
                 }
             }
             AgentEvent::ThinkingDelta { .. }
@@ -106,7 +106,7 @@ impl Encoder for ChatStreamEncoder {
                 self.running = Some((call.clone(), input, 0.0));
             }
             AgentEvent::ToolProgress { id: call, name, progress } => {
-                // A frame always has a number: where nobody knows, it is the last one that was known.
+                // A frame always has a number: where it is unknown, it is the last one that was known.
                 let known = self.running(call).map_or(0.0, |(_, _, known)| *known);
                 let fraction = progress.fraction.filter(|fraction| fraction.is_finite());
                 let fraction = fraction.map_or(known, |fraction| fraction.clamp(0.0, 1.0));
@@ -128,26 +128,26 @@ impl Encoder for ChatStreamEncoder {
                 let running = self.running.take().filter(|(running, ..)| running == call);
                 let input = running.map_or_else(|| Value::Object(serde_json::Map::new()), |(_, input, _)| input);
                 let used = ToolUse { tool_name: name.clone(), input, output: result.to_string() };
-                let (index, marker) = self.told.call(used);
+                let (index, marker) = self.answer.call(used);
                 write(out, None, &Frame::TextDelta { text: &marker });
                 write(out, id, &Frame::ToolComplete { tool: name, index });
             }
             AgentEvent::RoundEnded => {
-                self.told.round_end();
+                self.answer.round_end();
                 write(out, id, &Frame::TextDelta { text: SEPARATOR });
             }
-            AgentEvent::Artifact(artifact) => self.told.artifact(artifact),
-            AgentEvent::Payload(payload) => self.told.payload(payload),
-            AgentEvent::Suggested(suggestions) => self.told.suggested(suggestions),
-            AgentEvent::Diagnosed(diagnosed) => self.told.diagnosed(Value::clone(diagnosed)),
+            AgentEvent::Artifact(artifact) => self.answer.artifact(artifact),
+            AgentEvent::Payload(payload) => self.answer.payload(payload),
+            AgentEvent::Suggested(suggestions) => self.answer.suggested(suggestions),
+            AgentEvent::Diagnosed(diagnosed) => self.answer.diagnosed(Value::clone(diagnosed)),
             AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } | AgentEvent::AwaitingClient { .. } => {
-                write(out, id, &Frame::Complete { payload: self.told.complete(&self.run, self.number) });
+                write(out, id, &Frame::Complete { payload: self.answer.complete(&self.run, self.number) });
             }
-            AgentEvent::Failed(failure) => match self.told.cut_short(failure) {
+            AgentEvent::Failed(failure) => match self.answer.cut_short(failure) {
                 // An error has these clients take back what their user has read.
                 Some(sentence) => {
                     write(out, None, &Frame::TextDelta { text: &sentence });
-                    write(out, id, &Frame::Complete { payload: self.told.complete(&self.run, self.number) });
+                    write(out, id, &Frame::Complete { payload: self.answer.complete(&self.run, self.number) });
                 }
                 None => write(out, id, &Frame::Error { message: &words::friendly(failure) }),
             },

@@ -30,10 +30,10 @@ pub struct ChatStream {
 }
 
 impl ChatStream {
-    /// What a request body asks for.
+    /// The request in a body.
     ///
     /// # Errors
-    /// What is wrong with the body, in words for its sender.
+    /// The body's mistakes, in words for its sender.
     pub fn parse(&self, body: &[u8]) -> Result<Read, DecodeError> {
         request::read(self, body)
     }

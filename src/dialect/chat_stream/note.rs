@@ -1,4 +1,4 @@
-//! What a model is told of an action that the user carried out beside their words.
+//! The note to a model about an action that the user carried out beside their message.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The request body of `POST /api/chat/stream`. What is wrong with it is told field by field, as clients of this
-//! protocol know it: where, what, and which kind of mistake.
+//! The request body of `POST /api/chat/stream`. Its mistakes are listed field by field, as clients of this protocol
+//! know them: path, text and kind.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -21,23 +21,23 @@ const COMMENT_BYTES: usize = 4096;
 /// 2^53: beyond, a number with a point is not exact.
 const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// What the model is told of a message without words or action: some refuse an empty one.
+/// The text for the model of a message without words or action: some refuse an empty one.
 const EMPTY: &str = "(empty message)";
 
-/// What a request asks for.
+/// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
-    /// What is to be done.
+    /// The task.
     pub what: What,
     /// Where the user is.
     pub screen: Screen,
     /// The number of the conversation; `None` begins a new one.
     pub number: Option<i64>,
     /// How to run it.
-    pub manner: RunOptions,
+    pub options: RunOptions,
 }
 
-/// What is to be done.
+/// The task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// A message is to be answered.
@@ -46,9 +46,9 @@ pub enum What {
     Decide {
         /// The call.
         approval: ApprovalId,
-        /// The digest of what was shown; without one nothing was.
+        /// The digest of the call that the user saw; `None` where there was none.
         digest: Option<String>,
-        /// What is said to it.
+        /// The decision.
         decision: Decision,
     },
 }
@@ -151,8 +151,8 @@ pub(super) fn read(limits: &ChatStream, body: &[u8]) -> Result<Read, DecodeError
     }
     let what = what(message, interaction, action)?;
     let screen = screen(&state);
-    let manner = RunOptions { context: Some(state), details: true, ..RunOptions::default() };
-    Ok(Read { what, screen, number, manner })
+    let options = RunOptions { context: Some(state), details: true, ..RunOptions::default() };
+    Ok(Read { what, screen, number, options })
 }
 
 fn what(message: String, interaction: Interaction, action: Option<Action>) -> Result<What, DecodeError> {
@@ -169,7 +169,7 @@ fn what(message: String, interaction: Interaction, action: Option<Action>) -> Re
     Ok(What::Answer(Ask::Message { text: message, note: Some(note) }))
 }
 
-/// Which call is decided, as it was shown, and why, from `action_data`.
+/// The call that is decided, the digest that its user saw, and the reason, from `action_data`.
 fn decided(data: Option<&Value>, approve: bool) -> Result<What, DecodeError> {
     const AT: [&str; 3] = ["body", "action_metadata", "action_data"];
     let text = |name: &str| data.and_then(|data| data.get(name)).and_then(Value::as_str);

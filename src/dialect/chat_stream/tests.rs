@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::artifact::Artifact;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::{PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
@@ -51,7 +51,7 @@ fn payload(id: &str, kind: &str, source: PayloadSource) -> AgentEvent {
     }))
 }
 
-fn shown(id: &str, kind: &str) -> Value {
+fn body(id: &str, kind: &str) -> Value {
     json!({"payload_id": id, "type": kind, "data": {"a": 1}, "summary": kind})
 }
 
@@ -89,13 +89,13 @@ fn progress_always_has_a_number_between_nothing_and_all() {
     let events: Vec<AgentEvent> = std::iter::once(ready).chain(rows.map(progress)).collect();
     let frames = frames(&events);
     let expected = json!({"type": "tool_start", "tool": "t", "input": {"invalid": "oops"}, "tool_use_id": "c"});
-    assert_eq!(frames[0], expected, "arguments that are no object are shown as one");
-    let told: Vec<f64> = frames[1..].iter().map(|frame| frame["progress"].as_f64().unwrap()).collect();
-    assert_eq!(told, [0.25, 0.25, 1.0, 1.0, 0.0]);
+    assert_eq!(frames[0], expected, "arguments that are no object become one");
+    let sent: Vec<f64> = frames[1..].iter().map(|frame| frame["progress"].as_f64().unwrap()).collect();
+    assert_eq!(sent, [0.25, 0.25, 1.0, 1.0, 0.0]);
 }
 
 #[test]
-fn the_payload_that_is_shown_is_what_waits_then_the_models_then_a_tools() {
+fn the_payload_is_the_waiting_call_then_the_models_then_a_tools() {
     use PayloadSource::{Model, Tool};
     let preview = AgentEvent::Artifact(Box::new(Artifact { kind: "preview".into(), payload: json!({"a": 1}) }));
     let of_preview = json!({"payload_id": null, "type": "preview", "data": {"a": 1}, "summary": "preview"});
@@ -106,11 +106,11 @@ fn the_payload_that_is_shown_is_what_waits_then_the_models_then_a_tools() {
     let (model, tool) = (payload("0000000a", "m", Model), payload("0000000b", "t", Tool));
     let rows = [
         (vec![], json!(null), "none"),
-        (vec![preview.clone()], of_preview, "what a tool shows without keeping it"),
-        (vec![tool.clone(), preview.clone()], shown("0000000b", "t"), "what is kept goes before that"),
-        (vec![payload("0000000c", "u", Tool), tool.clone()], shown("0000000b", "t"), "the last of tools"),
-        (vec![model.clone(), tool.clone()], shown("0000000a", "m"), "the model's, though it came earlier"),
-        (vec![model, tool, approval("x")], waits, "what waits for somebody"),
+        (vec![preview.clone()], of_preview, "an artifact that is not kept"),
+        (vec![tool.clone(), preview.clone()], body("0000000b", "t"), "a kept one goes before that"),
+        (vec![payload("0000000c", "u", Tool), tool.clone()], body("0000000b", "t"), "the last of tools"),
+        (vec![model.clone(), tool.clone()], body("0000000a", "m"), "the model's, though it came earlier"),
+        (vec![model, tool, approval("x")], waits, "a call that waits"),
     ];
     for (mut events, expected, reason) in rows {
         events.push(finished());
@@ -119,7 +119,7 @@ fn the_payload_that_is_shown_is_what_waits_then_the_models_then_a_tools() {
 }
 
 #[test]
-fn suggestions_are_told_with_the_last_frame_and_decisions_come_behind_them() {
+fn suggestions_are_in_the_last_frame_and_decisions_come_behind_them() {
     let suggestions = Suggestions {
         values: Some(vec![SuggestedValue { label: "L".to_owned(), value: "v".to_owned() }]),
         actions: Some(vec![SuggestedAction {
@@ -135,17 +135,17 @@ fn suggestions_are_told_with_the_last_frame_and_decisions_come_behind_them() {
         let data = json!({"approval_id": "x", "digest": "d"});
         json!({"label": label, "action": action, "handler": "server", "data": data, "style": style})
     };
-    let told = complete(&[AgentEvent::Suggested(suggestions), approval("x"), finished()]);
-    assert_eq!(told["suggested_values"], json!([{"label": "L", "value": "v"}]));
+    let sent = complete(&[AgentEvent::Suggested(suggestions), approval("x"), finished()]);
+    assert_eq!(sent["suggested_values"], json!([{"label": "L", "value": "v"}]));
     let decisions =
         [decide("Approve drop", "approve_call", "primary"), decide("Reject drop", "reject_call", "warning")];
-    assert_eq!(told["suggested_actions"], json!([first, decisions[0], decisions[1]]));
+    assert_eq!(sent["suggested_actions"], json!([first, decisions[0], decisions[1]]));
 }
 
 #[test]
 fn whatever_ends_a_run_is_one_last_frame() {
     let failed = |code: &'static str, message: &str| {
-        AgentEvent::Failed(Failure { code: code.into(), message: message.to_owned(), retryable: true })
+        AgentEvent::Failed(Failure { code: FailureCode::of_name(code), message: message.to_owned(), retryable: true })
     };
     let words = "The model gave an empty answer";
     let rows = [
@@ -167,16 +167,16 @@ fn whatever_ends_a_run_is_one_last_frame() {
 #[test]
 fn an_answer_that_reaches_a_limit_stands() {
     let failed = |code: &'static str| {
-        AgentEvent::Failed(Failure { code: code.into(), message: "…".to_owned(), retryable: true })
+        AgentEvent::Failed(Failure { code: FailureCode::of_name(code), message: "…".to_owned(), retryable: true })
     };
-    let said = |text: &str| AgentEvent::TextDelta { text: text.to_owned() };
+    let delta = |text: &str| AgentEvent::TextDelta { text: text.to_owned() };
     let cut = "[The answer was cut off here: it had reached its length limit.]";
     let rows = [
-        (vec![said("Half")], "max_tokens", format!("Half\n\n{cut}")),
-        (vec![said("Half")], "run_too_long", format!("Half\n\n{cut}")),
+        (vec![delta("Half")], "max_tokens", format!("Half\n\n{cut}")),
+        (vec![delta("Half")], "run_too_long", format!("Half\n\n{cut}")),
         (vec![], "max_tokens", cut.to_owned()),
         (
-            vec![said("Look"), AgentEvent::RoundEnded],
+            vec![delta("Look"), AgentEvent::RoundEnded],
             "empty_answer",
             "Look\n\n[The model had nothing more to say.]".into(),
         ),
@@ -204,7 +204,7 @@ fn a_context_that_is_nearly_full_is_warned_of() {
 }
 
 #[test]
-fn what_cannot_be_read_as_diagnostics_is_not_shown() {
+fn unreadable_diagnostics_are_left_out() {
     let diagnosed =
         |value: Value| complete(&[AgentEvent::Diagnosed(Arc::new(value)), finished()])["diagnostics"].clone();
     assert_eq!(diagnosed(json!("?")), json!(null));

@@ -10,13 +10,13 @@ use crate::dialect::asked::{Asked, ConversationRef, Question, Shape, What};
 use crate::dialect::reply::{Position, Refusal, RefusalReason, RefusalResponse, Reply, StreamOptions};
 use crate::dialect::{DecodeError, Dialect, Encoder, Mistake, Request, RunIds, Settings};
 
-/// What somebody is told whose token lists none of the roles of the page's profile.
+/// The answer to a user whose token lists none of the roles of the page's profile.
 const NOT_FOR_YOU: &str = "You are not allowed to use the assistant on this page.";
 
-/// What somebody is told whose button does not say which call they saw, or shows another one.
+/// The answer to a user whose button does not name the call they saw, or names another one.
 const OTHER_CALL: &str = "This is not what waits for your decision. Please reload the chat and look at it again.";
 
-/// What somebody is told who decides another user's call.
+/// The answer to a user who decides another one's call.
 const KEPT: &str = "Your decision is kept; whoever asked can go on now.";
 
 /// Silence on a stream before a comment is sent: these clients are promised one each second.
@@ -59,7 +59,7 @@ impl Dialect for ChatStream {
     }
 
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
-        let Read { what, screen, number, manner } = self.parse(request.body)?;
+        let Read { what, screen, number, options } = self.parse(request.body)?;
         let what = match what {
             super::What::Answer(ask) => What::Answer(Question::new(ask, screen.clone())),
             super::What::Decide { approval, digest, decision } => {
@@ -71,7 +71,7 @@ impl Dialect for ChatStream {
             what,
             rule: DecisionRule::Any,
             conversation: ConversationRef::Number(number, screen),
-            manner,
+            options,
             mark: "chat-stream".to_owned(),
             shape: Shape::Stream,
             reply: Box::new(Frames { history_bytes: self.history_bytes }),
@@ -79,8 +79,8 @@ impl Dialect for ChatStream {
     }
 }
 
-/// A stream of frames. To these clients an HTTP error of some kinds means that their user has to sign in again, so what they
-/// may not do is told in a stream.
+/// A stream of frames. To these clients an HTTP error of some kinds means that their user has to sign in again, so a
+/// refusal is a stream too.
 struct Frames {
     history_bytes: usize,
 }

@@ -1,16 +1,16 @@
-//! How failures are told to users who know nothing of model services.
+//! Messages on failures for users who know nothing of model services.
 
 use std::borrow::Cow;
 
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 
-/// What these clients show while nothing has been said yet.
+/// The text of these clients before the first delta.
 pub(super) const THINKING: &str = "Thinking...";
 
 /// The same once the loop has the run.
 pub(super) const STARTING: &str = "Starting to work on it...";
 
-/// What is said of a chat that will soon be too long for its beginning to be told to the model.
+/// The warning of a chat that will soon be too long for the model to read its beginning.
 pub(super) const NEARLY_FULL: &str = "This chat is getting long. Soon only a summary of its beginning will be known to the \
                                       assistant; a new chat starts fresh.";
 
@@ -20,47 +20,50 @@ pub(super) const LOST: &str = "Part of this answer did not arrive. Please reload
 /// A reader whose run goes on without this server.
 pub(super) const ELSEWHERE: &str = "The connection has to be made anew. Please reload the chat to see the answer.";
 
-/// What stands behind an answer that has reached a limit.
+/// The end of an answer that has reached a limit.
 const CUT_OFF: &str = "[The answer was cut off here: it had reached its length limit.]";
 
-/// What stands behind calls of which the model had nothing to say.
+/// The end of an answer without text behind its calls.
 const NOTHING_MORE: &str = "[The model had nothing more to say.]";
 
-/// What stands in the place of an answer.
+/// The text of an empty answer.
 const NOTHING: &str = "[The model gave no answer. Please try again.]";
 
 /// Whether what there is of an answer stands that failed with this code.
 pub(super) fn stands(code: &str) -> bool {
-    matches!(code, "max_tokens" | "run_too_long" | "empty_answer")
+    let standing = [FailureCode::MaxTokens, FailureCode::RunTooLong, FailureCode::EmptyAnswer];
+    standing.iter().any(|known| known.name() == code)
 }
 
-/// What stands behind an answer that ended so, where what there is of it stands: `has_said` tells whether there is any.
-pub(super) fn ending(failure: &Failure, has_said: bool) -> Option<&'static str> {
-    match &*failure.code {
-        "max_tokens" | "run_too_long" => Some(CUT_OFF),
-        "empty_answer" if has_said => Some(NOTHING_MORE),
-        "empty_answer" => Some(NOTHING),
+/// The last sentence of an answer that ended so, where its text stands; `has_text` tells whether there is any.
+pub(super) fn ending(failure: &Failure, has_text: bool) -> Option<&'static str> {
+    match failure.code {
+        FailureCode::MaxTokens | FailureCode::RunTooLong => Some(CUT_OFF),
+        FailureCode::EmptyAnswer if has_text => Some(NOTHING_MORE),
+        FailureCode::EmptyAnswer => Some(NOTHING),
         _ => None,
     }
 }
 
 /// The sentence about `failure`. What is not listed here has words for users already.
 pub fn friendly(failure: &Failure) -> Cow<'_, str> {
-    let told = match &*failure.code {
-        "provider_quota_exceeded" => {
+    let message = match failure.code {
+        FailureCode::ProviderQuotaExceeded => {
             "The AI service's credit is used up, so no answer can be given. Please contact your administrator."
         }
-        "provider_rate_limited" => {
+        FailureCode::ProviderRateLimited => {
             "The AI service is receiving too many requests right now (rate limit). Please try again in a moment."
         }
-        "provider_unauthorized" => {
+        FailureCode::ProviderUnauthorized => {
             "The AI service did not accept this server's authentication. Please contact your administrator."
         }
-        "provider_timeout" | "run_timeout" => "The request took too long (timeout). Please try again.",
-        "provider_unavailable" | "provider_truncated" => {
+        FailureCode::ProviderTimeout | FailureCode::RunTimeout => {
+            "The request took too long (timeout). Please try again."
+        }
+        FailureCode::ProviderUnavailable | FailureCode::ProviderTruncated => {
             "The connection to the AI service failed. Please try again in a moment."
         }
         _ => return Cow::Borrowed(failure.message.strip_prefix("LLM provider error: ").unwrap_or(&failure.message)),
     };
-    Cow::Borrowed(told)
+    Cow::Borrowed(message)
 }

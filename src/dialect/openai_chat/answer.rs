@@ -5,18 +5,18 @@ use super::encoder::body;
 use super::transcript::{self, Piece, Transcript};
 use super::{Telling, name_of};
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::ConversationId;
 use crate::dialect::RunIds;
 use crate::dialect::reply::{Document, Outcome};
 
-/// What a run has said so far.
+/// The answer of a run so far.
 pub struct Answer {
     id: String,
     created: u64,
     conversation: ConversationId,
     telling: Telling,
-    told: Transcript,
+    transcript: Transcript,
     content: String,
     reasoning: String,
     calls: Vec<CallBody>,
@@ -30,7 +30,7 @@ impl Answer {
             created,
             conversation: of.conversation.clone(),
             telling,
-            told: Transcript::default(),
+            transcript: Transcript::default(),
             content: String::new(),
             reasoning: String::new(),
             calls: Vec::new(),
@@ -52,7 +52,7 @@ impl Answer {
             created: self.created,
             model: &self.telling.model,
             choices: [WholeChoice { index: 0, message, logprobs: None, finish_reason }],
-            usage: UsageBody::from_usage(self.told.usage()),
+            usage: UsageBody::from_usage(self.transcript.usage()),
         };
         // Texts and numbers always serialise.
         serde_json::to_vec(&completion).unwrap_or_default()
@@ -61,9 +61,9 @@ impl Answer {
 
 impl Document for Answer {
     fn hear(&mut self, event: &AgentEvent) -> Option<Outcome> {
-        let Self { conversation, telling, told, content, reasoning, calls, .. } = self;
+        let Self { conversation, telling, transcript, content, reasoning, calls, .. } = self;
         let mut end = None;
-        told.hear(event, &mut |piece| match piece {
+        transcript.hear(event, &mut |piece| match piece {
             Piece::Text(text) => content.push_str(text),
             Piece::Reasoning(text) => reasoning.push_str(text),
             Piece::Calls(all) => calls.extend(all.iter().map(|call| body(call, conversation, telling))),
@@ -82,9 +82,9 @@ impl Document for Answer {
 }
 
 fn failed(failure: Failure) -> Outcome {
-    let (r#type, code) = match &*failure.code {
-        "quota_exceeded" => ("rate_limit_error", "insufficient_quota"),
-        code => (transcript::error_type(&failure), code),
+    let (r#type, code) = match failure.code {
+        FailureCode::QuotaExceeded => ("rate_limit_error", "insufficient_quota"),
+        code => (transcript::error_type(&failure), code.name()),
     };
     let body = ErrorBody::new(&failure.message, r#type, None, code);
     // Texts always serialise.

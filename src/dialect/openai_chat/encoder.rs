@@ -13,11 +13,11 @@ use crate::chat::tool::{ToolCall, ToolInput};
 use crate::dialect::{Encoder, RunIds, frame};
 
 pub(super) struct ChunkEncoder {
-    told: Transcript,
+    transcript: Transcript,
     writer: Writer,
 }
 
-/// What all frames of an answer have alike.
+/// The fields that all frames of an answer share.
 struct Writer {
     id: String,
     created: u64,
@@ -29,7 +29,7 @@ impl ChunkEncoder {
     pub(super) fn new(of: &RunIds, telling: Telling) -> Self {
         let (id, created) = name_of(of.run);
         Self {
-            told: Transcript::default(),
+            transcript: Transcript::default(),
             writer: Writer { id, created, conversation: of.conversation.clone(), telling },
         }
     }
@@ -88,7 +88,7 @@ fn write_failure(out: &mut BytesMut, failure: &Failure) {
     frame::write_data(
         out,
         None,
-        &ErrorBody::new(&failure.message, transcript::error_type(failure), None, &failure.code),
+        &ErrorBody::new(&failure.message, transcript::error_type(failure), None, failure.code.name()),
     );
 }
 
@@ -99,15 +99,15 @@ impl Encoder for ChunkEncoder {
 
     /// These clients never come back to a stream, so events have no numbers here.
     fn encode(&mut self, _id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
-        let Self { told, writer } = self;
+        let Self { transcript, writer } = self;
         let mut is_whole = false;
-        told.hear(event, &mut |piece| {
+        transcript.hear(event, &mut |piece| {
             is_whole = matches!(piece, Piece::Finished(_));
             writer.piece(out, piece);
         });
         if is_whole {
             if writer.telling.include_usage {
-                writer.chunk(out, &[], Some(UsageBody::from_usage(told.usage())));
+                writer.chunk(out, &[], Some(UsageBody::from_usage(transcript.usage())));
             }
             out.put_slice(b"data: [DONE]\n\n");
         }

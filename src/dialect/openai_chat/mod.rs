@@ -1,7 +1,7 @@
 //! OpenAI's Chat Completions as a dialect: `POST /v1/chat/completions` (`docs/protocol/openai.md`). A profile is a model
 //! to these clients, and its `context_type` the model's id.
 //!
-//! **Invariant:** a call of a tool that this server runs is never told: a client would try to run it. Only calls that a
+//! **Invariant:** a call of a tool that this server runs is never sent: a client would try to run it. Only calls that a
 //! run leaves to its client are `tool_calls`.
 
 mod answer;
@@ -46,16 +46,16 @@ pub enum Key {
 }
 
 impl OpenAiChat {
-    /// What a request body asks for.
+    /// The request in a body.
     ///
     /// # Errors
-    /// What is wrong with the body, in words for its sender.
+    /// The body's mistakes, in words for its sender.
     pub fn parse(&self, body: &[u8], key: Key) -> Result<Read, DecodeError> {
         request::read(self, body, key)
     }
 }
 
-/// How a run is told to the client that asked for it.
+/// How a run is sent to the client that requested it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telling {
     /// The model's id, as the client gave it.
@@ -66,8 +66,8 @@ pub struct Telling {
     pub include_usage: bool,
 }
 
-/// What both shapes of an answer begin with: its id, and when it began, in seconds since the Unix epoch. Both are of the
-/// run, so that who reads it a second time reads the same.
+/// The beginning of both shapes of an answer: its id, and when it began, in seconds since the Unix epoch. Both are of
+/// the run, so that who reads it a second time reads the same.
 fn name_of(run: RunId) -> (String, u64) {
     let run = run.to_string();
     // The first 48 bits of a run's id are a time in milliseconds.

@@ -17,10 +17,11 @@ use crate::chat::input::{Ask, ClientMessage, ClientResult, RunInput, RunOptions,
 use crate::chat::model::{Effort, ModelWish};
 use crate::dialect::{DecodeError, FieldError, json};
 
-/// How Open WebUI begins what it asks a model for by itself, and also a question with documents, which is no task.
+/// The beginning of Open WebUI's own requests to a model, and also of a question with documents, which is no task.
 const TASK: &str = "### Task:";
 
-/// What its tasks say behind that: a title, tags, a picture, what to ask next, what to search for, and how a message goes on.
+/// The texts of its tasks behind that: a title, tags, a picture, what to ask next, what to search for, and how a
+/// message goes on.
 const TASKS: [&str; 6] = [
     "Generate a concise",
     "Generate 1-3 broad tags",
@@ -30,10 +31,10 @@ const TASKS: [&str; 6] = [
     "You are an autocompletion system",
 ];
 
-/// What all of them quote the chat in.
+/// The tag in which all of them quote the chat.
 const QUOTED_CHAT: &str = "<chat_history>";
 
-/// What a request asks for.
+/// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
     /// The run. What it wishes of the model is a wish: the profile may not let requests choose.
@@ -161,21 +162,21 @@ pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, D
         Key::None => named(body.metadata, &mut errors),
         key @ (Key::Conversation(_) | Key::Chat(_)) => key,
     };
-    let said = messages(body.messages, &mut errors);
-    let (Some(model), Some(said), true) = (model, said, errors.is_empty()) else {
+    let sent = messages(body.messages, &mut errors);
+    let (Some(model), Some(sent), true) = (model, sent, errors.is_empty()) else {
         return Err(DecodeError::Fields(errors));
     };
     let key = match named {
         Key::None => None,
         Key::Conversation(conversation) => Some(conversation),
-        Key::Chat(conversation) => Some(conversation).filter(|_| !said.is_task()),
+        Key::Chat(conversation) => Some(conversation).filter(|_| !sent.is_task()),
     };
     let refuse = |reason: String| DecodeError::Fields(vec![FieldError { field: "messages", reason }]);
     let fits = |text: &str, max_bytes: usize| match max_bytes != 0 && text.len() > max_bytes {
         true => Err(DecodeError::TooLarge { field: "messages", max_bytes }),
         false => Ok(()),
     };
-    let (ask, conversation) = match said.newest {
+    let (ask, conversation) = match sent.newest {
         Newest::User(text) => {
             fits(&text, limits.max_message_bytes)?;
             (Ask::message(text), key.clone())
@@ -188,7 +189,7 @@ pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, D
     };
     let is_keyed = key.is_some();
     let is_message = matches!(ask, Ask::Message { .. });
-    let earlier = if is_message && !is_keyed { bounded(said.earlier, limits.max_history_bytes) } else { Vec::new() };
+    let earlier = if is_message && !is_keyed { bounded(sent.earlier, limits.max_history_bytes) } else { Vec::new() };
     let input = RunInput {
         ask,
         screen: Screen::Type(model.clone()),
@@ -196,26 +197,26 @@ pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, D
         parent: None,
         earlier,
         unlisted: !is_keyed,
-        manner: RunOptions { model: model_wish, client_tools, ..RunOptions::default() },
+        options: RunOptions { model: model_wish, client_tools, ..RunOptions::default() },
     };
     let include_usage = options.flatten().and_then(|options| options.include_usage).unwrap_or(false);
     Ok(Read { input, model, is_keyed, stream, include_usage })
 }
 
-/// What the client tells of the conversation.
-struct ToldMessages {
+/// The client's messages of the conversation.
+struct SentMessages {
     earlier: Vec<ClientMessage>,
     newest: Newest,
 }
 
 enum Newest {
-    /// What is to be answered.
+    /// The question.
     User(String),
-    /// Calls by the ids that the client knows, and what came of them.
+    /// Calls by the ids that the client knows, and their results.
     Results(Vec<(String, String)>),
 }
 
-impl ToldMessages {
+impl SentMessages {
     /// Whether a front end asks for something of its own about the chat, which is no part of it.
     fn is_task(&self) -> bool {
         match &self.newest {
@@ -230,31 +231,31 @@ fn is_task(text: &str) -> bool {
     task.is_some_and(|task| TASKS.iter().any(|begin| task.starts_with(begin)) && task.contains(QUOTED_CHAT))
 }
 
-fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<ToldMessages> {
-    let mut refuse = |reason: String| -> Option<ToldMessages> {
+fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<SentMessages> {
+    let mut refuse = |reason: String| -> Option<SentMessages> {
         errors.push(FieldError { field: "messages", reason });
         None
     };
     let list = raw.and_then(|raw| parse::<Vec<&RawValue>>(raw.get()).ok());
     let Some(list) = list else { return refuse("must be a list of messages".to_owned()) };
-    let mut said = Vec::with_capacity(list.len());
+    let mut read = Vec::with_capacity(list.len());
     for (at, raw) in list.into_iter().enumerate() {
         let Some(message) = json::fields::<Message<'_>>(raw) else {
             return refuse(format!("must have an object with a role as message {at}"));
         };
         match message.role.and_then(|role| parse::<Role>(role.get()).ok()) {
-            // The profile says who the assistant is, and what it is told.
+            // The profile has the assistant's instructions.
             Some(Role::System | Role::Developer) => {}
-            Some(role) => said.push((at, role, message)),
+            Some(role) => read.push((at, role, message)),
             None => {
                 let roles = "system, developer, user, assistant or tool";
                 return refuse(format!("must have one of the roles {roles} in message {at}"));
             }
         }
     }
-    let results = said.iter().rev().take_while(|(_, role, _)| *role == Role::Tool).count();
-    let rest = said.split_off(said.len().saturating_sub(results.max(1)));
-    let earlier = said.iter().filter_map(|(_, role, message)| earlier_message(*role, message)).collect();
+    let results = read.iter().rev().take_while(|(_, role, _)| *role == Role::Tool).count();
+    let rest = read.split_off(read.len().saturating_sub(results.max(1)));
+    let earlier = read.iter().filter_map(|(_, role, message)| earlier_message(*role, message)).collect();
     let newest = match rest.first() {
         Some((at, Role::User, message)) => match words(message.content) {
             Some(text) if !text.trim().is_empty() => Newest::User(text),
@@ -269,7 +270,7 @@ fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Told
             return refuse("must end with a message of the user, or with results of tools".to_owned());
         }
     };
-    Some(ToldMessages { earlier, newest })
+    Some(SentMessages { earlier, newest })
 }
 
 /// A message of before: its text, if it has any and is the user's or the assistant's.
@@ -304,7 +305,7 @@ fn words(raw: Option<&RawValue>) -> Option<String> {
     all.iter().all(|part| part.r#type == "text" && part.text.is_some()).then(|| joined(all))
 }
 
-/// What of a content's parts is text.
+/// The text among a content's parts.
 fn parts(raw: &RawValue) -> Option<String> {
     parse(raw.get()).ok().map(joined)
 }
@@ -316,13 +317,13 @@ fn joined(parts: Vec<Part>) -> String {
 
 /// The results by the calls' own ids, and their conversation.
 fn called(
-    told: Vec<(String, String)>,
+    sent: Vec<(String, String)>,
     key: Option<ConversationId>,
 ) -> Result<(Vec<ClientResult>, ConversationId), String> {
     let mut of = key.clone();
-    let mut results = Vec::with_capacity(told.len());
+    let mut results = Vec::with_capacity(sent.len());
     let mut seen = BTreeSet::new();
-    for (id, content) in told {
+    for (id, content) in sent {
         let call = match &key {
             Some(_) => id.clone(),
             None => {
@@ -346,8 +347,8 @@ fn called(
 /// The newest messages that have at most `max_bytes` together; 0 means all.
 fn bounded(mut earlier: Vec<ClientMessage>, max_bytes: usize) -> Vec<ClientMessage> {
     let mut bytes = 0_usize;
-    let fitting = earlier.iter().rev().take_while(|told| {
-        let (ClientMessage::User(text) | ClientMessage::Assistant(text)) = told;
+    let fitting = earlier.iter().rev().take_while(|message| {
+        let (ClientMessage::User(text) | ClientMessage::Assistant(text)) = message;
         bytes = bytes.saturating_add(text.len());
         max_bytes == 0 || bytes <= max_bytes
     });
@@ -370,8 +371,8 @@ fn named(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Key {
     }
 }
 
-/// How the client wants the model asked. Clients send these whether anybody chose them or not, so a value that is out
-/// of bounds is no wish.
+/// The client's wishes for the model. Clients send these whether a user chose them or not, so a value that is out of
+/// bounds is no wish.
 fn wish(body: &Body<'_>, errors: &mut Vec<FieldError>) -> ModelWish {
     let temperature: Option<f64> = json::optional(body.temperature, "temperature", "a number", errors);
     let old: Option<i64> = json::optional(body.max_tokens, "max_tokens", "a whole number", errors);

@@ -1,14 +1,14 @@
-//! What these clients are told of a run's events, alike in both shapes of an answer: text, reasoning, the calls that are
-//! theirs, and one end. Turns are paragraphs, so that words of two turns do not run together.
+//! A run's events for these clients, alike in both shapes of an answer: text, reasoning, the calls that are theirs, and
+//! one end. Turns are paragraphs, so that words of two turns do not run together.
 
 use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::artifact::Artifact;
 use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
+use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::stream::Usage;
 use crate::chat::tool::ToolCall;
 
-/// Between what two turns said; a turn may bring some of it itself.
+/// The separator of two turns' texts; a turn may bring some of it itself.
 const PARAGRAPH: &str = "\n\n";
 
 /// Something to tell. An answer has pieces, and then one end.
@@ -26,7 +26,7 @@ pub(super) enum Piece<'a> {
     Failed(Failure),
 }
 
-/// What was told so far, as far as what comes next depends on it.
+/// The state of the answer so far, on which the next pieces depend.
 #[derive(Debug, Default)]
 pub(super) struct Transcript {
     text: Paragraphs,
@@ -43,7 +43,7 @@ struct Paragraphs {
 }
 
 impl Paragraphs {
-    /// What comes before `words`, possibly nothing.
+    /// The separator before `words`, possibly empty.
     fn before(&mut self, words: &str) -> &'static str {
         let missing = match self.has_begun && self.is_next_new {
             true => PARAGRAPH.get(self.breaks..).unwrap_or_default(),
@@ -103,9 +103,9 @@ impl Transcript {
                 tell(Piece::Calls(calls));
                 tell(Piece::Finished("tool_calls"));
             }
-            AgentEvent::Failed(failure) => tell(match &*failure.code {
-                "max_tokens" => Piece::Finished("length"),
-                "content_filtered" => Piece::Finished("content_filter"),
+            AgentEvent::Failed(failure) => tell(match failure.code {
+                FailureCode::MaxTokens => Piece::Finished("length"),
+                FailureCode::ContentFiltered => Piece::Finished("content_filter"),
                 _ => Piece::Failed(failure.clone()),
             }),
             AgentEvent::Cancelled => tell(Piece::Finished("stop")),
@@ -126,7 +126,8 @@ impl Transcript {
     }
 }
 
-/// What says that something waits for a person, which these clients have no event for; `None` of other artifacts.
+/// The sentence about a call or a preview that waits for a person, for which these clients have no event; `None` of
+/// other artifacts.
 fn waits(artifact: &Artifact) -> Option<String> {
     let text = |name: &str| artifact.payload.get(name).and_then(serde_json::Value::as_str);
     if let Some(preview) = text("preview_id") {
@@ -147,20 +148,20 @@ fn waits(artifact: &Artifact) -> Option<String> {
 
 fn interrupted() -> Failure {
     let message = "The server stopped while answering; please ask again".to_owned();
-    Failure { code: "interrupted".into(), message, retryable: true }
+    Failure { code: FailureCode::Interrupted, message, retryable: true }
 }
 
-/// What is told where events are missing.
+/// The failure where events are missing.
 pub(super) fn lost() -> Failure {
     let message = "Part of this answer is missing here; please ask again".to_owned();
-    Failure { code: "resync".into(), message, retryable: true }
+    Failure { code: FailureCode::Resync, message, retryable: true }
 }
 
 /// The protocol's type of an error in mid-answer.
 pub(super) fn error_type(failure: &Failure) -> &'static str {
-    match &*failure.code {
-        "provider_rate_limited" | "provider_quota_exceeded" => "rate_limit_error",
-        "context_too_long" => "invalid_request_error",
+    match failure.code {
+        FailureCode::ProviderRateLimited | FailureCode::ProviderQuotaExceeded => "rate_limit_error",
+        FailureCode::ContextTooLong => "invalid_request_error",
         _ => "server_error",
     }
 }

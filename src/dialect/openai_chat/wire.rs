@@ -11,7 +11,7 @@ use crate::dialect::asked::{Asked, BranchPoint, ConversationRef, Question, Shape
 use crate::dialect::reply::{Document, Position, Reply};
 use crate::dialect::{DecodeError, Dialect, Encoder, Request, RunIds, Settings};
 
-/// The longest part of a model's id that is said back, in characters.
+/// The longest part of a model's id that is sent back, in characters.
 const MODEL_CHARS: usize = 100;
 
 #[derive(OpenApi)]
@@ -61,16 +61,16 @@ impl Dialect for OpenAiChat {
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let Read { input, model, is_keyed, stream, include_usage } = self.parse(request.body, key(request.headers)?)?;
         let choices = request.assistants.choices(&model).ok_or_else(|| no_such_model(&model))?;
-        let RunInput { ask, screen, conversation, parent, earlier, unlisted, mut manner } = input;
-        let wish = &mut manner.model;
+        let RunInput { ask, screen, conversation, parent, earlier, unlisted, mut options } = input;
+        let wish = &mut options.model;
         wish.temperature = wish.temperature.filter(|_| choices.temperature);
         wish.effort = wish.effort.filter(|_| choices.effort);
         let wished = wish.max_tokens.filter(|_| choices.max_tokens);
         wish.max_tokens = wished.map(|wished| wished.min(choices.most_tokens));
-        manner.background = match request.headers.contains_key("idempotency-key") {
+        options.background = match request.headers.contains_key("idempotency-key") {
             // Its client will ask for it again when the connection is lost.
             true => Some(true),
-            // Nobody could come back to it where it has no name.
+            // No reader could come back to it where it has no name.
             false => (!is_keyed).then_some(false),
         };
         let named = conversation.as_ref().map(ConversationId::as_str).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Dialect for OpenAiChat {
             what: What::Answer(Question { ask, screen, branch, earlier, unlisted }),
             rule: DecisionRule::Any,
             conversation: ConversationRef::Id(conversation),
-            manner,
+            options,
             mark,
             shape: if stream { Shape::Stream } else { Shape::Document },
             reply: Box::new(Telling { model, is_keyed, include_usage }),
@@ -103,7 +103,7 @@ impl Reply for Telling {
     }
 }
 
-/// What the ids of Open WebUI begin with that are no chats of one user: a chat that is not kept has the id of a connection,
+/// The prefixes of Open WebUI's ids that are no chats of one user: a chat that is not kept has the id of a connection,
 /// and a channel belongs to many.
 const NO_CHATS: [&str; 2] = ["local:", "channel:"];
 

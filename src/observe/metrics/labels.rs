@@ -11,7 +11,7 @@ pub enum Ending {
     AwaitingApproval,
     /// With an error.
     Failed,
-    /// Whoever asked went away or asked to stop.
+    /// The client went away or cancelled.
     Cancelled,
     /// The server stopped, or the lease was over.
     Interrupted,
@@ -34,15 +34,15 @@ impl Ending {
     }
 }
 
-/// What became of a call, of a model or a tool: `ok`, `cancelled`, or a code out of a closed set of errors, such as
+/// The outcome of a call, of a model or a tool: `ok`, `cancelled`, or a code out of a closed set of errors, such as
 /// `provider_timeout` or `bad_params`. Made of words in the program alone, never of text that comes from elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome(&'static str);
 
 impl Outcome {
-    /// It did what it was asked.
+    /// It succeeded.
     pub const OK: Self = Self("ok");
-    /// Nobody waited for its end.
+    /// Its caller did not wait for its end.
     pub const CANCELLED: Self = Self("cancelled");
 
     /// It failed with this code.
@@ -92,13 +92,13 @@ impl Access {
 /// How the database failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFault {
-    /// Somebody else had it locked for too long; SQLite alone says so.
+    /// Another connection had it locked for too long; SQLite alone says so.
     Busy,
     /// It refused, or was not there.
     Database,
     /// It did not answer in time.
     Silent,
-    /// What it holds cannot be used.
+    /// Its data cannot be used.
     Damaged,
 }
 
@@ -160,7 +160,7 @@ impl Rejection {
     }
 }
 
-/// The method of a request, where it is one that everybody knows; others can be made up.
+/// The method of a request, where it is a standard one; others can be made up.
 pub fn known_method(name: &str) -> Option<&'static str> {
     ["GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "HEAD"].into_iter().find(|known| *known == name)
 }

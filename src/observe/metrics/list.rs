@@ -19,11 +19,11 @@ pub enum Kind {
 pub struct Metric {
     /// Its name, as Prometheus reads it.
     pub name: &'static str,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What it counts in.
+    /// Its unit.
     pub unit: Unit,
-    /// What it tells.
+    /// Its description.
     pub help: &'static str,
 }
 

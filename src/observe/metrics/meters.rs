@@ -33,7 +33,7 @@ impl Drop for Connection {
     }
 }
 
-/// An open event stream. Counted by itself while it goes on, and told when it ends.
+/// An open event stream. Counted by itself while it goes on, and recorded when it ends.
 #[derive(Debug)]
 pub struct StreamMeter {
     dialect: Dialect,
@@ -80,16 +80,16 @@ pub struct RunMeter {
     has_spoken: AtomicBool,
 }
 
-/// Where a run stands: it was asked for, it waits, it runs, it is over.
-const ASKED: u8 = 0;
+/// The state of a run: it is requested, it waits, it runs, it is over.
+const REQUESTED: u8 = 0;
 const QUEUED: u8 = 1;
 const RUNNING: u8 = 2;
 const OVER: u8 = 3;
 
 impl RunMeter {
-    /// A run that is asked for.
+    /// A run that is requested.
     pub fn requested(dialect: Dialect) -> Self {
-        Self { dialect, since: Instant::now(), standing: AtomicU8::new(ASKED), has_spoken: AtomicBool::new(false) }
+        Self { dialect, since: Instant::now(), standing: AtomicU8::new(REQUESTED), has_spoken: AtomicBool::new(false) }
     }
 
     /// It was let in and waits for its turn.
@@ -124,11 +124,11 @@ impl RunMeter {
         histogram!(list::RUN_SECONDS, "dialect" => dialect).record(self.since.elapsed());
     }
 
-    /// Where it stood before.
+    /// Sets the state; the one before.
     fn stands(&self, now: u8) -> u8 {
         let before = self.standing.swap(now, Ordering::Relaxed);
         if before != now && is_on() {
-            if before == ASKED && now != OVER {
+            if before == REQUESTED && now != OVER {
                 counter!(list::RUNS_STARTED, "dialect" => self.dialect.label()).increment(1);
             }
             for (standing, step) in [(before, -1.0), (now, 1.0)] {
@@ -152,7 +152,7 @@ impl Drop for RunMeter {
 /// One call of a model.
 #[derive(Debug)]
 pub struct ModelCall {
-    /// `None` where nobody records, or it has ended.
+    /// `None` without a recorder, or after its end.
     of: Option<(SharedString, SharedString)>,
     since: Instant,
 }

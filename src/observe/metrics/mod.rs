@@ -1,5 +1,5 @@
-//! Every metric as a function whose arguments are what it may be told. They go to whatever recorder the process has
-//! installed, and without one, or before it, to nobody.
+//! Every metric as a function whose arguments are its labels and values. They go to the recorder that the process has
+//! installed, and without one, or before it, nowhere.
 //!
 //! **Invariant:** labels are closed sets (`labels`), or names out of the configuration: routes, models, tools. Tenants and
 //! users are never labels; what each of them used is in the store. **Invariant:** nothing happens per chunk: a stream is
@@ -56,7 +56,7 @@ pub fn jwks_refreshed(outcome: Outcome) {
     }
 }
 
-/// Somebody panicked.
+/// A task panicked.
 pub fn panicked() {
     if is_on() {
         counter!(list::PANICS).increment(1);
@@ -70,14 +70,14 @@ pub fn turn() {
     }
 }
 
-/// A model is asked once more.
+/// A model is called once more.
 pub fn model_retried(provider: &str, model: &str) {
     if is_on() {
         counter!(list::MODEL_RETRIES, "provider" => provider.to_owned(), "model" => model.to_owned()).increment(1);
     }
 }
 
-/// A model failed, and another one was asked.
+/// A model failed, and another one was called.
 pub fn model_fell_back(provider: &str, model: &str) {
     if is_on() {
         counter!(list::MODEL_FALLBACKS, "provider" => provider.to_owned(), "model" => model.to_owned()).increment(1);
@@ -106,7 +106,7 @@ pub fn events_evicted(count: u64) {
     }
 }
 
-/// A reader is told that it lost its place.
+/// A reader lost its position, and gets an error.
 pub fn reader_lost() {
     if is_on() {
         counter!(list::READERS_LOST).increment(1);

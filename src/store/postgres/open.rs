@@ -1,7 +1,6 @@
 //! Opening a PostgreSQL database: its connections, and its schema.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
@@ -10,10 +9,8 @@ use sqlx::{ConnectOptions, Connection};
 use tokio::time::timeout;
 use url::Url;
 
-use super::PostgresStore;
-use crate::agent::ports::clock::Clock;
+use super::PostgresDatabase;
 use crate::store::schema::{Step, step};
-use crate::store::stuck::Stuck;
 use crate::store::{OpenError, RowSecurity, StoreConfig};
 
 /// The schema's versions; a released file is never edited, since its checksum is in every database.
@@ -26,11 +23,11 @@ const LEASE_CONNECTIONS: u32 = 2;
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a connection that comes back gets to answer; one that does not is given up, so that a server that is gone
-/// does not keep the pool's places.
+/// does not keep the pool's slots.
 const RETURN_WAIT: Duration = Duration::from_secs(5);
 
-/// What every connection asks of the server: no statement takes longer than ten seconds, and a transaction whose
-/// process has stopped does not hold its rows for ever.
+/// The settings of every session: no statement takes longer than ten seconds, and a transaction whose process has
+/// stopped does not hold its rows for ever.
 const SESSION: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s'";
 
 /// A migration takes as long as it takes. It waits for other processes that migrate, and for locks on tables, a minute. What it
@@ -38,7 +35,7 @@ const SESSION: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_se
 const MIGRATION_SESSION: &str =
     "SET statement_timeout = 0; SET lock_timeout = '60s'; SET app.tenant = '*'; SET app.\"user\" = '*'";
 
-/// What may stand in a URL behind `?`, besides `options[…]`. sqlx would log what it does not know with its value.
+/// The parameters of a URL, besides `options[…]`. sqlx would log an unknown one with its value.
 const PARAMETERS: [&str; 18] = [
     "application_name",
     "dbname",
@@ -60,33 +57,32 @@ const PARAMETERS: [&str; 18] = [
     "user",
 ];
 
-impl PostgresStore {
-    /// The store in the database that `config` names, its schema brought up to date.
-    pub(in crate::store) async fn open(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+impl PostgresDatabase {
+    /// The database that `config` names, its schema brought up to date.
+    pub(in crate::store) async fn open(config: &StoreConfig) -> Result<Self, OpenError> {
         let options = options(&config.url)?;
         // Not through the pool, which would try a server that is not there again and again, and then only say that it
         // took long.
         let first = timeout(CONNECT_WAIT, PgConnection::connect_with(&options)).await;
-        let first = first.unwrap_or_else(|_| Err(no_answer())).map_err(OpenError::Database)?;
+        let first = first.unwrap_or_else(|_| Err(no_answer())).map_err(OpenError::database)?;
         let standing = prepare(first).await?;
         let says_whose = standing.holds || config.row_security == RowSecurity::On;
         tell(standing, config.row_security);
 
         let leases = pool(LEASE_CONNECTIONS).connect_lazy_with(options.clone());
         let pool = pool(config.max_connections).connect_lazy_with(options);
-        Ok(Self { pool, leases, says_whose, stuck: Stuck::default(), clock })
+        Ok(Self { pool, leases, says_whose })
     }
 
-    /// The store in a database that is there, only to be read.
-    pub(in crate::store) fn open_to_read(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+    /// A database that is there, only to be read.
+    pub(in crate::store) fn open_to_read(config: &StoreConfig) -> Result<Self, OpenError> {
         let options = options(&config.url)?.options([("default_transaction_read_only", "on")]);
         let pool = pool(1).connect_lazy_with(options);
-        Ok(Self { leases: pool.clone(), pool, says_whose: true, stuck: Stuck::default(), clock })
+        Ok(Self { leases: pool.clone(), pool, says_whose: true })
     }
 }
 
-/// So many connections. How long statements and turns take is told by our own limits; sqlx would log kilobytes for
-/// each.
+/// So many connections. Our own limits report how long statements and turns take; sqlx would log kilobytes for each.
 fn pool(connections: u32) -> PgPoolOptions {
     let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WAIT);
     let pool = pool.acquire_slow_threshold(CONNECT_WAIT * 2);
@@ -109,13 +105,13 @@ fn no_answer() -> sqlx::Error {
 /// How to connect. What the URL leaves open comes from the usual variables (`PGPASSWORD`, `PGSSLMODE` …) and
 /// `~/.pgpass`.
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
-    let not_understood = |error| OpenError::Url(sqlx::Error::Configuration(Box::new(error)));
+    let not_understood = |error| OpenError::url(sqlx::Error::Configuration(Box::new(error)));
     let parsed = Url::parse(url).map_err(not_understood)?;
     let is_known = |key: &str| PARAMETERS.contains(&key) || (key.starts_with("options[") && key.ends_with(']'));
     if !parsed.query_pairs().all(|(key, _)| is_known(&key)) {
         return Err(OpenError::Parameter);
     }
-    let options = PgConnectOptions::from_str(url).map_err(OpenError::Url)?;
+    let options = PgConnectOptions::from_str(url).map_err(OpenError::url)?;
     let options = options.disable_statement_logging();
     Ok(match options.get_application_name() {
         Some(_) => options,
@@ -126,9 +122,9 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
 /// Brings the schema up to date; processes that start at once wait for each other. A schema that is up to date is not
 /// written to, so a server that only reads for now does not keep this one from starting.
 async fn prepare(mut connection: PgConnection) -> Result<Standing, OpenError> {
-    sqlx::raw_sql(MIGRATION_SESSION).execute(&mut connection).await.map_err(OpenError::Database)?;
+    sqlx::raw_sql(MIGRATION_SESSION).execute(&mut connection).await.map_err(OpenError::database)?;
     let known = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
-    let found = schema_version(&mut connection).await.map_err(OpenError::Database)?;
+    let found = schema_version(&mut connection).await.map_err(OpenError::database)?;
     let done = match step(found, known)? {
         Step::Migrate => MIGRATOR.run_direct(None, &mut connection, false).await,
         Step::Keep => compare(&mut connection).await,
@@ -138,16 +134,16 @@ async fn prepare(mut connection: PgConnection) -> Result<Standing, OpenError> {
     // Whatever is still held, such as the migrations' lock after a failure, goes with the connection.
     drop(connection);
     match done {
-        Ok(()) => standing.map_err(OpenError::Database),
+        Ok(()) => standing.map_err(OpenError::database),
         Err(MigrateError::VersionMissing(found)) => Err(OpenError::NewerSchema { found, known }),
-        Err(error) => Err(OpenError::Migration(error)),
+        Err(error) => Err(OpenError::migration(error)),
     }
 }
 
 /// How the database stands to row-level security.
 #[derive(Clone, Copy, sqlx::FromRow)]
 struct Standing {
-    /// It holds transactions to what they have said.
+    /// It holds transactions to the owner that they have named.
     holds: bool,
     /// We are a role that it does not hold to anything.
     is_above: bool,
@@ -158,7 +154,7 @@ const STANDING: &str = "SELECT COALESCE((SELECT relrowsecurity AND relforcerowse
          WHERE oid = to_regclass('runs')), FALSE) AS holds,
      (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS is_above";
 
-/// What an operator should know who wants a second wall.
+/// Logs the state of row-level security, for the operator.
 fn tell(standing: Standing, wanted: RowSecurity) {
     let is_wanted = standing.holds || wanted == RowSecurity::On;
     if is_wanted && standing.is_above {

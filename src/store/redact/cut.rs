@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-/// What stands in a secret's place.
+/// Replaces a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
-/// A piece of a text, and what comes in its place.
+/// A piece of a text, and its replacement.
 struct Cut {
     from: usize,
     to: usize,

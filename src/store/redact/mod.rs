@@ -1,11 +1,12 @@
-//! Takes secrets out of what is written to the trail: values of fields that are named like secrets, and pieces of text
-//! that look like them, also in JSON that stands inside a text, as results of tools do.
+//! Takes secrets out of texts for the trail: values of fields that are named like secrets, and pieces of text that look
+//! like them, also in JSON that stands inside a text, as results of tools do.
 //!
-//! It knows forms, not secrets: what has neither the name nor the look of one stays.
+//! It knows patterns, not secrets: a value with neither the name nor the look of one stays.
 
 mod cut;
 mod json;
 mod name;
+mod prose;
 mod quote;
 mod shape;
 #[cfg(test)]

@@ -46,14 +46,14 @@ const STRONG: [&str; 24] = [
 /// How names end that are strong with a word before them, and plain alone.
 const PLAIN: [&str; 5] = ["secret", "secrets", "token", "jwt", "bearer"];
 
-/// What stands before `tokens` that are no counts.
+/// Words before `tokens` that are no counts.
 const OF_TOKENS: [&str; 10] =
     ["access", "refresh", "auth", "api", "bearer", "session", "id", "device", "csrf", "secret"];
 
 /// Last words that are a secret's as whole words alone.
 const LOOSE: [&str; 6] = ["pin", "otp", "totp", "auth", "cvv", "cvc"];
 
-/// What stands before a `signature` or a `sid` that proves something; the signature of a function does not.
+/// Words before a `signature` or a `sid` that proves something; the signature of a function does not.
 const OF_PROOF: [&str; 10] =
     ["x", "hub", "webhook", "request", "hmac", "stripe", "slack", "svix", "connect", "session"];
 

@@ -36,7 +36,7 @@ const WORD: usize = 16;
 /// Bytes of words that are joined: more is no name, and not looked through again and again.
 pub(super) const NAME_BYTES: usize = 64;
 
-/// Bytes in which the label of a key in PEM form and its dashes end: more than any has.
+/// Bytes in which the label of a key in PEM and its dashes end: more than any has.
 const LABEL_BYTES: usize = 60;
 
 /// Bytes of a password in an address with a `/` in it that are looked through for the `@` behind it.
@@ -54,7 +54,7 @@ pub(super) fn private_key(rest: &str) -> Option<(usize, usize)> {
     Some((0, rest.find(&end).map_or(rest.len(), |at| at + end.len())))
 }
 
-/// What proves who asks in the address around `://` at `at`: `user:password@`, a token as user, a hook's path.
+/// The credentials in the address around `://` at `at`: `user:password@`, a token as user, a hook's path.
 pub(super) fn url(text: &str, at: usize) -> Option<(usize, usize)> {
     let is_scheme = |name: &str| {
         at.checked_sub(name.len()).and_then(|from| text.get(from..at)).is_some_and(|s| s.eq_ignore_ascii_case(name))

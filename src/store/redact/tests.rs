@@ -1,4 +1,4 @@
-//! What is taken out and what stays, row by row, and what holds for every text.
+//! Secrets that are taken out and texts that stay, row by row, and properties of every text.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ fn values_of_secret_fields_are_taken_out() {
 
 #[test]
 fn pieces_of_text_that_look_like_secrets_are_taken_out() {
-    // Written in parts, so that nobody who looks for secrets finds any here.
+    // Written in parts, so that scanners for secrets find none here.
     let jwt = ["eyJhbGciOiJub25lIn0", "eyJzdWIiOiJhbm4ifQ", "c2ln"].join(".");
     let key = ["sk", "ant", "api03", "abcdefghijkl"].join("-");
     let hub = ["ghp", "0123456789abcdefABCD"].join("_");
@@ -125,7 +125,7 @@ fn whole_words_of_names_decide() {
         ("pin", "a short word alone"),
         ("signature", "a proof"),
         ("X-Hub-Signature-256", "a proof in a header"),
-        ("x-auth", "a header of somebody's own"),
+        ("x-auth", "a custom header"),
         ("auth", "the same in short"),
         ("access_tokens", "tokens that are no count"),
     ];

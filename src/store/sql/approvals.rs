@@ -1,11 +1,11 @@
-//! Approvals in SQL: read by whoever may decide them, and what somebody with the role says to another one's. They are
-//! written with the end of their run, and taken with the beginning of the one that goes on (`runs/decided.rs`).
+//! Approvals in SQL: read by whoever may decide them, and the decision of a user with the role on another one's. They
+//! are written with the end of their run, and taken with the beginning of the one that goes on (`runs/decided.rs`).
 //!
-//! **Invariant:** whether a call's time is over is for the database's clock to say. The process's only dates what is noted.
+//! **Invariant:** whether a call's time is over is for the database's clock to say. The process's only dates the notes.
 
 use async_trait::async_trait;
 
-use super::{Batch, Connection, SqlStore, audit};
+use super::{SqlStore, audit};
 use crate::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Decision};
@@ -14,9 +14,11 @@ use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ApprovalId, ConversationId};
 use crate::chat::trail::{ApprovalVerdict, TrailEvent};
 use crate::store::approval::{ApprovalRow, approval_columns};
-use crate::store::fault::{Fault, attempt};
+use crate::store::database::Connection;
+use crate::store::fault::{Fault, Undone, attempt};
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach, Scope, original, storable};
+use crate::store::scope::{Reach, Scope, original, storable};
+use crate::store::statement::{Batch, query};
 use crate::store::trail::encode_entry;
 
 /// How many waiting approvals are listed: the port's promise.
@@ -44,130 +46,99 @@ impl ApprovalStore for SqlStore {
     }
 
     async fn grant(&self, caller: &Caller, id: ApprovalId, decision: &Decision) -> Result<ApprovalView, GrantError> {
-        match attempt("keep what was said to an approval", self.try_grant(caller, id, decision)).await? {
-            Grant::Kept(view) => Ok(*view),
-            Grant::NotFound => Err(GrantError::NotFound),
-            Grant::AlreadyDecided => Err(GrantError::AlreadyDecided),
-            Grant::Expired => Err(GrantError::Expired),
-        }
+        attempt("keep what was said to an approval", self.try_grant(caller, id, decision)).await
     }
-}
-
-/// What became of somebody's say.
-enum Grant {
-    Kept(Box<ApprovalView>),
-    NotFound,
-    AlreadyDecided,
-    Expired,
 }
 
 impl SqlStore {
     async fn try_time(&self) -> Result<i64, Fault> {
-        Ok(sqlx::query_scalar(concat!("SELECT ", database_now!()))
-            .fetch_one(&mut *self.reading(Reach::All).await?)
-            .await?)
+        Ok(query("SELECT @now").fetch_value(&mut self.database.reading(Reach::All).await?).await?)
     }
 
     async fn try_waiting(&self, caller: &Caller) -> Result<Vec<ApprovalView>, Fault> {
         let scope = Scope::from(&caller.owner);
-        let rows: Vec<ApprovalRow> = sqlx::query_as(concat!(
+        let rows: Vec<ApprovalRow> = query(concat!(
             "SELECT ",
             approval_columns!(),
             " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.decided_in IS NULL
-                 AND a.state IN ('pending', 'granted') AND a.expires_at > ",
-            database_now!(),
-            " UNION ALL
+                 AND a.state IN ('pending', 'granted') AND a.expires_at > @now
+             UNION ALL
              SELECT ",
             approval_columns!(),
-            " FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.role",
-            is_one_of!("$3"),
-            " AND a.state = 'pending' AND a.expires_at > ",
-            database_now!(),
-            " ORDER BY created_at DESC, id DESC LIMIT $4",
+            " FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.role @one_of($3)
+                 AND a.state = 'pending' AND a.expires_at > @now
+             ORDER BY created_at DESC, id DESC LIMIT $4",
         ))
-        .bind_scope(&scope)
-        .bind(roles(caller)?)
-        .bind(WAITING_LISTED)
-        .fetch_all(&mut *self.reading(Reach::Tenant(&scope)).await?)
+        .bind((&scope, roles(caller)?, WAITING_LISTED))
+        .fetch_all(&mut self.database.reading(Reach::Tenant(&scope)).await?)
         .await?;
         rows.into_iter().map(|row| Ok(row.into_view()?)).collect()
     }
 
     async fn try_waiting_in(&self, scope: &Scope, conversation: &ConversationId) -> Result<Vec<ApprovalView>, Fault> {
-        let rows: Vec<ApprovalRow> = sqlx::query_as(concat!(
+        let rows: Vec<ApprovalRow> = query(concat!(
             "SELECT ",
             approval_columns!(),
             " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND a.decided_in IS NULL
-                 AND a.state IN ('pending', 'granted') AND a.expires_at > ",
-            database_now!(),
-            " ORDER BY a.created_at, a.id LIMIT $4",
+                 AND a.state IN ('pending', 'granted') AND a.expires_at > @now ORDER BY a.created_at, a.id LIMIT $4"
         ))
-        .bind_scope(scope)
-        .bind(conversation.as_str())
-        .bind(WAITING_LISTED)
-        .fetch_all(&mut *self.reading(Reach::User(scope)).await?)
+        .bind((scope, conversation.as_str(), WAITING_LISTED))
+        .fetch_all(&mut self.database.reading(Reach::User(scope)).await?)
         .await?;
         rows.into_iter().map(|row| Ok(row.into_view()?)).collect()
     }
 
     async fn try_approval(&self, caller: &Caller, id: ApprovalId) -> Result<Option<ApprovalView>, Fault> {
         let scope = Scope::from(&caller.owner);
-        let row: Option<ApprovalRow> = sqlx::query_as(concat!(
+        let row: Option<ApprovalRow> = query(concat!(
             "SELECT ",
             approval_columns!(),
-            " FROM approvals a WHERE a.tenant = $1 AND a.id = $2 AND (a.user_id = $3 OR a.role",
-            is_one_of!("$4"),
-            ")",
+            " FROM approvals a WHERE a.tenant = $1 AND a.id = $2 AND (a.user_id = $3 OR a.role @one_of($4))"
         ))
-        .bind(scope.tenant().to_owned())
-        .bind(id.to_string())
-        .bind(scope.user().to_owned())
-        .bind(roles(caller)?)
-        .fetch_optional(&mut *self.reading(Reach::Tenant(&scope)).await?)
+        .bind((scope.tenant(), id.to_string(), scope.user(), roles(caller)?))
+        .fetch_optional(&mut self.database.reading(Reach::Tenant(&scope)).await?)
         .await?;
         Ok(row.map(ApprovalRow::into_view).transpose()?)
     }
 
-    async fn try_grant(&self, caller: &Caller, id: ApprovalId, decision: &Decision) -> Result<Grant, Fault> {
+    async fn try_grant(
+        &self,
+        caller: &Caller,
+        id: ApprovalId,
+        decision: &Decision,
+    ) -> Result<ApprovalView, Undone<GrantError>> {
         let scope = Scope::from(&caller.owner);
         let now = self.clock.now_ms();
         let comment = comment(decision)?;
-        let mut transaction = self.write(Reach::Tenant(&scope)).await?;
-        let row: Option<ApprovalRow> = sqlx::query_as(concat!(
+        let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
+        let row: Option<ApprovalRow> = query(concat!(
             "SELECT ",
             approval_columns!(),
-            " FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.id = $3 AND a.role",
-            is_one_of!("$4"),
-            for_update!(),
+            " FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.id = $3 AND a.role @one_of($4) @for_update"
         ))
-        .bind_scope(&scope)
-        .bind(id.to_string())
-        .bind(roles(caller)?)
-        .fetch_optional(&mut *transaction)
+        .bind((&scope, id.to_string(), roles(caller)?))
+        .fetch_optional(&mut transaction)
         .await?;
-        let Some(mut view) = row.map(ApprovalRow::into_view).transpose()? else { return Ok(Grant::NotFound) };
+        let Some(mut view) = row.map(ApprovalRow::into_view).transpose()? else {
+            return Err(Undone::Refused(GrantError::NotFound));
+        };
         match view.state {
-            ApprovalState::Pending if view.has_expired() => return Ok(Grant::Expired),
+            ApprovalState::Pending if view.has_expired() => return Err(Undone::Refused(GrantError::Expired)),
             ApprovalState::Pending => {}
             ApprovalState::Granted | ApprovalState::Approved | ApprovalState::Rejected => {
-                return Ok(Grant::AlreadyDecided);
+                return Err(Undone::Refused(GrantError::AlreadyDecided));
             }
         }
         let (state, verdict) = match decision.approve {
             true => (ApprovalState::Granted, ApprovalVerdict::Granted),
             false => (ApprovalState::Rejected, ApprovalVerdict::Rejected),
         };
-        sqlx::query(
+        query(
             "UPDATE approvals SET state = $1, decided_at = $2, decided_by = $3, comment = $4
              WHERE tenant = $5 AND id = $6",
         )
-        .bind(state.name())
-        .bind(now)
-        .bind(scope.user().to_owned())
-        .bind(comment)
-        .bind(scope.tenant().to_owned())
-        .bind(id.to_string())
-        .execute(&mut *transaction)
+        .bind((state.name(), now, scope.user(), comment, scope.tenant(), id.to_string()))
+        .execute(&mut transaction)
         .await?;
         let what = TrailEvent::ApprovalDecided {
             approval: id,
@@ -186,25 +157,23 @@ impl SqlStore {
         audit::tell(&mut batch, &of, decided(Fact::new(act, scope.user(), of.user()), &view.approval));
         batch.commit(transaction).await?;
         view.state = state;
-        Ok(Grant::Kept(Box::new(view)))
+        Ok(view)
     }
 
     /// Tells the trail of approvals whose time is over, and whether there may be more of them. Names no owner: it looks
     /// at nothing but the time.
     pub(super) async fn try_note_expired(&self) -> Result<bool, Fault> {
         let now = self.clock.now_ms();
-        let mut transaction = self.write(Reach::All).await?;
-        let rows: Vec<(String, String, String, String, String)> = sqlx::query_as(concat!(
+        let mut transaction = self.database.write(Reach::All).await?;
+        let rows: Vec<(String, String, String, String, String)> = query(
             "UPDATE approvals SET expired = 1 WHERE id IN (
                  SELECT id FROM approvals
-                 WHERE expired = 0 AND state IN ('pending', 'granted') AND expires_at <= ",
-            database_now!(),
-            " ORDER BY expires_at LIMIT $1",
-            skip_locked!(),
-            ") RETURNING tenant, user_id, conversation, id, tool",
-        ))
+                 WHERE expired = 0 AND state IN ('pending', 'granted') AND expires_at <= @now
+                 ORDER BY expires_at LIMIT $1 @skip_locked)
+             RETURNING tenant, user_id, conversation, id, tool",
+        )
         .bind(NOTED_AT_ONCE)
-        .fetch_all(&mut *transaction)
+        .fetch_all(&mut transaction)
         .await?;
         let is_more_left = rows.len() >= NOTED_AT_ONCE as usize;
         let mut batch = Batch::default();
@@ -231,25 +200,21 @@ impl SqlStore {
     }
 }
 
-/// At most `limit` approvals of a conversation behind the one that was asked for at a time and has an id, oldest first.
+/// At most `limit` approvals of a conversation behind the one that was requested at a time and has an id, oldest first.
 pub(super) async fn approvals_behind(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     conversation: &str,
     (at_ms, id): (i64, &str),
     limit: i64,
 ) -> Result<Vec<ApprovalView>, Fault> {
-    let rows: Vec<ApprovalRow> = sqlx::query_as(concat!(
+    let rows: Vec<ApprovalRow> = query(concat!(
         "SELECT ",
         approval_columns!(),
         " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3
              AND (a.created_at, a.id) > ($4, $5) ORDER BY a.created_at, a.id LIMIT $6",
     ))
-    .bind_scope(scope)
-    .bind(conversation)
-    .bind(at_ms)
-    .bind(id)
-    .bind(limit)
+    .bind((scope, conversation, at_ms, id, limit))
     .fetch_all(connection)
     .await?;
     rows.into_iter().map(|row| Ok(row.into_view()?)).collect()
@@ -266,7 +231,7 @@ pub(super) fn comment(decision: &Decision) -> Result<Option<String>, RecordError
     decision.comment.as_ref().map(serde_json::to_string).transpose().map_err(RecordError::json("comment"))
 }
 
-/// What the audit record tells of a decision on `approval`.
+/// The audit record's fact of a decision on `approval`.
 pub(super) fn decided<'a>(fact: Fact<'a>, approval: &'a Approval) -> Fact<'a> {
     Fact {
         run: Some(approval.run),
@@ -280,20 +245,16 @@ pub(super) fn decided<'a>(fact: Fact<'a>, approval: &'a Approval) -> Fact<'a> {
 
 /// Writes an entry that belongs to no run into the trail of a conversation that is there.
 pub(super) async fn tell(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     (scope, conversation): (&Scope, &str),
     now: i64,
     what: &TrailEvent,
 ) -> Result<(), Fault> {
-    sqlx::query(
+    query(
         "INSERT INTO trail (tenant, user_id, conversation, at, kind, body)
          SELECT tenant, user_id, id, $4, $5, $6 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
     )
-    .bind_scope(scope)
-    .bind(conversation)
-    .bind(now)
-    .bind(what.kind())
-    .bind(encode_entry(what)?)
+    .bind((scope, conversation, now, what.kind(), encode_entry(what)?))
     .execute(connection)
     .await?;
     Ok(())

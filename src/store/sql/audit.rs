@@ -1,19 +1,20 @@
-//! The audit record in SQL: lines written with what they tell of, and chained afterwards.
+//! The audit record in SQL: lines written with their act, and chained afterwards.
 //!
-//! **Invariant:** a line is written without a number, so nobody waits for a lock to write one; whoever holds the row of a chain
+//! **Invariant:** a line is written without a number, so no writer waits for a lock; the holder of the row of a chain
 //! gives numbers to the lines that are committed by then. So tenants, and the runs of one tenant, do not wait for each
 //! other, no two processes give the same number, and a line that is committed is chained within a beat or two.
 
 use async_trait::async_trait;
 
-use super::{Batch, SqlStore};
-use crate::agent::ports::audit::{AuditStore, Chain, digest_of};
+use super::SqlStore;
+use crate::agent::ports::audit::{AuditRecord, AuditStore, Chain, digest_of};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{AuditLine, Fact, chain_of};
 use crate::chat::ids::{AuditId, RunId};
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::column;
 use crate::store::scope::{Reach, Scope, original, storable};
+use crate::store::statement::{Batch, query};
 
 /// Chains that are looked after at once.
 const CHAINS_AT_ONCE: i64 = 100;
@@ -25,6 +26,17 @@ const SEALED_AT_ONCE: i64 = 100;
 const TEXT_BYTES: usize = 512;
 
 #[async_trait]
+impl AuditRecord for SqlStore {
+    async fn lines(&self, chain: &str, after: u64, most: u32) -> Result<Vec<AuditLine>, StoreError> {
+        attempt("read the audit record", self.try_lines(chain, after, most)).await
+    }
+
+    async fn chains(&self) -> Result<Vec<Chain>, StoreError> {
+        attempt("list the chains of the audit record", self.try_chains()).await
+    }
+}
+
+#[async_trait]
 impl AuditStore for SqlStore {
     async fn note(&self, chain: &str, fact: Fact<'_>) -> Result<(), StoreError> {
         attempt("write to the audit record", self.try_note(chain, fact)).await
@@ -34,20 +46,12 @@ impl AuditStore for SqlStore {
         attempt("chain the audit record", self.try_seal()).await
     }
 
-    async fn lines(&self, chain: &str, after: u64, most: u32) -> Result<Vec<AuditLine>, StoreError> {
-        attempt("read the audit record", self.try_lines(chain, after, most)).await
-    }
-
     async fn unsent(&self) -> Result<Vec<(String, u64)>, StoreError> {
         attempt("look for what was not sent of the audit record", self.try_unsent()).await
     }
 
     async fn note_sent(&self, chain: &str, seq: u64) -> Result<(), StoreError> {
         attempt("note what was sent of the audit record", self.try_note_sent(chain, seq)).await
-    }
-
-    async fn chains(&self) -> Result<Vec<Chain>, StoreError> {
-        attempt("list the chains of the audit record", self.try_chains()).await
     }
 }
 
@@ -114,15 +118,15 @@ impl SqlStore {
     async fn try_note(&self, chain: &str, fact: Fact<'_>) -> Result<(), Fault> {
         let mut batch = Batch::default();
         write(&mut batch, &storable(chain), &AuditId::fresh().to_string(), fact);
-        batch.commit(self.write(Reach::All).await?).await?;
+        batch.commit(self.database.write(Reach::All).await?).await?;
         Ok(())
     }
 
     async fn try_unsent(&self) -> Result<Vec<(String, u64)>, Fault> {
         let chains: Vec<(String, i64)> =
-            sqlx::query_as("SELECT chain, sent FROM audit_chains WHERE sent < seq ORDER BY chain LIMIT $1")
+            query("SELECT chain, sent FROM audit_chains WHERE sent < seq ORDER BY chain LIMIT $1")
                 .bind(CHAINS_AT_ONCE)
-                .fetch_all(&mut *self.reading(Reach::All).await?)
+                .fetch_all(&mut self.database.reading(Reach::All).await?)
                 .await?;
         Ok(chains.into_iter().map(|(chain, sent)| (original(&chain).into_owned(), number(sent))).collect())
     }
@@ -130,17 +134,16 @@ impl SqlStore {
     async fn try_note_sent(&self, chain: &str, seq: u64) -> Result<(), Fault> {
         let mut batch = Batch::default();
         let note = batch.say("UPDATE audit_chains SET sent = $2 WHERE chain = $1 AND sent < $2");
-        note.bind(storable(chain).into_owned()).bind(column(seq));
-        batch.commit(self.write(Reach::All).await?).await?;
+        note.bind((storable(chain), column(seq)));
+        batch.commit(self.database.write(Reach::All).await?).await?;
         Ok(())
     }
 
     async fn try_seal(&self) -> Result<Vec<AuditLine>, Fault> {
-        let chains: Vec<String> =
-            sqlx::query_scalar("SELECT DISTINCT chain FROM audit WHERE seq IS NULL ORDER BY chain LIMIT $1")
-                .bind(CHAINS_AT_ONCE)
-                .fetch_all(&mut *self.reading(Reach::All).await?)
-                .await?;
+        let chains: Vec<String> = query("SELECT DISTINCT chain FROM audit WHERE seq IS NULL ORDER BY chain LIMIT $1")
+            .bind(CHAINS_AT_ONCE)
+            .fetch_values(&mut self.database.reading(Reach::All).await?)
+            .await?;
         let mut sealed = Vec::new();
         for chain in chains {
             sealed.extend(self.seal_chain(&chain).await?);
@@ -149,25 +152,24 @@ impl SqlStore {
     }
 
     async fn seal_chain(&self, chain: &str) -> Result<Vec<AuditLine>, Fault> {
-        let mut transaction = self.write(Reach::All).await?;
-        sqlx::query("INSERT INTO audit_chains (chain, seq, digest) VALUES ($1, 0, '') ON CONFLICT (chain) DO NOTHING")
-            .bind(chain.to_owned())
-            .execute(&mut *transaction)
+        let mut transaction = self.database.write(Reach::All).await?;
+        query("INSERT INTO audit_chains (chain, seq, digest) VALUES ($1, 0, '') ON CONFLICT (chain) DO NOTHING")
+            .bind(chain)
+            .execute(&mut transaction)
             .await?;
         // Held to the end: whoever seals too comes afterwards, and finds other lines.
         let (mut seq, mut previous): (i64, String) =
-            sqlx::query_as(concat!("SELECT seq, digest FROM audit_chains WHERE chain = $1", for_update!()))
-                .bind(chain.to_owned())
-                .fetch_one(&mut *transaction)
+            query("SELECT seq, digest FROM audit_chains WHERE chain = $1 @for_update")
+                .bind(chain)
+                .fetch_one(&mut transaction)
                 .await?;
-        let rows: Vec<LineRow> = sqlx::query_as(concat!(
+        let rows: Vec<LineRow> = query(concat!(
             "SELECT ",
             line_columns!(),
             " FROM audit WHERE chain = $1 AND seq IS NULL ORDER BY entry LIMIT $2",
         ))
-        .bind(chain.to_owned())
-        .bind(SEALED_AT_ONCE)
-        .fetch_all(&mut *transaction)
+        .bind((chain, SEALED_AT_ONCE))
+        .fetch_all(&mut transaction)
         .await?;
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -180,39 +182,37 @@ impl SqlStore {
             line.digest = digest_of(&line);
             let seal =
                 batch.say("UPDATE audit SET seq = $2, previous = $3, digest = $4 WHERE entry = $1 AND seq IS NULL");
-            seal.bind(entry).bind(seq).bind(previous).bind(&line.digest);
+            seal.bind((entry, seq, previous, &line.digest));
             previous = line.digest.clone();
             sealed.push(line);
         }
         let end = batch.say("UPDATE audit_chains SET seq = $2, digest = $3 WHERE chain = $1");
-        end.bind(chain).bind(seq).bind(previous);
+        end.bind((chain, seq, previous));
         batch.commit(transaction).await?;
         Ok(sealed)
     }
 
     async fn try_lines(&self, chain: &str, after: u64, most: u32) -> Result<Vec<AuditLine>, Fault> {
-        let rows: Vec<LineRow> = sqlx::query_as(concat!(
+        let rows: Vec<LineRow> = query(concat!(
             "SELECT ",
             line_columns!(),
             " FROM audit WHERE chain = $1 AND seq IS NOT NULL AND seq > $2 ORDER BY seq LIMIT $3",
         ))
-        .bind(storable(chain).into_owned())
-        .bind(column(after))
-        .bind(i64::from(most))
-        .fetch_all(&mut *self.reading(Reach::All).await?)
+        .bind((storable(chain), column(after), i64::from(most)))
+        .fetch_all(&mut self.database.reading(Reach::All).await?)
         .await?;
         Ok(rows.into_iter().map(LineRow::into_line).collect())
     }
 
     async fn try_chains(&self) -> Result<Vec<Chain>, Fault> {
-        let rows: Vec<(String, i64, String, i64)> = sqlx::query_as(
+        let rows: Vec<(String, i64, String, i64)> = query(
             "SELECT c.chain, COALESCE(k.seq, 0), COALESCE(k.digest, ''), c.waiting
              FROM (SELECT chain, CAST(SUM(CASE WHEN seq IS NULL THEN 1 ELSE 0 END) AS BIGINT) AS waiting FROM audit
                    GROUP BY chain UNION ALL
                    SELECT chain, 0 FROM audit_chains WHERE chain NOT IN (SELECT chain FROM audit)) AS c
              LEFT JOIN audit_chains k ON k.chain = c.chain ORDER BY c.chain",
         )
-        .fetch_all(&mut *self.reading(Reach::All).await?)
+        .fetch_all(&mut self.database.reading(Reach::All).await?)
         .await?;
         let chain = |(name, seq, digest, waiting): (String, i64, String, i64)| Chain {
             name: original(&name).into_owned(),
@@ -229,7 +229,7 @@ pub(super) fn tell(batch: &mut Batch, scope: &Scope, fact: Fact<'_>) {
     write(batch, &chain_of(scope.tenant()), &AuditId::fresh().to_string(), fact);
 }
 
-/// What became of a run's write; once, however often its commit is repeated.
+/// The outcome of a run's write; once, however often its commit is repeated.
 pub(super) fn tell_ended(batch: &mut Batch, scope: &Scope, (run, call_key): (RunId, &str), fact: Fact<'_>) {
     let id = format!("ended:{run}:{call_key}");
     write(batch, &chain_of(scope.tenant()), &id, fact);
@@ -238,17 +238,14 @@ pub(super) fn tell_ended(batch: &mut Batch, scope: &Scope, (run, call_key): (Run
 /// Adds a line to `chain`, which is named as it is stored.
 fn write(batch: &mut Batch, chain: &str, id: &str, fact: Fact<'_>) {
     let Fact { act, actor, user, conversation, run, call, tool, subject, arguments, outcome, reason, count } = fact;
-    let insert = batch.say(concat!(
+    let insert = batch.say(
         "INSERT INTO audit (id, chain, at, act, actor, on_behalf_of, conversation, run, call, tool, subject, arguments,
              outcome, reason, times)
-         VALUES ($1, $2, ",
-        database_now!(),
-        ", $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (id) DO NOTHING",
-    ));
+         VALUES ($1, $2, @now, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (id) DO NOTHING",
+    );
     let text = |text: &str| storable(&text[..text.floor_char_boundary(TEXT_BYTES)]).into_owned();
-    let insert = insert.bind(id).bind(chain.to_owned()).bind(act.name()).bind(text(actor)).bind(text(user));
-    let insert =
-        insert.bind(conversation).bind(run.map(|run| run.to_string())).bind(call.map(text)).bind(tool.map(text));
-    let insert = insert.bind(subject.as_deref().map(text)).bind(arguments).bind(outcome);
-    insert.bind(reason.as_deref().map(text)).bind(column(count));
+    let insert = insert.bind((id, chain, act.name(), text(actor), text(user)));
+    let insert = insert.bind((conversation, run.map(|run| run.to_string()), call.map(text), tool.map(text)));
+    let insert = insert.bind((subject.as_deref().map(text), arguments, outcome));
+    insert.bind((reason.as_deref().map(text), column(count)));
 }

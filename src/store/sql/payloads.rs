@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Batch, SqlStore};
+use super::SqlStore;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::json;
@@ -12,7 +12,8 @@ use crate::chat::ids::{ConversationId, PayloadId, RunId};
 use crate::chat::payload::{Payload, PayloadHead, PayloadSource};
 use crate::store::fault::{Fault, attempt};
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach, Scope, original, storable};
+use crate::store::scope::{Reach, Scope, original, storable};
+use crate::store::statement::{Batch, query};
 
 #[async_trait]
 impl PayloadStore for SqlStore {
@@ -42,14 +43,12 @@ impl SqlStore {
         conversation: &ConversationId,
         most: u32,
     ) -> Result<Vec<PayloadHead>, Fault> {
-        let rows: Vec<(String, String, String)> = sqlx::query_as(
+        let rows: Vec<(String, String, String)> = query(
             "SELECT id, kind, summary FROM payloads WHERE tenant = $1 AND user_id = $2 AND conversation = $3
              ORDER BY seq DESC LIMIT $4",
         )
-        .bind_scope(scope)
-        .bind(conversation.as_str())
-        .bind(i64::from(most))
-        .fetch_all(&mut *self.reading(Reach::User(scope)).await?)
+        .bind((scope, conversation.as_str(), i64::from(most)))
+        .fetch_all(&mut self.database.reading(Reach::User(scope)).await?)
         .await?;
         let head = |(id, kind, summary): (String, String, String)| {
             let id = PayloadId::parse(&id).map_err(RecordError::from)?;
@@ -65,14 +64,12 @@ impl SqlStore {
         conversation: &ConversationId,
         id: &PayloadId,
     ) -> Result<Option<Payload>, Fault> {
-        let row: Option<KeptRow> = sqlx::query_as(
+        let row: Option<KeptRow> = query(
             "SELECT run_id, id, kind, summary, data, source FROM payloads
              WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id = $4",
         )
-        .bind_scope(scope)
-        .bind(conversation.as_str())
-        .bind(id.as_str())
-        .fetch_optional(&mut *self.reading(Reach::User(scope)).await?)
+        .bind((scope, conversation.as_str(), id.as_str()))
+        .fetch_optional(&mut self.database.reading(Reach::User(scope)).await?)
         .await?;
         Ok(row.map(kept).transpose()?.map(|(_, payload)| payload))
     }
@@ -124,7 +121,7 @@ pub(super) fn insert_payloads(
     now: i64,
 ) {
     for PayloadRow([id, kind, summary, data], source) in rows {
-        // A conversation has one running run, so nobody else takes the same number.
+        // A conversation has one running run, so no other one takes the same number.
         let insert = batch.say(
             "INSERT INTO payloads (tenant, user_id, conversation, id, run_id, seq, kind, summary, data, source,
                  created_at)
@@ -132,7 +129,7 @@ pub(super) fn insert_payloads(
              FROM payloads WHERE tenant = $1 AND user_id = $2 AND conversation = $3
              ON CONFLICT (tenant, user_id, conversation, id) DO NOTHING",
         );
-        let insert = insert.bind_scope(scope).bind(conversation).bind(id).bind(run.to_string());
-        insert.bind(kind).bind(summary).bind(data).bind(source).bind(now);
+        let insert = insert.bind((scope, conversation, id, run.to_string()));
+        insert.bind((kind, summary, data, source, now));
     }
 }

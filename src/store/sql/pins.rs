@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 
-use super::{Connection, SqlStore};
+use super::SqlStore;
 use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::store_error::StoreError;
+use crate::store::database::Connection;
 use crate::store::fault::{Fault, attempt};
 use crate::store::scope::{Reach, original, storable};
+use crate::store::statement::query;
 
 #[async_trait]
 impl PinStore for SqlStore {
@@ -33,13 +35,13 @@ impl SqlStore {
         seen: &[(String, String)],
         most: usize,
     ) -> Result<HashMap<String, String>, Fault> {
-        let kept = kept(&mut *self.reading(Reach::All).await?, server).await?;
+        let kept = kept(&mut self.database.reading(Reach::All).await?, server).await?;
         let unknown = seen.iter().filter(|(tool, _)| !kept.contains_key(tool));
         let new: Vec<_> = unknown.take(most.saturating_sub(kept.len())).collect();
         if new.is_empty() {
             return Ok(kept);
         }
-        let mut transaction = self.write(Reach::All).await?;
+        let mut transaction = self.database.write(Reach::All).await?;
         for (tool, digest) in new {
             insert(&mut transaction, (server, tool, digest)).await?;
         }
@@ -49,11 +51,8 @@ impl SqlStore {
     }
 
     async fn try_accept(&self, server: &str, definitions: &[(String, String)]) -> Result<(), Fault> {
-        let mut transaction = self.write(Reach::All).await?;
-        sqlx::query("DELETE FROM tool_pins WHERE server = $1")
-            .bind(storable(server))
-            .execute(&mut *transaction)
-            .await?;
+        let mut transaction = self.database.write(Reach::All).await?;
+        query("DELETE FROM tool_pins WHERE server = $1").bind(storable(server)).execute(&mut transaction).await?;
         for (tool, digest) in definitions {
             insert(&mut transaction, (server, tool, digest)).await?;
         }
@@ -62,8 +61,8 @@ impl SqlStore {
     }
 }
 
-async fn kept(connection: &mut Connection, server: &str) -> Result<HashMap<String, String>, Fault> {
-    let rows: Vec<(String, String)> = sqlx::query_as("SELECT tool, digest FROM tool_pins WHERE server = $1")
+async fn kept(connection: &mut dyn Connection, server: &str) -> Result<HashMap<String, String>, Fault> {
+    let rows: Vec<(String, String)> = query("SELECT tool, digest FROM tool_pins WHERE server = $1")
         .bind(storable(server))
         .fetch_all(connection)
         .await?;
@@ -71,15 +70,12 @@ async fn kept(connection: &mut Connection, server: &str) -> Result<HashMap<Strin
 }
 
 /// Keeps a definition, unless there is one.
-async fn insert(connection: &mut Connection, (server, tool, digest): (&str, &str, &str)) -> Result<(), Fault> {
-    sqlx::query(concat!(
-        "INSERT INTO tool_pins (server, tool, digest, seen_at) VALUES ($1, $2, $3, ",
-        database_now!(),
-        ") ON CONFLICT (server, tool) DO NOTHING",
-    ))
-    .bind(storable(server))
-    .bind(storable(tool))
-    .bind(digest)
+async fn insert(connection: &mut dyn Connection, (server, tool, digest): (&str, &str, &str)) -> Result<(), Fault> {
+    query(
+        "INSERT INTO tool_pins (server, tool, digest, seen_at) VALUES ($1, $2, $3, @now)
+         ON CONFLICT (server, tool) DO NOTHING",
+    )
+    .bind((storable(server), storable(tool), digest))
     .execute(connection)
     .await?;
     Ok(())

@@ -1,68 +1,72 @@
-//! How much is kept for users and tenants, in SQL. The database counts it by itself, in triggers (`stored_usage`), so that nobody who
-//! writes a row has to: not a program of another version either, nor a cascade.
+//! How much is kept for users and tenants, in SQL. The database counts it by itself, in triggers (`stored_usage`), so
+//! that no writer of a row has to: neither a program of another version, nor a cascade.
 
 use async_trait::async_trait;
 
-use super::{Connection, SqlStore};
-use crate::agent::ports::quotas::Whose;
-use crate::agent::ports::quotas::{OverQuota, QuotaStore, Quotas};
-use crate::agent::ports::store_error::StoreError;
+use super::SqlStore;
+use crate::agent::ports::conversations::{ExportAt, ExportError, ExportPart, ExportStore, PageError};
+use crate::agent::ports::quotas::{OverQuota, Quotas, Whose};
+use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
-use crate::store::fault::{Fault, attempt};
+use crate::chat::ids::ConversationId;
+use crate::store::database::Connection;
+use crate::store::fault::{Undone, attempt};
 use crate::store::record::column;
-use crate::store::scope::{BindScope, Reach, Scope};
-
-/// The day by the database's own clock, in UTC, since 1970-01-01.
-macro_rules! today {
-    () => {
-        concat!(database_now!(), " / 86400000")
-    };
-}
+use crate::store::scope::{Reach, Scope};
+use crate::store::statement::query;
 
 #[async_trait]
-impl QuotaStore for SqlStore {
-    async fn take_export(&self, owner: &Owner, quotas: &Quotas) -> Result<Result<(), OverQuota>, StoreError> {
+impl ExportStore for SqlStore {
+    async fn take_export(&self, owner: &Owner, quotas: &Quotas) -> Result<(), ExportError> {
         attempt("count an export", self.try_take_export(&owner.into(), quotas)).await
+    }
+
+    async fn export(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        at: ExportAt,
+        held: &mut Reservation,
+    ) -> Result<Option<ExportPart>, PageError> {
+        attempt("export a conversation", self.try_export(&owner.into(), id, at, held)).await
     }
 }
 
 impl SqlStore {
-    async fn try_take_export(&self, scope: &Scope, quotas: &Quotas) -> Result<Result<(), OverQuota>, Fault> {
+    async fn try_take_export(&self, scope: &Scope, quotas: &Quotas) -> Result<(), Undone<ExportError>> {
+        let refused = |whose| Undone::Refused(OverQuota::Exports(whose).into());
         let Quotas { exports_per_user_day: of_user, exports_per_tenant_day: of_tenant, .. } = *quotas;
         if of_user == 0 && of_tenant == 0 {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        let mut transaction = self.write(Reach::Tenant(scope)).await?;
+        let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
         if of_tenant != 0 && !scope.tenant().is_empty() {
-            let made: i64 = sqlx::query_scalar(concat!(
-                "SELECT CAST(COALESCE(SUM(exports), 0) AS BIGINT) FROM stored_usage WHERE tenant = $1 AND export_day = ",
-                today!(),
-            ))
-            .bind(scope.tenant().to_owned())
-            .fetch_one(&mut *transaction)
+            let made: i64 = query(
+                "SELECT CAST(COALESCE(SUM(exports), 0) AS BIGINT) FROM stored_usage
+                 WHERE tenant = $1 AND export_day = @now / 86400000",
+            )
+            .bind(scope.tenant())
+            .fetch_value(&mut transaction)
             .await?;
             if made >= column(of_tenant) {
-                return Ok(Err(OverQuota::Exports(Whose::Tenant)));
+                return Err(refused(Whose::Tenant));
             }
         }
-        let taken = sqlx::query(concat!(
-            "INSERT INTO stored_usage (tenant, user_id, export_day, exports) VALUES ($1, $2, ",
-            today!(),
-            ", 1)
+        let taken = query(
+            "INSERT INTO stored_usage (tenant, user_id, export_day, exports) VALUES ($1, $2, @now / 86400000, 1)
              ON CONFLICT (tenant, user_id) DO UPDATE SET
                  exports = CASE WHEN stored_usage.export_day = excluded.export_day THEN stored_usage.exports + 1 ELSE 1 END,
                  export_day = excluded.export_day
              WHERE $3 = 0 OR stored_usage.export_day <> excluded.export_day OR stored_usage.exports < $3",
-        ))
-        .bind_scope(scope)
-        .bind(column(of_user))
-        .execute(&mut *transaction)
+        )
+        .bind((scope, column(of_user)))
+        .execute(&mut transaction)
         .await?;
-        if taken.rows_affected() == 0 {
-            return Ok(Err(OverQuota::Exports(Whose::User)));
+        if taken == 0 {
+            return Err(refused(Whose::User));
         }
         transaction.commit().await?;
-        Ok(Ok(()))
+        Ok(())
     }
 }
 
@@ -71,7 +75,7 @@ impl SqlStore {
 /// # Errors
 /// When it cannot be read.
 pub(super) async fn over_quota(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     conversation: &str,
     quotas: &Quotas,
@@ -79,13 +83,12 @@ pub(super) async fn over_quota(
     let Quotas { conversations_per_user, conversations_per_tenant, bytes_per_user, bytes_per_tenant, .. } = *quotas;
     let (of_user, of_tenant) = ((bytes_per_user, conversations_per_user), (bytes_per_tenant, conversations_per_tenant));
     if of_user != (0, 0) {
-        let kept: Option<(i64, i64, i64)> = sqlx::query_as(
+        let kept: Option<(i64, i64, i64)> = query(
             "SELECT bytes, conversations, (SELECT COUNT(*) FROM conversations c
                  WHERE c.tenant = $1 AND c.user_id = $2 AND c.id = $3)
              FROM stored_usage WHERE tenant = $1 AND user_id = $2",
         )
-        .bind_scope(scope)
-        .bind(conversation)
+        .bind((scope, conversation))
         .fetch_optional(&mut *connection)
         .await?;
         if let Some((bytes, conversations, is_there)) = kept
@@ -97,13 +100,12 @@ pub(super) async fn over_quota(
     if of_tenant == (0, 0) || scope.tenant().is_empty() {
         return Ok(None);
     }
-    let (bytes, conversations, is_there): (i64, i64, i64) = sqlx::query_as(
+    let (bytes, conversations, is_there): (i64, i64, i64) = query(
         "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT), CAST(COALESCE(SUM(conversations), 0) AS BIGINT),
              (SELECT COUNT(*) FROM conversations c WHERE c.tenant = $1 AND c.user_id = $2 AND c.id = $3)
          FROM stored_usage WHERE tenant = $1",
     )
-    .bind_scope(scope)
-    .bind(conversation)
+    .bind((scope, conversation))
     .fetch_one(&mut *connection)
     .await?;
     Ok(over(of_tenant, (bytes, conversations), is_there != 0, Whose::Tenant))

@@ -4,14 +4,15 @@
 //! are its own (`seen_own`), known when it has ended. So the newest run tells the conversation's number. Runs that keep
 //! none, because they live, never ran or are version 1's, are counted.
 
-use super::{Batch, Connection};
 use crate::chat::ids::RunId;
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record::run_parent;
-use crate::store::scope::{BindScope, Scope};
+use crate::store::scope::Scope;
+use crate::store::statement::{Batch, query};
 
-/// Whether a user sees the message `m`: the question that begins a run, unless the server asked it in the user's place, and
-/// every answer but one that the loop itself has refused, after which it asks again in the user's place.
+/// Whether a user sees the message `m`: the question that begins a run, unless the server wrote it in the user's role,
+/// and every answer but one that the loop itself has refused, after which it asks again in the user's role.
 macro_rules! is_seen {
     () => {
         "(m.kind = 'user' AND m.seq = 0 AND m.author IS NULL
@@ -28,12 +29,12 @@ pub(super) use is_seen;
 /// # Errors
 /// When the database fails.
 pub(super) async fn count_seen(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     conversation: &str,
     (tip, upto): (i64, Option<i64>),
 ) -> Result<i64, Fault> {
-    let count = sqlx::query_scalar(concat!(
+    let count = query(concat!(
         "WITH RECURSIVE path (run_seq, parent, parent_seq, upto, seen_before, seen_own) AS (
              SELECT r.run_seq, ",
         run_parent!(),
@@ -54,8 +55,8 @@ pub(super) async fn count_seen(
         is_seen!(),
         ") END), 0) AS BIGINT) FROM path r",
     ));
-    let count = count.bind_scope(scope).bind(conversation);
-    Ok(count.bind(tip).bind(upto).fetch_one(connection).await?)
+    let count = count.bind((scope, conversation));
+    Ok(count.bind((tip, upto)).fetch_value(connection).await?)
 }
 
 /// Notes how many messages a user sees of a run that has ended, all of which are there.

@@ -1,10 +1,10 @@
-//! What model calls have used, in SQL: added up by user, day and model, in the transactions that commit their turns.
+//! The usage of model calls, in SQL: added up by user, day and model, in the transactions that commit their turns.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{Batch, SqlStore};
+use super::SqlStore;
 use crate::agent::ports::store::Commit;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
@@ -15,7 +15,8 @@ use crate::chat::ids::RunId;
 use crate::chat::stream::Spent;
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::column;
-use crate::store::scope::{BindScope, Reach, Scope, original, storable};
+use crate::store::scope::{Reach, Scope, original, storable};
+use crate::store::statement::{Batch, query};
 
 /// How long what was used is kept, in days: thirteen months, so that a month can be compared with that of a year before.
 pub(super) const KEPT_DAYS: i64 = 400;
@@ -35,8 +36,8 @@ impl UsageStore for SqlStore {
     }
 }
 
-/// The most that one row holds of a thing: so much that nobody uses it on a day, so little that nine thousand rows of it can be
-/// added up. It stands in `sum_of!` too.
+/// The most that one row holds of a thing: more than any user takes on a day, and so little that nine thousand rows of
+/// it can be added up. It stands in `sum_of!` too.
 const MOST: i64 = 1_000_000_000_000_000;
 
 /// A column with what is new, where neither is more than [`MOST`], and then the sum is not.
@@ -104,29 +105,21 @@ impl SqlStore {
         let row: SumRow = match of {
             Of::User(owner) => {
                 let scope = Scope::from(owner);
-                sqlx::query_as(concat!(
+                query(concat!(
                     "SELECT ",
                     sums!(),
                     " FROM usage_daily WHERE tenant = $1 AND user_id = $2 AND day BETWEEN $3 AND $4",
                 ))
-                .bind_scope(&scope)
-                .bind(days.from.0)
-                .bind(days.to.0)
-                .fetch_one(&mut *self.reading(Reach::User(&scope)).await?)
+                .bind((&scope, days.from.0, days.to.0))
+                .fetch_one(&mut self.database.reading(Reach::User(&scope)).await?)
                 .await?
             }
             Of::Tenant(tenant) => {
                 let scope = Scope::of_row(storable(tenant).into_owned(), String::new());
-                sqlx::query_as(concat!(
-                    "SELECT ",
-                    sums!(),
-                    " FROM usage_daily WHERE tenant = $1 AND day BETWEEN $2 AND $3",
-                ))
-                .bind(scope.tenant().to_owned())
-                .bind(days.from.0)
-                .bind(days.to.0)
-                .fetch_one(&mut *self.reading(Reach::Tenant(&scope)).await?)
-                .await?
+                query(concat!("SELECT ", sums!(), " FROM usage_daily WHERE tenant = $1 AND day BETWEEN $2 AND $3",))
+                    .bind((scope.tenant(), days.from.0, days.to.0))
+                    .fetch_one(&mut self.database.reading(Reach::Tenant(&scope)).await?)
+                    .await?
             }
         };
         Ok(row.into())
@@ -135,7 +128,7 @@ impl SqlStore {
     async fn try_charge(&self, scope: &Scope, spent: &[Spent]) -> Result<(), Fault> {
         let mut batch = Batch::default();
         add(&mut batch, scope, spent, false);
-        batch.commit(self.write(Reach::User(scope)).await?).await?;
+        batch.commit(self.database.write(Reach::User(scope)).await?).await?;
         Ok(())
     }
 
@@ -143,32 +136,26 @@ impl SqlStore {
         let rows: Vec<DayRow> = match of {
             Of::User(owner) => {
                 let scope = Scope::from(owner);
-                sqlx::query_as(concat!(
+                query(concat!(
                     "SELECT day, model, ",
                     sums!(),
                     " FROM usage_daily WHERE tenant = $1 AND user_id = $2 AND day BETWEEN $3 AND $4
                      GROUP BY day, model ORDER BY day DESC, model LIMIT $5",
                 ))
-                .bind_scope(&scope)
-                .bind(days.from.0)
-                .bind(days.to.0)
-                .bind(i64::from(most))
-                .fetch_all(&mut *self.reading(Reach::User(&scope)).await?)
+                .bind((&scope, days.from.0, days.to.0, i64::from(most)))
+                .fetch_all(&mut self.database.reading(Reach::User(&scope)).await?)
                 .await?
             }
             Of::Tenant(tenant) => {
                 let scope = Scope::of_row(storable(tenant).into_owned(), String::new());
-                sqlx::query_as(concat!(
+                query(concat!(
                     "SELECT day, model, ",
                     sums!(),
                     " FROM usage_daily WHERE tenant = $1 AND day BETWEEN $2 AND $3
                      GROUP BY day, model ORDER BY day DESC, model LIMIT $4",
                 ))
-                .bind(scope.tenant().to_owned())
-                .bind(days.from.0)
-                .bind(days.to.0)
-                .bind(i64::from(most))
-                .fetch_all(&mut *self.reading(Reach::Tenant(&scope)).await?)
+                .bind((scope.tenant(), days.from.0, days.to.0, i64::from(most)))
+                .fetch_all(&mut self.database.reading(Reach::Tenant(&scope)).await?)
                 .await?
             }
         };
@@ -188,13 +175,13 @@ pub(super) fn charge(batch: &mut Batch, scope: &Scope, (run, charged): (RunId, i
     let known = usize::try_from(charged.saturating_sub(first)).unwrap_or_default();
     let Some(new) = commit.spent.get(known..).filter(|new| !new.is_empty()) else { return };
     let now_charged = first.saturating_add(i64::try_from(commit.spent.len()).unwrap_or(i64::MAX));
-    batch.say("UPDATE runs SET charged = $2 WHERE id = $1").bind(run.to_string()).bind(now_charged);
+    batch.say("UPDATE runs SET charged = $2 WHERE id = $1").bind((run.to_string(), now_charged));
     add(batch, scope, new, charged == 0);
 }
 
 /// Adds it to what the owner has used; `begins_run`: the first of them is the first one of its run.
 fn add(batch: &mut Batch, scope: &Scope, spent: &[Spent], begins_run: bool) {
-    // In this order, so that nobody who waits for one row has another that the first one waits for.
+    // In this order, so that no two transactions wait for each other.
     let mut sums: BTreeMap<(i64, String), Used> = BTreeMap::new();
     for (at, Spent { at_ms, origin, usage, cost }) in spent.iter().enumerate() {
         let model = storable(&format!("{}:{}", origin.provider, origin.model)).into_owned();
@@ -222,8 +209,8 @@ fn add(batch: &mut Batch, scope: &Scope, spent: &[Spent], begins_run: bool) {
             ", nano_usd = ",
             sum_of!("nano_usd"),
         ));
-        let add = add.bind_scope(scope).bind(day).bind(model).bind(column(used.runs)).bind(column(used.turns));
-        let add = add.bind(column(used.input_tokens).min(MOST)).bind(column(used.output_tokens).min(MOST));
-        add.bind(column(used.cached_input_tokens).min(MOST)).bind(column(used.cost.nano_usd).min(MOST));
+        let add = add.bind((scope, day, model, column(used.runs), column(used.turns)));
+        let add = add.bind((column(used.input_tokens).min(MOST), column(used.output_tokens).min(MOST)));
+        add.bind((column(used.cached_input_tokens).min(MOST), column(used.cost.nano_usd).min(MOST)));
     }
 }

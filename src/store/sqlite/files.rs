@@ -16,13 +16,13 @@ use tokio::fs::{DirBuilder, OpenOptions};
 
 use crate::store::OpenError;
 
-/// What the owner may do with a file of ours: read and write it.
+/// The owner's rights on a file of ours: to read and write it.
 const OURS: u32 = 0o600;
 
 /// And with a folder.
 const OUR_FOLDER: u32 = 0o700;
 
-/// What everybody may do.
+/// The rights of all users.
 const OTHERS: u32 = 0o007;
 
 /// How long a process waits for its lock while another one has it alone: ten seconds, in which that one ends what the dead have
@@ -32,9 +32,9 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// The pause between two tries.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Makes the database's folder and its file where they are missing. A folder that is there is somebody's and stays as it is.
-/// Files that are there and open to everybody, as the usual umask made them before, are closed; what only a group may read
-/// was given to it by somebody, and stays.
+/// Makes the database's folder and its file where they are missing. A folder that is there belongs to the operator and
+/// stays as it is. Files that are there and open to all users, as the usual umask made them before, are closed; a file
+/// that a group may read was opened on purpose, and stays.
 pub(super) async fn make(database: &Path) -> Result<(), OpenError> {
     if let Some(folder) = database.parent() {
         let made = DirBuilder::new().recursive(true).mode(OUR_FOLDER).create(folder).await;
@@ -47,7 +47,7 @@ pub(super) async fn make(database: &Path) -> Result<(), OpenError> {
                 close_to_others(&file).await;
             }
         }
-        // What keeps it from being made is told by whoever opens it.
+        // The open of the database reports why it could not be made.
         Ok(_) | Err(_) => {}
     }
     Ok(())
@@ -81,8 +81,8 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Alone where nobody else has it, else together with the others. `None` where there are no such locks, as in some network
-    /// file systems: then only leases tell who is alive.
+    /// Alone where no other process has it, else together with the others. `None` where there are no such locks, as in
+    /// some network file systems: then only leases tell which process is alive.
     pub(super) async fn take(database: &Path) -> Option<Self> {
         let path = beside(database, "-lock");
         let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(OURS).open(&path).await;

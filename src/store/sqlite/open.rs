@@ -1,20 +1,17 @@
 //! Opening a SQLite database: its file, its connections, its schema.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection};
 
-use super::SqliteStore;
+use super::SqliteDatabase;
 use super::files::{self, Lock};
 use super::writer::Writer;
-use crate::agent::ports::clock::Clock;
-use crate::chat::causes::Causes;
 use crate::store::OpenError;
 use crate::store::schema::{Step, step};
-use crate::store::stuck::Stuck;
 
 /// The schema's versions; a released file is never edited, since its checksum is in every database.
 static MIGRATOR: Migrator = sqlx::migrate!("src/store/sqlite/migrations");
@@ -34,14 +31,14 @@ const READERS: u32 = 4;
 /// The first version without the WAL reset defect.
 const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
 
-impl SqliteStore {
-    /// The store in the database that `url` names, its schema brought up to date. How long statements and turns take is
-    /// told by our own limits and measures; sqlx would log kilobytes for each.
-    pub(in crate::store) async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let options: SqliteConnectOptions = url.parse().map_err(OpenError::Url)?;
-        let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
+impl SqliteDatabase {
+    /// The database that `url` names, its schema brought up to date. Our own limits and measures report how long
+    /// statements and turns take; sqlx would log kilobytes for each.
+    pub(in crate::store) async fn open(url: &str) -> Result<Self, OpenError> {
+        let options: SqliteConnectOptions = url.parse().map_err(OpenError::url)?;
+        let (path, parameters) = url.split_once('?').unwrap_or((url, ""));
         let has = |parameter| parameters.split('&').any(|given| given == parameter);
-        let in_memory = matches!(place, "sqlite::memory:" | "sqlite://:memory:") || has("mode=memory");
+        let in_memory = matches!(path, "sqlite::memory:" | "sqlite://:memory:") || has("mode=memory");
         let is_read_only = has("mode=ro");
         let file = options.get_filename().to_owned();
         if !in_memory && !is_read_only {
@@ -62,46 +59,30 @@ impl SqliteStore {
             // A second connection to a shared memory database would meet table locks that no timeout waits for. The only
             // one lives as long as the store: the database ends with it.
             let only = pool(1).idle_timeout(None).max_lifetime(None);
-            let only = only.connect_with(writing).await.map_err(OpenError::Database)?;
-            prepare(&mut *only.acquire().await.map_err(OpenError::Database)?).await?;
+            let only = only.connect_with(writing).await.map_err(OpenError::database)?;
+            prepare(&mut *only.acquire().await.map_err(OpenError::database)?).await?;
             let writer = Writer::Memory(only.clone());
-            return Ok(Self { writer, readers: only, stuck: Stuck::default(), clock, lock: Mutex::new(None) });
+            return Ok(Self { writer, readers: only, lock: Mutex::new(None) });
         }
         let lock = if is_read_only { None } else { Lock::take(&file).await };
-        let mut writer = connect(&writing).await.map_err(OpenError::Database)?;
+        let mut writer = connect(&writing).await.map_err(OpenError::database)?;
         prepare(&mut writer).await?;
         let readers = pool(READERS).connect_lazy_with(options.create_if_missing(false).pragma("query_only", "ON"));
         let writer = Writer::to_file(writer, writing, WRITE_WAIT);
-        let is_alone = lock.as_ref().is_some_and(Lock::is_alone);
-        let store = Self { writer, readers, stuck: Stuck::default(), clock, lock: Mutex::new(None) };
-        if is_alone && let Err(error) = store.end_runs_of_the_dead().await {
-            tracing::warn!(error = %Causes(&error), "runs of a process that is gone are ended when their leases are over");
-        }
-        if let Some(mut lock) = lock
-            && (!is_alone || lock.share().await)
-        {
-            *store.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
-        }
-        Ok(store)
+        Ok(Self { writer, readers, lock: Mutex::new(lock) })
     }
 
-    /// The store in a database that is there, only to be read.
-    pub(in crate::store) async fn open_to_read(url: &str, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let options: SqliteConnectOptions = url.parse().map_err(OpenError::Url)?;
+    /// A database that is there, only to be read.
+    pub(in crate::store) async fn open_to_read(url: &str) -> Result<Self, OpenError> {
+        let options: SqliteConnectOptions = url.parse().map_err(OpenError::url)?;
         let options = options.create_if_missing(false).busy_timeout(WRITE_WAIT).disable_statement_logging();
         let readers = pool(1).connect_with(options.pragma("mmap_size", "0").pragma("query_only", "ON"));
-        let readers = readers.await.map_err(OpenError::Database)?;
-        Ok(Self {
-            writer: Writer::Memory(readers.clone()),
-            readers,
-            stuck: Stuck::default(),
-            clock,
-            lock: Mutex::new(None),
-        })
+        let readers = readers.await.map_err(OpenError::database)?;
+        Ok(Self { writer: Writer::Memory(readers.clone()), readers, lock: Mutex::new(None) })
     }
 }
 
-/// A pool of `connections`. None is asked whether it is still there: it is in this process.
+/// A pool of `connections`. None is pinged before use: it is in this process.
 fn pool(connections: u32) -> SqlitePoolOptions {
     let pool = SqlitePoolOptions::new().max_connections(connections).test_before_acquire(false);
     pool.acquire_timeout(WRITE_WAIT).acquire_slow_threshold(WRITE_WAIT * 2)
@@ -119,7 +100,7 @@ async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sql
     }
 }
 
-/// Whether somebody else holds the lock (`SQLITE_BUSY`, the low byte of its extended codes).
+/// Whether another connection holds the lock (`SQLITE_BUSY`, the low byte of its extended codes).
 fn is_busy(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
@@ -129,24 +110,24 @@ fn is_busy(error: &sqlx::Error) -> bool {
 /// to, so a locked or read-only file does not keep the server from starting.
 async fn prepare(connection: &mut SqliteConnection) -> Result<(), OpenError> {
     let version: String =
-        sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut *connection).await.map_err(OpenError::Database)?;
+        sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut *connection).await.map_err(OpenError::database)?;
     if is_older(&version, OLDEST_SQLITE) {
         return Err(OpenError::OldSqlite(version));
     }
 
     let known = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default();
-    let found = schema_version(connection).await.map_err(OpenError::Database)?;
+    let found = schema_version(connection).await.map_err(OpenError::database)?;
     let begin = match step(found, known)? {
         // As the writer from the start, so that two processes starting at once do not both migrate.
         Step::Migrate => "BEGIN IMMEDIATE",
         Step::Keep => "BEGIN",
         Step::Leave => return Ok(()),
     };
-    let mut transaction = connection.begin_with(begin).await.map_err(OpenError::Database)?;
+    let mut transaction = connection.begin_with(begin).await.map_err(OpenError::database)?;
     match MIGRATOR.run_direct(None, &mut *transaction, false).await {
-        Ok(()) => transaction.commit().await.map_err(OpenError::Database),
+        Ok(()) => transaction.commit().await.map_err(OpenError::database),
         Err(MigrateError::VersionMissing(found)) => Err(OpenError::NewerSchema { found, known }),
-        Err(error) => Err(OpenError::Migration(error)),
+        Err(error) => Err(OpenError::migration(error)),
     }
 }
 

@@ -1,8 +1,9 @@
-//! Who writes, and when it is committed. Writers take turns at one connection, in the order in which they came. Whoever has
-//! had their turn while others wait leaves the commit to them: what is written by up to [`MOST_TOGETHER`] goes to the disk
-//! at once, which takes as long as it does for one. Nobody hears that they have committed before that.
+//! Turns of writers, and their commits. Writers take turns at one connection, in the order in which they came. One that
+//! has had its turn while others wait leaves the commit to them: the rows of up to [`MOST_TOGETHER`] go to the disk at
+//! once, which takes as long as it does for one. No commit is reported before that.
 //!
-//! Whoever leaves without a commit leaves nothing behind: the next one undoes it first, and it is undone if nobody comes.
+//! One that leaves without a commit leaves nothing behind: the next one undoes it first, and it is undone if none
+//! comes.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -16,12 +17,13 @@ use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::batch::Batch;
+use super::batch::{fetch, run};
+use crate::store::statement::{Batch, query};
 
 /// How many commit together at most, so that the first of them does not wait long for the others.
 const MOST_TOGETHER: usize = 64;
 
-/// What every transaction begins with, see this store's invariant.
+/// The first statement of every transaction, see this store's invariant.
 const BEGIN: &str = "BEGIN IMMEDIATE";
 
 /// How often it is tried to empty the log, and the pause between: a minute together.
@@ -51,11 +53,11 @@ pub(super) struct Turns {
     /// How many wait for their turn.
     waiting: AtomicUsize,
     patience: Duration,
-    /// What commits for others, or undoes what somebody has left behind.
+    /// Tasks that commit for others, or undo the rest of a writer that is gone.
     tasks: TaskTracker,
 }
 
-/// What whoever has their turn holds.
+/// The state that the writer holds in its turn.
 struct Turn {
     connection: SqliteConnection,
     options: SqliteConnectOptions,
@@ -67,7 +69,7 @@ struct Turn {
 }
 
 /// A transaction that may write; dropped before its commit it has done nothing.
-pub(super) enum Writing {
+pub(in crate::store) enum Writing {
     /// On the writers' connection.
     Turn(Held),
     /// With a connection of its own.
@@ -75,14 +77,14 @@ pub(super) enum Writing {
 }
 
 /// A turn that has been taken.
-pub(super) struct Held {
+pub(in crate::store) struct Held {
     turn: OwnedMutexGuard<Turn>,
     turns: Arc<Turns>,
     /// Whether nothing is left to be undone.
     is_over: bool,
 }
 
-/// Somebody who waits for their turn.
+/// A writer that waits for its turn.
 struct Waiter<'a>(&'a AtomicUsize);
 
 impl<'a> Waiter<'a> {
@@ -98,23 +100,17 @@ impl Drop for Waiter<'_> {
     }
 }
 
-impl Batch {
-    /// Runs them and commits `writing`, in one go.
-    pub(super) async fn commit(self, writing: Writing) -> Result<(), sqlx::Error> {
-        writing.commit_after(self).await
-    }
-}
-
 impl Writer {
-    /// The writers of the file that `connection` is open on; `options` open another one in its place. Nobody waits longer
-    /// than `patience` for their turn.
+    /// The writers of the file that `connection` is open on; `options` open another one instead. No writer waits longer
+    /// than `patience` for its turn.
     pub(super) fn to_file(connection: SqliteConnection, options: SqliteConnectOptions, patience: Duration) -> Self {
         let turn = Turn { connection, options, members: Vec::new(), is_spoilt: false, is_closed: false };
         let (turn, waiting) = (Arc::new(Mutex::new(turn)), AtomicUsize::new(0));
         Self::File(Arc::new(Turns { turn, waiting, patience, tasks: TaskTracker::new() }))
     }
 
-    /// A transaction, as soon as nobody else has one, with `first` run in it; a row of its last statement, if that has any.
+    /// A transaction, as soon as no other one is open, with `first` run in it; a row of its last statement, if that has
+    /// any.
     pub(super) async fn begin(&self, first: Batch) -> Result<(Writing, Option<SqliteRow>), sqlx::Error> {
         match self {
             Self::File(turns) => {
@@ -123,7 +119,7 @@ impl Writer {
             }
             Self::Memory(pool) => {
                 let mut transaction = pool.begin_with(BEGIN).await?;
-                let row = first.fetch(&mut transaction).await?;
+                let row = fetch(first, &mut transaction).await?;
                 Ok((Writing::Alone(transaction), row))
             }
         }
@@ -144,11 +140,11 @@ impl Writer {
     /// caller's back.
     pub(super) async fn empty_log(&self) {
         if let Self::File(turns) = self {
-            let (first, told) = oneshot::channel();
+            let (first, outcome) = oneshot::channel();
             let turns = Arc::clone(turns);
             turns.tasks.clone().spawn(async move { turns.empty_log(first).await });
             // Dropped unheard where the store is closed, which empties the log too.
-            let _ = told.await;
+            let _ = outcome.await;
         }
     }
 
@@ -172,7 +168,7 @@ impl Turns {
         Ok((held, row))
     }
 
-    /// The connection when nobody writes, without a transaction of one's own.
+    /// The connection between two writers, without a transaction.
     async fn between(self: &Arc<Self>) -> Held {
         Held { turn: Arc::clone(&self.turn).lock_owned().await, turns: Arc::clone(self), is_over: true }
     }
@@ -198,7 +194,7 @@ impl Turns {
         tracing::debug!("the log of the store's database is read without end, and keeps what was deleted for now");
     }
 
-    /// Whether the log is empty. Nobody writes meanwhile, and whoever reads the newest state does not matter.
+    /// Whether the log is empty. No one writes meanwhile, and readers of the newest state do not matter.
     async fn try_empty_log(self: &Arc<Self>) -> Result<bool, sqlx::Error> {
         let mut held = self.between().await;
         held.end_together().await;
@@ -216,7 +212,7 @@ impl Turns {
         let mut held = self.between().await;
         held.end_together().await;
         held.turn.is_closed = true;
-        // Something has to stand in its place, and nobody gets at it any more.
+        // The field needs a connection, and none uses this one any more.
         let closed = match SqliteConnectOptions::new().in_memory(true).connect().await {
             Ok(empty) => std::mem::replace(&mut held.turn.connection, empty).close().await,
             Err(error) => Err(error),
@@ -231,14 +227,15 @@ impl Turns {
 }
 
 impl Held {
-    async fn begin(&mut self, first: Batch) -> Result<Option<SqliteRow>, sqlx::Error> {
+    async fn begin(&mut self, mut first: Batch) -> Result<Option<SqliteRow>, sqlx::Error> {
         if self.turn.is_closed {
             return Err(sqlx::Error::PoolClosed);
         }
         self.turn.undo().await?;
         self.is_over = false;
         let statement = if self.turn.members.is_empty() { BEGIN } else { "SAVEPOINT turn" };
-        first.behind(statement).fetch(&mut self.turn.connection).await
+        first.0.insert(0, query(statement));
+        fetch(first, &mut self.turn.connection).await
     }
 
     /// Runs what is left to do and commits, alone or with the others.
@@ -246,29 +243,29 @@ impl Held {
         let is_anybody_waiting = self.turns.waiting.load(Ordering::Relaxed) > 0;
         if self.turn.members.is_empty() && !is_anybody_waiting {
             last.say("COMMIT");
-            last.run(&mut self.turn.connection).await?;
+            run(last, &mut self.turn.connection).await?;
             self.is_over = true;
             return Ok(());
         }
         if !self.turn.members.is_empty() {
             last.say("RELEASE turn");
         }
-        last.run(&mut self.turn.connection).await?;
+        run(last, &mut self.turn.connection).await?;
         self.is_over = true;
-        let (tell, told) = oneshot::channel();
+        let (tell, outcome) = oneshot::channel();
         self.turn.members.push(tell);
         if !is_anybody_waiting || self.turn.members.len() >= MOST_TOGETHER {
             // In a task, since whoever waits here may leave, and the others would not hear of it.
             self.turns.tasks.clone().spawn(async move { self.end_together().await });
         } else if self.turn.members.len() == 1 {
             let turns = Arc::clone(&self.turns);
-            // Behind all who wait now: if they leave instead, somebody has to do it.
+            // Behind all who wait now: if they leave instead, this task does it.
             self.turns.tasks.spawn(async move { turns.between().await.end_together().await });
             drop(self);
         } else {
             drop(self);
         }
-        match told.await {
+        match outcome.await {
             Ok(committed) => committed.map_err(|error| sqlx::Error::Io(std::io::Error::other(error))),
             Err(_) => Err(sqlx::Error::WorkerCrashed),
         }
@@ -276,7 +273,7 @@ impl Held {
 
     /// Commits what the members have written, and tells them.
     async fn end_together(&mut self) {
-        // What fails here takes the members with it, and has told them.
+        // A failure here takes the members with it, and has been sent to them.
         if self.turn.undo().await.is_err() || self.turn.members.is_empty() {
             return;
         }
@@ -299,7 +296,7 @@ impl Held {
 }
 
 impl Turn {
-    /// Undoes what somebody has left behind, so that whoever comes next finds what the members have written, or nothing.
+    /// Undoes the rest of a writer that is gone, so that the next one finds the rows of the members, or nothing.
     async fn undo(&mut self) -> Result<(), sqlx::Error> {
         if !self.is_spoilt {
             return Ok(());
@@ -360,24 +357,19 @@ impl Drop for Held {
 }
 
 impl Writing {
-    /// Commits. An error may be of the answer alone: the changes may be there.
-    pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
-        self.commit_after(Batch::default()).await
-    }
-
-    /// Runs `last` and commits, in one go.
-    pub(super) async fn commit_after(self, last: Batch) -> Result<(), sqlx::Error> {
+    /// Runs `last` and commits, in one go. An error may be of the answer alone: the changes may be there.
+    pub(in crate::store) async fn commit(self, last: Batch) -> Result<(), sqlx::Error> {
         match self {
             Self::Turn(held) => held.commit(last).await,
             Self::Alone(mut transaction) => {
-                last.run(&mut transaction).await?;
+                run(last, &mut transaction).await?;
                 transaction.commit().await
             }
         }
     }
 
     /// Undoes what was changed.
-    pub(super) async fn rollback(self) -> Result<(), sqlx::Error> {
+    pub(in crate::store) async fn rollback(self) -> Result<(), sqlx::Error> {
         match self {
             Self::Turn(held) => held.roll_back().await,
             Self::Alone(transaction) => transaction.rollback().await,

@@ -1,8 +1,8 @@
-//! The rows of messages: serde counterparts of [`crate::chat::message`], whose types have none by law. What is read is
-//! what was written, to the byte: part order, minted ids, arguments that are no JSON, and whatever a vendor wants back.
+//! The rows of messages: serde counterparts of [`crate::chat::message`], whose types have none by law. A row is read as
+//! it was written, to the byte: part order, minted ids, arguments that are no JSON, and whatever a vendor wants back.
 //!
-//! Bodies are JSON text, so a NUL in somebody's words is stored as an escape that every database takes. Arguments and
-//! replay data are kept raw: a JSON reader's depth limit then counts them alone, as it did when they came.
+//! Bodies are JSON text, so a NUL in a text is stored as an escape that every database takes. Arguments and replay data
+//! are kept raw: a JSON reader's depth limit then counts them alone, as it did when they came.
 
 mod rows;
 
@@ -28,7 +28,7 @@ pub(super) struct Record {
     pub(super) kind: &'static str,
     /// JSON text; its length is what history limits count.
     pub(super) body: String,
-    /// Who wrote a message in the user's place, as in the body; `None` is the user.
+    /// The author of a message in the user's role, as in the body; `None` is the user.
     pub(super) author: Option<&'static str>,
     /// JSON text: what became of the calls that it answers.
     pub(super) fates: Option<String>,
@@ -154,7 +154,7 @@ mod tests {
         Message::Assistant(AssistantMessage { origin, parts })
     }
 
-    /// Messages have no equality, since raw JSON has none; their debug form shows every field and all raw bytes.
+    /// Messages have no equality, since raw JSON has none; their debug output shows every field and all raw bytes.
     fn assert_round_trip(message: &Message, reason: &str) {
         let Record { kind, body, .. } = encode(message).unwrap();
         let read = decode(kind, &body).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_nobody_wrote_is_an_error() {
+    fn a_record_that_was_never_written_is_an_error() {
         let rows = [
             ("user", "", "no json"),
             ("user", "{\"text\":\"a\"", "cut off"),

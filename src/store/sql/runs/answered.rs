@@ -4,11 +4,11 @@
 //! **Invariant:** only the newest run's calls are answered, and the run that answers them is the newest one then; whoever
 //! begins a run holds the conversation's row. So they are answered once.
 
+use super::NotBegun;
 use super::append::{insert_message, insert_trail_event};
 use super::details::left_by;
 use super::earlier::{Answered, Earlier, ResolvedQuestion, find, newest};
-use super::not_begun::NotBegun;
-use super::{Batch, Branch, Connection, ConversationRow, Seat};
+use super::{Branch, ConversationRow, Seat};
 use crate::agent::ports::store::{BeginError, CLIENT_RESULTS};
 use crate::chat::ids::RunId;
 use crate::chat::input::ClientResult;
@@ -16,27 +16,28 @@ use crate::chat::message::{Author, Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::client::{answered, is_repetition};
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record_error::RecordError;
-use crate::store::scope::BindScope;
+use crate::store::statement::{Batch, query};
 use crate::store::transcript;
 
 /// Takes what the client says came of the calls that the newest run left to it: what the next run answers.
 pub(super) async fn take_results(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     results: &[ClientResult],
 ) -> Result<ResolvedQuestion, NotBegun> {
     let no_such_call = || NotBegun::Refused(BeginError::NoSuchCall);
-    let newest = newest(connection, place).await?.ok_or_else(no_such_call)?;
+    let newest = newest(connection, conversation).await?.ok_or_else(no_such_call)?;
     if newest.state.is_live() {
-        return Err(NotBegun::Refused(match taken_by(connection, place, &newest, results).await? {
+        return Err(NotBegun::Refused(match taken_by(connection, conversation, &newest, results).await? {
             Some(running) => BeginError::Busy { running },
             None => BeginError::NoSuchCall,
         }));
     }
-    let asking = asking(connection, place, newest).await?.ok_or_else(no_such_call)?;
-    let left = left_by(connection, place, asking.run_seq).await?;
+    let asking = asking(connection, conversation, newest).await?.ok_or_else(no_such_call)?;
+    let left = left_by(connection, conversation, asking.run_seq).await?;
     let answered = answered(left, results)?.ok_or_else(no_such_call)?;
     Ok(ResolvedQuestion {
         parent: Some(Branch { run_seq: asking.run_seq, seq: None }),
@@ -52,18 +53,18 @@ pub(super) async fn take_results(
 
 /// The run `live`, where it has begun with results of these calls: a client that heard of no answer says the same again.
 async fn taken_by(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     live: &Earlier,
     results: &[ClientResult],
 ) -> Result<Option<RunId>, NotBegun> {
     let Some(asking) = &live.continues else { return Ok(None) };
-    if answered_of(connection, place, live.run_seq).await?.is_none() {
+    if answered_of(connection, conversation, live.run_seq).await?.is_none() {
         return Ok(None);
     }
     let asking = RunId::parse(asking).map_err(RecordError::from)?;
-    let Some(asking) = find(connection, place, asking).await? else { return Ok(None) };
-    let left = left_by(connection, place, asking.run_seq).await?;
+    let Some(asking) = find(connection, conversation, asking).await? else { return Ok(None) };
+    let left = left_by(connection, conversation, asking.run_seq).await?;
     Ok(match answered(left, results)? {
         Some(_) => Some(RunId::parse(&live.id).map_err(RecordError::from)?),
         None => None,
@@ -73,8 +74,8 @@ async fn taken_by(
 /// The run whose calls are answered: the newest one, or the one that it went on with and did not come to an end: a
 /// client that heard of no answer says the same again.
 async fn asking(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     newest: Earlier,
 ) -> Result<Option<Earlier>, NotBegun> {
     match newest.state {
@@ -82,17 +83,17 @@ async fn asking(
         RunState::Queued | RunState::Running | RunState::AwaitingApproval => return Ok(None),
         RunState::Failed | RunState::Cancelled | RunState::Interrupted => {}
     }
-    if answered_of(connection, place, newest.run_seq).await?.is_none() {
+    if answered_of(connection, conversation, newest.run_seq).await?.is_none() {
         return Ok(None);
     }
     let Some(asking) = newest.continues else { return Ok(None) };
-    find(connection, place, RunId::parse(&asking).map_err(RecordError::from)?).await
+    find(connection, conversation, RunId::parse(&asking).map_err(RecordError::from)?).await
 }
 
-/// Writes what the client said behind the message of the run that goes on with it, and what the trail says of it.
+/// Writes the client's results behind the message of the run that goes on with them, and their trail.
 ///
 /// # Errors
-/// When something cannot be written as JSON.
+/// When one cannot be written as JSON.
 pub(super) fn insert_answered(
     batch: &mut Batch,
     seat: &Seat,
@@ -116,24 +117,22 @@ pub(super) fn insert_answered(
             duration_ms: 0,
             sent: false,
         };
-        insert_trail_event(batch, &seat.place, run, seq, &TrailEntry { at_ms: now, run: Some(run), what })?;
+        insert_trail_event(batch, &seat.conversation, run, seq, &TrailEntry { at_ms: now, run: Some(run), what })?;
     }
     Ok(())
 }
 
-/// What the client said at the beginning of that run, where it began with such.
+/// The client's results at the beginning of that run, where it began with such.
 pub(super) async fn answered_of(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     run_seq: i64,
 ) -> Result<Option<Answered>, Fault> {
-    let rows: Vec<(String, String)> = sqlx::query_as(
+    let rows: Vec<(String, String)> = query(
         "SELECT kind, body FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND seq IN (0, 1, 2) ORDER BY seq",
     )
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(run_seq)
+    .bind((&conversation.scope, &conversation.id, run_seq))
     .fetch_all(connection)
     .await?;
     let mut messages = rows.iter().map(|(kind, body)| transcript::decode(kind, body));

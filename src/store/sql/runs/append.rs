@@ -1,11 +1,9 @@
-//! What a running run says: messages and the trail, numbered, and the note of a write before it is sent.
-
-use sqlx::FromRow;
+//! The commits of a running run: messages and the trail, numbered, and the note of a write before it is sent.
 
 use super::audit::{tell, tell_ended};
 use super::payloads::{PayloadRow, insert_payloads};
 use super::usage::charge;
-use super::{Batch, ChargedSeatRow, Seat, SqlStore, charged_seat};
+use super::{Seat, SqlStore, charged_seat};
 use crate::agent::ports::audit::sha256;
 use crate::agent::ports::store::Commit;
 use crate::chat::audit::{Act, Fact};
@@ -17,13 +15,14 @@ use crate::store::calling::encode_calling;
 use crate::store::fault::Fault;
 use crate::store::record::column;
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach};
+use crate::store::scope::Reach;
+use crate::store::statement::{Batch, query};
 use crate::store::trail::encode_entry;
 use crate::store::transcript::{self, Record};
 
 use super::ConversationRow;
 
-/// What a [`Commit`] writes, as it is stored.
+/// The rows of a [`Commit`], as they are stored.
 pub(super) struct Rows {
     messages: Vec<Record>,
     trail: Vec<(i64, &'static str, String)>,
@@ -50,22 +49,20 @@ impl SqlStore {
         let rows = Rows::from_commit(commit)?;
         let now = self.clock.now_ms();
         let mut first = Batch::default();
-        let update = first.say(concat!(
+        let update = first.say(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
                  reasoning_tokens = $6, nano_usd = $7, asked = $8, called = $9, calling = NULL
-             WHERE id = $1 AND state = 'running'",
-            giving_seat!(),
-        ));
+             WHERE id = $1 AND state = 'running' @giving_seat",
+        );
         bind_used(update.bind(run.to_string()), commit);
         let update = update.bind(commit.cost.map(|cost| column(cost.nano_usd)));
-        update.bind(i64::from(commit.used.asked)).bind(i64::from(commit.used.called));
-        let (transaction, row) = self.write_first(Reach::All, first).await?;
-        let seat = row.as_ref().map(ChargedSeatRow::from_row).transpose()?;
-        let (seat, charged) = seat.map(charged_seat).ok_or(Fault::RunEnded)?;
+        update.bind((i64::from(commit.used.model_calls), i64::from(commit.used.tool_calls)));
+        let (transaction, row) = self.database.write_first(Reach::All, first).await?;
+        let (seat, charged) = row.map(charged_seat).ok_or(Fault::RunEnded)?;
         let mut batch = Batch::default();
         forget_pieces(&mut batch, run);
         insert_rows(&mut batch, &seat, run, commit, rows, now);
-        charge(&mut batch, &seat.place.scope, (run, charged), commit);
+        charge(&mut batch, &seat.conversation.scope, (run, charged), commit);
         batch.commit(transaction).await?;
         Ok(())
     }
@@ -76,23 +73,19 @@ impl SqlStore {
         let calling = encode_calling(turn)?;
         let key = call_key(call);
         let mut first = Batch::default();
-        let note = first.say(concat!(
-            "UPDATE runs SET calling = $2 WHERE id = $1 AND state = 'running' AND lease_until > ",
-            database_now!(),
-            giving_seat!(),
-        ));
-        note.bind(run.to_string()).bind(calling);
-        let (mut transaction, row) = self.write_first(Reach::All, first).await?;
-        let seat = row.as_ref().map(ChargedSeatRow::from_row).transpose()?;
-        let (Seat { place, .. }, _) = seat.map(charged_seat).ok_or(Fault::RunEnded)?;
-        let dispatched = sqlx::query(
+        let note = first.say(
+            "UPDATE runs SET calling = $2 WHERE id = $1 AND state = 'running' AND lease_until > @now @giving_seat",
+        );
+        note.bind((run.to_string(), calling));
+        let (mut transaction, row) = self.database.write_first(Reach::All, first).await?;
+        let (Seat { conversation, .. }, _) = row.map(charged_seat).ok_or(Fault::RunEnded)?;
+        let dispatched = query(
             "INSERT INTO dispatches (run_id, call_key) VALUES ($1, $2) ON CONFLICT (run_id, call_key) DO NOTHING",
         )
-        .bind(run.to_string())
-        .bind(&key)
-        .execute(&mut *transaction)
+        .bind((run.to_string(), &key))
+        .execute(&mut transaction)
         .await?;
-        if dispatched.rows_affected() == 0 {
+        if dispatched == 0 {
             return Err(Fault::DispatchedBefore { run, call: key });
         }
         let mut batch = Batch::default();
@@ -104,9 +97,9 @@ impl SqlStore {
         let fact = Fact {
             tool: made.map(|made| made.name.as_str()),
             arguments: arguments.transpose()?.as_deref().map(sha256),
-            ..of_call(Act::WriteDispatched, &place, run, call)
+            ..of_call(Act::WriteDispatched, &conversation, run, call)
         };
-        tell(&mut batch, &place.scope, fact);
+        tell(&mut batch, &conversation.scope, fact);
         batch.commit(transaction).await?;
         Ok(())
     }
@@ -117,11 +110,11 @@ pub(super) fn call_key(call: &ToolCallId) -> String {
     sha256(call.as_str())
 }
 
-/// What the audit record tells of any call of a run: its user's.
-pub(super) fn of_call<'a>(act: Act, place: &'a ConversationRow, run: RunId, call: &'a ToolCallId) -> Fact<'a> {
-    let user = place.scope.user();
+/// The audit record's fact of any call of a run: its user's.
+pub(super) fn of_call<'a>(act: Act, conversation: &'a ConversationRow, run: RunId, call: &'a ToolCallId) -> Fact<'a> {
+    let user = conversation.scope.user();
     Fact {
-        conversation: Some(&place.conversation),
+        conversation: Some(&conversation.id),
         run: Some(run),
         call: Some(call.as_str()),
         ..Fact::new(act, user, user)
@@ -131,8 +124,8 @@ pub(super) fn of_call<'a>(act: Act, place: &'a ConversationRow, run: RunId, call
 /// Binds what a run has used: its turns and tokens.
 pub(super) fn bind_used(update: &mut Batch, commit: Commit<'_>) {
     let update = update.bind(i64::from(commit.turns));
-    let update = update.bind(column(commit.usage.input_tokens)).bind(column(commit.usage.output_tokens));
-    update.bind(column(commit.usage.cached_input_tokens)).bind(column(commit.usage.reasoning_tokens));
+    let update = update.bind((column(commit.usage.input_tokens), column(commit.usage.output_tokens)));
+    update.bind((column(commit.usage.cached_input_tokens), column(commit.usage.reasoning_tokens)));
 }
 
 /// Writes what a run has to say. What has its number already stays as it is.
@@ -140,28 +133,29 @@ pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Co
     for (seq, record) in (i64::from(commit.first)..).zip(rows.messages) {
         insert_message(batch, seat, seq, record, now);
     }
-    insert_ended_writes(batch, &seat.place, run, commit.trail.iter().map(|entry| &entry.what));
+    insert_ended_writes(batch, &seat.conversation, run, commit.trail.iter().map(|entry| &entry.what));
     for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(rows.trail) {
-        insert_entry(batch, &seat.place, Some((run, seq)), (at, kind, body));
+        insert_entry(batch, &seat.conversation, Some((run, seq)), (at, kind, body));
     }
-    insert_payloads(batch, (&seat.place.scope, &seat.place.conversation), run, rows.payloads, now);
+    insert_payloads(batch, (&seat.conversation.scope, &seat.conversation.id), run, rows.payloads, now);
 }
 
 /// Tells the audit record what became of the writes that were dispatched.
 pub(super) fn insert_ended_writes<'a>(
     batch: &mut Batch,
-    place: &ConversationRow,
+    conversation: &ConversationRow,
     run: RunId,
     trail: impl Iterator<Item = &'a TrailEvent>,
 ) {
     for what in trail {
         let TrailEvent::ToolCall { id, name, fate, sent: true, .. } = what else { continue };
-        let fact = Fact { tool: Some(name), outcome: Some(fate.name()), ..of_call(Act::WriteEnded, place, run, id) };
-        tell_ended(batch, &place.scope, (run, &call_key(id)), fact);
+        let fact =
+            Fact { tool: Some(name), outcome: Some(fate.name()), ..of_call(Act::WriteEnded, conversation, run, id) };
+        tell_ended(batch, &conversation.scope, (run, &call_key(id)), fact);
     }
 }
 
-/// Removes what was kept of the turn that streamed: it is in a message now, or nobody comes back to it.
+/// Removes the pieces of the turn that streamed: they are in a message now, or not needed any more.
 pub(super) fn forget_pieces(batch: &mut Batch, run: RunId) {
     batch.say("DELETE FROM partials WHERE run_id = $1").bind(run.to_string());
 }
@@ -173,8 +167,8 @@ pub(super) fn insert_message(batch: &mut Batch, seat: &Seat, seq: i64, record: R
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING",
     );
-    let insert = insert.bind_scope(&seat.place.scope).bind(&seat.place.conversation).bind(seat.run_seq).bind(seq);
-    insert.bind(record.kind).bind(record.body).bind(now).bind(record.fates).bind(record.author);
+    let insert = insert.bind((&seat.conversation.scope, &seat.conversation.id, seat.run_seq, seq));
+    insert.bind((record.kind, record.body, now, record.fates, record.author));
 }
 
 /// Writes one entry of the trail, which has the number `seq` in `run`.
@@ -183,20 +177,20 @@ pub(super) fn insert_message(batch: &mut Batch, seat: &Seat, seq: i64, record: R
 /// When it cannot be written as JSON.
 pub(super) fn insert_trail_event(
     batch: &mut Batch,
-    place: &ConversationRow,
+    conversation: &ConversationRow,
     run: RunId,
     seq: i64,
     entry: &TrailEntry,
 ) -> Result<(), RecordError> {
     let body = encode_entry(&entry.what)?;
-    insert_entry(batch, place, Some((run, seq)), (entry.at_ms, entry.what.kind(), body));
+    insert_entry(batch, conversation, Some((run, seq)), (entry.at_ms, entry.what.kind(), body));
     Ok(())
 }
 
 /// Writes one entry of the trail: when, of which kind, what.
 fn insert_entry(
     batch: &mut Batch,
-    place: &ConversationRow,
+    conversation: &ConversationRow,
     number: Option<(RunId, i64)>,
     (at, kind, body): (i64, &str, String),
 ) {
@@ -206,6 +200,6 @@ fn insert_entry(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
          ON CONFLICT (run_id, seq) WHERE run_id IS NOT NULL DO NOTHING",
     );
-    let insert = insert.bind_scope(&place.scope).bind(&place.conversation);
-    insert.bind(run.map(|run| run.to_string())).bind(seq).bind(at).bind(kind).bind(body);
+    let insert = insert.bind((&conversation.scope, &conversation.id));
+    insert.bind((run.map(|run| run.to_string()), seq, at, kind, body));
 }

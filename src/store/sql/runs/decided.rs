@@ -1,5 +1,5 @@
 //! Calls that waited for a person: kept with the end of their run, decided with the beginning of the one that goes on,
-//! and the ends that nobody has told the model yet.
+//! and the ends that the model has not read yet.
 //!
 //! **Invariant:** a decision is taken once, in the transaction that begins its run: whoever else decides the same waits
 //! for that conversation's row, and then finds it taken.
@@ -8,10 +8,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::NotBegun;
 use super::details::context_of;
 use super::earlier::{Earlier, ResolvedQuestion, find, newest};
-use super::not_begun::NotBegun;
-use super::{Batch, Branch, Connection, ConversationRow, approvals, audit};
+use super::{Branch, ConversationRow, approvals, audit};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL, TurnedDown};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
@@ -20,31 +20,30 @@ use crate::chat::ids::{ApprovalId, RunId};
 use crate::chat::message::{Author, UserMessage};
 use crate::chat::trail::{ApprovalVerdict, TrailEvent};
 use crate::store::approval::{ApprovalRow, approval_columns, approved_call};
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record::run_parent;
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, original, storable};
+use crate::store::scope::{original, storable};
+use crate::store::statement::{Batch, query};
 
-/// How many ends one run tells; the next one tells the rest.
-const TOLD_AT_ONCE: i64 = 50;
+/// The most ends in one run's message; the next one has the rest.
+const ENDS_AT_ONCE: i64 = 50;
 
 /// Takes the decision for the run `by`: what that run answers.
 pub(super) async fn take(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     by: RunId,
     (id, decision): (ApprovalId, &Decision),
     now: i64,
 ) -> Result<ResolvedQuestion, NotBegun> {
-    let row: Option<ApprovalRow> = sqlx::query_as(concat!(
+    let row: Option<ApprovalRow> = query(concat!(
         "SELECT ",
         approval_columns!(),
-        " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND a.id = $4",
-        for_update!(),
+        " FROM approvals a WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND a.id = $4 @for_update"
     ))
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(id.to_string())
+    .bind((&conversation.scope, &conversation.id, id.to_string()))
     .fetch_optional(&mut *connection)
     .await?;
     let Some(row) = row else { return Err(NotBegun::Refused(BeginError::NoSuchApproval)) };
@@ -68,37 +67,33 @@ pub(super) async fn take(
         true => (ApprovalState::Approved, ApprovalVerdict::Approved),
         false => (ApprovalState::Rejected, ApprovalVerdict::Rejected),
     };
-    sqlx::query(
+    query(
         "UPDATE approvals SET state = $1, decided_at = $2, comment = COALESCE($3, comment), decided_in = $4
          WHERE tenant = $5 AND user_id = $6 AND id = $7",
     )
-    .bind(state.name())
-    .bind(now)
-    .bind(approvals::comment(decision)?)
-    .bind(by.to_string())
-    .bind_scope(&place.scope)
-    .bind(id.to_string())
+    .bind((state.name(), now, approvals::comment(decision)?, by.to_string(), &conversation.scope, id.to_string()))
     .execute(&mut *connection)
     .await?;
     let comment = decision.comment.clone();
     let what = TrailEvent::ApprovalDecided { approval: id, tool: approval.tool.clone(), verdict, by: None, comment };
-    approvals::tell(connection, (&place.scope, &place.conversation), now, &what).await?;
+    approvals::tell(connection, (&conversation.scope, &conversation.id), now, &what).await?;
     let act = match decision.approve {
         true => Act::ApprovalApproved,
         false => Act::ApprovalRejected,
     };
-    let (mut batch, user) = (Batch::default(), place.scope.user());
-    audit::tell(&mut batch, &place.scope, approvals::decided(Fact::new(act, user, user), &approval));
+    let (mut batch, user) = (Batch::default(), conversation.scope.user());
+    audit::tell(&mut batch, &conversation.scope, approvals::decided(Fact::new(act, user, user), &approval));
     batch.run(connection).await?;
 
-    let run = find(connection, place, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
-    let parent = Some(Branch { run_seq: place_to_go_on(connection, place, &run).await?, seq: None });
-    let context = context_of(connection, place, run.run_seq).await?;
+    let run =
+        find(connection, conversation, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
+    let parent = Some(Branch { run_seq: run_to_go_on_from(connection, conversation, &run).await?, seq: None });
+    let context = context_of(connection, conversation, run.run_seq).await?;
     let (message, continues) =
         (UserMessage::by(Author::Decision, words(&approval.tool, decision)), Some(approval.run.to_string()));
     let (call, turned_down) = match decision.approve {
         true => (Some(approved_call(approval, context.clone())?), None),
-        false => (None, Some(TurnedDown { asked_as: approval.call, tool: approval.tool })),
+        false => (None, Some(TurnedDown { requested_as: approval.call, tool: approval.tool })),
     };
     Ok(ResolvedQuestion {
         parent,
@@ -112,10 +107,14 @@ pub(super) async fn take(
     })
 }
 
-/// The run after which the decision on a call of `run` is told: the newest one, where `run` is on its branch.
-async fn place_to_go_on(connection: &mut Connection, place: &ConversationRow, run: &Earlier) -> Result<i64, NotBegun> {
-    let Some(newest) = newest(connection, place).await? else { return Ok(run.run_seq) };
-    let on_branch: i64 = sqlx::query_scalar(concat!(
+/// The run after which the decision on a call of `run` comes: the newest one, where `run` is on its branch.
+async fn run_to_go_on_from(
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
+    run: &Earlier,
+) -> Result<i64, NotBegun> {
+    let Some(newest) = newest(connection, conversation).await? else { return Ok(run.run_seq) };
+    let on_branch: i64 = query(concat!(
         "WITH RECURSIVE path (run_seq, parent) AS (
              SELECT r.run_seq, ",
         run_parent!(),
@@ -128,16 +127,13 @@ async fn place_to_go_on(connection: &mut Connection, place: &ConversationRow, ru
              WHERE path.run_seq > $5)
          SELECT COUNT(*) FROM path WHERE run_seq = $5",
     ))
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(newest.run_seq)
-    .bind(run.run_seq)
-    .fetch_one(connection)
+    .bind((&conversation.scope, &conversation.id, newest.run_seq, run.run_seq))
+    .fetch_value(connection)
     .await?;
     Ok(if on_branch == 0 { run.run_seq } else { newest.run_seq })
 }
 
-/// What the model is told of the decision.
+/// The message to the model about the decision.
 fn words(tool: &str, decision: &Decision) -> String {
     let mut text = match decision.approve {
         true => format!(
@@ -154,7 +150,7 @@ fn words(tool: &str, decision: &Decision) -> String {
     text
 }
 
-/// Adds somebody's words on one line and in quotes: they are not ours.
+/// Adds a user's words on one line and in quotes: they are not ours.
 fn add_comment(text: &mut String, whose: &str, comment: Option<&str>) {
     let words = comment.map(|comment| comment.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap_or_default();
     if !words.is_empty() {
@@ -165,12 +161,12 @@ fn add_comment(text: &mut String, whose: &str, comment: Option<&str>) {
 
 /// The call with whose decision the run `by` began: the one it has to make, or the one that was turned down.
 pub(super) async fn call_of(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     by: RunId,
 ) -> Result<(Option<ApprovedCall>, Option<TurnedDown>), Fault> {
     // Of those that a run only tells the end of, none was decided when it began, by its own user before anybody else.
-    let row: Option<ApprovalRow> = sqlx::query_as(concat!(
+    let row: Option<ApprovalRow> = query(concat!(
         "SELECT ",
         approval_columns!(),
         " FROM approvals a JOIN runs r ON r.id = a.decided_in AND r.continues = a.run_id
@@ -184,18 +180,18 @@ pub(super) async fn call_of(
         return Ok((None, None));
     };
     if state == ApprovalState::Rejected {
-        return Ok((None, Some(TurnedDown { asked_as: approval.call, tool: approval.tool })));
+        return Ok((None, Some(TurnedDown { requested_as: approval.call, tool: approval.tool })));
     }
-    let run_seq: i64 = sqlx::query_scalar("SELECT run_seq FROM runs WHERE id = $1")
+    let run_seq: i64 = query("SELECT run_seq FROM runs WHERE id = $1")
         .bind(approval.run.to_string())
-        .fetch_one(&mut *connection)
+        .fetch_value(&mut *connection)
         .await?;
-    let context = context_of(connection, place, run_seq).await?;
+    let context = context_of(connection, conversation, run_seq).await?;
     Ok((Some(approved_call(approval, context)?), None))
 }
 
-/// Lets the call wait again with which the run `by` began, where that ends without having made or answered it: what was
-/// said of it so far still counts. Before anything is written that the end of the run makes of it.
+/// Lets the call wait again with which the run `by` began, where that ends without having made or answered it: earlier
+/// decisions on it still count. Call it before the rows of the run's end are written.
 pub(super) fn give_back(batch: &mut Batch, by: RunId) {
     let give_back = batch.say(
         "UPDATE approvals SET
@@ -213,28 +209,23 @@ pub(super) fn give_back(batch: &mut Batch, by: RunId) {
     give_back.bind(by.to_string());
 }
 
-/// The ends of waiting calls that the model has not been told, marked as told: those that somebody with a role turned
-/// down, and those that nobody decided in time. One bracketed line each.
+/// The ends of waiting calls that the model has not read, marked as read: those that a user with a role turned down,
+/// and those that were not decided in time. One bracketed line each.
 pub(super) async fn tell_ends(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     run: RunId,
 ) -> Result<Option<String>, Fault> {
-    let mut rows: Vec<(i64, String, String, String, Option<String>)> = sqlx::query_as(concat!(
+    let mut rows: Vec<(i64, String, String, String, Option<String>)> = query(
         "UPDATE approvals SET decided_in = $1
          WHERE tenant = $2 AND user_id = $3 AND id IN (
              SELECT id FROM approvals
              WHERE tenant = $2 AND user_id = $3 AND conversation = $4 AND decided_in IS NULL
-                 AND (state = 'rejected' OR state IN ('pending', 'granted') AND expires_at <= ",
-        database_now!(),
-        ")
+                 AND (state = 'rejected' OR state IN ('pending', 'granted') AND expires_at <= @now)
              ORDER BY created_at, id LIMIT $5)
          RETURNING created_at, id, tool, state, comment",
-    ))
-    .bind(run.to_string())
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(TOLD_AT_ONCE)
+    )
+    .bind((run.to_string(), &conversation.scope, &conversation.id, ENDS_AT_ONCE))
     .fetch_all(connection)
     .await?;
     // What an update returns comes in no promised order.
@@ -265,7 +256,7 @@ pub(super) async fn tell_ends(
 /// When one cannot be written as JSON.
 pub(super) fn insert_approvals(
     batch: &mut Batch,
-    place: &ConversationRow,
+    conversation: &ConversationRow,
     approvals: &[Approval],
 ) -> Result<(), RecordError> {
     for approval in approvals {
@@ -277,11 +268,11 @@ pub(super) fn insert_approvals(
                  created_at, expires_at, input, call_id, definition, not_requester)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13, $14, $15)",
         );
-        let insert = insert.bind(approval.id.to_string()).bind_scope(&place.scope).bind(&place.conversation);
-        let insert = insert.bind(approval.run.to_string()).bind(storable(&approval.tool)).bind(arguments);
-        let insert = insert.bind(&approval.digest).bind(role.map(storable)).bind(approval.created_at_ms);
-        let insert = insert.bind(approval.expires_at_ms).bind(input).bind(approval.call.as_deref().map(storable));
-        insert.bind(approval.definition.as_deref()).bind(i64::from(not_requester));
+        let insert = insert.bind((approval.id.to_string(), &conversation.scope, &conversation.id));
+        let insert = insert.bind((approval.run.to_string(), storable(&approval.tool), arguments));
+        let insert = insert.bind((&approval.digest, role.map(storable), approval.created_at_ms));
+        let insert = insert.bind((approval.expires_at_ms, input, approval.call.as_deref().map(storable)));
+        insert.bind((approval.definition.as_deref(), i64::from(not_requester)));
     }
     Ok(())
 }

@@ -1,50 +1,50 @@
-//! What is long of a run and kept apart from its row, which is written anew with each lease: the screen state of its
-//! request, what its client told of before, the calls it left, and its answer.
+//! The long parts of a run, kept apart from its row, which is written anew with each lease: the screen state of its
+//! request, the earlier messages of its client, the calls it left, and its answer.
 
-use super::{Batch, Connection, ConversationRow};
+use super::ConversationRow;
 use crate::chat::answer::Answer;
 use crate::chat::ids::RunId;
 use crate::chat::screen::ScreenState;
 use crate::chat::tool::ToolCall;
 use crate::store::answer::{AnswerRecord, encode_answer};
 use crate::store::client::{decode_calls, encode_calls};
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record_error::RecordError;
-use crate::store::scope::BindScope;
+use crate::store::statement::{Batch, query};
 use crate::store::transcript;
 
 /// Keeps the screen state of a run that begins.
 pub(super) fn keep_context(batch: &mut Batch, run: RunId, context: Option<&ScreenState>) {
     let Some(context) = context else { return };
     let keep = batch.say("INSERT INTO run_details (run_id, context) VALUES ($1, $2)");
-    keep.bind(run.to_string()).bind(context.as_str().to_owned());
+    keep.bind((run.to_string(), context.as_str().to_owned()));
 }
 
-/// Keeps what the client told of before the run with which the conversation begins.
-pub(super) fn insert_client_history(batch: &mut Batch, run: RunId, told: Option<String>) {
-    let Some(told) = told else { return };
+/// Keeps the client's messages from before the run with which the conversation begins.
+pub(super) fn insert_client_history(batch: &mut Batch, run: RunId, history: Option<String>) {
+    let Some(history) = history else { return };
     let keep = batch.say(
         "INSERT INTO run_details (run_id, earlier) VALUES ($1, $2)
          ON CONFLICT (run_id) DO UPDATE SET earlier = excluded.earlier",
     );
-    keep.bind(run.to_string()).bind(told);
+    keep.bind((run.to_string(), history));
 }
 
-/// What the client told of before the conversation began.
+/// The client's messages from before the conversation began.
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) async fn told_before(
-    connection: &mut Connection,
-    place: &ConversationRow,
+pub(super) async fn client_history_of(
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
 ) -> Result<Option<String>, sqlx::Error> {
-    let text: Option<Option<String>> = sqlx::query_scalar(
+    let text: Option<Option<String>> = query(
         "SELECT d.earlier FROM runs r JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = 0",
     )
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .fetch_optional(connection)
+    .bind((&conversation.scope, &conversation.id))
+    .fetch_optional_value(connection)
     .await?;
     Ok(text.flatten())
 }
@@ -60,7 +60,7 @@ pub(super) fn keep_answer(batch: &mut Batch, run: RunId, answer: Option<&Answer>
         "INSERT INTO run_details (run_id, answer, diagnostics) VALUES ($1, $2, $3)
          ON CONFLICT (run_id) DO UPDATE SET answer = excluded.answer, diagnostics = excluded.diagnostics",
     );
-    keep.bind(run.to_string()).bind(body).bind(diagnostics);
+    keep.bind((run.to_string(), body, diagnostics));
     Ok(())
 }
 
@@ -76,7 +76,7 @@ pub(super) fn keep_left(batch: &mut Batch, run: RunId, left: &[ToolCall]) -> Res
         "INSERT INTO run_details (run_id, client_calls) VALUES ($1, $2)
          ON CONFLICT (run_id) DO UPDATE SET client_calls = excluded.client_calls",
     );
-    keep.bind(run.to_string()).bind(encode_calls(left)?);
+    keep.bind((run.to_string(), encode_calls(left)?));
     Ok(())
 }
 
@@ -85,39 +85,35 @@ pub(super) fn keep_left(batch: &mut Batch, run: RunId, left: &[ToolCall]) -> Res
 /// # Errors
 /// When they cannot be read.
 pub(super) async fn left_by(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     run_seq: i64,
 ) -> Result<Vec<ToolCall>, Fault> {
-    let text: Option<Option<String>> = sqlx::query_scalar(
+    let text: Option<Option<String>> = query(
         "SELECT d.client_calls FROM runs r JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4",
     )
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(run_seq)
-    .fetch_optional(connection)
+    .bind((&conversation.scope, &conversation.id, run_seq))
+    .fetch_optional_value(connection)
     .await?;
     Ok(text.flatten().map(|text| decode_calls(&text)).transpose()?.unwrap_or_default())
 }
 
-/// The screen state that a run of the conversation was asked with.
+/// The screen state of a run's request.
 ///
 /// # Errors
 /// When it cannot be read.
 pub(super) async fn context_of(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     run_seq: i64,
 ) -> Result<Option<ScreenState>, Fault> {
-    let text: Option<Option<String>> = sqlx::query_scalar(
+    let text: Option<Option<String>> = query(
         "SELECT d.context FROM runs r JOIN run_details d ON d.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4",
     )
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(run_seq)
-    .fetch_optional(connection)
+    .bind((&conversation.scope, &conversation.id, run_seq))
+    .fetch_optional_value(connection)
     .await?;
     Ok(text.flatten().map(|text| transcript::screen(&text)).transpose()?)
 }

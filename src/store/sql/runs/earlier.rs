@@ -1,26 +1,27 @@
 //! Earlier runs of a conversation, and what a run answers of them.
 
-use super::not_begun::NotBegun;
-use super::{Branch, Connection, ConversationRow};
+use super::NotBegun;
+use super::{Branch, ConversationRow};
 use crate::agent::ports::store::{ApprovedCall, BeginError, TurnedDown};
 use crate::chat::ids::{MessageId, RunId};
 use crate::chat::message::{AssistantMessage, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::screen::ScreenState;
 use crate::chat::tool::ToolResult;
+use crate::store::database::Connection;
 use crate::store::record::{parse_state, run_parent, run_state};
 use crate::store::record_error::RecordError;
-use crate::store::scope::BindScope;
+use crate::store::statement::query;
 
 /// The calls that were left to a client again, and what came of them.
 pub(super) type Answered = (AssistantMessage, Vec<ToolResult>);
 
-/// What a run answers, resolved.
+/// The question of a run, resolved.
 pub(super) struct ResolvedQuestion {
-    /// What it goes on from.
+    /// The branch that it goes on from.
     pub(super) parent: Option<Branch>,
-    /// The message. One that is asked again brings the decisions along that were told with it: on its own branch nobody
-    /// has told them.
+    /// The message. One that is answered again brings its decisions along: on its own branch the model has not read
+    /// them.
     pub(super) message: UserMessage,
     /// The run that it continues.
     pub(super) continues: Option<String>,
@@ -48,13 +49,13 @@ pub(super) struct Earlier {
 
 /// The run of a message that is there, and the number of that run's newest message.
 pub(super) async fn run_of(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     message: MessageId,
 ) -> Result<(Earlier, i64), NotBegun> {
     let no_such_message = || NotBegun::Refused(BeginError::NoSuchMessage);
-    let run = find(connection, place, message.run).await?.ok_or_else(no_such_message)?;
-    let newest_seq = newest_seq(connection, place, run.run_seq).await?;
+    let run = find(connection, conversation, message.run).await?.ok_or_else(no_such_message)?;
+    let newest_seq = newest_seq(connection, conversation, run.run_seq).await?;
     if i64::from(message.seq) > newest_seq {
         return Err(no_such_message());
     }
@@ -63,18 +64,16 @@ pub(super) async fn run_of(
 
 /// The number of a run's newest message; all before it are there.
 pub(super) async fn newest_seq(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     run_seq: i64,
 ) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar(
+    query(
         "SELECT COALESCE(MAX(seq), -1) FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
     )
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(run_seq)
-    .fetch_one(connection)
+    .bind((&conversation.scope, &conversation.id, run_seq))
+    .fetch_value(connection)
     .await
 }
 
@@ -101,14 +100,16 @@ impl Earlier {
 }
 
 /// The conversation's newest run.
-pub(super) async fn newest(connection: &mut Connection, place: &ConversationRow) -> Result<Option<Earlier>, NotBegun> {
-    let row: Option<EarlierRow> = sqlx::query_as(concat!(
+pub(super) async fn newest(
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
+) -> Result<Option<Earlier>, NotBegun> {
+    let row: Option<EarlierRow> = query(concat!(
         "SELECT ",
         earlier_columns!(),
         " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 ORDER BY r.run_seq DESC LIMIT 1",
     ))
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
+    .bind((&conversation.scope, &conversation.id))
     .fetch_optional(connection)
     .await?;
     Ok(row.map(Earlier::from_row).transpose()?)
@@ -116,18 +117,16 @@ pub(super) async fn newest(connection: &mut Connection, place: &ConversationRow)
 
 /// The conversation's run of that id.
 pub(super) async fn find(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     run: RunId,
 ) -> Result<Option<Earlier>, NotBegun> {
-    let row: Option<EarlierRow> = sqlx::query_as(concat!(
+    let row: Option<EarlierRow> = query(concat!(
         "SELECT ",
         earlier_columns!(),
         " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.id = $4",
     ))
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(run.to_string())
+    .bind((&conversation.scope, &conversation.id, run.to_string()))
     .fetch_optional(connection)
     .await?;
     Ok(row.map(Earlier::from_row).transpose()?)

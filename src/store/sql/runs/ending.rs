@@ -1,13 +1,11 @@
 //! How a run ends by itself or by its user's wish, and how it is found.
 
-use sqlx::FromRow;
-
 use super::append::{Rows, bind_used, forget_pieces, insert_rows, insert_trail_event};
 use super::decided::{give_back, insert_approvals};
 use super::details::{keep_answer, keep_left};
 use super::seen::note_seen;
 use super::usage::charge;
-use super::{Batch, ChargedSeatRow, Connection, Seat, SeatRow, SqlStore, charged_seat};
+use super::{Seat, SeatRow, SqlStore, charged_seat};
 use crate::agent::ports::store::{Commit, RunEnd};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, RunId};
@@ -15,10 +13,12 @@ use crate::chat::message::Message;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 use crate::chat::trail::{TrailEntry, TrailEvent};
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, column, outcome, run_columns};
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach, Scope, storable};
+use crate::store::scope::{Reach, Scope, storable};
+use crate::store::statement::{Batch, query};
 
 impl SqlStore {
     /// An end is recorded once. The same one may be recorded again, by an owner who did not hear of the first time, or
@@ -29,33 +29,27 @@ impl SqlStore {
         let now = self.clock.now_ms();
         let mut first = Batch::default();
         // The lease ends now: by the database's own clock, this is when the run ended.
-        let update = first.say(concat!(
+        let update = first.say(
             "UPDATE runs SET turns = $2, input_tokens = $3, output_tokens = $4, cached_input_tokens = $5,
                  reasoning_tokens = $6, calling = NULL, state = $7, outcome = $8, finished_at = $9,
                  failure_code = $10, failure_message = $11, failure_retryable = $12, last_event_id = $13, nano_usd = $14,
                  asked = $15, called = $16,
-                 lease_until = ",
-            database_now!(),
-            " WHERE id = $1 AND state IN ('queued', 'running')",
-            giving_seat!(),
-        ));
+                 lease_until = @now
+             WHERE id = $1 AND state IN ('queued', 'running') @giving_seat",
+        );
         bind_used(update.bind(run.to_string()), commit);
-        update.bind(end.state.name()).bind(outcome).bind(now);
-        update.bind(end.error.map(|failure| storable(&failure.code)));
+        update.bind((end.state.name(), outcome, now));
+        update.bind(end.error.map(|failure| failure.code.name()));
         update.bind(end.error.map(|failure| storable(&failure.message)));
         update.bind(i64::from(end.error.is_some_and(|failure| failure.retryable)));
-        update.bind(column(end.last_event_id)).bind(commit.cost.map(|cost| column(cost.nano_usd)));
-        update.bind(i64::from(commit.used.asked)).bind(i64::from(commit.used.called));
-        let (mut transaction, row) = self.write_first(Reach::All, first).await?;
-        let seat = row.as_ref().map(ChargedSeatRow::from_row).transpose()?;
-        let Some((seat, charged)) = seat.map(charged_seat) else {
-            let same: i64 =
-                sqlx::query_scalar("SELECT COUNT(*) FROM runs WHERE id = $1 AND state = $2 AND last_event_id = $3")
-                    .bind(run.to_string())
-                    .bind(end.state.name())
-                    .bind(column(end.last_event_id))
-                    .fetch_one(&mut *transaction)
-                    .await?;
+        update.bind((column(end.last_event_id), commit.cost.map(|cost| column(cost.nano_usd))));
+        update.bind((i64::from(commit.used.model_calls), i64::from(commit.used.tool_calls)));
+        let (mut transaction, row) = self.database.write_first(Reach::All, first).await?;
+        let Some((seat, charged)) = row.map(charged_seat) else {
+            let same: i64 = query("SELECT COUNT(*) FROM runs WHERE id = $1 AND state = $2 AND last_event_id = $3")
+                .bind((run.to_string(), end.state.name(), column(end.last_event_id)))
+                .fetch_value(&mut transaction)
+                .await?;
             return if same == 0 { Err(Fault::RunEnded) } else { Ok(()) };
         };
         let mut batch = Batch::default();
@@ -66,22 +60,21 @@ impl SqlStore {
         insert_rows(&mut batch, &seat, run, commit, rows, now);
         keep_answer(&mut batch, run, end.answer)?;
         keep_left(&mut batch, run, end.left)?;
-        insert_approvals(&mut batch, &seat.place, end.approvals)?;
+        insert_approvals(&mut batch, &seat.conversation, end.approvals)?;
         note_seen(&mut batch, run);
-        charge(&mut batch, &seat.place.scope, (run, charged), commit);
+        charge(&mut batch, &seat.conversation.scope, (run, charged), commit);
         batch.commit(transaction).await?;
         Ok(())
     }
 
     pub(super) async fn try_find_run(&self, scope: &Scope, run: RunId) -> Result<Option<RunRecord>, Fault> {
-        let row: Option<RunRow> = sqlx::query_as(concat!(
+        let row: Option<RunRow> = query(concat!(
             "SELECT ",
             run_columns!(),
             " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
         ))
-        .bind_scope(scope)
-        .bind(run.to_string())
-        .fetch_optional(&mut *self.reading(Reach::User(scope)).await?)
+        .bind((scope, run.to_string()))
+        .fetch_optional(&mut self.database.reading(Reach::User(scope)).await?)
         .await?;
         Ok(row.map(RunRow::into_record).transpose()?)
     }
@@ -92,7 +85,7 @@ impl SqlStore {
         conversation: &ConversationId,
     ) -> Result<Vec<RunId>, Fault> {
         // Each half has an index that holds nothing but such runs.
-        let ids: Vec<String> = sqlx::query_scalar(
+        let ids: Vec<String> = query(
             "SELECT id FROM (
                  SELECT id, run_seq, 0 AS waits FROM runs
                  WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'running'
@@ -101,29 +94,25 @@ impl SqlStore {
                  WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND state = 'queued') AS live
              ORDER BY waits, run_seq",
         )
-        .bind_scope(scope)
-        .bind(conversation.as_str())
-        .fetch_all(&mut *self.reading(Reach::User(scope)).await?)
+        .bind((scope, conversation.as_str()))
+        .fetch_values(&mut self.database.reading(Reach::User(scope)).await?)
         .await?;
         Ok(ids.iter().map(|id| RunId::parse(id)).collect::<Result<_, _>>().map_err(RecordError::from)?)
     }
 
     pub(super) async fn try_request_cancel(&self, scope: &Scope, run: RunId) -> Result<Option<RunRecord>, Fault> {
         let now = self.clock.now_ms();
-        let mut transaction = self.write(Reach::User(scope)).await?;
-        // In this order, or one that is promoted in between would be missed. A run that waits has said nothing, so its
-        // end is its event 0.
-        let seat: Option<SeatRow> = sqlx::query_as(concat!(
-            "UPDATE runs SET state = 'cancelled', outcome = 'cancelled', finished_at = $4, last_event_id = COALESCE(last_event_id, 0),
-                 replica = '', lease_until = ",
-            database_now!(),
-            " WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'queued'
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        // In this order, or one that is promoted in between would be missed. A run that waits has no events, so its end
+        // is its event 0.
+        let seat: Option<SeatRow> = query(
+            "UPDATE runs SET state = 'cancelled', outcome = 'cancelled', finished_at = $4,
+                 last_event_id = COALESCE(last_event_id, 0), replica = '', lease_until = @now
+             WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'queued'
              RETURNING tenant, user_id, conversation, run_seq",
-        ))
-        .bind_scope(scope)
-        .bind(run.to_string())
-        .bind(now)
-        .fetch_optional(&mut *transaction)
+        )
+        .bind((scope, run.to_string(), now))
+        .fetch_optional(&mut transaction)
         .await?;
         match seat.map(Seat::from) {
             Some(seat) => {
@@ -132,28 +121,26 @@ impl SqlStore {
                 let ended = TrailEvent::RunEnded { state: RunState::Cancelled, error: None, usage: Usage::default() };
                 let entry = TrailEntry { at_ms: now, run: Some(run), what: ended };
                 let seq = next_entry(&mut transaction, run).await?;
-                insert_trail_event(&mut batch, &seat.place, run, seq, &entry)?;
+                insert_trail_event(&mut batch, &seat.conversation, run, seq, &entry)?;
                 batch.run(&mut transaction).await?;
             }
             None => {
-                sqlx::query(
+                query(
                     "UPDATE runs SET cancel_requested = 1
                      WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'running'",
                 )
-                .bind_scope(scope)
-                .bind(run.to_string())
-                .execute(&mut *transaction)
+                .bind((scope, run.to_string()))
+                .execute(&mut transaction)
                 .await?;
             }
         }
-        let row: Option<RunRow> = sqlx::query_as(concat!(
+        let row: Option<RunRow> = query(concat!(
             "SELECT ",
             run_columns!(),
             " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
         ))
-        .bind_scope(scope)
-        .bind(run.to_string())
-        .fetch_optional(&mut *transaction)
+        .bind((scope, run.to_string()))
+        .fetch_optional(&mut transaction)
         .await?;
         let record = row.map(RunRow::into_record).transpose()?;
         transaction.commit().await?;
@@ -182,9 +169,9 @@ fn has_no_answer(commit: Commit<'_>) -> bool {
 }
 
 /// The number of a run's next trail entry.
-pub(super) async fn next_entry(connection: &mut Connection, run: RunId) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar("SELECT COALESCE(MAX(seq), -1) + 1 FROM trail WHERE run_id = $1")
+pub(super) async fn next_entry(connection: &mut dyn Connection, run: RunId) -> Result<i64, sqlx::Error> {
+    query("SELECT COALESCE(MAX(seq), -1) + 1 FROM trail WHERE run_id = $1")
         .bind(run.to_string())
-        .fetch_one(connection)
+        .fetch_value(connection)
         .await
 }

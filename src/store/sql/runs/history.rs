@@ -1,15 +1,16 @@
-//! What a run sees of its conversation: the newest messages on the way back to the root that fit, and the summary of
-//! what does not.
+//! The history of a run: the newest messages on the way back to the root that fit, and the summary of those that do
+//! not.
 
-use super::details::told_before;
-use super::{Branch, Connection, ConversationRow};
+use super::details::client_history_of;
+use super::{Branch, ConversationRow};
 use crate::chat::message::Message;
 use crate::store::client_history::decode_client_history;
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::history::{HistoryBudget, presentable};
 use crate::store::record::run_parent;
 use crate::store::record_error::RecordError;
-use crate::store::scope::BindScope;
+use crate::store::statement::query;
 use crate::store::transcript;
 
 /// Rows of history read at once: a few runs, so that little is read in vain where it is cut.
@@ -47,33 +48,33 @@ type Row = (i64, i64, String, String);
 /// A run on the way to the root: `run_seq`, before which message, the parent's `run_seq` and `seq`, the summary.
 type PathRow = (i64, i64, Option<i64>, Option<i64>, Option<String>);
 
-/// What came before a run.
+/// The messages before a run.
 pub(super) struct Earlier {
     pub(super) summary: Option<String>,
     pub(super) history: Vec<Message>,
 }
 
-/// What a run that goes on from `parent` sees in so many bytes. Where the cut falls inside a run, that run's question
-/// stays, so that what it found out is not lost with it. What a summary tells is not shown besides.
+/// The history of a run that goes on from `parent`, in so many bytes. Where the cut falls inside a run, that run's
+/// question stays, so that its findings are not lost with it. Messages that a summary covers are left out.
 pub(super) async fn earlier(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     parent: Option<Branch>,
     bytes: usize,
 ) -> Result<Earlier, Fault> {
-    let mut room = HistoryBudget::new(bytes);
+    let mut budget = HistoryBudget::new(bytes);
     let Some(parent) = parent else {
-        let told = before_all(connection, place, &mut room).await?;
-        return Ok(Earlier { summary: None, history: presentable(told) });
+        let earlier = before_all(connection, conversation, &mut budget).await?;
+        return Ok(Earlier { summary: None, history: presentable(earlier) });
     };
     let mut newest_first: Vec<(i64, Message)> = Vec::new();
     let (mut open_run, mut cut_run, mut is_cut) = (None, None, false);
     let mut next = Some((parent.run_seq, parent.seq.map_or(ALL, |seq| seq.saturating_add(1))));
     'pages: while let Some(before) = next {
-        let page = page(connection, place, before).await?;
+        let page = page(connection, conversation, before).await?;
         next = page.last().filter(|_| page.len() == PAGE).map(|(run_seq, seq, ..)| (*run_seq, *seq));
         for (run_seq, seq, kind, body) in page {
-            if !room.take(body.len()) {
+            if !budget.take(body.len()) {
                 is_cut = true;
                 cut_run = open_run.or(newest_first.is_empty().then_some(run_seq));
                 break 'pages;
@@ -83,58 +84,56 @@ pub(super) async fn earlier(
         }
     }
     if let Some(run_seq) = cut_run {
-        newest_first.push((run_seq, question(connection, place, run_seq).await?));
+        newest_first.push((run_seq, question(connection, conversation, run_seq).await?));
     }
-    let summary = if is_cut { summary(connection, place, parent).await? } else { None };
+    let summary = if is_cut { summary(connection, conversation, parent).await? } else { None };
     if let Some((upto, _)) = &summary {
         newest_first.retain(|(run_seq, _)| run_seq > upto);
     }
     let mut newest_first: Vec<Message> = newest_first.into_iter().map(|(_, message)| message).collect();
     if !is_cut {
-        newest_first.extend(before_all(connection, place, &mut room).await?);
+        newest_first.extend(before_all(connection, conversation, &mut budget).await?);
     }
     let history = presentable(newest_first);
     Ok(Earlier { summary: summary.map(|(_, text)| text), history })
 }
 
-/// What the client told of before the conversation began, as far as there is room, the newest first.
+/// The client's messages from before the conversation began, as far as they fit, the newest first.
 async fn before_all(
-    connection: &mut Connection,
-    place: &ConversationRow,
-    room: &mut HistoryBudget,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
+    budget: &mut HistoryBudget,
 ) -> Result<Vec<Message>, Fault> {
-    let told = told_before(connection, place).await?;
-    Ok(told.map(|text| decode_client_history(&text, room)).transpose()?.unwrap_or_default())
+    let text = client_history_of(connection, conversation).await?;
+    Ok(text.map(|text| decode_client_history(&text, budget)).transpose()?.unwrap_or_default())
 }
 
 /// The message that a run answers.
 pub(super) async fn question(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     run_seq: i64,
 ) -> Result<Message, Fault> {
-    let (kind, body): (String, String) = sqlx::query_as(
+    let (kind, body): (String, String) = query(
         "SELECT kind, body FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND seq = 0",
     )
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .bind(run_seq)
+    .bind((&conversation.scope, &conversation.id, run_seq))
     .fetch_one(connection)
     .await?;
     Ok(transcript::decode(&kind, &body)?)
 }
 
-/// The next rows before a place, newest first; fewer than a page when the root is reached. A run has at least one
+/// The next rows before a position, newest first; fewer than a page when the root is reached. A run has at least one
 /// message, so a page never needs more runs than it has rows, and the one it begins in.
 async fn page(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     (run_seq, before): (i64, i64),
 ) -> Result<Vec<Row>, sqlx::Error> {
     // The bodies of what is sorted away are not read. SQLite goes through a cross join from left to right, and would
     // else go through the whole conversation.
-    let rows = sqlx::query_as(concat!(
+    let rows = query(concat!(
         path!(),
         ", newest AS (
              SELECT m.run_seq, m.seq FROM path CROSS JOIN messages m
@@ -146,38 +145,38 @@ async fn page(
              AND m.run_seq = newest.run_seq AND m.seq = newest.seq
          ORDER BY m.run_seq DESC, m.seq DESC",
     ));
-    let rows = rows.bind_scope(&place.scope).bind(&place.conversation);
-    rows.bind(run_seq).bind(before).bind(PAGE as i64 + 1).bind(PAGE as i64).fetch_all(connection).await
+    let rows = rows.bind((&conversation.scope, &conversation.id));
+    rows.bind((run_seq, before, PAGE as i64 + 1, PAGE as i64)).fetch_all(connection).await
 }
 
-/// The newest summary of a run that is on the way to the root with all of its messages, and that run's place.
+/// The newest summary of a run that is on the way to the root with all of its messages, and that run's number.
 async fn summary(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     parent: Branch,
 ) -> Result<Option<(i64, String)>, Fault> {
-    let oldest: Option<i64> = sqlx::query_scalar(
-        "SELECT MIN(upto_run_seq) FROM summaries WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
-    )
-    .bind_scope(&place.scope)
-    .bind(&place.conversation)
-    .fetch_one(&mut *connection)
-    .await?;
+    let oldest: Option<i64> =
+        query("SELECT MIN(upto_run_seq) FROM summaries WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
+            .bind((&conversation.scope, &conversation.id))
+            .fetch_value(&mut *connection)
+            .await?;
     let Some(oldest) = oldest else { return Ok(None) };
     let mut next = Some(parent);
     while let Some(from) = next.filter(|branch| branch.run_seq >= oldest) {
-        let runs: Vec<PathRow> = sqlx::query_as(concat!(
+        let runs: Vec<PathRow> = query(concat!(
             path!(),
             "SELECT path.run_seq, path.before, path.parent_run_seq, path.parent_seq, s.body
              FROM path LEFT JOIN summaries s
                  ON s.tenant = $1 AND s.user_id = $2 AND s.conversation = $3 AND s.upto_run_seq = path.run_seq
              ORDER BY path.run_seq DESC",
         ))
-        .bind_scope(&place.scope)
-        .bind(&place.conversation)
-        .bind(from.run_seq)
-        .bind(from.seq.map_or(ALL, |seq| seq.saturating_add(1)))
-        .bind(RUNS_AT_ONCE as i64)
+        .bind((
+            &conversation.scope,
+            &conversation.id,
+            from.run_seq,
+            from.seq.map_or(ALL, |seq| seq.saturating_add(1)),
+            RUNS_AT_ONCE as i64,
+        ))
         .fetch_all(&mut *connection)
         .await?;
         next = runs.last().and_then(|(_, _, run_seq, seq, _)| Branch::from_run_seq(*run_seq, *seq));

@@ -5,22 +5,24 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 use serde::Serialize;
 
+use super::SqlStore;
 use super::drafts::sweep_drafts;
 use super::request::KEY_LIFE_MS;
 use super::usage::KEPT_DAYS;
-use super::{Connection, SqlStore};
 use crate::agent::ports::leases::{EndedRun, Leases, Notice, Old, Piece, Progress, Standing};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::day::Day;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
+use crate::store::database::Connection;
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::{RunRow, column, run_columns};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, storable};
+use crate::store::statement::query;
 
-/// What a beat keeps in one transaction: what so many runs have said. Runs that begin or end take their turn between two.
-const SAID_AT_ONCE: usize = 32;
+/// How many runs' texts a beat keeps in one transaction. Runs that begin or end take their turn between two.
+const RUNS_AT_ONCE: usize = 32;
 
 /// How long a run counts as watched, in milliseconds: five seconds, the port's promise.
 const WATCHED_MS: i64 = 5000;
@@ -29,8 +31,8 @@ const WATCHED_MS: i64 = 5000;
 /// promise.
 const LEFT_TO_OWNER_MS: i64 = 3000;
 
-/// Rows that one tidying removes of each kind: a fraction of a second's work, so that nobody waits long behind it, and
-/// a busy day's trail still goes in some hundred calls.
+/// Rows that one tidying removes of each kind: a fraction of a second's work, so that no writer waits long behind it,
+/// and a busy day's trail still goes in some hundred calls.
 const TIDIED_AT_ONCE: i64 = 5000;
 
 #[async_trait]
@@ -52,15 +54,15 @@ impl Leases for SqlStore {
     }
 }
 
-/// What a run has said, for the database to read.
+/// A run's new text, for the database to read.
 #[derive(Serialize)]
-struct SaidRow {
+struct PieceRow {
     run: String,
     turn: u32,
     /// Where the piece begins.
     at: i64,
     /// The piece as it is stored: JSON text, which may hold what a database's own text may not.
-    said: Option<String>,
+    piece: Option<String>,
     event: Option<i64>,
 }
 
@@ -73,14 +75,14 @@ impl SqlStore {
             return Ok(Vec::new());
         }
         let replica = storable(replica);
-        let named: Vec<RunId> = progress.iter().map(|said| said.run).collect();
+        let named: Vec<RunId> = progress.iter().map(|progress| progress.run).collect();
         let (mut there, mut renewed) = (HashSet::with_capacity(named.len()), Vec::with_capacity(named.len()));
-        for (some, named) in progress.chunks(SAID_AT_ONCE).zip(named.chunks(SAID_AT_ONCE)) {
-            let mut transaction = self.write_leases().await?;
+        for (some, named) in progress.chunks(RUNS_AT_ONCE).zip(named.chunks(RUNS_AT_ONCE)) {
+            let mut transaction = self.database.write(Reach::Leases).await?;
             there.extend(hold(&mut transaction, named).await?);
-            let rows = said_rows(some)?;
+            let rows = piece_rows(some)?;
             renewed.extend(renew(&mut transaction, &replica, lease_ms, &rows).await?);
-            if some.iter().any(|progress| progress.said.is_some()) {
+            if some.iter().any(|progress| progress.piece.is_some()) {
                 insert_drafts(&mut transaction, &replica, &rows).await?;
             }
             transaction.commit().await?;
@@ -104,17 +106,14 @@ impl SqlStore {
         }
         let list = list_of(runs)?;
         let mut rows: HashMap<RunId, WatchedRow> = HashMap::with_capacity(runs.len());
-        let found: Vec<WatchedRow> = sqlx::query_as(concat!(
+        let found: Vec<WatchedRow> = query(concat!(
             "SELECT ",
             run_columns!(),
-            ", r.lease_until <= ",
-            database_now!(),
-            " - $2 AS is_long_over, r.replica <> '' AS is_owners_word FROM runs r WHERE r.id",
-            is_one_of!("$1"),
+            ", r.lease_until <= @now - $2 AS is_long_over, r.replica <> '' AS is_owners_word
+             FROM runs r WHERE r.id @one_of($1)",
         ))
-        .bind(&list)
-        .bind(LEFT_TO_OWNER_MS)
-        .fetch_all(&mut *self.lease_reading().await?)
+        .bind((&list, LEFT_TO_OWNER_MS))
+        .fetch_all(&mut self.database.reading(Reach::Leases).await?)
         .await?;
         for row in found {
             rows.insert(row.row.id()?, row);
@@ -136,19 +135,14 @@ impl SqlStore {
         if is_any_live {
             // Whoever holds one of them has no time for us, and will not for long: the next watch comes before this one
             // is over.
-            let mut transaction = self.write_leases().await?;
-            sqlx::query(concat!(
-                "UPDATE runs SET watched_until = ",
-                database_now!(),
-                " + $2 WHERE id IN (SELECT id FROM runs WHERE state IN ('queued', 'running') AND id",
-                is_one_of!("$1"),
-                " ORDER BY id",
-                skip_locked!(),
-                ")",
-            ))
-            .bind(&list)
-            .bind(WATCHED_MS)
-            .execute(&mut *transaction)
+            let mut transaction = self.database.write(Reach::Leases).await?;
+            query(
+                "UPDATE runs SET watched_until = @now + $2 WHERE id IN (
+                     SELECT id FROM runs WHERE state IN ('queued', 'running') AND id @one_of($1)
+                     ORDER BY id @skip_locked)",
+            )
+            .bind((&list, WATCHED_MS))
+            .execute(&mut transaction)
             .await?;
             transaction.commit().await?;
         }
@@ -157,38 +151,32 @@ impl SqlStore {
 
     /// Names no owner: it looks at nothing but the time.
     async fn try_tidy(&self, old: Old) -> Result<bool, Fault> {
-        let mut transaction = self.write(Reach::All).await?;
+        let mut transaction = self.database.write(Reach::All).await?;
         let mut is_more_left = false;
         if let Some(before) = old.trail_before_ms {
-            let removed = sqlx::query(concat!(
-                "DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < $1 ORDER BY at LIMIT $2",
-                skip_locked!(),
-                ")",
-            ))
-            .bind(before)
-            .bind(TIDIED_AT_ONCE)
-            .execute(&mut *transaction)
+            let removed = query(
+                "DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < $1 ORDER BY at LIMIT $2 @skip_locked)",
+            )
+            .bind((before, TIDIED_AT_ONCE))
+            .execute(&mut transaction)
             .await?;
-            is_more_left = removed.rows_affected() >= TIDIED_AT_ONCE.unsigned_abs();
+            is_more_left = removed >= TIDIED_AT_ONCE.unsigned_abs();
         }
-        let freed = sqlx::query(concat!(
+        let freed = query(
             "UPDATE runs SET request_key = NULL, request_digest = NULL WHERE id IN (
-                 SELECT id FROM runs WHERE request_key IS NOT NULL AND started_at <= $1 LIMIT $2",
-            skip_locked!(),
-            ")",
-        ))
-        .bind(self.clock.now_ms().saturating_sub(KEY_LIFE_MS))
-        .bind(TIDIED_AT_ONCE)
-        .execute(&mut *transaction)
+                 SELECT id FROM runs WHERE request_key IS NOT NULL AND started_at <= $1 LIMIT $2 @skip_locked)",
+        )
+        .bind((self.clock.now_ms().saturating_sub(KEY_LIFE_MS), TIDIED_AT_ONCE))
+        .execute(&mut transaction)
         .await?;
         // One day's at most, where this is done each hour.
-        sqlx::query("DELETE FROM usage_daily WHERE day < $1")
+        query("DELETE FROM usage_daily WHERE day < $1")
             .bind(Day::of_ms(self.clock.now_ms()).plus(-KEPT_DAYS).0)
-            .execute(&mut *transaction)
+            .execute(&mut transaction)
             .await?;
         let swept = sweep_drafts(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
         transaction.commit().await?;
-        let freed = freed.rows_affected().max(swept);
+        let freed = freed.max(swept);
         let is_more_left = is_more_left || freed >= TIDIED_AT_ONCE.unsigned_abs();
         let is_more_left = match old.unlisted_before_ms {
             Some(before) => self.try_delete_unlisted(before).await? || is_more_left,
@@ -197,12 +185,12 @@ impl SqlStore {
         let is_more_left = self.try_remove_previews().await? || is_more_left;
         let is_more_left = self.try_note_expired().await? || is_more_left;
         // Whatever was deleted or replaced since the last time.
-        self.forget_deleted().await;
+        self.database.forget_deleted().await;
         Ok(is_more_left)
     }
 }
 
-/// A run that is watched; whether it ended long enough ago, if it did; and whether its owner has said how.
+/// A run that is watched; whether it ended long enough ago, if it did; and whether its owner has recorded how.
 #[derive(sqlx::FromRow)]
 struct WatchedRow {
     #[sqlx(flatten)]
@@ -211,14 +199,14 @@ struct WatchedRow {
     is_owners_word: bool,
 }
 
-/// What runs have said, as a JSON list for [`progress_in!`].
-fn said_rows(progress: &[Progress]) -> Result<String, RecordError> {
+/// The new texts of runs, as a JSON list for `@progress`.
+fn piece_rows(progress: &[Progress]) -> Result<String, RecordError> {
     let json = RecordError::json("beat");
     let mut rows = Vec::with_capacity(progress.len());
-    for Progress { run, turn, said, last_event_id } in progress {
-        let at = said.as_ref().map_or(0, |piece| column(piece.at));
-        let said = said.as_ref().map(|Piece { text, .. }| serde_json::to_string(text)).transpose().map_err(&json)?;
-        rows.push(SaidRow { run: run.to_string(), turn: *turn, at, said, event: last_event_id.map(column) });
+    for Progress { run, turn, piece, last_event_id } in progress {
+        let at = piece.as_ref().map_or(0, |piece| column(piece.at));
+        let piece = piece.as_ref().map(|Piece { text, .. }| serde_json::to_string(text)).transpose().map_err(&json)?;
+        rows.push(PieceRow { run: run.to_string(), turn: *turn, at, piece, event: last_event_id.map(column) });
     }
     serde_json::to_string(&rows).map_err(&json)
 }
@@ -226,55 +214,45 @@ fn said_rows(progress: &[Progress]) -> Result<String, RecordError> {
 /// Renews the leases of those runs in `rows` that live and are the replica's. In one change of each: it comes every
 /// second.
 async fn renew(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     replica: &str,
     lease_ms: i64,
     rows: &str,
 ) -> Result<Vec<LiveRow>, sqlx::Error> {
-    sqlx::query_as(concat!(
-        "UPDATE runs SET lease_until = ",
-        database_now!(),
-        " + $2, last_event_id = CASE WHEN state = 'running' THEN COALESCE(p.event, last_event_id) ELSE last_event_id END
-         FROM ",
-        progress_in!("$3"),
-        " WHERE runs.id = p.run AND replica = $1 AND state IN ('queued', 'running')
-         RETURNING id, cancel_requested <> 0, watched_until > ",
-        database_now!(),
-    ))
-    .bind(replica)
-    .bind(lease_ms)
-    .bind(rows)
+    query(
+        "UPDATE runs SET lease_until = @now + $2,
+             last_event_id = CASE WHEN state = 'running' THEN COALESCE(p.event, last_event_id) ELSE last_event_id END
+         FROM @progress($3) WHERE runs.id = p.run AND replica = $1 AND state IN ('queued', 'running')
+         RETURNING id, cancel_requested <> 0, watched_until > @now",
+    )
+    .bind((replica, lease_ms, rows))
     .fetch_all(connection)
     .await
 }
 
-/// Keeps what runs have said since their last commit. Text of a turn that has been committed meanwhile is in its
-/// message.
-async fn insert_drafts(connection: &mut Connection, replica: &str, rows: &str) -> Result<(), sqlx::Error> {
+/// Keeps the texts of runs since their last commit. Text of a turn that has been committed meanwhile is in its message.
+async fn insert_drafts(connection: &mut dyn Connection, replica: &str, rows: &str) -> Result<(), sqlx::Error> {
     // A piece that comes again is at least as long; a shorter one was under way for longer than its owner waited.
-    sqlx::query(concat!(
-        "INSERT INTO partials (run_id, turn, at, body) SELECT r.id, p.turn, p.at, p.said FROM ",
-        progress_in!("$2"),
-        " JOIN runs r ON r.id = p.run AND r.turns = p.turn
-         WHERE p.said IS NOT NULL AND r.replica = $1 AND r.state = 'running'
+    query(
+        "INSERT INTO partials (run_id, turn, at, body) SELECT r.id, p.turn, p.at, p.piece
+         FROM @progress($2) JOIN runs r ON r.id = p.run AND r.turns = p.turn
+         WHERE p.piece IS NOT NULL AND r.replica = $1 AND r.state = 'running'
          ON CONFLICT (run_id, turn, at) DO UPDATE SET body = excluded.body
              WHERE length(excluded.body) >= length(partials.body)",
-    ))
-    .bind(replica)
-    .bind(rows)
+    )
+    .bind((replica, rows))
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Holds those of `runs` that are there, and tells which. Whoever holds several holds them in the order of their ids,
-/// so that nobody who waits for one has another that the first one waits for.
-async fn hold(connection: &mut Connection, runs: &[RunId]) -> Result<HashSet<RunId>, Fault> {
-    let ids: Vec<String> =
-        sqlx::query_scalar(concat!("SELECT id FROM runs WHERE id", is_one_of!("$1"), " ORDER BY id", for_update!(),))
-            .bind(list_of(runs)?)
-            .fetch_all(connection)
-            .await?;
+/// Holds those of `runs` that are there, and returns them. Rows are held in the order of their ids, so that no two
+/// transactions wait for each other.
+async fn hold(connection: &mut dyn Connection, runs: &[RunId]) -> Result<HashSet<RunId>, Fault> {
+    let ids: Vec<String> = query("SELECT id FROM runs WHERE id @one_of($1) ORDER BY id @for_update")
+        .bind(list_of(runs)?)
+        .fetch_values(connection)
+        .await?;
     ids.iter().map(|id| Ok(RunId::parse(id).map_err(RecordError::from)?)).collect()
 }
 

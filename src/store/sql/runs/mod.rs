@@ -1,8 +1,8 @@
-//! Runs in SQL: how they begin, what is said in them, how they end, and who keeps them alive.
+//! Runs in SQL: how they begin, their commits, how they end, and their leases.
 //!
 //! **Invariant:** whatever changes a run that has begun first changes or holds its row, and demands that it is live; so
-//! what comes after the end finds that out, however late it comes. **Invariant:** a run that somebody else than its
-//! owner has ended names no process any more (`replica`): its `last_event_id` is not its owner's last word.
+//! a change after the end fails, however late it comes. **Invariant:** a run that another process than its owner has
+//! ended names no process any more (`replica`): its `last_event_id` is not the owner's last one.
 
 mod answered;
 mod append;
@@ -13,7 +13,6 @@ mod earlier;
 mod ending;
 mod history;
 mod leases;
-mod not_begun;
 mod pending_limits;
 mod promote;
 mod question;
@@ -24,30 +23,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 
-use super::{Batch, Connection, SqlStore, approvals, audit, drafts, payloads, quotas, seen, take_turns, usage};
+use super::{SqlStore, approvals, audit, drafts, payloads, quotas, seen, usage};
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{
-    BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, Used,
+    BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunCommits, RunEnd, RunRecords, RunStart, RunStarts, Used,
 };
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
 use crate::chat::run::RunRecord;
 use crate::chat::unfinished::Unfinished;
-use crate::store::fault::{Fault, attempt};
-use crate::store::scope::{BindScope, Scope};
+use crate::store::database::Connection;
+use crate::store::fault::{Fault, Undone, attempt};
+use crate::store::scope::Scope;
+use crate::store::statement::query;
 
 #[async_trait]
-impl RunStore for SqlStore {
+impl RunStarts for SqlStore {
     async fn begin_run(&self, run: NewRun<'_>) -> Result<Begun, BeginError> {
         let may_have_begun = AtomicBool::new(false);
         match attempt("begin a run", self.try_begin_run(run, &may_have_begun)).await {
-            Ok(begun) => begun,
             // The same request again would find it by its key.
-            Err(error) if may_have_begun.load(Ordering::Relaxed) && run.key.is_none() => {
+            Err(BeginError::Store(error)) if may_have_begun.load(Ordering::Relaxed) && run.key.is_none() => {
                 Err(BeginError::Unconfirmed(error))
             }
-            Err(error) => Err(error.into()),
+            begun => begun,
         }
     }
 
@@ -55,6 +55,27 @@ impl RunStore for SqlStore {
         attempt("promote a run", self.try_promote(run, history_bytes)).await
     }
 
+    async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError> {
+        attempt("look for a request", self.try_knows_request(&owner.into(), keys)).await
+    }
+
+    async fn find_request(&self, owner: &Owner, key: RequestKey<'_>) -> Result<Option<RunRecord>, BeginError> {
+        attempt("find a request", self.try_find_request(&owner.into(), key)).await
+    }
+
+    async fn check_pending_limit(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        most: MostRuns,
+        quotas: &Quotas,
+    ) -> Result<(), BeginError> {
+        attempt("count live runs", self.try_check_pending_limit(owner, conversation, most, quotas)).await
+    }
+}
+
+#[async_trait]
+impl RunCommits for SqlStore {
     async fn dispatch(&self, run: RunId, call: &ToolCallId, turn: &Unfinished) -> Result<(), StoreError> {
         attempt("note a dispatch", self.try_dispatch(run, call, turn)).await
     }
@@ -66,7 +87,10 @@ impl RunStore for SqlStore {
     async fn finish_run(&self, run: RunId, commit: Commit<'_>, end: RunEnd<'_>) -> Result<(), StoreError> {
         attempt("finish a run", self.try_finish_run(run, commit, end)).await
     }
+}
 
+#[async_trait]
+impl RunRecords for SqlStore {
     async fn find_run(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         attempt("find a run", self.try_find_run(&owner.into(), run)).await
     }
@@ -78,35 +102,20 @@ impl RunStore for SqlStore {
     async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         attempt("cancel a run", self.try_request_cancel(&owner.into(), run)).await
     }
-
-    async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError> {
-        attempt("look for a request", self.try_knows_request(&owner.into(), keys)).await
-    }
-
-    async fn find_request(&self, owner: &Owner, key: RequestKey<'_>) -> Result<Option<RunRecord>, BeginError> {
-        attempt("find a request", self.try_find_request(&owner.into(), key)).await?
-    }
-
-    async fn check_pending_limit(
-        &self,
-        owner: &Owner,
-        conversation: &ConversationId,
-        most: MostRuns,
-        quotas: &Quotas,
-    ) -> Result<(), BeginError> {
-        attempt("count live runs", self.try_check_pending_limit(owner, conversation, most, quotas)).await?
-    }
 }
+
+/// Why a run did not begin.
+type NotBegun = Undone<BeginError>;
 
 /// A conversation.
 struct ConversationRow {
     scope: Scope,
-    conversation: String,
+    id: String,
 }
 
-/// A run's place in its conversation, read from its row.
+/// A run's number in its conversation, read from its row.
 struct Seat {
-    place: ConversationRow,
+    conversation: ConversationRow,
     run_seq: i64,
 }
 
@@ -115,7 +124,7 @@ type SeatRow = (String, String, String, i64);
 
 impl From<SeatRow> for Seat {
     fn from((tenant, user, conversation, run_seq): SeatRow) -> Self {
-        Self { place: ConversationRow { scope: Scope::of_row(tenant, user), conversation }, run_seq }
+        Self { conversation: ConversationRow { scope: Scope::of_row(tenant, user), id: conversation }, run_seq }
     }
 }
 
@@ -126,7 +135,8 @@ fn charged_seat((tenant, user, conversation, run_seq, charged): ChargedSeatRow) 
     (Seat::from((tenant, user, conversation, run_seq)), charged)
 }
 
-/// What a run goes on from: another run, up to and including its message `seq`; without one, all of that run.
+/// The branch that a run goes on from: another run, up to and including its message `seq`; without one, all of that
+/// run.
 #[derive(Clone, Copy)]
 struct Branch {
     run_seq: i64,
@@ -134,39 +144,36 @@ struct Branch {
 }
 
 impl Branch {
-    /// What the columns say.
+    /// From the columns.
     fn from_run_seq(run_seq: Option<i64>, seq: Option<i64>) -> Option<Self> {
         run_seq.map(|run_seq| Self { run_seq, seq })
     }
 }
 
-/// What the earlier runs have used that answer the message of the run `chain`, as the run at `seat` does.
-async fn used_before(connection: &mut Connection, seat: &Seat, chain: Option<i64>) -> Result<Used, Fault> {
+/// The use of the earlier runs that answer the message of the run `chain`, as the run at `seat` does.
+async fn used_before(connection: &mut dyn Connection, seat: &Seat, chain: Option<i64>) -> Result<Used, Fault> {
     let Some(chain) = chain else { return Ok(Used::default()) };
-    let (asked, called): (i64, i64) = sqlx::query_as(
+    let (model_calls, tool_calls): (i64, i64) = query(
         "SELECT CAST(COALESCE(SUM(asked), 0) AS BIGINT), CAST(COALESCE(SUM(called), 0) AS BIGINT) FROM runs
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq >= $4 AND run_seq < $5
              AND (run_seq = $4 OR chain_seq = $4)",
     )
-    .bind_scope(&seat.place.scope)
-    .bind(&seat.place.conversation)
-    .bind(chain)
-    .bind(seat.run_seq)
+    .bind((&seat.conversation.scope, &seat.conversation.id, chain, seat.run_seq))
     .fetch_one(connection)
     .await?;
     let number = |count: i64| u32::try_from(count).unwrap_or(u32::MAX);
-    Ok(Used { asked: number(asked), called: number(called) })
+    Ok(Used { model_calls: number(model_calls), tool_calls: number(tool_calls) })
 }
 
 /// How many messages a user sees on the way to what a run goes on from.
 async fn seen_before(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     parent: Option<Branch>,
 ) -> Result<i64, Fault> {
     match parent {
         Some(Branch { run_seq, seq }) => {
-            seen::count_seen(connection, &place.scope, &place.conversation, (run_seq, seq)).await
+            seen::count_seen(connection, &conversation.scope, &conversation.id, (run_seq, seq)).await
         }
         None => Ok(0),
     }

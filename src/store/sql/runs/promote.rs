@@ -9,9 +9,10 @@ use super::{Branch, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::RunStart;
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
-use crate::store::fault::Fault;
+use crate::store::fault::{Fault, SqlxError};
 use crate::store::record_error::RecordError;
 use crate::store::scope::Reach;
+use crate::store::statement::query;
 
 /// Whether a run is before the run `r` in its conversation: it runs, or it was queued earlier.
 macro_rules! has_to_wait {
@@ -28,11 +29,11 @@ type Row = (String, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
 
 impl SqlStore {
     pub(super) async fn try_promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, Fault> {
-        // Asked several times a second while it waits, so without the right to write.
+        // Called several times a second while it waits, so without the right to write.
         let waits: Option<(Option<String>, bool)> =
-            sqlx::query_as(concat!("SELECT r.state, ", has_to_wait!(), " FROM runs r WHERE r.id = $1"))
+            query(concat!("SELECT r.state, ", has_to_wait!(), " FROM runs r WHERE r.id = $1"))
                 .bind(run.to_string())
-                .fetch_optional(&mut *self.reading(Reach::All).await?)
+                .fetch_optional(&mut self.database.reading(Reach::All).await?)
                 .await?;
         match waits {
             Some((Some(state), true)) if state == "queued" => return Ok(None),
@@ -40,57 +41,56 @@ impl SqlStore {
             Some(_) | None => return Err(Fault::RunEnded),
         }
         match self.take_turn(run, history_bytes).await {
-            // Somebody else was quicker.
-            Err(Fault::Database(error)) if is_taken(&error) => Ok(None),
+            // Another process was quicker.
+            Err(Fault::Database(SqlxError(error))) if is_taken(&error) => Ok(None),
             taken => taken,
         }
     }
 
     /// Takes its turn. A run that has taken it already, and whose owner has not heard of it, gets it again.
     async fn take_turn(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, Fault> {
-        let mut transaction = self.write(Reach::All).await?;
-        sqlx::query(concat!(
+        let mut transaction = self.database.write(Reach::All).await?;
+        query(concat!(
             "UPDATE runs SET state = 'running' WHERE id = $1 AND state = 'queued'
                  AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = $1 AND ",
             has_to_wait!(),
             ")",
         ))
         .bind(run.to_string())
-        .execute(&mut *transaction)
+        .execute(&mut transaction)
         .await?;
-        let row: Option<(Option<String>,)> = sqlx::query_as("SELECT state FROM runs WHERE id = $1")
+        let row: Option<(Option<String>,)> = query("SELECT state FROM runs WHERE id = $1")
             .bind(run.to_string())
-            .fetch_optional(&mut *transaction)
+            .fetch_optional(&mut transaction)
             .await?;
         match row.and_then(|(state,)| state).as_deref() {
             Some("running") => {}
             Some("queued") => return Ok(None),
             Some(_) | None => return Err(Fault::RunEnded),
         }
-        let (tenant, user, conversation, run_seq, parent_run_seq, parent_seq, chain): Row = sqlx::query_as(
+        let (tenant, user, conversation, run_seq, parent_run_seq, parent_seq, chain): Row = query(
             "SELECT tenant, user_id, conversation, run_seq, parent_run_seq, parent_seq, chain_seq FROM runs WHERE id = $1",
         )
         .bind(run.to_string())
-        .fetch_one(&mut *transaction)
+        .fetch_one(&mut transaction)
         .await?;
         let seat = Seat::from((tenant, user, conversation, run_seq));
-        self.narrow(&mut transaction, Reach::User(&seat.place.scope)).await?;
+        self.database.narrow(&mut transaction, Reach::User(&seat.conversation.scope)).await?;
         let used = used_before(&mut transaction, &seat, chain).await?;
-        let Seat { place, run_seq } = seat;
+        let Seat { conversation, run_seq } = seat;
         let parent = Branch::from_run_seq(parent_run_seq, parent_seq);
-        let before = seen_before(&mut transaction, &place, parent).await?;
-        sqlx::query("UPDATE runs SET seen_before = $2 WHERE id = $1")
-            .bind(run.to_string())
-            .bind(before)
-            .execute(&mut *transaction)
+        let before = seen_before(&mut transaction, &conversation, parent).await?;
+        query("UPDATE runs SET seen_before = $2 WHERE id = $1")
+            .bind((run.to_string(), before))
+            .execute(&mut transaction)
             .await?;
-        let Earlier { summary, history } = earlier(&mut transaction, &place, parent, history_bytes).await?;
-        let Message::User(message) = question(&mut transaction, &place, run_seq).await? else {
+        let Earlier { summary, history } = earlier(&mut transaction, &conversation, parent, history_bytes).await?;
+        let Message::User(message) = question(&mut transaction, &conversation, run_seq).await? else {
             return Err(RecordError::Kind.into());
         };
-        let context = context_of(&mut transaction, &place, run_seq).await?;
-        let (call, turned_down) = call_of(&mut transaction, &place, run).await?;
-        let answered = answered_of(&mut transaction, &place, run_seq).await?;
+        let context = context_of(&mut transaction, &conversation, run_seq).await?;
+        let (call, turned_down) = call_of(&mut transaction, &conversation, run).await?;
+        let answered = answered_of(&mut transaction, &conversation, run_seq).await?;
         transaction.commit().await?;
         Ok(Some(RunStart { summary, history, message, answered, call, turned_down, context, used }))
     }

@@ -1,38 +1,39 @@
-//! What a run answers and what it goes on from, found among what was said before.
+//! The question of a run and the branch that it goes on from, found among earlier messages.
 
+use super::NotBegun;
 use super::answered::{answered_of, take_results};
 use super::decided::{call_of, take};
 use super::details::context_of;
 use super::earlier::{Earlier, ResolvedQuestion, find, newest, newest_seq, run_of};
 use super::history::question;
-use super::not_begun::NotBegun;
-use super::{Branch, Connection, ConversationRow};
+use super::{Branch, ConversationRow};
 use crate::agent::ports::store::{AFTER_APPROVED_CALL, BeginError, CONTINUE_REQUEST, NewRun, Question};
 use crate::chat::ids::RunId;
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Author, Message, UserMessage};
 use crate::chat::run::RunState;
+use crate::store::database::Connection;
 use crate::store::record_error::RecordError;
 
 /// The number of the message that has the result of an approved call, in the run that made it: its question and the call
 /// come before.
 const APPROVED_RESULT: i64 = 2;
 
-/// What the question of `asked` means in this conversation.
+/// The question of `new`, resolved in this conversation.
 pub(super) async fn resolve(
-    connection: &mut Connection,
-    place: &ConversationRow,
-    asked: NewRun<'_>,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
+    new: NewRun<'_>,
     now: i64,
 ) -> Result<ResolvedQuestion, NotBegun> {
-    match asked.question {
+    match new.question {
         Question::Ask { ask: Ask::Message { text, note }, parent } => {
             let parent = match parent {
-                None => newest(connection, place).await?.map(|run| Branch { run_seq: run.run_seq, seq: None }),
+                None => newest(connection, conversation).await?.map(|run| Branch { run_seq: run.run_seq, seq: None }),
                 Some(Parent::Root) => None,
                 Some(Parent::Message(message)) => {
-                    let (run, newest_seq) = run_of(connection, place, message).await?;
-                    // Without a number it is known to be all of the run; one that lives may say more.
+                    let (run, newest_seq) = run_of(connection, conversation, message).await?;
+                    // Without a number it is known to be all of the run; one that lives may add more.
                     let is_whole = i64::from(message.seq) == newest_seq && !run.state.is_live();
                     let seq = (!is_whole).then_some(i64::from(message.seq));
                     Some(Branch { run_seq: run.run_seq, seq })
@@ -52,28 +53,32 @@ pub(super) async fn resolve(
         }
         Question::Ask { ask: Ask::Again, parent } => {
             let run = match parent {
-                None => newest(connection, place).await?,
+                None => newest(connection, conversation).await?,
                 Some(Parent::Root) => None,
-                Some(Parent::Message(message)) => Some(run_of(connection, place, message).await?.0),
+                Some(Parent::Message(message)) => Some(run_of(connection, conversation, message).await?.0),
             };
             let run = run.ok_or(NotBegun::Refused(BeginError::NothingToRepeat))?;
-            again(connection, place, run).await
+            again(connection, conversation, run).await
         }
-        Question::Ask { ask: Ask::Results(results), parent: _ } => take_results(connection, place, results).await,
-        Question::Continue(run) => go_on(connection, place, run).await,
-        Question::Decided { approval, decision } => take(connection, place, asked.id, (approval, decision), now).await,
+        Question::Ask { ask: Ask::Results(results), parent: _ } => {
+            take_results(connection, conversation, results).await
+        }
+        Question::Continue(run) => go_on(connection, conversation, run).await,
+        Question::Decided { approval, decision } => {
+            take(connection, conversation, new.id, (approval, decision), now).await
+        }
     }
 }
 
 /// The run's question again, beside it; of a run that made an approved call, all but that call: it is made once, so what
 /// came of it stays, and the answer behind it is given again.
 async fn again(
-    connection: &mut Connection,
-    place: &ConversationRow,
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
     run: Earlier,
 ) -> Result<ResolvedQuestion, NotBegun> {
     let id = RunId::parse(&run.id).map_err(RecordError::from)?;
-    if let (Some(_), _) = call_of(connection, place, id).await? {
+    if let (Some(_), _) = call_of(connection, conversation, id).await? {
         return Ok(ResolvedQuestion {
             parent: Some(Branch { run_seq: run.run_seq, seq: Some(APPROVED_RESULT) }),
             message: UserMessage::by(Author::Decision, AFTER_APPROVED_CALL),
@@ -82,15 +87,15 @@ async fn again(
             answered: None,
             call: None,
             turned_down: None,
-            context: context_of(connection, place, run.run_seq).await?,
+            context: context_of(connection, conversation, run.run_seq).await?,
         });
     }
-    let Message::User(message) = question(connection, place, run.run_seq).await? else {
+    let Message::User(message) = question(connection, conversation, run.run_seq).await? else {
         return Err(RecordError::Kind.into());
     };
     let (parent, continues) = (run.parent, run.continues);
-    // What the client said comes with its message.
-    let answered = answered_of(connection, place, run.run_seq).await?;
+    // The client's results come with its message.
+    let answered = answered_of(connection, conversation, run.run_seq).await?;
     Ok(ResolvedQuestion {
         parent,
         message,
@@ -103,8 +108,12 @@ async fn again(
     })
 }
 
-async fn go_on(connection: &mut Connection, place: &ConversationRow, id: RunId) -> Result<ResolvedQuestion, NotBegun> {
-    let run = find(connection, place, id).await?.ok_or(NotBegun::Refused(BeginError::NoSuchRun))?;
+async fn go_on(
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
+    id: RunId,
+) -> Result<ResolvedQuestion, NotBegun> {
+    let run = find(connection, conversation, id).await?.ok_or(NotBegun::Refused(BeginError::NoSuchRun))?;
     match run.state {
         RunState::Failed | RunState::Cancelled | RunState::Interrupted => {}
         state @ (RunState::Queued | RunState::Running | RunState::AwaitingApproval | RunState::Completed) => {
@@ -112,9 +121,9 @@ async fn go_on(connection: &mut Connection, place: &ConversationRow, id: RunId) 
         }
     }
     let continues = Some(run.id.clone());
-    let context = context_of(connection, place, run.run_seq).await?;
-    if newest_seq(connection, place, run.run_seq).await? == 0 {
-        return Ok(ResolvedQuestion { continues, context, ..again(connection, place, run).await? });
+    let context = context_of(connection, conversation, run.run_seq).await?;
+    if newest_seq(connection, conversation, run.run_seq).await? == 0 {
+        return Ok(ResolvedQuestion { continues, context, ..again(connection, conversation, run).await? });
     }
     let parent = Some(Branch { run_seq: run.run_seq, seq: None });
     let message = UserMessage::by(Author::Continuation, CONTINUE_REQUEST);

@@ -1,5 +1,4 @@
-//! What becomes of runs whose process died: their turn is settled from what was noted of it, and they end as
-//! interrupted.
+//! The end of runs whose process died: their turn is settled from its notes, and they end as interrupted.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +6,7 @@ use super::append::{call_key, forget_pieces, insert_ended_writes, insert_message
 use super::decided::give_back;
 use super::ending::next_entry;
 use super::seen::note_seen;
-use super::{Batch, Connection, Seat, SqlStore};
+use super::{Seat, SqlStore};
 use crate::chat::causes::Causes;
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
@@ -15,18 +14,20 @@ use crate::chat::run::RunState;
 use crate::chat::stream::Usage;
 use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::calling::decode_calling;
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record::tokens;
 use crate::store::record_error::RecordError;
-use crate::store::scope::BindScope;
+use crate::store::scope::Reach;
 use crate::store::settle::{Settled, settle_calling, settle_draft};
+use crate::store::statement::{Batch, query};
 use crate::store::transcript;
 
 /// Runs ended at once; the next look comes soon.
 const REAPED_AT_ONCE: usize = 100;
 
-/// How long one reaping goes on to begin with another run: five seconds, so that what it ended is told before its
-/// caller gives up.
+/// How long one reaping goes on to begin with another run: five seconds, so that it returns the runs it ended before
+/// its caller gives up.
 const REAPING_TIME: Duration = Duration::from_secs(5);
 
 /// A run whose lease is over.
@@ -45,14 +46,14 @@ struct OverdueRow {
 }
 
 impl SqlStore {
-    /// One that cannot be ended keeps none of the others alive; it is tried again the next time, and told of once.
+    /// One that cannot be ended keeps none of the others alive; it is tried again the next time, and logged once.
     pub(in crate::store) async fn try_reap(&self) -> Result<Vec<RunId>, Fault> {
         let begun = Instant::now();
         let (mut reaped, mut after) = (Vec::new(), String::new());
         loop {
             let page = match self.overdue(&after).await {
                 Ok(page) => page,
-                // What was ended has to be told; the failure comes again.
+                // The ended runs have to be returned; the failure comes again.
                 Err(_) if !reaped.is_empty() => return Ok(reaped),
                 Err(error) => return Err(error.into()),
             };
@@ -79,32 +80,50 @@ impl SqlStore {
         }
     }
 
+    /// Ends the runs that processes have left which are gone. For whoever is alone with the database, and has begun none yet.
+    pub(in crate::store) async fn end_runs_of_the_dead(&self) -> Result<(), Fault> {
+        let left: i64 = query("SELECT COUNT(*) FROM runs WHERE state IN ('queued', 'running')")
+            .fetch_value(&mut self.database.reading(Reach::All).await?)
+            .await?;
+        if left == 0 {
+            return Ok(());
+        }
+        let mut transaction = self.database.write(Reach::All).await?;
+        query("UPDATE runs SET lease_until = 0 WHERE state IN ('queued', 'running')").execute(&mut transaction).await?;
+        transaction.commit().await?;
+        let mut ended = 0;
+        loop {
+            match self.try_reap().await?.len() {
+                0 => break,
+                some => ended += some,
+            }
+        }
+        tracing::warn!(runs = ended, "runs were interrupted: their process is gone");
+        Ok(())
+    }
+
     /// The next runs after `after` whose lease is over, in the order of their ids.
     async fn overdue(&self, after: &str) -> Result<Vec<String>, sqlx::Error> {
-        sqlx::query_scalar(concat!(
-            "SELECT id FROM runs WHERE state IN ('queued', 'running') AND id > $1 AND lease_until < ",
-            database_now!(),
-            " ORDER BY id LIMIT $2",
-        ))
-        .bind(after)
-        .bind(REAPED_AT_ONCE as i64)
-        .fetch_all(&mut *self.lease_reading().await?)
+        query(
+            "SELECT id FROM runs WHERE state IN ('queued', 'running') AND id > $1 AND lease_until < @now
+             ORDER BY id LIMIT $2",
+        )
+        .bind((after, REAPED_AT_ONCE as i64))
+        .fetch_values(&mut self.database.reading(Reach::Leases).await?)
         .await
     }
 
-    /// Ends the run, if its lease is still over and nobody else is about to.
+    /// Ends the run, if its lease is still over and no other process is about to.
     async fn interrupt(&self, run: RunId) -> Result<bool, Fault> {
         let now = self.clock.now_ms();
-        let mut transaction = self.write_leases().await?;
-        let row: Option<OverdueRow> = sqlx::query_as(concat!(
+        let mut transaction = self.database.write(Reach::Leases).await?;
+        let row: Option<OverdueRow> = query(
             "SELECT tenant, user_id, conversation, run_seq, turns, calling,
                  input_tokens, output_tokens, cached_input_tokens, reasoning_tokens
-             FROM runs WHERE id = $1 AND state IN ('queued', 'running') AND lease_until < ",
-            database_now!(),
-            skip_locked!(),
-        ))
+             FROM runs WHERE id = $1 AND state IN ('queued', 'running') AND lease_until < @now @skip_locked",
+        )
         .bind(run.to_string())
-        .fetch_optional(&mut *transaction)
+        .fetch_optional(&mut transaction)
         .await?;
         let Some(row) = row else { return Ok(false) };
         let usage = Usage {
@@ -130,18 +149,15 @@ impl SqlStore {
             Settled::default()
         });
         mark_sent(&mut transaction, run, &mut settled.trail).await?;
-        // What its last turn cost died with its process. What its owner said last stays the last that is known: only the log knows the number of an end that its owner
-        // did not say.
-        sqlx::query(concat!(
+        // The cost of its last turn is lost with its process. The owner's last event id stays: only the log knows the
+        // number of an end that is not the owner's.
+        query(
             "UPDATE runs SET state = 'interrupted', outcome = 'cancelled', finished_at = $2, turns = $3, calling = NULL,
-                 nano_usd = NULL, replica = '', lease_until = ",
-            database_now!(),
-            " WHERE id = $1",
-        ))
-        .bind(run.to_string())
-        .bind(now)
-        .bind(row.turns.saturating_add(i64::from(!settled.messages.is_empty())))
-        .execute(&mut *transaction)
+                 nano_usd = NULL, replica = '', lease_until = @now
+             WHERE id = $1",
+        )
+        .bind((run.to_string(), now, row.turns.saturating_add(i64::from(!settled.messages.is_empty()))))
+        .execute(&mut transaction)
         .await?;
         let first_entry = next_entry(&mut transaction, run).await?;
         let mut batch = Batch::default();
@@ -151,11 +167,11 @@ impl SqlStore {
             insert_message(&mut batch, &seat, seq, transcript::encode(message)?, now);
         }
         note_seen(&mut batch, run);
-        insert_ended_writes(&mut batch, &seat.place, run, settled.trail.iter());
+        insert_ended_writes(&mut batch, &seat.conversation, run, settled.trail.iter());
         let ended = TrailEvent::RunEnded { state: RunState::Interrupted, error: None, usage };
         for (seq, what) in (first_entry..).zip(settled.trail.into_iter().chain([ended])) {
             let entry = TrailEntry { at_ms: now, run: Some(run), what };
-            insert_trail_event(&mut batch, &seat.place, run, seq, &entry)?;
+            insert_trail_event(&mut batch, &seat.conversation, run, seq, &entry)?;
         }
         batch.commit(transaction).await?;
         Ok(true)
@@ -163,13 +179,13 @@ impl SqlStore {
 }
 
 /// Marks the calls of a settled turn that were dispatched: the turn itself only tells the last one.
-async fn mark_sent(connection: &mut Connection, run: RunId, trail: &mut [TrailEvent]) -> Result<(), sqlx::Error> {
+async fn mark_sent(connection: &mut dyn Connection, run: RunId, trail: &mut [TrailEvent]) -> Result<(), sqlx::Error> {
     if !trail.iter().any(|what| matches!(what, TrailEvent::ToolCall { .. })) {
         return Ok(());
     }
-    let keys: Vec<String> = sqlx::query_scalar("SELECT call_key FROM dispatches WHERE run_id = $1")
+    let keys: Vec<String> = query("SELECT call_key FROM dispatches WHERE run_id = $1")
         .bind(run.to_string())
-        .fetch_all(connection)
+        .fetch_values(connection)
         .await?;
     for what in trail {
         if let TrailEvent::ToolCall { id, sent, .. } = what {
@@ -179,38 +195,33 @@ async fn mark_sent(connection: &mut Connection, run: RunId, trail: &mut [TrailEv
     Ok(())
 }
 
-/// What was kept of the turn that streamed: where each piece begins, and its words as JSON text.
-async fn pieces(connection: &mut Connection, run: RunId, turn: i64) -> Result<Vec<(i64, String)>, sqlx::Error> {
-    sqlx::query_as("SELECT at, body FROM partials WHERE run_id = $1 AND turn = $2 ORDER BY at")
-        .bind(run.to_string())
-        .bind(turn)
+/// The pieces of the turn that streamed: where each begins, and its text as JSON.
+async fn pieces(connection: &mut dyn Connection, run: RunId, turn: i64) -> Result<Vec<(i64, String)>, sqlx::Error> {
+    query("SELECT at, body FROM partials WHERE run_id = $1 AND turn = $2 ORDER BY at")
+        .bind((run.to_string(), turn))
         .fetch_all(connection)
         .await
 }
 
 /// The number of the run's newest message.
-async fn newest_message(connection: &mut Connection, seat: &Seat) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar(
+async fn newest_message(connection: &mut dyn Connection, seat: &Seat) -> Result<i64, sqlx::Error> {
+    query(
         "SELECT COALESCE(MAX(seq), -1) FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4",
     )
-    .bind_scope(&seat.place.scope)
-    .bind(&seat.place.conversation)
-    .bind(seat.run_seq)
-    .fetch_one(connection)
+    .bind((&seat.conversation.scope, &seat.conversation.id, seat.run_seq))
+    .fetch_value(connection)
     .await
 }
 
-/// The newest that a model said in the run, if it reads back.
-async fn newest_answer(connection: &mut Connection, seat: &Seat) -> Result<Option<Message>, sqlx::Error> {
-    let row: Option<(String, String)> = sqlx::query_as(
+/// The newest answer of a model in the run, if it reads back.
+async fn newest_answer(connection: &mut dyn Connection, seat: &Seat) -> Result<Option<Message>, sqlx::Error> {
+    let row: Option<(String, String)> = query(
         "SELECT kind, body FROM messages
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND kind = 'assistant'
          ORDER BY seq DESC LIMIT 1",
     )
-    .bind_scope(&seat.place.scope)
-    .bind(&seat.place.conversation)
-    .bind(seat.run_seq)
+    .bind((&seat.conversation.scope, &seat.conversation.id, seat.run_seq))
     .fetch_optional(connection)
     .await?;
     Ok(row.and_then(|(kind, body)| transcript::decode(&kind, &body).ok()))

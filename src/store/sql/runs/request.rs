@@ -1,13 +1,15 @@
 //! Requests that were made before: by its client's key, one finds the run that it began.
 
-use super::not_begun::{NotBegun, split_fault};
-use super::{Connection, SqlStore};
+use super::NotBegun;
+use super::SqlStore;
 use crate::agent::ports::store::{BeginError, RequestKey};
 use crate::chat::run::RunRecord;
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns};
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach, Scope, storable};
+use crate::store::scope::{Reach, Scope, storable};
+use crate::store::statement::query;
 
 /// How long a request's key is kept, in milliseconds: a day, the port's promise.
 pub(super) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
@@ -16,14 +18,12 @@ impl SqlStore {
     pub(super) async fn try_knows_request(&self, scope: &Scope, keys: &[String]) -> Result<bool, Fault> {
         let keys: Vec<_> = keys.iter().map(|key| storable(key)).collect();
         let keys = serde_json::to_string(&keys).map_err(RecordError::json("list"))?;
-        let known: i64 = sqlx::query_scalar(concat!(
-            "SELECT COUNT(*) FROM runs WHERE tenant = $1 AND user_id = $2 AND started_at > $4 AND request_key",
-            is_one_of!("$3"),
-        ))
-        .bind_scope(scope)
-        .bind(keys)
-        .bind(self.clock.now_ms().saturating_sub(KEY_LIFE_MS))
-        .fetch_one(&mut *self.reading(Reach::User(scope)).await?)
+        let known: i64 = query(
+            "SELECT COUNT(*) FROM runs
+             WHERE tenant = $1 AND user_id = $2 AND started_at > $4 AND request_key @one_of($3)",
+        )
+        .bind((scope, keys, self.clock.now_ms().saturating_sub(KEY_LIFE_MS)))
+        .fetch_value(&mut self.database.reading(Reach::User(scope)).await?)
         .await?;
         Ok(known > 0)
     }
@@ -32,17 +32,17 @@ impl SqlStore {
         &self,
         scope: &Scope,
         key: RequestKey<'_>,
-    ) -> Result<Result<Option<RunRecord>, BeginError>, Fault> {
-        let mut reading = self.reading(Reach::User(scope)).await?;
-        let made = find_request(&mut reading, scope, key, self.clock.now_ms()).await;
-        split_fault(made.map(|made| match made {
+    ) -> Result<Option<RunRecord>, NotBegun> {
+        let mut reading = self.database.reading(Reach::User(scope)).await?;
+        let made = find_request(&mut reading, scope, key, self.clock.now_ms()).await?;
+        Ok(match made {
             Made::Lately(record) => Some(*record),
             Made::LongAgo(_) | Made::Never => None,
-        }))
+        })
     }
 }
 
-/// What came of a key before.
+/// The earlier run of a key.
 pub(super) enum Made {
     Never,
     /// More than a day ago, for this run: the key may be used again.
@@ -52,16 +52,15 @@ pub(super) enum Made {
 
 /// The run that the same request began.
 pub(super) async fn find_request(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     key: RequestKey<'_>,
     now: i64,
 ) -> Result<Made, NotBegun> {
-    let found: Option<(String, i64, Vec<u8>)> = sqlx::query_as(
+    let found: Option<(String, i64, Vec<u8>)> = query(
         "SELECT id, started_at, request_digest FROM runs WHERE tenant = $1 AND user_id = $2 AND request_key = $3",
     )
-    .bind_scope(scope)
-    .bind(storable(key.key))
+    .bind((scope, storable(key.key)))
     .fetch_optional(&mut *connection)
     .await?;
     let Some((id, started_at, digest)) = found else { return Ok(Made::Never) };
@@ -71,26 +70,19 @@ pub(super) async fn find_request(
     if digest != key.digest {
         return Err(NotBegun::Refused(BeginError::KeyMismatch));
     }
-    let row: RunRow = sqlx::query_as(concat!(
-        "SELECT ",
-        run_columns!(),
-        " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",
-    ))
-    .bind_scope(scope)
-    .bind(id)
-    .fetch_one(connection)
-    .await?;
+    let row: RunRow =
+        query(concat!("SELECT ", run_columns!(), " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3",))
+            .bind((scope, id))
+            .fetch_one(connection)
+            .await?;
     Ok(Made::Lately(Box::new(row.into_record()?)))
 }
 
 /// Takes its key from a run.
-pub(super) async fn free_key(connection: &mut Connection, scope: &Scope, run: String) -> Result<(), sqlx::Error> {
-    sqlx::query(
-        "UPDATE runs SET request_key = NULL, request_digest = NULL WHERE tenant = $1 AND user_id = $2 AND id = $3",
-    )
-    .bind_scope(scope)
-    .bind(run)
-    .execute(connection)
-    .await?;
+pub(super) async fn free_key(connection: &mut dyn Connection, scope: &Scope, run: String) -> Result<(), sqlx::Error> {
+    query("UPDATE runs SET request_key = NULL, request_digest = NULL WHERE tenant = $1 AND user_id = $2 AND id = $3")
+        .bind((scope, run))
+        .execute(connection)
+        .await?;
     Ok(())
 }

@@ -1,26 +1,28 @@
 //! A conversation with the messages of its newest branch, a part at a time.
 
 use super::heads::find_head;
-use super::{Connection, SqlStore, is_seen};
-use crate::agent::ports::conversations::{ConversationView, MessageView};
-use crate::bounded::memory::{Exhausted, Reservation};
+use super::{SqlStore, is_seen};
+use crate::agent::ports::conversations::{ConversationView, MessageView, PageError};
+use crate::bounded::memory::Reservation;
 use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::store::answer::decode_answer;
+use crate::store::database::Connection;
 use crate::store::fates::decode_fates;
-use crate::store::fault::Fault;
+use crate::store::fault::{Fault, Undone};
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach, Scope};
+use crate::store::scope::{Reach, Scope};
+use crate::store::statement::query;
 use crate::store::transcript;
 use crate::store::view::{self, Kept, ViewPart};
 
-/// A message of a branch: its run, its number there, when it was kept, kind, body; or what became of calls in place of
-/// their results, which may be long and are not shown, and that it is this.
+/// A message of a branch: its run, its number there, when it was kept, kind, body; or the fates of calls instead of
+/// their results, which may be long and are left out, and whether it is fates.
 type Row = (String, i64, i64, String, String, bool);
 
 /// Stored bytes of a part at most, but for those of its newest run: 1 MiB.
 const PART_BYTES: i64 = 1 << 20;
 
-/// What a part takes in memory, as a multiple of its stored bytes: its rows, what is read of them, and the answer's text.
+/// The memory of a part, as a multiple of its stored bytes: its rows, their values, and the answer's text.
 const TIMES: usize = 4;
 
 /// Runs of a part at most.
@@ -33,10 +35,10 @@ macro_rules! newest_path {
     };
 }
 
-/// How large a run is: its place, messages, bytes.
+/// How large a run is: its number, messages, bytes.
 type Size = (i64, i64, i64);
 
-/// Which runs are shown: from this place to before that one, and whether there are others before them.
+/// The runs of a part: from this number to before that one, and whether there are others before them.
 #[derive(Debug, PartialEq, Eq)]
 struct Window {
     from: i64,
@@ -46,7 +48,7 @@ struct Window {
 }
 
 impl Window {
-    /// What fits of runs of these sizes, the newest first, which is there whatever its size.
+    /// The runs of these sizes that fit, the newest first, which is there whatever its size.
     fn from_sizes(newest_first: &[Size], before: i64, limit: u32) -> Self {
         let mut window = Self { from: before, before, has_earlier: false, bytes: 0 };
         let (mut messages, mut bytes) = (0_i64, 0_i64);
@@ -71,31 +73,30 @@ impl SqlStore {
         id: &ConversationId,
         (before, limit): (i64, u32),
         held: &mut Reservation,
-    ) -> Result<Result<Option<ConversationView>, Exhausted>, Fault> {
-        let mut transaction = self.read(Reach::User(scope)).await?;
-        let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(Ok(None)) };
+    ) -> Result<Option<ConversationView>, Undone<PageError>> {
+        let mut transaction = self.database.read(Reach::User(scope)).await?;
+        let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(None) };
         let window = Window::from_sizes(&sizes(&mut transaction, scope, id, before).await?, before, limit);
-        if let Err(exhausted) = held.grow(window.bytes.saturating_mul(TIMES).saturating_sub(held.bytes())) {
-            return Ok(Err(exhausted));
-        }
+        let more = held.grow(window.bytes.saturating_mul(TIMES).saturating_sub(held.bytes()));
+        more.map_err(|exhausted| Undone::Refused(exhausted.into()))?;
         let mut messages = newest_branch(&mut transaction, scope, id, &window).await?;
         for (run, body) in answers(&mut transaction, scope, id, &window).await? {
             let run = RunId::parse(&run).map_err(RecordError::from)?;
-            view::replace_with_shown_text(&mut messages, run, &decode_answer(&body, None)?);
+            view::replace_with_answer_text(&mut messages, run, &decode_answer(&body, None)?);
         }
         let earlier = window.has_earlier.then(|| window.from.to_string());
-        Ok(Ok(Some(ConversationView { head, messages, earlier })))
+        Ok(Some(ConversationView { head, messages, earlier }))
     }
 }
 
-/// The sizes of the newest runs before a place, the newest first, and of one more than a part may have.
+/// The sizes of the newest runs before a number, the newest first, and of one more than a part may have.
 async fn sizes(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
     before: i64,
 ) -> Result<Vec<Size>, sqlx::Error> {
-    sqlx::query_as(concat!(
+    query(concat!(
         newest_path!(),
         "SELECT p.run_seq,
              (SELECT COUNT(*) FROM messages m WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
@@ -109,21 +110,18 @@ async fn sizes(
          LEFT JOIN run_details d ON d.run_id = r.id
          WHERE p.run_seq < $4 ORDER BY p.run_seq DESC LIMIT $5",
     ))
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(before)
-    .bind(PART_RUNS + 1)
+    .bind((scope, id.as_str(), before, PART_RUNS + 1))
     .fetch_all(connection)
     .await
 }
 
 async fn newest_branch(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
     window: &Window,
 ) -> Result<Vec<MessageView>, Fault> {
-    let rows: Vec<Row> = sqlx::query_as(concat!(
+    let rows: Vec<Row> = query(concat!(
         newest_path!(),
         "SELECT r.id, m.seq, CASE WHEN m.created_at = 0 THEN r.started_at ELSE m.created_at END, m.kind,
              CASE WHEN m.fates IS NULL THEN m.body ELSE m.fates END, m.fates IS NOT NULL ",
@@ -132,10 +130,7 @@ async fn newest_branch(
         is_seen!(),
         ") ORDER BY m.run_seq, m.seq",
     ))
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(window.from)
-    .bind(window.before)
+    .bind((scope, id.as_str(), window.from, window.before))
     .fetch_all(connection)
     .await?;
     let kept = rows.into_iter().map(|(run, seq, created_at_ms, kind, body, is_fates)| {
@@ -149,24 +144,21 @@ async fn newest_branch(
     Ok(view::messages(kept.collect::<Result<_, Fault>>()?))
 }
 
-/// The answers as they were shown, with their runs.
+/// The answers as users saw them, with their runs.
 async fn answers(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
     window: &Window,
 ) -> Result<Vec<(String, String)>, sqlx::Error> {
-    sqlx::query_as(concat!(
+    query(concat!(
         newest_path!(),
         "SELECT r.id, d.answer FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN run_details d ON d.run_id = r.id
          WHERE d.answer IS NOT NULL AND p.run_seq >= $4 AND p.run_seq < $5",
     ))
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(window.from)
-    .bind(window.before)
+    .bind((scope, id.as_str(), window.from, window.before))
     .fetch_all(connection)
     .await
 }

@@ -1,16 +1,18 @@
-//! What was said in one chat: the newest runs of its newest branch, as many as a reader's time and memory allow.
+//! The messages of one chat: the newest runs of its newest branch, as many as a reader's time and memory allow.
 
 use std::collections::HashMap;
 
-use super::{Connection, KeptRow, kept};
+use super::{KeptRow, kept};
 use crate::agent::ports::chats::ChatRun;
 use crate::chat::ids::RunId;
 use crate::chat::message::{Author, Message};
 use crate::chat::payload::Payload;
 use crate::store::answer::decode_answer;
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record::{RunRow, run_columns};
-use crate::store::scope::{BindScope, Scope};
+use crate::store::scope::Scope;
+use crate::store::statement::query;
 use crate::store::transcript;
 
 /// Stored bytes of a chat that are read at most, but for those of its newest run: 4 MiB.
@@ -43,8 +45,8 @@ struct ChatRow {
 #[derive(sqlx::FromRow)]
 struct Size {
     run_seq: i64,
-    /// Bytes of what was said, shown and kept.
-    said: i64,
+    /// Bytes of messages, answers and payloads.
+    content: i64,
     /// Bytes of its diagnostics.
     diagnosed: i64,
 }
@@ -58,23 +60,23 @@ struct Window {
 }
 
 impl Window {
-    /// What fits of runs of these sizes, the newest first, which is there whatever its size. Diagnostics get the room
+    /// The runs of these sizes that fit, the newest first, which is there whatever its size. Diagnostics get the bytes
     /// that the rest leaves.
     fn from_sizes(newest_first: &[Size]) -> Self {
         let mut window = Self { from: i64::MAX, diagnosed_from: i64::MAX };
-        let mut room = MAX_BYTES;
+        let mut left = MAX_BYTES;
         for (at, size) in newest_first.iter().enumerate() {
-            if at > 0 && size.said > room {
+            if at > 0 && size.content > left {
                 break;
             }
-            room = room.saturating_sub(size.said).max(0);
+            left = left.saturating_sub(size.content).max(0);
             window.from = size.run_seq;
         }
         for size in newest_first.iter().take_while(|size| size.run_seq >= window.from) {
-            if size.diagnosed > room {
+            if size.diagnosed > left {
                 break;
             }
-            room -= size.diagnosed;
+            left -= size.diagnosed;
             window.diagnosed_from = size.run_seq;
         }
         window
@@ -85,13 +87,13 @@ impl Window {
 ///
 /// # Errors
 /// When they cannot be read.
-pub(super) async fn chat_runs(connection: &mut Connection, scope: &Scope, id: &str) -> Result<Vec<ChatRun>, Fault> {
+pub(super) async fn chat_runs(connection: &mut dyn Connection, scope: &Scope, id: &str) -> Result<Vec<ChatRun>, Fault> {
     let window = Window::from_sizes(&sizes(connection, scope, id).await?);
-    let mut said = messages(connection, scope, id, &window).await?;
+    let mut by_run = messages(connection, scope, id, &window).await?;
     let mut payloads = payloads(connection, scope, id, &window).await?;
     let mut chat_runs = Vec::new();
     for row in runs(connection, scope, id, &window).await? {
-        let own = said.remove(&row.run_seq).unwrap_or_default();
+        let own = by_run.remove(&row.run_seq).unwrap_or_default();
         let of_run = payloads.remove(&row.run.id()?).unwrap_or_default();
         chat_runs.push(chat_run(row, own, of_run)?);
     }
@@ -102,7 +104,7 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
     let ChatRow { run, run_seq, upto, answer, diagnostics, context } = row;
     let run = run.into_record()?;
     let by_server = messages.first().is_some_and(is_by_server);
-    // Of a run that counts only in part, nobody knows which part of its answer does.
+    // Of a run that counts only in part, it is unknown which part of its answer does.
     let answer = answer.filter(|_| upto.is_none());
     let answer = answer.map(|body| decode_answer(&body, diagnostics.as_deref())).transpose()?;
     Ok(ChatRun {
@@ -120,42 +122,40 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
     })
 }
 
-/// Whether the server wrote it in the user's place; see [`super::is_seen`].
+/// Whether the server wrote it in the user's role; see [`super::is_seen`].
 fn is_by_server(message: &Message) -> bool {
     matches!(message, Message::User(user) if user.author != Author::User)
 }
 
 /// The sizes of the newest runs, the newest first.
-async fn sizes(connection: &mut Connection, scope: &Scope, id: &str) -> Result<Vec<Size>, sqlx::Error> {
-    sqlx::query_as(concat!(
+async fn sizes(connection: &mut dyn Connection, scope: &Scope, id: &str) -> Result<Vec<Size>, sqlx::Error> {
+    query(concat!(
         newest_path!(),
         "SELECT p.run_seq,
              CAST(COALESCE((SELECT SUM(octet_length(m.body)) FROM messages m
                   WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = p.run_seq), 0)
              + COALESCE((SELECT SUM(octet_length(y.data) + octet_length(y.summary)) FROM payloads y
                   WHERE y.run_id = r.id), 0)
-             + COALESCE(octet_length(d.answer), 0) + COALESCE(octet_length(d.context), 0) AS BIGINT) AS said,
+             + COALESCE(octet_length(d.answer), 0) + COALESCE(octet_length(d.context), 0) AS BIGINT) AS content,
              CAST(COALESCE(octet_length(d.diagnostics), 0) AS BIGINT) AS diagnosed
          FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          LEFT JOIN run_details d ON d.run_id = r.id
          ORDER BY p.run_seq DESC LIMIT $4",
     ))
-    .bind_scope(scope)
-    .bind(id)
-    .bind(MAX_RUNS)
+    .bind((scope, id, MAX_RUNS))
     .fetch_all(connection)
     .await
 }
 
 /// The runs, oldest first.
 async fn runs(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &str,
     window: &Window,
 ) -> Result<Vec<ChatRow>, sqlx::Error> {
-    sqlx::query_as(concat!(
+    query(concat!(
         newest_path!(),
         "SELECT ",
         run_columns!(),
@@ -165,30 +165,25 @@ async fn runs(
          LEFT JOIN run_details d ON d.run_id = r.id
          WHERE p.run_seq >= $4 ORDER BY r.run_seq",
     ))
-    .bind_scope(scope)
-    .bind(id)
-    .bind(window.from)
-    .bind(window.diagnosed_from)
+    .bind((scope, id, window.from, window.diagnosed_from))
     .fetch_all(connection)
     .await
 }
 
 /// The messages by their runs.
 async fn messages(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &str,
     window: &Window,
 ) -> Result<HashMap<i64, Vec<Message>>, Fault> {
-    let rows: Vec<(i64, String, String)> = sqlx::query_as(concat!(
+    let rows: Vec<(i64, String, String)> = query(concat!(
         newest_path!(),
         "SELECT m.run_seq, m.kind, m.body ",
         from_path!(),
         "AND p.run_seq >= $4 ORDER BY m.run_seq, m.seq",
     ))
-    .bind_scope(scope)
-    .bind(id)
-    .bind(window.from)
+    .bind((scope, id, window.from))
     .fetch_all(connection)
     .await?;
     let mut messages: HashMap<i64, Vec<Message>> = HashMap::new();
@@ -200,21 +195,19 @@ async fn messages(
 
 /// The payloads by their runs, in the order in which they were kept.
 async fn payloads(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &str,
     window: &Window,
 ) -> Result<HashMap<RunId, Vec<Payload>>, Fault> {
-    let rows: Vec<KeptRow> = sqlx::query_as(concat!(
+    let rows: Vec<KeptRow> = query(concat!(
         newest_path!(),
         "SELECT y.run_id, y.id, y.kind, y.summary, y.data, y.source FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN payloads y ON y.run_id = r.id
          WHERE p.run_seq >= $4 ORDER BY y.seq",
     ))
-    .bind_scope(scope)
-    .bind(id)
-    .bind(window.from)
+    .bind((scope, id, window.from))
     .fetch_all(connection)
     .await?;
     let mut payloads: HashMap<RunId, Vec<Payload>> = HashMap::new();
@@ -230,13 +223,13 @@ mod tests {
     use super::{MAX_BYTES, Size, Window};
 
     #[test]
-    fn the_newest_runs_are_read_and_diagnostics_where_there_is_room_left() {
+    fn the_newest_runs_are_read_and_diagnostics_where_they_fit() {
         const HALF: i64 = MAX_BYTES / 2;
         let rows: [(&[(i64, i64)], _, _); 6] = [
             (&[], (i64::MAX, i64::MAX), "nothing"),
             (&[(1, 1), (1, 1), (1, 1)], (7, 7), "all fit"),
             (&[(HALF, 0), (HALF, 0), (1, 0)], (8, 8), "the third one does not"),
-            (&[(HALF, HALF), (HALF, 0)], (8, i64::MAX), "what was said goes before diagnostics"),
+            (&[(HALF, HALF), (HALF, 0)], (8, i64::MAX), "messages go before diagnostics"),
             (&[(HALF, HALF), (0, 1), (0, 0)], (7, 9), "diagnostics of the newest"),
             (&[(MAX_BYTES + 1, 1), (1, 0)], (9, i64::MAX), "the newest is there whatever its size"),
         ];
@@ -244,7 +237,7 @@ mod tests {
             let sizes: Vec<Size> = (0..=9)
                 .rev()
                 .zip(sizes)
-                .map(|(run_seq, &(said, diagnosed))| Size { run_seq, said, diagnosed })
+                .map(|(run_seq, &(content, diagnosed))| Size { run_seq, content, diagnosed })
                 .collect();
             assert_eq!(Window::from_sizes(&sizes), Window { from, diagnosed_from }, "{reason}");
         }

@@ -1,14 +1,16 @@
-//! Conversations under whole numbers: given before anything is said, listed and read by them.
+//! Conversations under whole numbers: given before the first message, listed and read by them.
 
+use super::SqlStore;
 use super::chat::chat_runs;
 use super::heads::count;
-use super::{Connection, SqlStore};
 use crate::agent::ports::chats::{ChatHead, ChatView, Chats};
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach, Scope, original, storable};
+use crate::store::scope::{Reach, Scope, original, storable};
+use crate::store::statement::query;
 use crate::store::transcript;
 
 /// A row of a list.
@@ -17,7 +19,7 @@ struct HeadRow {
     number: i64,
     tenant: String,
     user_id: String,
-    /// What front ends call the user by.
+    /// The user's name in front ends.
     user_claim: Option<String>,
     id: String,
     title: Option<String>,
@@ -25,7 +27,7 @@ struct HeadRow {
     updated_at: i64,
     /// The first message, where there is no title.
     first: Option<String>,
-    /// The newest run's place.
+    /// The newest run's number.
     newest: Option<i64>,
     /// How many messages a user sees, where that run knows.
     seen: Option<i64>,
@@ -46,6 +48,7 @@ macro_rules! chosen {
 macro_rules! rows {
     ($whose:literal, $($which:literal),+) => {
         concat!(
+            // The last message is the newest run's answer, or what it answers.
             "SELECT l.number, l.tenant, l.user_id, l.user_claim, l.id, l.title, l.created_at, l.updated_at,
                  CASE WHEN l.title IS NULL THEN (
                      SELECT m.body FROM messages m WHERE m.tenant = l.tenant AND m.user_id = l.user_id
@@ -54,14 +57,9 @@ macro_rules! rows {
                       AND r.conversation = l.id ORDER BY r.run_seq DESC LIMIT 1) AS newest,
                  (SELECT r.seen_before + r.seen_own FROM runs r WHERE r.tenant = l.tenant AND r.user_id = l.user_id
                       AND r.conversation = l.id ORDER BY r.run_seq DESC LIMIT 1) AS seen
-             FROM (SELECT h.number, h.tenant, h.user_id, h.user_claim, c.id, c.title, c.created_at, ",
-            // The last message is the newest run's answer, or what it answers.
-            later!(
-                "c.updated_at",
-                "COALESCE((SELECT r.finished_at FROM runs r WHERE r.tenant = c.tenant AND r.user_id = c.user_id
-                     AND r.conversation = c.id ORDER BY r.run_seq DESC LIMIT 1), 0)"
-            ),
-            " AS updated_at ",
+             FROM (SELECT h.number, h.tenant, h.user_id, h.user_claim, c.id, c.title, c.created_at,
+                 @greatest(c.updated_at, COALESCE((SELECT r.finished_at FROM runs r WHERE r.tenant = c.tenant
+                     AND r.user_id = c.user_id AND r.conversation = c.id ORDER BY r.run_seq DESC LIMIT 1), 0)) AS updated_at ",
             chosen!($whose),
             $($which,)+
             ") AS l ORDER BY l.updated_at DESC, l.number DESC"
@@ -69,7 +67,7 @@ macro_rules! rows {
     };
 }
 
-/// What is asked of some chats. A statement for each kind of choice, so that each is planned by what it chooses.
+/// The statements about some chats. One for each kind of choice, so that each is planned for it.
 struct Statements {
     /// How many they are.
     count: &'static str,
@@ -100,7 +98,7 @@ const OF_TENANT: Statements = statements!("h.tenant = $1", "$2", "$3");
 const OF_USER: Statements = statements!("h.tenant = $1 AND h.user_id = $2", "$3", "$4");
 const OF_APP: Statements = statements!("h.tenant = $1 AND h.user_id = $2 AND h.app = $3", "$4", "$5");
 
-/// Whose chats: the statements, and their first parameters.
+/// The choice of chats: the statements, and their first parameters.
 struct Choice(Statements, Vec<String>);
 
 impl Choice {
@@ -130,34 +128,28 @@ impl SqlStore {
         conversation: &ConversationId,
         app: &str,
     ) -> Result<i64, Fault> {
-        // Most have theirs, and to read it holds up nobody.
-        let known = number_of(&mut *self.reading(Reach::User(scope)).await?, scope, conversation).await?;
+        // Most have theirs, and a read blocks no writer.
+        let known = number_of(&mut self.database.reading(Reach::User(scope)).await?, scope, conversation).await?;
         if let Some((number, kept)) = known {
             if known_as.is_some() && kept.as_deref() != known_as.map(storable).as_deref() {
-                let mut transaction = self.write(Reach::User(scope)).await?;
-                sqlx::query("UPDATE chats SET user_claim = $1 WHERE tenant = $2 AND user_id = $3 AND number = $4")
-                    .bind(known_as.map(storable))
-                    .bind_scope(scope)
-                    .bind(number)
-                    .execute(&mut *transaction)
+                let mut transaction = self.database.write(Reach::User(scope)).await?;
+                query("UPDATE chats SET user_claim = $1 WHERE tenant = $2 AND user_id = $3 AND number = $4")
+                    .bind((known_as.map(storable), scope, number))
+                    .execute(&mut transaction)
                     .await?;
                 transaction.commit().await?;
             }
             return Ok(number);
         }
-        let mut transaction = self.write(Reach::User(scope)).await?;
-        let inserted = sqlx::query_scalar(
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        let inserted = query(
             "INSERT INTO chats (tenant, user_id, conversation, app, created_at, user_claim) VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (tenant, user_id, conversation) DO NOTHING RETURNING number",
         )
-        .bind_scope(scope)
-        .bind(conversation.as_str())
-        .bind(storable(app))
-        .bind(self.clock.now_ms())
-        .bind(known_as.map(storable))
-        .fetch_optional(&mut *transaction)
+        .bind((scope, conversation.as_str(), storable(app), self.clock.now_ms(), known_as.map(storable)))
+        .fetch_optional_value(&mut transaction)
         .await?;
-        // Somebody else may have given it one meanwhile.
+        // Another request may have given it one meanwhile.
         let number = match inserted {
             Some(number) => number,
             None => number_of(&mut transaction, scope, conversation).await?.ok_or(sqlx::Error::RowNotFound)?.0,
@@ -168,10 +160,9 @@ impl SqlStore {
 
     pub(super) async fn try_numbered(&self, scope: &Scope, number: i64) -> Result<Option<ConversationId>, Fault> {
         let id: Option<String> =
-            sqlx::query_scalar("SELECT conversation FROM chats WHERE tenant = $1 AND user_id = $2 AND number = $3")
-                .bind_scope(scope)
-                .bind(number)
-                .fetch_optional(&mut *self.reading(Reach::User(scope)).await?)
+            query("SELECT conversation FROM chats WHERE tenant = $1 AND user_id = $2 AND number = $3")
+                .bind((scope, number))
+                .fetch_optional_value(&mut self.database.reading(Reach::User(scope)).await?)
                 .await?;
         Ok(id.map(|id| ConversationId::parse(&id)).transpose().map_err(RecordError::from)?)
     }
@@ -183,7 +174,7 @@ impl SqlStore {
         offset: u32,
     ) -> Result<(Vec<ChatHead>, u64), Fault> {
         let scope = scope_of(of);
-        let mut transaction = self.read(reach(of, &scope)).await?;
+        let mut transaction = self.database.read(reach(of, &scope)).await?;
         let called = match of {
             Chats::Tenant { tenant, user: Some(user) } => user_called(&mut transaction, tenant, user).await?,
             Chats::Tenant { user: None, .. } | Chats::Own { .. } => None,
@@ -193,11 +184,11 @@ impl SqlStore {
             (of, _) => of,
         };
         let Choice(statements, whose) = Choice::from_filter(of);
-        let count = whose.iter().fold(sqlx::query_scalar(statements.count), |count, name| count.bind(name));
-        let total: i64 = count.fetch_one(&mut *transaction).await?;
-        let part = whose.iter().fold(sqlx::query_as(statements.part), |part, name| part.bind(name));
-        let part = part.bind(i64::from(limit)).bind(i64::from(offset));
-        let rows: Vec<HeadRow> = part.fetch_all(&mut *transaction).await?;
+        let count = whose.iter().fold(query(statements.count), |count, name| count.bind(name));
+        let total: i64 = count.fetch_value(&mut transaction).await?;
+        let part = whose.iter().fold(query(statements.part), |part, name| part.bind(name));
+        let part = part.bind((i64::from(limit), i64::from(offset)));
+        let rows: Vec<HeadRow> = part.fetch_all(&mut transaction).await?;
         let mut heads = Vec::with_capacity(rows.len());
         for row in rows {
             heads.push(head(&mut transaction, row).await?.0);
@@ -208,9 +199,9 @@ impl SqlStore {
     pub(super) async fn try_chat(&self, of: Chats<'_>, number: i64) -> Result<Option<ChatView>, Fault> {
         let Choice(statements, whose) = Choice::from_filter(of);
         let scope = scope_of(of);
-        let mut transaction = self.read(reach(of, &scope)).await?;
-        let one = whose.iter().fold(sqlx::query_as(statements.one), |one, name| one.bind(name));
-        let row: Option<HeadRow> = one.bind(number).fetch_optional(&mut *transaction).await?;
+        let mut transaction = self.database.read(reach(of, &scope)).await?;
+        let one = whose.iter().fold(query(statements.one), |one, name| one.bind(name));
+        let row: Option<HeadRow> = one.bind(number).fetch_optional(&mut transaction).await?;
         let Some(row) = row else { return Ok(None) };
         let (head, scope, id) = head(&mut transaction, row).await?;
         let runs = chat_runs(&mut transaction, &scope, &id).await?;
@@ -218,7 +209,7 @@ impl SqlStore {
     }
 }
 
-/// Whose they are: of a whole tenant's, only the tenant counts.
+/// The scope of chats: of a whole tenant's, only the tenant counts.
 fn scope_of(of: Chats<'_>) -> Scope {
     match of {
         Chats::Own { owner, app: _ } => Scope::from(owner),
@@ -238,32 +229,29 @@ fn reach<'a>(of: Chats<'_>, scope: &'a Scope) -> Reach<'a> {
 }
 
 /// The user of a tenant whom front ends call so, where there is one: the one who began the newest chat under that name.
-async fn user_called(connection: &mut Connection, tenant: &str, name: &str) -> Result<Option<String>, sqlx::Error> {
-    let user: Option<String> = sqlx::query_scalar(
-        "SELECT user_id FROM chats WHERE tenant = $1 AND user_claim = $2 ORDER BY number DESC LIMIT 1",
-    )
-    .bind(storable(tenant))
-    .bind(storable(name))
-    .fetch_optional(connection)
-    .await?;
+async fn user_called(connection: &mut dyn Connection, tenant: &str, name: &str) -> Result<Option<String>, sqlx::Error> {
+    let user: Option<String> =
+        query("SELECT user_id FROM chats WHERE tenant = $1 AND user_claim = $2 ORDER BY number DESC LIMIT 1")
+            .bind((storable(tenant), storable(name)))
+            .fetch_optional_value(connection)
+            .await?;
     Ok(user.map(|user| original(&user).into_owned()))
 }
 
 /// The number that a conversation has, and what its user was called by then.
 async fn number_of(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     conversation: &ConversationId,
 ) -> Result<Option<(i64, Option<String>)>, sqlx::Error> {
-    sqlx::query_as("SELECT number, user_claim FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
-        .bind_scope(scope)
-        .bind(conversation.as_str())
+    query("SELECT number, user_claim FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
+        .bind((scope, conversation.as_str()))
         .fetch_optional(connection)
         .await
 }
 
 /// The head of a row, and where its conversation is.
-async fn head(connection: &mut Connection, row: HeadRow) -> Result<(ChatHead, Scope, String), Fault> {
+async fn head(connection: &mut dyn Connection, row: HeadRow) -> Result<(ChatHead, Scope, String), Fault> {
     let scope = Scope::of_row(row.tenant, row.user_id);
     let seen = count(connection, &scope, &row.id, (row.newest, row.seen)).await?;
     let title = match (row.title, row.first) {

@@ -6,16 +6,18 @@ use serde_json::value::RawValue;
 use super::branch::message_id;
 use super::heads::find_head;
 use super::trail::{self, item};
-use super::{Connection, SqlStore, approvals_behind};
+use super::{SqlStore, approvals_behind};
 use crate::agent::ports::conversations::{
-    ExportAt, ExportEnd, ExportItem, ExportPart, MessageExport, PayloadExport, RunExport,
+    ExportAt, ExportEnd, ExportItem, ExportPart, MessageExport, PageError, PayloadExport, RunExport,
 };
-use crate::bounded::memory::{Exhausted, Reservation};
+use crate::bounded::memory::Reservation;
 use crate::chat::ids::{ConversationId, PayloadId, RunId};
-use crate::store::fault::Fault;
+use crate::store::database::Connection;
+use crate::store::fault::{Fault, Undone};
 use crate::store::record::{RunRow, run_columns, run_parent};
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach, Scope, original};
+use crate::store::scope::{Reach, Scope, original};
+use crate::store::statement::query;
 
 /// Stored bytes of a part at most, but for those of its first row: 512 KiB.
 const PART_BYTES: i64 = 512 << 10;
@@ -26,11 +28,11 @@ const PART_ROWS: i64 = 500;
 /// Approvals of a part at most: each has up to 128 KiB.
 const PART_APPROVALS: i64 = 4;
 
-/// What a part takes in memory, as a multiple of its stored bytes: its rows, the document that is made of them, and what of
-/// that is on its way.
+/// The memory of a part, as a multiple of its stored bytes: its rows, the document that is made of them, and the bytes
+/// of it that are on their way.
 const TIMES: usize = 3;
 
-/// A run with its place and what it goes on from.
+/// A run with its number and the branch that it goes on from.
 #[derive(sqlx::FromRow)]
 struct Row {
     #[sqlx(flatten)]
@@ -41,51 +43,52 @@ struct Row {
     context: Option<String>,
 }
 
-/// A message: its run and its run's place, its number there, when it was kept, kind, body.
+/// A message: its run and its run's number, its own number there, when it was kept, kind, body.
 type Message = (String, i64, i64, i64, String, String);
 
-/// How large a row is, behind its place.
+/// How large a row is, behind its position.
 type Size = (i64, i64, i64);
 
-/// The place of the last row that fits, how much those up to it take, and whether there are more.
+/// The position of the last row that fits, how much those up to it take, and whether there are more.
 type Fitting = ((i64, i64), usize, bool);
 
-/// What fits of rows of these sizes, in order; the first one does whatever its size.
+/// The rows of these sizes that fit, in order; the first one does whatever its size.
 fn fitting(sizes: &[Size]) -> Option<Fitting> {
     let (mut bytes, mut last, mut count) = (0_i64, None, 0);
-    for &(place, number, size) in sizes {
+    for &(run_seq, number, size) in sizes {
         if last.is_some() && bytes.saturating_add(size) > PART_BYTES {
             break;
         }
-        (bytes, last, count) = (bytes.saturating_add(size), Some((place, number)), count + 1);
+        (bytes, last, count) = (bytes.saturating_add(size), Some((run_seq, number)), count + 1);
     }
     let has_more = count < sizes.len() || i64::try_from(sizes.len()).is_ok_and(|rows| rows == PART_ROWS);
     Some((last?, usize::try_from(bytes).unwrap_or_default(), has_more))
 }
 
 /// Reserves what rows of so many bytes take.
-fn reserve(held: &mut Reservation, bytes: usize) -> Result<(), Exhausted> {
-    held.grow(bytes.saturating_mul(TIMES).saturating_sub(held.bytes()))
+fn reserve(held: &mut Reservation, bytes: usize) -> Result<(), Undone<PageError>> {
+    let more = held.grow(bytes.saturating_mul(TIMES).saturating_sub(held.bytes()));
+    more.map_err(|exhausted| Undone::Refused(exhausted.into()))
 }
 
-/// A part, or no memory for it.
-type Read = Result<Result<ExportPart, Exhausted>, Fault>;
+/// A part, where there is memory for it.
+type Read = Result<ExportPart, Undone<PageError>>;
 
 impl SqlStore {
-    pub(super) async fn try_export(
+    pub(in crate::store) async fn try_export(
         &self,
         scope: &Scope,
         id: &ConversationId,
         at: ExportAt,
         held: &mut Reservation,
-    ) -> Result<Result<Option<ExportPart>, Exhausted>, Fault> {
-        let mut transaction = self.read(Reach::User(scope)).await?;
-        let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(Ok(None)) };
+    ) -> Result<Option<ExportPart>, Undone<PageError>> {
+        let mut transaction = self.database.read(Reach::User(scope)).await?;
+        let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(None) };
         let connection = &mut transaction;
         let part = match at {
             ExportAt::Start => {
                 let next = Some(ExportAt::Messages { run: -1, seq: -1, until: end(connection, scope, id).await? });
-                Ok(ExportPart { items: vec![ExportItem::Head(head)], next })
+                ExportPart { items: vec![ExportItem::Head(head)], next }
             }
             ExportAt::Messages { run, seq, until } => messages(connection, scope, id, (run, seq, until), held).await?,
             ExportAt::Payloads { seq, until } => payloads(connection, scope, id, (seq, until), held).await?,
@@ -99,22 +102,21 @@ impl SqlStore {
                     None => ExportAt::Trail { id: 0, until },
                 };
                 let items = found.into_iter().map(|view| ExportItem::Approval(Box::new(view))).collect();
-                Ok(ExportPart { items, next: Some(next) })
+                ExportPart { items, next: Some(next) }
             }
             ExportAt::Trail { id: after, until } => trail(connection, scope, id, (after, until), held).await?,
         };
-        Ok(part.map(Some))
+        Ok(Some(part))
     }
 }
 
-/// What is the newest now.
-async fn end(connection: &mut Connection, scope: &Scope, id: &ConversationId) -> Result<ExportEnd, sqlx::Error> {
-    let (run, trail): (i64, i64) = sqlx::query_as(
+/// The newest rows now.
+async fn end(connection: &mut dyn Connection, scope: &Scope, id: &ConversationId) -> Result<ExportEnd, sqlx::Error> {
+    let (run, trail): (i64, i64) = query(
         "SELECT COALESCE((SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3), -1),
              COALESCE((SELECT MAX(id) FROM trail WHERE tenant = $1 AND user_id = $2 AND conversation = $3), 0)",
     )
-    .bind_scope(scope)
-    .bind(id.as_str())
+    .bind((scope, id.as_str()))
     .fetch_one(connection)
     .await?;
     Ok(ExportEnd { run, trail })
@@ -122,13 +124,13 @@ async fn end(connection: &mut Connection, scope: &Scope, id: &ConversationId) ->
 
 /// Messages behind one of a run, each run that begins among them before its own.
 async fn messages(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
     (run, seq, until): (i64, i64, ExportEnd),
     held: &mut Reservation,
 ) -> Read {
-    let sizes: Vec<Size> = sqlx::query_as(
+    let sizes: Vec<Size> = query(
         "SELECT m.run_seq, m.seq, CAST(octet_length(m.body) + CASE WHEN m.run_seq > $4 AND m.seq = 0 THEN
              COALESCE((SELECT octet_length(d.context) FROM runs r JOIN run_details d ON d.run_id = r.id
                   WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = m.run_seq), 0)
@@ -136,18 +138,11 @@ async fn messages(
          FROM messages m WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
              AND (m.run_seq, m.seq) > ($4, $5) AND m.run_seq <= $6 ORDER BY m.run_seq, m.seq LIMIT $7",
     )
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(run)
-    .bind(seq)
-    .bind(until.run)
-    .bind(PART_ROWS)
+    .bind((scope, id.as_str(), run, seq, until.run, PART_ROWS))
     .fetch_all(&mut *connection)
     .await?;
     let (last, bytes, has_more) = fitting(&sizes).unwrap_or(((until.run, i64::MAX), 0, false));
-    if let Err(exhausted) = reserve(held, bytes) {
-        return Ok(Err(exhausted));
-    }
+    reserve(held, bytes)?;
     // A run that has no messages stands before the next one that has.
     let up_to = if has_more { last.0 } else { until.run };
     let mut runs = runs(connection, scope, id, (run, up_to)).await?.into_iter().peekable();
@@ -169,17 +164,17 @@ async fn messages(
         true => ExportAt::Messages { run: last.0, seq: last.1, until },
         false => ExportAt::Payloads { seq: -1, until },
     };
-    Ok(Ok(ExportPart { items, next: Some(next) }))
+    Ok(ExportPart { items, next: Some(next) })
 }
 
-/// The runs behind the first place, up to the second one.
+/// The runs behind the first number, up to the second one.
 async fn runs(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
     (after, up_to): (i64, i64),
 ) -> Result<Vec<Row>, sqlx::Error> {
-    sqlx::query_as(concat!(
+    query(concat!(
         "SELECT ",
         run_columns!(),
         ", r.run_seq, (SELECT p.id FROM runs p WHERE p.tenant = $1 AND p.user_id = $2 AND p.conversation = $3
@@ -192,10 +187,7 @@ async fn runs(
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq > $4 AND r.run_seq <= $5
          ORDER BY r.run_seq",
     ))
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(after)
-    .bind(up_to)
+    .bind((scope, id.as_str(), after, up_to))
     .fetch_all(connection)
     .await
 }
@@ -209,74 +201,59 @@ fn begun(row: Row) -> Result<ExportItem, Fault> {
     Ok(ExportItem::Run(Box::new(RunExport { run, parent, context })))
 }
 
-/// The messages behind the first place, up to the second one.
+/// The messages behind the first position, up to the second one.
 async fn messages_between(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
     after: (i64, i64),
     last: (i64, i64),
 ) -> Result<Vec<Message>, sqlx::Error> {
-    sqlx::query_as(
+    query(
         "SELECT r.id, m.run_seq, m.seq, CASE WHEN m.created_at = 0 THEN r.started_at ELSE m.created_at END, m.kind, m.body
          FROM messages m JOIN runs r
              ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = m.run_seq
          WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
              AND (m.run_seq, m.seq) > ($4, $5) AND (m.run_seq, m.seq) <= ($6, $7) ORDER BY m.run_seq, m.seq",
     )
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(after.0)
-    .bind(after.1)
-    .bind(last.0)
-    .bind(last.1)
+    .bind((scope, id.as_str(), after.0, after.1, last.0, last.1))
     .fetch_all(connection)
     .await
 }
 
 /// The payloads behind a number.
 async fn payloads(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
     (after, until): (i64, ExportEnd),
     held: &mut Reservation,
 ) -> Read {
-    let sizes: Vec<Size> = sqlx::query_as(
+    let sizes: Vec<Size> = query(
         "SELECT y.seq, CAST(0 AS BIGINT), CAST(octet_length(y.data) + octet_length(y.summary) AS BIGINT)
          FROM payloads y JOIN runs r ON r.id = y.run_id
          WHERE y.tenant = $1 AND y.user_id = $2 AND y.conversation = $3 AND y.seq > $4 AND r.run_seq <= $5
          ORDER BY y.seq LIMIT $6",
     )
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(after)
-    .bind(until.run)
-    .bind(PART_ROWS)
+    .bind((scope, id.as_str(), after, until.run, PART_ROWS))
     .fetch_all(&mut *connection)
     .await?;
     let behind = ExportAt::Approvals { at_ms: i64::MIN, id: String::new(), until };
     let Some((last, bytes, has_more)) = fitting(&sizes) else {
-        return Ok(Ok(ExportPart { items: Vec::new(), next: Some(behind) }));
+        return Ok(ExportPart { items: Vec::new(), next: Some(behind) });
     };
-    if let Err(exhausted) = reserve(held, bytes) {
-        return Ok(Err(exhausted));
-    }
-    let rows: Vec<(String, String, String, String, String)> = sqlx::query_as(
+    reserve(held, bytes)?;
+    let rows: Vec<(String, String, String, String, String)> = query(
         "SELECT y.run_id, y.id, y.kind, y.summary, y.data FROM payloads y JOIN runs r ON r.id = y.run_id
          WHERE y.tenant = $1 AND y.user_id = $2 AND y.conversation = $3 AND y.seq > $4 AND y.seq <= $5
              AND r.run_seq <= $6 ORDER BY y.seq",
     )
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(after)
-    .bind(last.0)
-    .bind(until.run)
+    .bind((scope, id.as_str(), after, last.0, until.run))
     .fetch_all(connection)
     .await?;
     let items = rows.into_iter().map(payload).collect::<Result<_, RecordError>>()?;
     let next = if has_more { ExportAt::Payloads { seq: last.0, until } } else { behind };
-    Ok(Ok(ExportPart { items, next: Some(next) }))
+    Ok(ExportPart { items, next: Some(next) })
 }
 
 fn payload(
@@ -293,42 +270,33 @@ fn payload(
 
 /// The entries of the trail behind one.
 async fn trail(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
     (after, until): (i64, ExportEnd),
     held: &mut Reservation,
 ) -> Read {
-    let sizes: Vec<Size> = sqlx::query_as(
+    let sizes: Vec<Size> = query(
         "SELECT id, CAST(0 AS BIGINT), CAST(octet_length(body) AS BIGINT) FROM trail
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id > $4 AND id <= $5 ORDER BY id LIMIT $6",
     )
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(after)
-    .bind(until.trail)
-    .bind(PART_ROWS)
+    .bind((scope, id.as_str(), after, until.trail, PART_ROWS))
     .fetch_all(&mut *connection)
     .await?;
     let Some((last, bytes, has_more)) = fitting(&sizes) else {
-        return Ok(Ok(ExportPart { items: Vec::new(), next: None }));
+        return Ok(ExportPart { items: Vec::new(), next: None });
     };
-    if let Err(exhausted) = reserve(held, bytes) {
-        return Ok(Err(exhausted));
-    }
-    let rows: Vec<trail::Row> = sqlx::query_as(
+    reserve(held, bytes)?;
+    let rows: Vec<trail::Row> = query(
         "SELECT id, at, kind, run_id, body FROM trail
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id > $4 AND id <= $5 ORDER BY id",
     )
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(after)
-    .bind(last.0)
+    .bind((scope, id.as_str(), after, last.0))
     .fetch_all(connection)
     .await?;
     let items = rows.into_iter().map(|row| Ok(ExportItem::Trail(item(row)?))).collect::<Result<_, Fault>>()?;
     let next = has_more.then_some(ExportAt::Trail { id: last.0, until });
-    Ok(Ok(ExportPart { items, next }))
+    Ok(ExportPart { items, next })
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Conversations in lists: their titles, and how many messages a user sees in them.
 
-use super::{Connection, SqlStore, count_seen};
+use super::{SqlStore, count_seen};
 use crate::agent::ports::conversations::{ConversationHead, Paged};
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach, Scope, original, storable};
+use crate::store::scope::{Reach, Scope, original, storable};
+use crate::store::statement::query;
 use crate::store::transcript;
 use crate::store::view::{self, HeadCursor};
 
@@ -20,7 +22,7 @@ struct Row {
     updated_at: i64,
     /// The first message, where there is no title.
     first: Option<String>,
-    /// The newest run's place.
+    /// The newest run's number.
     newest: Option<i64>,
     /// How many messages a user sees, where that run knows.
     seen: Option<i64>,
@@ -53,16 +55,13 @@ impl SqlStore {
         after: HeadCursor,
         limit: u32,
     ) -> Result<Paged<ConversationHead>, Fault> {
-        let mut transaction = self.read(Reach::User(scope)).await?;
-        let mut rows: Vec<Row> = sqlx::query_as(rows!(
+        let mut transaction = self.database.read(Reach::User(scope)).await?;
+        let mut rows: Vec<Row> = query(rows!(
             "WHERE tenant = $1 AND user_id = $2 AND unlisted = 0 AND (updated_at, id) < ($3, $4)
              ORDER BY updated_at DESC, id DESC LIMIT $5"
         ))
-        .bind_scope(scope)
-        .bind(after.updated_at)
-        .bind(after.id)
-        .bind(i64::from(limit) + 1)
-        .fetch_all(&mut *transaction)
+        .bind((scope, after.updated_at, after.id, i64::from(limit) + 1))
+        .fetch_all(&mut transaction)
         .await?;
         let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
@@ -81,17 +80,13 @@ impl SqlStore {
         id: &ConversationId,
         title: &str,
     ) -> Result<Option<ConversationHead>, Fault> {
-        let mut transaction = self.write(Reach::User(scope)).await?;
-        sqlx::query(concat!(
-            "UPDATE conversations SET title = $1, updated_at = ",
-            later!("updated_at", "$2"),
-            " WHERE tenant = $3 AND user_id = $4 AND id = $5",
-        ))
-        .bind(storable(title))
-        .bind(self.clock.now_ms())
-        .bind_scope(scope)
-        .bind(id.as_str())
-        .execute(&mut *transaction)
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        query(
+            "UPDATE conversations SET title = $1, updated_at = @greatest(updated_at, $2)
+             WHERE tenant = $3 AND user_id = $4 AND id = $5",
+        )
+        .bind((storable(title), self.clock.now_ms(), scope, id.as_str()))
+        .execute(&mut transaction)
         .await?;
         let head = find_head(&mut transaction, scope, id).await?;
         transaction.commit().await?;
@@ -101,13 +96,12 @@ impl SqlStore {
 
 /// The conversation as a list would show it.
 pub(super) async fn find_head(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
 ) -> Result<Option<ConversationHead>, Fault> {
-    let row: Option<Row> = sqlx::query_as(rows!("WHERE tenant = $1 AND user_id = $2 AND id = $3"))
-        .bind_scope(scope)
-        .bind(id.as_str())
+    let row: Option<Row> = query(rows!("WHERE tenant = $1 AND user_id = $2 AND id = $3"))
+        .bind((scope, id.as_str()))
         .fetch_optional(&mut *connection)
         .await?;
     let Some(row) = row else { return Ok(None) };
@@ -118,7 +112,7 @@ pub(super) async fn find_head(
 /// How many messages a user sees on the newest branch of the conversation: what its newest run knows, or else is
 /// counted.
 pub(super) async fn count(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &str,
     newest_and_seen: (Option<i64>, Option<i64>),

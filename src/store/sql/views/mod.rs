@@ -2,8 +2,8 @@
 //! parts.
 //!
 //! The runs of a conversation form a tree. A *branch* is the way from the root to one of them; each run on it but the
-//! last is there up to the message that the next one goes on from. What one call tells is read in one transaction, so
-//! that all of it is true at once.
+//! last is there up to the message that the next one goes on from. The answer of one call is read in one transaction,
+//! so that all of it is true at once.
 
 /// The runs on the branch that ends with the run `$tip` of the conversation `$3`, as the common table `path`:
 /// `run_seq`, its `parent`, and up to which message it counts (`upto`, `NULL` for all). `$1` is the tenant and `$2` the
@@ -49,13 +49,13 @@ mod trail;
 
 use async_trait::async_trait;
 
+use super::SqlStore;
 use super::approvals::approvals_behind;
 use super::payloads::{KeptRow, kept};
 use super::seen::{count_seen, is_seen};
-use super::{Connection, SqlStore};
 use crate::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use crate::agent::ports::conversations::{
-    ConversationHead, ConversationStore, ConversationView, ExportAt, ExportPart, Page, PageError, Paged, TrailItem,
+    ConversationHead, ConversationStore, ConversationView, Page, PageError, Paged, TrailItem,
 };
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::memory::Reservation;
@@ -71,7 +71,7 @@ impl ConversationStore for SqlStore {
             None => HeadCursor::start(),
             Some(text) => HeadCursor::parse(text).ok_or(PageError::BadCursor)?,
         };
-        Ok(attempt("list conversations", self.try_conversations(&owner.into(), after, page.limit)).await?)
+        attempt("list conversations", self.try_conversations(&owner.into(), after, page.limit)).await
     }
 
     async fn conversation(
@@ -86,7 +86,7 @@ impl ConversationStore for SqlStore {
             Some(text) => number(text).ok_or(PageError::BadCursor)?,
         };
         let part = (before, page.limit);
-        Ok(attempt("read a conversation", self.try_conversation(&owner.into(), id, part, held)).await??)
+        attempt("read a conversation", self.try_conversation(&owner.into(), id, part, held)).await
     }
 
     async fn rename(
@@ -102,16 +102,6 @@ impl ConversationStore for SqlStore {
         attempt("delete a conversation", self.try_delete(&owner.into(), id)).await
     }
 
-    async fn export(
-        &self,
-        owner: &Owner,
-        id: &ConversationId,
-        at: ExportAt,
-        held: &mut Reservation,
-    ) -> Result<Option<ExportPart>, PageError> {
-        Ok(attempt("export a conversation", self.try_export(&owner.into(), id, at, held)).await??)
-    }
-
     async fn trail(
         &self,
         owner: &Owner,
@@ -122,7 +112,7 @@ impl ConversationStore for SqlStore {
             None => 0,
             Some(text) => number(text).ok_or(PageError::BadCursor)?,
         };
-        Ok(attempt("read a trail", self.try_trail(&owner.into(), id, after, page.limit)).await?)
+        attempt("read a trail", self.try_trail(&owner.into(), id, after, page.limit)).await
     }
 }
 

@@ -2,12 +2,14 @@
 
 use serde_json::value::RawValue;
 
-use super::{Connection, SqlStore};
+use super::SqlStore;
 use crate::agent::ports::conversations::{Paged, TrailItem};
 use crate::chat::ids::{ConversationId, RunId};
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record_error::RecordError;
-use crate::store::scope::{BindScope, Reach, Scope};
+use crate::store::scope::{Reach, Scope};
+use crate::store::statement::query;
 
 /// An entry: its number among all, time, kind, run, body.
 pub(super) type Row = (i64, i64, String, Option<String>, String);
@@ -20,13 +22,11 @@ impl SqlStore {
         after: i64,
         limit: u32,
     ) -> Result<Option<Paged<TrailItem>>, Fault> {
-        let mut transaction = self.read(Reach::User(scope)).await?;
-        let there: i64 =
-            sqlx::query_scalar("SELECT COUNT(*) FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3")
-                .bind_scope(scope)
-                .bind(id.as_str())
-                .fetch_one(&mut *transaction)
-                .await?;
+        let mut transaction = self.database.read(Reach::User(scope)).await?;
+        let there: i64 = query("SELECT COUNT(*) FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3")
+            .bind((scope, id.as_str()))
+            .fetch_value(&mut transaction)
+            .await?;
         if there == 0 {
             return Ok(None);
         }
@@ -40,20 +40,17 @@ impl SqlStore {
 }
 
 async fn rows(
-    connection: &mut Connection,
+    connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
     after: i64,
     limit: i64,
 ) -> Result<Vec<Row>, sqlx::Error> {
-    sqlx::query_as(
+    query(
         "SELECT id, at, kind, run_id, body FROM trail
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id > $4 ORDER BY id LIMIT $5",
     )
-    .bind_scope(scope)
-    .bind(id.as_str())
-    .bind(after)
-    .bind(limit)
+    .bind((scope, id.as_str(), after, limit))
     .fetch_all(connection)
     .await
 }
