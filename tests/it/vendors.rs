@@ -12,7 +12,7 @@ use crate::tidy::{Source, none, sources};
 const TABLE: &str = "src/llm/mod.rs";
 
 /// The files that speak of each vendor, and their words.
-const SAID: [(&str, &str); 8] = [
+const SAID: [(&str, &str); 7] = [
     ("config/default.toml", "\n[llm.NAME]\n"),
     ("docs/CONFIG.md", "| `llm.NAME.base_url` | `BASE_URL` |"),
     ("docs/CONFIG.md", "| `llm.NAME.model` | `MODEL` |"),
@@ -20,7 +20,6 @@ const SAID: [(&str, &str); 8] = [
     ("docs/PROVIDERS.md", "| `NAME` |"),
     ("docs/ARCHITECTURE.md", " NAME/"),
     ("src/demo/model/answer.rs", "`NAME`"),
-    ("src/demo/model/desk/mod.rs", "`NAME`"),
 ];
 
 /// The files that name the usual variable of each vendor's key.

@@ -33,7 +33,7 @@ use switchboard::chat::stream::{CallSlot, FinishReason, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolDef, ToolInput, ToolOutput};
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
-use switchboard::runs::config::{Settings, UserBounds};
+use switchboard::runs::config::{RunBounds, Settings};
 use switchboard::runs::log::local::LocalLog;
 use switchboard::runs::log::ring::Next;
 use switchboard::runs::starts::Starts;
@@ -142,7 +142,7 @@ impl Desk {
         // All others are said to be built in.
         let is_built_in = |name: &str| !["close_ticket", "refund", "get_ticket", "note"].contains(&name);
         let llm = llm::LlmConfig::default();
-        let loaded = catalogue::load(&sources.assets(), &llm, &BTreeSet::new(), is_built_in).unwrap();
+        let loaded = catalogue::load(&sources.assets(), &llm, &catalogue::Referents::default(), is_built_in).unwrap();
         let url = format!("sqlite://{}", data.path().join("test.db").display());
         let store = store::open(
             &store::StoreConfig { url, max_connections: 1, ..store::StoreConfig::default() },
@@ -184,7 +184,7 @@ impl Desk {
             trail: None,
             unlisted: None,
             history_bytes: 1200,
-            bounds: UserBounds::default(),
+            bounds: RunBounds::default(),
         };
         let parts = Parts {
             agent: agent.clone(),
@@ -193,7 +193,7 @@ impl Desk {
             leases: store.clone(),
             log: LocalLog::new(0, 0, Duration::from_secs(60)),
             summaries: store.clone(),
-            summariser: Summariser { writer: Writer::Nobody, agent },
+            summariser: Summariser { writer: Writer::Off, agent },
             profiles: loaded.profiles,
             settings,
             starts: Starts::new(None, None),
@@ -238,7 +238,7 @@ impl Desk {
 
 pub fn ada() -> Caller {
     let owner = Owner { tenant: String::new(), user: "ada".to_owned() };
-    Caller { owner, known_as: None, expires_at_ms: None, roles: Vec::new(), bearer: Bearer::new("t") }
+    Caller { owner, known_as: None, expires_at_ms: None, roles: Vec::new(), bearer: Bearer::new("t"), cookie: None }
 }
 
 /// A request in the conversation `c`.
@@ -250,7 +250,7 @@ pub fn input(ask: Ask, tools: &[Arc<ToolDef>]) -> RunInput {
         parent: None,
         earlier: Vec::new(),
         unlisted: false,
-        manner: RunOptions { client_tools: tools.to_vec(), ..RunOptions::default() },
+        options: RunOptions { client_tools: tools.to_vec(), ..RunOptions::default() },
     }
 }
 
@@ -306,7 +306,7 @@ pub fn told(events: &[AgentEvent]) -> Vec<String> {
             let calls: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
             Some(format!("awaiting client: {}", calls.join(" ")))
         }
-        AgentEvent::Failed(failure) => Some(format!("failed: {}", failure.code)),
+        AgentEvent::Failed(failure) => Some(format!("failed: {}", failure.code.name())),
         other => other.is_terminal().then(|| format!("{other:?}")),
     };
     events.iter().filter_map(line).collect()

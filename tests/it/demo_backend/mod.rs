@@ -47,6 +47,7 @@ impl Authenticator for Names {
             expires_at_ms: None,
             roles: roles.iter().map(|role| (*role).to_owned()).collect(),
             bearer: Bearer::new(token),
+            cookie: None,
         })
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use reqwest::{Method, Response};
 use serde_json::Value;
+use switchboard::chat::failure::FailureCode;
 use switchboard::http::code::Code;
 
 use super::{document, mistakes, operations};
@@ -72,16 +73,11 @@ fn quoted_after(folder: &str, begin: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_code_in_a_stream_is_explained() {
-    let mut codes = quoted_after("src/agent/turn/run.rs", "failed(");
-    codes.extend(quoted_after("src/agent/turn/ask.rs", "failed("));
-    codes.extend(quoted_after("src/agent", "code:"));
-    codes.extend(quoted_after("src/chat", "code: Cow::Borrowed("));
+    let mut codes: BTreeSet<String> = FailureCode::ALL.iter().map(|code| code.name().to_owned()).collect();
+    let named = include_str!("../../../src/chat/failure.rs").matches("=> \"").count();
+    assert_eq!(FailureCode::ALL.len(), named, "FailureCode::ALL has them all");
     codes.extend(quoted_after("src/dialect/agent_chat/mod.rs", "self.ended(id, out,"));
     codes.extend(quoted_after("src/dialect/agent_chat/mod.rs", "self.ended(None, out,"));
-    codes.insert(switchboard::agent::ports::usage::QUOTA_EXCEEDED.to_owned());
-    let kinds = include_str!("../../../src/agent/ports/llm.rs").split_once("pub fn code(").unwrap().1;
-    let kinds = kinds.split("\n    }\n").next().unwrap();
-    codes.extend(kinds.split("=> \"").skip(1).map(|part| part.split('"').next().unwrap().to_owned()));
     assert_eq!(table("## 2.").into_keys().collect::<BTreeSet<_>>(), codes);
 }
 

@@ -7,7 +7,7 @@ use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::RunId;
 use switchboard::runs::log::redis::{MirrorBounds, RedisLog};
 use switchboard::runs::log::ring::{Next, Reader, Sees};
-use switchboard::runs::log::{EventLog, Writer};
+use switchboard::runs::log::{EventLog, LogUpkeep, Writer};
 
 use super::contract::{
     ANY_BYTES, LONG, Logs, all, eventually, finished, found, found_with, joined, numbered, rest, some, text, turns,

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::json;
 use switchboard::chat::artifact::Artifact;
 use switchboard::chat::event::AgentEvent;
-use switchboard::chat::failure::Failure;
+use switchboard::chat::failure::{Failure, FailureCode};
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{RunId, ToolCallId};
 use switchboard::runs::log::ring::{Next, Reader, Sees};
@@ -41,7 +41,7 @@ fn every_kind() -> Vec<AgentEvent> {
             kind: "preview".into(),
             payload: json!({ "z": [1, 0.1, -1e300, u64::MAX, null, "\u{0}"], "a": { "": {} } }),
         })),
-        AgentEvent::Failed(Failure { code: "any_code".into(), message: "So\nit is".into(), retryable: true }),
+        AgentEvent::Failed(Failure { code: FailureCode::EmptyAnswer, message: "So\nit is".into(), retryable: true }),
     ]
 }
 

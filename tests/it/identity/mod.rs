@@ -1,6 +1,7 @@
 //! Who may call: tokens of every wrong kind at the door of the product, and what a good one gives access to.
 
 mod claims;
+mod cookies;
 mod demands;
 mod headers;
 mod issuer;

@@ -1,7 +1,9 @@
 //! What many users at their limits take of the memory of one process, and whether anybody else notices.
 //!
-//! The short form has a dozen users for some seconds and looks at the process's resident memory. The long one
-//! (`SWITCHBOARD_TEST_LONG=1`) has 200 of them for ten minutes in a control group of 1 GiB, as `docs/OPERATIONS.md` sums it up.
+//! They do as much as the default limits let them, and come again when they are told to. The others are people who chat with a
+//! model that takes its time. The short form has a dozen users for some seconds and looks at the process's resident memory. The
+//! long one (`SWITCHBOARD_TEST_LONG=1`) has 200 of them for ten minutes in a control group of 1 GiB, as `docs/OPERATIONS.md`
+//! sums it up.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use memchr::memmem;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -17,12 +20,25 @@ use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
 
 use crate::support::environment::{is_long, skip};
-use crate::support::model::says;
+use crate::support::model::{says, turn};
 use crate::support::process::Folder;
-use crate::support::upstream::Upstream;
+use crate::support::upstream::{Answer, Upstream};
 
 /// How long each of them holds what it got.
 const HELD: Duration = Duration::from_secs(2);
+
+/// The longest that somebody waits who is told to come again.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Until the model says the first words to a bystander, and between two pieces: the pace of a hosted one that is quick.
+const FIRST_WORDS: Duration = Duration::from_millis(500);
+const BETWEEN: Duration = Duration::from_millis(25);
+
+/// Pieces of what it says.
+const PIECES: usize = 60;
+
+/// How long a bystander thinks before the next message.
+const THOUGHT: Duration = Duration::from_millis(2500);
 
 /// What users do at once.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +57,14 @@ enum Does {
 struct User {
     name: String,
     token: String,
+}
+
+/// What came of a message.
+struct Answered {
+    status: u16,
+    /// How long to wait before the next one.
+    wait: Duration,
+    first_words: Duration,
 }
 
 /// The server, and who speaks to it.
@@ -66,19 +90,27 @@ impl Place {
     }
 
     /// Asks in a conversation; `context` is the JSON of what is on the screen. It is put together as text, since both sides share
-    /// the machine's cores.
-    async fn post(&self, user: &User, conversation: &str, message: &str, context: &str) -> Option<u16> {
+    /// the machine's cores. Tells when the first bytes of the answer came.
+    async fn post(&self, user: &User, conversation: &str, message: &str, context: &str) -> Option<Answered> {
         let body = format!(
             r#"{{"message": "{message}", "context_type": "workflow", "conversation_id": "{conversation}", "context": {context}}}"#
         );
         let request = self.http.post(self.url("/v1/agent/chat")).bearer_auth(&user.token);
-        let answer = request.header("content-type", "application/json").body(body).send().await.ok()?;
+        let begun = Instant::now();
+        let mut answer = request.header("content-type", "application/json").body(body).send().await.ok()?;
         let status = answer.status().as_u16();
-        let said = answer.text().await;
-        if !matches!(status, 200 | 429) {
-            eprintln!("{}: {status}: {said:?}", user.name);
+        let wait = wait(&answer);
+        let (mut first_words, mut said) = (None, Vec::new());
+        while let Some(piece) = answer.chunk().await.ok()? {
+            said.extend_from_slice(&piece);
+            if first_words.is_none() && memmem::find(&said, b"content_chunk").is_some() {
+                first_words = Some(begun.elapsed());
+            }
         }
-        Some(status)
+        if !matches!(status, 200 | 429 | 503) {
+            eprintln!("{}: {status}: {:?}", user.name, String::from_utf8_lossy(&said));
+        }
+        Some(Answered { status, wait, first_words: first_words.unwrap_or_default() })
     }
 
     /// Sends so many bytes, and what was begun stays so for a while.
@@ -106,13 +138,13 @@ impl Place {
                 let Ok(mut answer) = self.http.get(url).bearer_auth(token).send().await else { return };
                 self.count(answer.status().as_u16());
                 let _ = answer.chunk().await;
-                sleep(HELD).await;
+                sleep(HELD.max(wait(&answer))).await;
             }
             Does::Chat => {
                 let conversation = uuid::Uuid::new_v4().to_string();
-                if let Some(status) = self.post(user, &conversation, &self.long.0, &self.long.1).await {
-                    self.count(status);
-                }
+                let Some(answered) = self.post(user, &conversation, &self.long.0, &self.long.1).await else { return };
+                self.count(answered.status);
+                sleep(answered.wait).await;
             }
         }
     }
@@ -122,23 +154,63 @@ impl Place {
         of.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What a bystander waits for, each time served.
-    async fn bystander(&self, user: &User, times: u32) -> Vec<Duration> {
-        let mut waited = Vec::new();
-        for _ in 0..times {
+    /// What a bystander waits for, for so long.
+    async fn bystander(&self, user: &User, time: Duration) -> Vec<Waited> {
+        let (until, mut waited) = (Instant::now() + time, Vec::new());
+        while Instant::now() < until {
             let begun = Instant::now();
             let url = self.url("/v1/agent/conversations?limit=1");
             let answer = self.http.get(url).bearer_auth(&user.token).send().await.unwrap();
             assert_eq!(answer.status(), 200, "a bystander's list");
+            answer.bytes().await.unwrap();
+            let list = begun.elapsed();
             // A chat that grows would take longer by itself.
             let conversation = uuid::Uuid::new_v4().to_string();
-            assert_eq!(self.post(user, &conversation, "hello", "{}").await, Some(200), "a bystander's message");
-            waited.push(begun.elapsed());
-            sleep(Duration::from_millis(200)).await;
+            let begun = Instant::now();
+            let answered = self.post(user, &conversation, "hello", "{}").await.unwrap();
+            assert_eq!(answered.status, 200, "a bystander's message");
+            waited.push(Waited { list, first_words: answered.first_words, answer: begun.elapsed() });
+            sleep(THOUGHT).await;
         }
-        waited.sort();
         waited
     }
+
+    /// The same of several at once.
+    async fn bystanders(&self, users: &[User], time: Duration) -> Vec<Waited> {
+        let each = users.iter().enumerate().map(|(n, user)| async move {
+            // Not all at the same moment.
+            sleep(THOUGHT.mul_f64(n as f64 / users.len() as f64)).await;
+            self.bystander(user, time).await
+        });
+        join_all(each).await.into_iter().flatten().collect()
+    }
+}
+
+/// What somebody waits for whom the limits do not concern.
+struct Waited {
+    list: Duration,
+    first_words: Duration,
+    answer: Duration,
+}
+
+/// The middle of them, the slowest of twenty, and the slowest.
+fn told(waited: &[Waited], what: impl Fn(&Waited) -> Duration) -> [Duration; 3] {
+    let mut sorted: Vec<_> = waited.iter().map(what).collect();
+    sorted.sort();
+    [50, 95, 100].map(|percent| sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)])
+}
+
+/// How long whoever got this is told to wait.
+fn wait(answer: &reqwest::Response) -> Duration {
+    let seconds = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+    seconds.map_or(Duration::ZERO, |seconds| Duration::from_secs(seconds).min(LONGEST_WAIT))
+}
+
+/// An answer at the pace of a model.
+fn slowly() -> Answer {
+    let text = |text: &str| turn().text(text).bytes();
+    let first = Answer::ok("text/event-stream", "").later(FIRST_WORDS, text("Here is "));
+    (0..PIECES).fold(first, |answer, _| answer.later(BETWEEN, text("some more "))).later(BETWEEN, turn().done().bytes())
 }
 
 /// Gives the thread what others leave of the processors.
@@ -185,8 +257,12 @@ async fn users_at_their_limits_take_what_the_budget_says() {
     };
     let long_answer = "A sentence of an answer that goes on and on. ".repeat(45_000);
     let model = Upstream::choosing(move |request| {
-        let is_long = String::from_utf8_lossy(&request.body).contains("at length");
-        Some(if is_long { says(&long_answer).answer() } else { says("Yes.").answer() })
+        let has = |words: &str| memmem::find(&request.body, words.as_bytes()).is_some();
+        Some(match (has("at length"), has("hello")) {
+            (true, _) => says(&long_answer).answer(),
+            (_, true) => slowly(),
+            (_, false) => says("Yes.").answer(),
+        })
     })
     .await;
     let folder = Folder::new();
@@ -194,7 +270,10 @@ async fn users_at_their_limits_take_what_the_budget_says() {
         ("LLM__PROVIDER", "openai"),
         ("LLM__OPENAI__BASE_URL", &format!("{}/v1", model.url())),
         ("LIMITS__MEMORY_BYTES", &memory_bytes.to_string()),
-        ("SERVER__REQUESTS_PER_USER", "64"),
+        // Those of users are the default ones. They all have one tenant, which could take 500 runs.
+        ("LIMITS__STARTS_PER_MINUTE", "30"),
+        ("LIMITS__ACTIVE_RUNS_PER_USER", "4"),
+        ("SERVER__REQUESTS_PER_USER", "256"),
     ]);
     let group = is_long().then(|| Group::of(serving.id(), 1 << 30)).flatten();
     if is_long() && group.is_none() {
@@ -205,13 +284,13 @@ async fn users_at_their_limits_take_what_the_budget_says() {
     let [place, crowded] = [(); 2].map(|()| Place::new(&serving.address, long.clone()));
     let user = |name: String| User { token: folder.token(&["--user", &name]), name };
     let at_limits: Vec<Arc<User>> = (0..users).map(|n| Arc::new(user(format!("user-{n}")))).collect();
-    let bystander = user("bystander".to_owned());
+    let bystanders: Vec<User> = (0..5).map(|n| user(format!("bystander-{n}"))).collect();
     for some in at_limits.chunks(8) {
         let begun = join_all(some.iter().map(|user| place.post(user, &user.name, "Tell me at length.", "{}"))).await;
-        assert!(begun.iter().all(|status| *status == Some(200)), "{begun:?}");
+        assert!(begun.iter().all(|answered| answered.as_ref().is_some_and(|answered| answered.status == 200)));
     }
 
-    let before = place.bystander(&bystander, 10).await;
+    let before = place.bystanders(&bystanders, time.min(Duration::from_secs(30))).await;
     let at_rest = serving.resident_kib();
     let until = Instant::now() + time;
     // What users do costs their own machines, so here it costs nobody else: their threads get what the server leaves.
@@ -239,25 +318,25 @@ async fn users_at_their_limits_take_what_the_budget_says() {
         }
         most
     };
-    let times = u32::try_from(time.as_secs()).unwrap();
-    let (most, during) = tokio::join!(watched, place.bystander(&bystander, times));
+    let (most, during) = tokio::join!(watched, place.bystanders(&bystanders, time));
     join_all(load).await;
     elsewhere.shutdown_background();
 
-    let at = |waited: &[Duration], percent: usize| waited[waited.len() * percent / 100];
-    let mut slowest: Vec<f64> = during.iter().rev().take(12).map(Duration::as_secs_f64).collect();
-    slowest.reverse();
-    eprintln!("the slowest: {slowest:.3?}");
     let (refused, answered) = (crowded.refused.load(Ordering::Relaxed), crowded.answered.load(Ordering::Relaxed));
     eprintln!(
-        "{users} users for {time:?}: at rest {} MiB, at most {} MiB; {answered} requests answered, {refused} told to come \
-         again; a bystander waited {:?} before, and {:?} meanwhile, {:?} in one of twenty cases",
+        "{users} users for {time:?}: at rest {} MiB, at most {} MiB; {answered} requests answered, {refused} told to come again",
         at_rest / 1024,
         most / 1024,
-        at(&before, 50),
-        at(&during, 50),
-        at(&during, 95),
     );
+    for (what, waited) in [("without them", &before), ("beside them", &during)] {
+        eprintln!(
+            "{} turns {what}: list {:.1?}, first words {:.1?}, answer {:.1?} (the middle, one of twenty, the slowest)",
+            waited.len(),
+            told(waited, |waited| waited.list),
+            told(waited, |waited| waited.first_words),
+            told(waited, |waited| waited.answer),
+        );
+    }
     assert!(refused > 0, "they are at their limits");
     assert_eq!(place.http.get(place.url("/livez")).send().await.unwrap().status(), 200, "it lives");
     match is_long() {

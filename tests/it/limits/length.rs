@@ -40,11 +40,11 @@ async fn a_run_tells_as_many_events_as_may_be() {
 async fn the_events_of_a_run_have_as_many_bytes_as_may_be() {
     let rows = [
         (
-            13_000,
+            11_500,
             ("completed", Value::Null),
             "it is held as an event, and several times as what was said and shown, until it is written",
         ),
-        (16_000, ("failed", json!("run_too_long")), "more than may be"),
+        (14_000, ("failed", json!("run_too_long")), "more than may be"),
     ];
     for (bytes, expected, reason) in rows {
         let (state, _, code) = ended(&[("LIMITS__RUN_BYTES", "100000")], pieces(&"x".repeat(bytes / 10), 10)).await;

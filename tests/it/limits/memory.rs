@@ -199,8 +199,8 @@ async fn grown_by_a_run_of(kind: &str, endless: Answer) {
         })
         .await;
     println!("| a run that nobody reads, {kind} | as much as it may tell | {grown} KiB | ended |");
-    // Twice `limits.run_bytes`, and what the allocator keeps.
-    assert!(grown <= 2 * (32 << 10) + SLACK_KIB / 3, "{kind}: {grown} KiB");
+    // Twice `limits.run_bytes`, and what the allocator and the connection to the model keep.
+    assert!(grown <= 2 * (32 << 10) + SLACK_KIB, "{kind}: {grown} KiB");
 }
 
 #[tokio::test]

@@ -18,22 +18,42 @@ fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page")
 }
 
-/// The paths of all files below `src/page`.
+/// The families of tools that bring a part of the page.
+const FAMILIES: [&str; 2] = ["tables", "workflow"];
+
+/// Where the file is that is served by this name.
+fn source(name: &str) -> PathBuf {
+    let family = name.split_once('/').filter(|(family, _)| FAMILIES.contains(family));
+    match family {
+        Some((family, name)) => {
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("src/toolsets").join(family).join("page").join(name)
+        }
+        None => home().join(name),
+    }
+}
+
+/// The names that the page's files are served by.
 fn files() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let mut folders = vec![home()];
+    let mut folders = vec![String::new()];
+    folders.extend(FAMILIES.map(|family| format!("{family}/")));
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+        for entry in fs::read_dir(source(&folder)).unwrap() {
             let path = entry.unwrap().path();
+            let name = format!("{folder}{}", path.file_name().unwrap().to_str().unwrap());
             match path.is_dir() {
-                true => folders.push(path),
-                false => {
-                    found.insert(path.strip_prefix(home()).unwrap().to_str().unwrap().to_owned());
-                }
+                true => folders.push(format!("{name}/")),
+                false => drop(found.insert(name)),
             }
         }
     }
     found
+}
+
+/// What `toolsets.js` is, which the server makes.
+fn toolsets() -> String {
+    let families = ["workflow", "tables"];
+    families.map(|family| format!("import './{family}/page.js';\n")).concat()
 }
 
 async fn get(app: &TestApp, path: &str, headers: &[(&str, &str)]) -> reqwest::Response {
@@ -86,8 +106,10 @@ async fn every_file_is_served_as_it_is() {
     for file in files() {
         let response = get(&app, &format!("/page/{file}"), &[]).await;
         assert_eq!((response.status().as_u16(), header(&response, "content-encoding")), (200, None), "{file}");
-        assert!(response.bytes().await.unwrap() == fs::read(home().join(&file)).unwrap(), "{file} is another file");
+        assert!(response.bytes().await.unwrap() == fs::read(source(&file)).unwrap(), "{file} is another file");
     }
+    let response = get(&app, "/page/toolsets.js", &[]).await;
+    assert_eq!(response.text().await.unwrap(), toolsets(), "what loads the parts of the families");
 }
 
 #[tokio::test]
@@ -199,7 +221,10 @@ fn loaded() -> BTreeSet<String> {
         if !loaded.insert(file.clone()) || !file.ends_with("js") {
             continue;
         }
-        let text = fs::read_to_string(home().join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let text = match file.as_str() {
+            "toolsets.js" => toolsets(),
+            _ => fs::read_to_string(source(&file)).unwrap_or_else(|error| panic!("{file}: {error}")),
+        };
         let folder = Path::new(&file).parent().unwrap();
         for mark in ["from \"./", "from '../", "from './", "from \"../", "import \"./", "import './"] {
             let up = if mark.ends_with("../") { "../" } else { "" };
@@ -233,7 +258,7 @@ fn nothing_is_loaded_from_elsewhere_and_nothing_of_it_stands_in_the_markup() {
         assert!(script.split('>').nth(1).unwrap().starts_with("</script"), "a script in the markup: {script}");
     }
     for file in files().iter().filter(|file| !file.starts_with("vendor/") && file.ends_with(".js")) {
-        let text = fs::read_to_string(home().join(file)).unwrap();
+        let text = fs::read_to_string(source(file)).unwrap();
         let sinks = [
             "innerHTML =",
             "outerHTML",

@@ -1,7 +1,7 @@
 //! How a run was carried out, as the loop tells whoever may see it. Driven without a wire, since each shows it in its own
 //! words.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,10 +16,7 @@ use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::payloads::PayloadStore;
-use switchboard::agent::ports::quotas::Quotas;
-use switchboard::agent::ports::store::{
-    ApprovedCall, BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunEnd, RunStart, RunStore, TurnedDown,
-};
+use switchboard::agent::ports::store::{ApprovedCall, Commit, RunCommits, RunEnd, RunStart, TurnedDown};
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
@@ -38,7 +35,6 @@ use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use switchboard::chat::payload::{Payload, PayloadHead};
-use switchboard::chat::run::RunRecord;
 use switchboard::chat::screen::ScreenState;
 use switchboard::chat::stream::{CallSlot, FinishReason, Spent, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
@@ -164,15 +160,7 @@ impl ApprovalStore for Nothing {
 }
 
 #[async_trait]
-impl RunStore for Nothing {
-    async fn begin_run(&self, _run: NewRun<'_>) -> Result<Begun, BeginError> {
-        unreachable!("the run has begun")
-    }
-
-    async fn promote(&self, _run: RunId, _history_bytes: usize) -> Result<Option<RunStart>, StoreError> {
-        Ok(None)
-    }
-
+impl RunCommits for Nothing {
     async fn dispatch(&self, _run: RunId, _call: &ToolCallId, _turn: &Unfinished) -> Result<(), StoreError> {
         Ok(())
     }
@@ -182,36 +170,6 @@ impl RunStore for Nothing {
     }
 
     async fn finish_run(&self, _run: RunId, _commit: Commit<'_>, _end: RunEnd<'_>) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn find_run(&self, _owner: &Owner, _run: RunId) -> Result<Option<RunRecord>, StoreError> {
-        Ok(None)
-    }
-
-    async fn live_runs(&self, _owner: &Owner, _conversation: &ConversationId) -> Result<Vec<RunId>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn request_cancel(&self, _owner: &Owner, _run: RunId) -> Result<Option<RunRecord>, StoreError> {
-        Ok(None)
-    }
-
-    async fn knows_request(&self, _owner: &Owner, _keys: &[String]) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    async fn find_request(&self, _owner: &Owner, _key: RequestKey<'_>) -> Result<Option<RunRecord>, BeginError> {
-        Ok(None)
-    }
-
-    async fn check_pending_limit(
-        &self,
-        _owner: &Owner,
-        _at: &ConversationId,
-        _most: MostRuns,
-        _quotas: &Quotas,
-    ) -> Result<(), BeginError> {
         Ok(())
     }
 }
@@ -265,7 +223,9 @@ async fn told(
         std::fs::write(path, text).unwrap();
     }
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
-    let loaded = catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &BTreeSet::new(), |_| true).unwrap();
+    let loaded =
+        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &catalogue::Referents::default(), |_| true)
+            .unwrap();
     let profile = loaded.profiles.of_type(screen).unwrap();
     let limits = RunLimits {
         max_turns: 20,
@@ -306,6 +266,7 @@ async fn told(
             expires_at_ms: None,
             roles: roles.iter().map(|role| (*role).to_owned()).collect(),
             bearer: Bearer::new(TOKEN),
+            cookie: None,
         },
         conversation: ConversationId::parse("c").unwrap(),
         model: profile.models.choice.clone(),
@@ -481,16 +442,16 @@ SUGGESTED_ACTIONS: [{"label": "Close", "action": "close_chat", "handler": "clien
 
 #[tokio::test]
 async fn a_decision_is_told_before_everything_else() {
-    let (asked_as, id) = (Some("toolu_1".to_owned()), ToolCallId::mint());
+    let (requested_as, id) = (Some("toolu_1".to_owned()), ToolCallId::mint());
     let call =
         ToolCall { id: id.clone(), name: "list_workflow_rules".to_owned(), input: ToolInput::Object(Map::new()) };
-    let approved = ApprovedCall { call, asked_as: asked_as.clone(), digest: String::new(), context: None };
-    let turned_down = TurnedDown { asked_as, tool: "drop".to_owned() };
+    let approved = ApprovedCall { call, requested_as: requested_as.clone(), digest: String::new(), context: None };
+    let turned_down = TurnedDown { requested_as, tool: "drop".to_owned() };
     let decided = |name: &str, runs_as: Option<&ToolCallId>| {
         let (name, runs_as) = (name.to_owned(), runs_as.cloned());
-        Some(AgentEvent::CallDecided { asked_as: ToolCallId::from_model("toolu_1"), name, runs_as })
+        Some(AgentEvent::CallDecided { requested_as: ToolCallId::from_model("toolu_1"), name, runs_as })
     };
-    let (made, no_id) = (approved, TurnedDown { asked_as: None, ..turned_down.clone() });
+    let (made, no_id) = (approved, TurnedDown { requested_as: None, ..turned_down.clone() });
     type Change = Box<dyn FnOnce(&mut RunStart)>;
     let rows: [(Change, _, _); 4] = [
         (Box::new(|start| start.call = Some(made)), decided("list_workflow_rules", Some(&id)), "it is made"),

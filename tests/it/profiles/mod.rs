@@ -2,6 +2,7 @@
 //! run was carried out.
 
 mod diagnosis;
+mod read_only;
 mod screens;
 mod texts;
 

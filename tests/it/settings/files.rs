@@ -1,7 +1,5 @@
 //! A folder's files over the built-in ones: prompts, profiles, tools, demo data, and what is said when they are broken.
 
-use std::collections::BTreeSet;
-
 use switchboard::chat::template::Values;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
@@ -30,17 +28,23 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
 
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
     let profiles =
-        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &BTreeSet::new(), |_| true).unwrap().profiles;
+        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &catalogue::Referents::default(), |_| true)
+            .unwrap()
+            .profiles;
     assert_eq!(profiles.context_types(), ["helper", "tables", "workflow"]);
     let helper = profiles.of_type("helper").unwrap();
     assert_eq!(said(&helper), "You are new.\n\nYou help.");
     assert_eq!(helper.tools.iter().map(|tool| tool.def.name.as_str()).collect::<Vec<_>>(), ["list_my_alerts"]);
     assert!(said(&profiles.of_type("workflow").unwrap()).starts_with("You are new.\n\n"), "built-in profile, new text");
 
-    let built_in =
-        catalogue::load(&Sources::default().assets(), &llm::LlmConfig::default(), &BTreeSet::new(), |_| true)
-            .unwrap()
-            .profiles;
+    let built_in = catalogue::load(
+        &Sources::default().assets(),
+        &llm::LlmConfig::default(),
+        &catalogue::Referents::default(),
+        |_| true,
+    )
+    .unwrap()
+    .profiles;
     assert!(!said(&built_in.of_type("workflow").unwrap()).contains("You are new."));
     let tables = |profiles: &switchboard::agent::offer::profile::Profiles| said(&profiles.of_type("tables").unwrap());
     assert_eq!(tables(&profiles), tables(&built_in), "what the folder does not have is built in");

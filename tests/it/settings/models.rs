@@ -1,7 +1,5 @@
 //! A profile's own models: what its file says of them, what it leaves to the settings, and what is said about mistakes.
 
-use std::collections::BTreeSet;
-
 use switchboard::agent::offer::menu::{Menu, Offer};
 use switchboard::chat::message::ModelOrigin;
 use switchboard::chat::model::{Effort, ModelChoice};
@@ -37,7 +35,8 @@ fn with_profile(settings: &[(&str, &str)], model: &str) -> (tempfile::TempDir, S
 fn menu(settings: &[(&str, &str)], model: &str) -> Menu {
     let (_dir, sources) = with_profile(settings, model);
     let config = Config::load(&sources).unwrap();
-    let profiles = catalogue::load(&sources.assets(), &config.llm, &BTreeSet::new(), |_| true).unwrap().profiles;
+    let profiles =
+        catalogue::load(&sources.assets(), &config.llm, &catalogue::Referents::default(), |_| true).unwrap().profiles;
     profiles.of_type("mine").unwrap().models.clone()
 }
 

@@ -98,8 +98,12 @@ fn folder() -> tempfile::TempDir {
 
 fn load(dir: &Path) -> Result<Profiles, Vec<String>> {
     let sources = Sources { dir: Some(dir.to_owned()), ..Sources::default() };
-    let mcp = BTreeSet::from(["weather".to_owned(), "clock".to_owned()]);
-    let loaded = catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &mcp, |name| !name.contains("__"));
+    let referents = catalogue::Referents {
+        sources: BTreeSet::from(["weather".to_owned(), "clock".to_owned()]),
+        backends: BTreeSet::from(["web".to_owned()]),
+    };
+    let loaded =
+        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &referents, |name| !name.contains("__"));
     loaded.map(|catalogue| catalogue.profiles).map_err(|problems| lines(&problems))
 }
 
@@ -417,4 +421,31 @@ summary = "{{ x"
     for (line, start) in found.iter().zip(starts) {
         assert!(line.starts_with(start), "{line} is not {start}");
     }
+}
+
+#[test]
+fn a_profile_may_have_other_names_and_answer_for_all_others() {
+    let profile = |id: &str, more: &str| {
+        format!("id = \"{id}\"\ncontext_type = \"{id}\"\ninstructions = [\"workflow/role.md\"]\n{more}\n")
+    };
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "profiles/global.toml", profile("global", "aliases = [\"general\", \"all\"]\nfallback = true"));
+    write(dir.path(), "profiles/project.toml", profile("project", "read_only = true"));
+    let profiles = load(dir.path()).unwrap();
+    let selected = |name: &str| profiles.select(&Screen::Type(name.to_owned())).map(|profile| profile.id.clone());
+    for (name, id) in [("global", "global"), ("general", "global"), ("project", "project"), ("weather", "global")] {
+        assert_eq!(selected(name).as_deref(), Some(id), "{name}");
+    }
+    assert!(profiles.context_types().iter().all(|name| *name != "general"), "another name is none more");
+    let project = profiles.of_type("project").unwrap();
+    assert_eq!((project.read_only, profiles.of_type("global").unwrap().read_only), (true, false));
+
+    write(dir.path(), "profiles/project.toml", profile("project", "aliases = [\"all\", \"global\"]\nfallback = true"));
+    let problems = load(dir.path()).unwrap_err();
+    let expected = [
+        "profiles/project.toml:5: fallback is already true in profiles/global.toml",
+        "profiles/project.toml:4: aliases \"project\" is selected by \"all\", as the one in profiles/global.toml is",
+        "profiles/project.toml:4: aliases \"project\" is selected by \"global\", as the one in profiles/global.toml is",
+    ];
+    assert_eq!(problems, expected);
 }

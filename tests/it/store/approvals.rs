@@ -39,7 +39,14 @@ fn chief() -> Consent {
 /// Somebody with these roles.
 fn caller(path: &str, roles: &[&str]) -> Caller {
     let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-    Caller { owner: Room::at(path).owner, known_as: None, expires_at_ms: None, roles, bearer: Bearer::new("t") }
+    Caller {
+        owner: Room::at(path).owner,
+        known_as: None,
+        expires_at_ms: None,
+        roles,
+        bearer: Bearer::new("t"),
+        cookie: None,
+    }
 }
 
 fn arguments() -> Map<String, Value> {
@@ -95,7 +102,7 @@ async fn asked(store: &dyn Store, room: &Room, consents: &[Consent]) -> (RunId, 
 
 /// The call of a story, turned down.
 fn turned_down() -> TurnedDown {
-    TurnedDown { asked_as: Some("toolu_\u{0}1".into()), tool: "close_ticket".into() }
+    TurnedDown { requested_as: Some("toolu_\u{0}1".into()), tool: "close_ticket".into() }
 }
 
 fn yes() -> Decision {
@@ -150,7 +157,7 @@ pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Databa
     let approved = start.call.unwrap();
     let shown = call_digest("close_ticket", DEFINITION, &arguments());
     assert_eq!((approved.digest, approved.context), (shown, Some(screen())));
-    assert_eq!((approved.asked_as.as_deref(), &start.turned_down), (Some("toolu_\u{0}1"), &None));
+    assert_eq!((approved.requested_as.as_deref(), &start.turned_down), (Some("toolu_\u{0}1"), &None));
     let ToolCall { id, name, input: given } = approved.call;
     assert!(id.is_minted());
     assert_eq!((name.as_str(), given), ("close_ticket", ToolInput::Object(input())));

@@ -130,7 +130,7 @@ pub async fn a_chat_has_all_that_was_said_and_shown(database: &impl Database) {
     running(store.begin_run(new).await.unwrap());
     let payloads = [payload("found", PayloadSource::Tool), payload("hint", PayloadSource::Model)];
     let mut shown = Answer {
-        said: vec![AnswerPiece::Text("I look it up".into())],
+        pieces: vec![AnswerPiece::Text("I look it up".into())],
         suggestions: Suggestions {
             values: Some(vec![SuggestedValue { label: "Yes".into(), value: "yes".into() }]),
             actions: None,
@@ -139,8 +139,8 @@ pub async fn a_chat_has_all_that_was_said_and_shown(database: &impl Database) {
     };
     let [calls, results] = tool_turn();
     let switchboard::chat::message::Message::Assistant(message) = &calls else { unreachable!() };
-    shown.said.extend(message.calls().map(|call| AnswerPiece::Call(call.id.clone())));
-    shown.said.extend([AnswerPiece::RoundEnd, AnswerPiece::Text("There.".into())]);
+    shown.pieces.extend(message.calls().map(|call| AnswerPiece::Call(call.id.clone())));
+    shown.pieces.extend([AnswerPiece::RoundEnd, AnswerPiece::Text("There.".into())]);
     let messages = [calls.clone(), results, answer("There. SUGGESTED_VALUES: []")];
     let end = RunEnd { answer: Some(&shown), ..ended(RunState::Completed) };
     store.finish_run(new.id, Commit { payloads: &payloads, ..said(1, &messages) }, end).await.unwrap();
@@ -244,7 +244,7 @@ pub async fn a_deleted_conversation_takes_its_number_and_payloads_along(database
     let kept = payload("a", PayloadSource::Tool);
     exchange(&*store, &room, "one", std::slice::from_ref(&kept)).await;
     let (run, _) = room.say(&*store, "two").await;
-    let shown = Answer { said: vec![AnswerPiece::Text("Shown".into())], ..Answer::default() };
+    let shown = Answer { pieces: vec![AnswerPiece::Text("Shown".into())], ..Answer::default() };
     let end = RunEnd { answer: Some(&shown), ..ended(RunState::Completed) };
     store.finish_run(run, said(1, &[answer("Said")]), end).await.unwrap();
     store.delete(&room.owner, &room.conversation).await.unwrap().unwrap();

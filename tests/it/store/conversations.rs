@@ -7,7 +7,7 @@ use switchboard::agent::ports::store::{BeginError, Commit, NewRun, Question, Run
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::chat::caller::Owner;
 use switchboard::chat::cost::Cost;
-use switchboard::chat::failure::Failure;
+use switchboard::chat::failure::{Failure, FailureCode};
 use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::chat::input::Ask;
 use switchboard::chat::message::{Message, UserMessage};
@@ -392,7 +392,8 @@ pub async fn a_run_ends_once(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "go").await;
     let usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
-    let failure = Failure { code: "provider_unavailable".into(), message: "nobody\0 answers".into(), retryable: true };
+    let failure =
+        Failure { code: FailureCode::ProviderUnavailable, message: "nobody\0 answers".into(), retryable: true };
     let failed = RunEnd {
         state: RunState::Failed,
         error: Some(&failure),

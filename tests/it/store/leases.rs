@@ -40,9 +40,9 @@ fn progress(run: RunId, turn: u32, text: Option<&str>) -> Progress {
     piece(run, turn, text.map(|text| (0, text)))
 }
 
-fn piece(run: RunId, turn: u32, said: Option<(u64, &str)>) -> Progress {
-    let said = said.map(|(at, text)| Piece { at, text: text.to_owned() });
-    Progress { run, turn, said, last_event_id: Some(7) }
+fn piece(run: RunId, turn: u32, piece: Option<(u64, &str)>) -> Progress {
+    let piece = piece.map(|(at, text)| Piece { at, text: text.to_owned() });
+    Progress { run, turn, piece, last_event_id: Some(7) }
 }
 
 /// What a beat tells of the runs, in their order.

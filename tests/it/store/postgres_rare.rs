@@ -211,7 +211,7 @@ async fn a_beat_a_watch_and_a_deletion_want_the_same_runs() {
     database.execute(&format!("UPDATE runs SET background = 0 WHERE id = '{first}'")).await;
     let named: Vec<RunId> = runs.iter().rev().copied().collect();
     let progress: Vec<Progress> =
-        named.iter().map(|run| Progress { run: *run, turn: 0, said: None, last_event_id: None }).collect();
+        named.iter().map(|run| Progress { run: *run, turn: 0, piece: None, last_event_id: None }).collect();
 
     let mut holder = database.beside().await;
     let hold = format!("BEGIN; SELECT id FROM runs WHERE id = '{first}' FOR UPDATE");
@@ -254,7 +254,7 @@ async fn two_processes_beat_watch_speak_and_reap_at_once_without_a_deadlock() {
                 let said = |run: &RunId| Progress {
                     run: *run,
                     turn: 0,
-                    said: Some(Piece { at: round, text: "x".into() }),
+                    piece: Some(Piece { at: round, text: "x".into() }),
                     last_event_id: Some(round),
                 };
                 match n / 2 {
@@ -297,7 +297,7 @@ async fn whoever_lives_says_so_while_all_connections_are_taken() {
         async move { room.queue(&*store, "next", 1).await.map(|(run, _)| run) }
     });
     waiting(&database, 1).await;
-    let progress = Progress { run, turn: 0, said: None, last_event_id: None };
+    let progress = Progress { run, turn: 0, piece: None, last_event_id: None };
     let live = Notice { run, standing: Standing::Live { watched: false } };
     assert_eq!(store.beat("here", LEASE_MS, &[progress]).await.unwrap(), [live]);
     assert_eq!(store.watch(&[run]).await.unwrap(), []);
@@ -313,7 +313,7 @@ async fn a_beat_changes_no_index() {
     let (run, _) = Room::at("acme/ann/c1").say(&*store, "go").await;
     database.ask("SELECT CAST(pg_stat_reset() AS TEXT)").await;
     for round in 0..20 {
-        let progress = Progress { run, turn: 0, said: None, last_event_id: Some(round) };
+        let progress = Progress { run, turn: 0, piece: None, last_event_id: Some(round) };
         store.beat("here", LEASE_MS, &[progress]).await.unwrap();
         store.watch(&[run]).await.unwrap();
     }

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection, Row};
 use switchboard::agent::ports::previews::ClaimError;
 use switchboard::agent::ports::store::{BeginError, Begun, Commit, RunEnd};
 use switchboard::agent::ports::store_error::StoreError;
-use switchboard::chat::failure::Failure;
+use switchboard::chat::failure::{Failure, FailureCode};
 use switchboard::chat::ids::RunId;
 use switchboard::chat::message::Message;
 use switchboard::chat::preview::Verdict;
@@ -149,7 +149,7 @@ async fn the_first_outcome_of_a_run_is_the_one_recorded() {
     let store = database.sqlite().await;
     let (run, _) = room().say(&*store, "go").await;
     let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 };
-    let failure = Failure { code: "provider_unavailable".into(), message: "no".into(), retryable: true };
+    let failure = Failure { code: FailureCode::ProviderUnavailable, message: "no".into(), retryable: true };
     let failed = RunEnd { error: Some(&failure), ..ended(RunState::Failed) };
     store.finish_run(run, Commit { usage, ..said(1, &[]) }, failed).await.unwrap();
     let late = store.finish_run(run, said(1, &[]), ended(RunState::Cancelled)).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::previews::ClaimToken;
 use switchboard::agent::ports::store::{Commit, RequestKey, RunEnd};
-use switchboard::chat::failure::Failure;
+use switchboard::chat::failure::{Failure, FailureCode};
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{PreviewId, RunId, ToolCallId};
 use switchboard::chat::message::{Message, ModelOrigin};
@@ -69,7 +69,7 @@ pub async fn the_trail_tells_what_happened_in_a_run(database: &impl Database) {
     };
     let entries = [entry(run, 10, turn), entry(run, 20, call(json!({"id": 1}), "{\"ok\":true}"))];
     store.append(run, Commit { trail: &entries, ..said(1, &[]) }).await.unwrap();
-    let failure = Failure { code: "max_turns".into(), message: "too many".into(), retryable: false };
+    let failure = Failure { code: FailureCode::MaxTurns, message: "too many".into(), retryable: false };
     let last = [entry(run, 30, ended_as(RunState::Failed, Some(("max_turns".into(), "too many".into()))))];
     let end = RunEnd { error: Some(&failure), ..ended(RunState::Failed) };
     store.finish_run(run, Commit { trail: &last, first_entry: 3, ..said(1, &[]) }, end).await.unwrap();
@@ -225,7 +225,7 @@ fn say_as_version_1(run: RunId, seq: u32, kind: &str, body: &Value) -> String {
 
 fn finish_as_version_1(run: RunId, outcome: &str) -> String {
     format!(
-        "UPDATE runs SET finished_at = 6, outcome = '{outcome}', failure_code = 'late',
+        "UPDATE runs SET finished_at = 6, outcome = '{outcome}', failure_code = 'run_timeout',
              input_tokens = 1, output_tokens = 2, cached_input_tokens = 3, reasoning_tokens = 4
          WHERE tenant = 'acme' AND user_id = 'ann' AND id = '{run}' RETURNING id"
     )
@@ -282,7 +282,7 @@ pub async fn version_1_goes_on_working(database: &impl Database) {
         (RunState::Failed, "workflow"),
         "the newest run's, as version 1 has it"
     );
-    assert_eq!((record.finished_at_ms, record.error.unwrap().code.into_owned()), (Some(6), "late".to_owned()));
+    assert_eq!((record.finished_at_ms, record.error.unwrap().code), (Some(6), FailureCode::RunTimeout));
     let record = store.find_run(&room.owner, open).await.unwrap().unwrap();
     assert_eq!((record.state, record.finished_at_ms), (RunState::Interrupted, Some(5)));
     assert_eq!(store.reap().await.unwrap(), [], "they have no lease");

@@ -1,8 +1,8 @@
 //! All of a conversation, put together from the parts that a store gives.
 
 use switchboard::agent::ports::conversations::{
-    ConversationHead, ConversationStore, ConversationView, ExportAt, ExportItem, MessageExport, Page, RunExport,
-    TrailItem,
+    ConversationHead, ConversationStore, ConversationView, ExportAt, ExportItem, ExportStore, MessageExport, Page,
+    RunExport, TrailItem,
 };
 use switchboard::bounded::memory::{Kind, Memory, Reservation};
 use switchboard::chat::caller::Owner;
@@ -42,11 +42,7 @@ pub struct Exported {
 }
 
 /// All of the conversation.
-pub async fn exported<S: ConversationStore + ?Sized>(
-    store: &S,
-    owner: &Owner,
-    id: &ConversationId,
-) -> Option<Exported> {
+pub async fn exported<S: ExportStore + ?Sized>(store: &S, owner: &Owner, id: &ConversationId) -> Option<Exported> {
     let (mut head, mut runs, mut trail) = (None, Vec::new(), Vec::new());
     let mut at = ExportAt::Start;
     loop {

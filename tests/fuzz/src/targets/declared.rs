@@ -2,7 +2,7 @@
 //! tools and profiles, and OpenAPI documents.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -114,7 +114,9 @@ pub fn settings(input: &[u8]) {
     folder.write("profiles/own.toml", &file);
     let sources = Sources { file: None, dir: Some(folder.path.clone()), env: BTreeMap::new() };
     let Ok(config) = Config::load(&Sources::default()) else { return };
-    let loaded = catalogue::load(&sources.assets(), &config.llm, &BTreeSet::new(), |name| name != "close_ticket");
+    let loaded = catalogue::load(&sources.assets(), &config.llm, &catalogue::Referents::default(), |name| {
+        name != "close_ticket"
+    });
     assert!(loaded.err().is_none_or(|problems| !problems.is_empty()), "a refusal without a reason");
 }
 

@@ -1,7 +1,6 @@
 //! What users, models and backends write into single fields: ids, names, and markers in a model's text.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
 
 use switchboard::agent::offer::profile::Profile;
 use switchboard::agent::turn::markers::{Closed, Markers};
@@ -67,7 +66,7 @@ fn with_profiles(look: impl Fn(&Profile)) {
     let load = || {
         let assets = Sources::default().assets().with_samples();
         let is_built_in = |name: &str| !DECLARED.contains(&name);
-        match catalogue::load(&assets, &llm::LlmConfig::default(), &BTreeSet::new(), is_built_in) {
+        match catalogue::load(&assets, &llm::LlmConfig::default(), &catalogue::Referents::default(), is_built_in) {
             Ok(loaded) => loaded.profiles.all().filter(|profile| !profile.payload_types.is_empty()).cloned().collect(),
             Err(problems) => panic!("{problems:?}"),
         }

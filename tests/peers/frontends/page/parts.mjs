@@ -1,14 +1,21 @@
 // What of the page needs no browser: differences in data and in words, places of graphs, and that others' code is as it came.
 
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as samples from './samples.mjs';
 
-const home = join(import.meta.dirname, '../../../../src/page');
-const { changes, changeText, workflowDifference } = await import(join(home, 'difference.js'));
-const { tableDifference } = await import(join(home, 'table-difference.js'));
-const { place } = await import(join(home, 'layout.js'));
+const sources = join(import.meta.dirname, '../../../../src');
+// As the server puts it together: each family's part stands below the page.
+const home = mkdtempSync(join(tmpdir(), 'page-'));
+process.on('exit', () => rmSync(home, { recursive: true, force: true }));
+cpSync(join(sources, 'page'), home, { recursive: true });
+for (const family of ['workflow', 'tables']) cpSync(join(sources, 'toolsets', family, 'page'), join(home, family), { recursive: true });
+const { changes, changeText } = await import(join(home, 'difference.js'));
+const { workflowDifference } = await import(join(home, 'workflow/workflow-difference.js'));
+const { tableDifference } = await import(join(home, 'tables/table-difference.js'));
+const { place } = await import(join(home, 'workflow/layout.js'));
 const { brief, cut, pretty, seen } = await import(join(home, 'drawing.js'));
 
 const words = (before, after) => changes(before, after).map(changeText);
