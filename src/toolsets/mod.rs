@@ -1,5 +1,5 @@
 //! Families of tools with logic of their own, for one kind of product each. A family is a folder here, behind a cargo
-//! feature of its name that is on by default, and a line in [`TOOLSETS`]; all else goes through that list.
+//! feature of its name that is on by default, and a line in `TOOLSETS`; all else goes through that list.
 //!
 //! **Invariant:** a family uses the machinery of [`crate::tools`] and no other family.
 
