@@ -178,7 +178,7 @@ fn whatever_is_open_is_closed_before_each_end() {
         (Version::V1, AgentEvent::Cancelled, v1(json!({"type": "cancelled"})), "1.0 knows how it ended"),
         (Version::Before1, AgentEvent::Cancelled, ends(), "before, a cancelled run simply ends"),
         (Version::V1, done(), ends(), "success need not be named"),
-        (Version::V1, AgentEvent::Failed(failure), error("x", "Sorry"), "a failure says why"),
+        (Version::V1, AgentEvent::Failed(failure), error("model_fault", "Sorry"), "a failure says why"),
         (
             Version::Before1,
             AgentEvent::Interrupted,

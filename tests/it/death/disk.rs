@@ -11,10 +11,11 @@ use sqlx::{ConnectOptions, Connection};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
-use super::{Client, Machine, answered, backend, background, end_of, eventually, message, refused, rest, said};
+use super::{Client, Machine, answered, backend, background, end_of, message, refused, rest, said};
 use crate::runs::{header, read_until};
 use crate::support::model::{messages, says, turn};
 use crate::support::upstream::{Request, Upstream};
+use crate::support::wait::eventually;
 
 /// Mounts a small disk, says so, and takes it away when the standard input ends, which it does however the test's
 /// process ends.

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Client, Machine, background, eventually, message, said};
+use super::{Client, Machine, background, message, said};
 use crate::runs::header;
 use crate::support::environment::{kills, seed};
 use crate::support::model::{calls, messages, says, turn};
 use crate::support::postgres::TestPostgres;
 use crate::support::redis::TestRedis;
 use crate::support::upstream::{Answer, Request, Upstream};
+use crate::support::wait::eventually;
 
 /// About how long a round takes when nobody is killed, in milliseconds.
 const ROUND_MS: u64 = 250;

@@ -9,12 +9,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::kills::moments;
-use super::{Client, Machine, eventually, message, said};
+use super::{Client, Machine, message, said};
 use crate::support::environment::{kills, seed};
 use crate::support::model::{calls, messages, says, turn};
 use crate::support::postgres::TestPostgres;
 use crate::support::redis::TestRedis;
 use crate::support::upstream::{Answer, Request, Upstream};
+use crate::support::wait::eventually;
 use crate::tools::workflow;
 
 /// About how long a round takes when nobody is killed, in milliseconds.

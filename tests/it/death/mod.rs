@@ -8,7 +8,7 @@ pub mod replicas;
 mod shutdown;
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::support::frames;
 use crate::support::process::{Folder, Serving};
 use crate::support::upstream::{Answer, Request, Upstream};
+use crate::support::wait::eventually;
 
 /// How long anything may take that the tests wait for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -227,18 +228,6 @@ impl Client {
     /// The run once it has come to `state`.
     pub async fn run_in(&self, run: &str, state: &str) -> Value {
         self.run_when(run, |run| run["state"] == state).await
-    }
-}
-
-/// What `look` finds, once it finds it.
-pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use super::{Client, Machine, backend, background, end_of, eventually, message, problem, refused, rest, said};
+use super::{Client, Machine, backend, background, end_of, message, problem, refused, rest, said};
 use crate::runs::{header, read_until};
 use crate::support::model::{calls, messages, says, turn};
 use crate::support::upstream::{Answer, End, Request, Upstream};
+use crate::support::wait::eventually;
 
 /// Open streams of each kind.
 const OF_EACH: usize = 50;

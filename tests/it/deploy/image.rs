@@ -9,10 +9,11 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{eventually, free_port, is_installed, path};
+use super::{free_port, is_installed, path};
 use crate::support::environment::{is_long, skip};
 use crate::support::frames;
 use crate::support::process::Folder;
+use crate::support::wait::eventually;
 
 /// Bytes of the whole image at most, and of the binary alone.
 const IMAGE_BYTES: u64 = 60_000_000;

@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a program may take to be there on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -80,16 +80,4 @@ impl Drop for Attended {
 fn is_installed(program: &str) -> bool {
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
-/// What `look` finds, once it finds it.
-async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }

@@ -11,8 +11,9 @@ use switchboard::runs::log::EventLog;
 use switchboard::runs::log::redis::RedisLog;
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 
-use super::contract::{ANY_BYTES, LONG, Logs, eventually, found_with, turns, within, written};
+use super::contract::{ANY_BYTES, LONG, Logs, found_with, turns, within, written};
 use super::redis::Replicas;
+use crate::support::wait::eventually;
 
 /// Faults, one after the other, unless `SWITCHBOARD_TEST_FAULTS` says how many.
 const FAULTS: u32 = 10;

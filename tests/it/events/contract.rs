@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::wait::eventually;
 use async_trait::async_trait;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::RunId;
@@ -121,18 +122,6 @@ pub async fn found_with(log: &dyn EventLog, run: RunId, events: u64) -> Arc<Ring
     let ring = found(log, run).await;
     within(ring.reaches(events)).await;
     ring
-}
-
-/// Waits until `look` finds something.
-pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(tokio::time::Instant::now() < end, "not in time: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// What `future` gives, within all patience.

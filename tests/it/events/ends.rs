@@ -8,8 +8,9 @@ use switchboard::chat::ids::RunId;
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 
 use super::contract::{
-    ANY_BYTES, LONG, Logs, all, eventually, finished, found, found_with, numbered, rest, some, text, turns, written,
+    ANY_BYTES, LONG, Logs, all, finished, found, found_with, numbered, rest, some, text, turns, written,
 };
+use crate::support::wait::eventually;
 
 pub async fn sealing_a_dead_owners_log_ends_its_readers<L: Logs>() {
     let Some(logs) = L::start(ANY_BYTES, LONG).await else { return };

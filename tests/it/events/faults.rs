@@ -10,11 +10,11 @@ use switchboard::runs::log::ring::{Next, Reader, Sees};
 use switchboard::runs::log::{EventLog, LogUpkeep, Writer};
 
 use super::contract::{
-    ANY_BYTES, LONG, Logs, all, eventually, finished, found, found_with, joined, numbered, rest, some, text, turns,
-    within, written,
+    ANY_BYTES, LONG, Logs, all, finished, found, found_with, joined, numbered, rest, some, text, turns, within, written,
 };
 use super::redis::{Replicas, replica};
 use crate::support::redis::TestRedis;
+use crate::support::wait::eventually;
 
 /// Tells whether a run can begin and be read elsewhere again, and waits until it can.
 async fn works_again(logs: &Replicas) {

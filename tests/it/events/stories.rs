@@ -13,9 +13,9 @@ use switchboard::chat::ids::{RunId, ToolCallId};
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 
 use super::contract::{
-    ANY_BYTES, LONG, Logs, all, eventually, finished, found, found_with, joined, numbered, rest, some, text, turns,
-    within, written,
+    ANY_BYTES, LONG, Logs, all, finished, found, found_with, joined, numbered, rest, some, text, turns, within, written,
 };
+use crate::support::wait::eventually;
 
 /// One event of every kind, as odd as they get, and an end.
 fn every_kind() -> Vec<AgentEvent> {

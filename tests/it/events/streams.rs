@@ -13,10 +13,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::contract::{
-    ANY_BYTES, LONG, Logs, all, eventually, finished, found, found_with, numbered, rest, text, turns, within, written,
+    ANY_BYTES, LONG, Logs, all, finished, found, found_with, numbered, rest, text, turns, within, written,
 };
 use super::redis::{Replicas, replica};
 use crate::support::redis::TestRedis;
+use crate::support::wait::eventually;
 
 fn number(answer: &str) -> u64 {
     answer.trim().trim_start_matches(':').parse().unwrap()

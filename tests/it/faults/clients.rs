@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 
-use crate::death::{Client, Machine, backend, background, end_of, eventually, message, rest};
+use crate::death::{Client, Machine, backend, background, end_of, message, rest};
 use crate::runs::{gated, hanging, header, read_until};
 use crate::support::environment::{cycles, is_long};
 use crate::support::faultproxy::{Cut, FaultProxy, Faults, Way};
@@ -16,6 +16,7 @@ use crate::support::frames;
 use crate::support::model::{says, turn};
 use crate::support::process::Serving;
 use crate::support::upstream::{Answer, Upstream};
+use crate::support::wait::eventually;
 
 /// A server in a process of its own, a bad way to it and a good one.
 struct World {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::death::{Client, Machine, backend, background, end_of, eventually, message, rest, without_ids};
+use crate::death::{Client, Machine, backend, background, end_of, message, rest, without_ids};
 use crate::runs::{gated, header, read_until};
 use crate::support::environment::skip;
 use crate::support::frames;
@@ -18,6 +18,7 @@ use crate::support::postgres::TestPostgres;
 use crate::support::process::Serving;
 use crate::support::redis::TestRedis;
 use crate::support::upstream::Upstream;
+use crate::support::wait::eventually;
 
 /// The library that does it, for programs with threads.
 pub fn library() -> Option<PathBuf> {

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::questions;
-use crate::death::{Client, Machine, backend, background, end_of, eventually, message, rest};
+use crate::death::{Client, Machine, backend, background, end_of, message, rest};
 use crate::support::environment::cycles;
 use crate::support::faultproxy::FaultProxy;
 use crate::support::model::says;
 use crate::support::postgres::{TestDatabase, TestPostgres};
 use crate::support::upstream::Upstream;
+use crate::support::wait::eventually;
 
 /// How soon readiness must tell of a database that is gone, or back.
 const TOLD: Duration = Duration::from_secs(5);

@@ -9,13 +9,14 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::clock::{WrongClock, library};
-use crate::death::{Client, Machine, eventually};
+use crate::death::{Client, Machine};
 use crate::support::frames;
 use crate::support::model::{calls, says};
 use crate::support::postgres::{TestDatabase, TestPostgres};
 use crate::support::process::Serving;
 use crate::support::redis::TestRedis;
 use crate::support::upstream::{Answer, Upstream};
+use crate::support::wait::eventually;
 use crate::tools::workflow::{RULE, backend, json_answer, refusal, small};
 
 /// What the backend does with the next request of a kind.

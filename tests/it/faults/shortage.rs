@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use crate::death::{Client, Machine, backend, eventually, message};
+use crate::death::{Client, Machine, backend, message};
 use crate::support::environment::cycles;
 use crate::support::model::says;
 use crate::support::process::Serving;
 use crate::support::upstream::Upstream;
+use crate::support::wait::eventually;
 
 fn cpu_ticks(of: &Serving) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", of.id())).unwrap();

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::death::eventually;
 use crate::support::app::TestApp;
 use crate::support::frames::read_until;
 use crate::support::model::{calls, turn};
 use crate::support::upstream::{Answer, End, Upstream};
+use crate::support::wait::eventually;
 
 /// The timers of this machine's connections to `port`, as the kernel lists them (`/proc/net/tcp`): which kind, and in how
 /// many hundredths of a second it rings.

@@ -9,10 +9,10 @@ use switchboard::runs::log::redis::starts::RedisStarts;
 use switchboard::runs::starts::{Pace, SharedStarts, Taken};
 
 use super::{header, message, refusal, token};
-use crate::death::eventually;
 use crate::support::app::TestApp;
 use crate::support::faultproxy::{FaultProxy, Faults, Way};
 use crate::support::redis::TestRedis;
+use crate::support::wait::eventually;
 
 /// One start a minute, and so many at once: no machine is so slow that another one is free within a test.
 fn burst(burst: &str) -> [(&str, &str); 2] {

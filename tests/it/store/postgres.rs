@@ -21,9 +21,9 @@ use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, schema_of, user,
 };
 use super::{conversations, drafts, leases, previews, trail, waiting};
-use crate::events::contract::eventually;
 use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
+use crate::support::wait::eventually;
 
 mod server {
     super::contract!(crate::store::postgres::new_database);

@@ -13,4 +13,5 @@ pub mod redis;
 pub mod said;
 pub mod tickets;
 pub mod upstream;
+pub mod wait;
 pub mod whole;

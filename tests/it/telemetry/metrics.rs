@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 
 use super::{ask, machine};
 use crate::support::app::TestApp;
+use crate::support::wait::eventually;
 
 /// The samples of a page by name and sorted labels.
 fn samples(page: &str) -> BTreeMap<String, f64> {
@@ -45,7 +46,7 @@ async fn a_run_is_counted_on_a_port_of_its_own() {
 
     let read = async || http.get(page_url).send().await.unwrap().text().await.unwrap();
     // The stream is counted when its body is dropped, which may be after its client has read it all.
-    let page = crate::death::eventually("the stream is counted", async || {
+    let page = eventually("the stream is counted", async || {
         Some(read().await).filter(|page| page.contains("switchboard_stream_seconds_count"))
     })
     .await;
@@ -121,12 +122,15 @@ async fn connections_and_what_is_refused_of_them_are_those_of_the_product() {
     };
     assert_eq!(said(long(9_000)).await, "431", "by our own word");
     assert_eq!(said(long(100_000)).await, "431", "by hyper's");
+    // A connection that was refused is read for a while, so that its client gets to read the answer.
+    let read = async || reqwest::get(page_url).await.unwrap().text().await.unwrap();
+    let open = async || samples(&read().await).get("switchboard_connections").copied();
+    eventually("refused connections end", async || open().await.filter(|open| *open == 0.0)).await;
     assert_eq!(said("GET /livez".to_owned()).await, "408", "begun and left");
     let kept = [TcpStream::connect(&address).await.unwrap(), TcpStream::connect(&address).await.unwrap()];
     assert_eq!(said(long(1)).await, "503");
 
     // Each of these is a connection of its own to the other port, which takes as many.
-    let read = async || reqwest::get(page_url).await.unwrap().text().await.unwrap();
     read().await;
     let samples = samples(&read().await);
     let expected = [

@@ -139,7 +139,7 @@ async fn spans_that_a_collector_refuses_are_dropped_and_counted_and_told_once() 
         let line = page.lines().find_map(|line| line.strip_prefix("switchboard_spans_dropped_total "))?;
         (line.parse::<u64>().unwrap() >= 7).then_some(())
     };
-    crate::death::eventually("the spans of a run are dropped", dropped).await;
+    crate::support::wait::eventually("the spans of a run are dropped", dropped).await;
     assert_eq!(machine.folder.stderr().matches("the collector does not take spans").count(), 1);
 }
 

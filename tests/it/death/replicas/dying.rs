@@ -5,13 +5,14 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::super::{background, end_of, eventually, message, rest, said};
+use super::super::{background, end_of, message, rest, said};
 use super::{Pair, until_broken};
 use crate::runs::{gated, hanging, header, read_until};
 use crate::support::frames;
 use crate::support::model::{calls, says, turn};
 use crate::support::postgres::TestPostgres;
 use crate::support::upstream::{Answer, Upstream};
+use crate::support::wait::eventually;
 
 /// What a reader gets at the end of a run whose process died.
 fn is_interrupted(stream: &str) -> bool {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::super::{answered, background, end_of, eventually, message, refused, rest, said};
+use super::super::{answered, background, end_of, message, refused, rest, said};
 use super::Pair;
 use crate::runs::{gated, header, read_until};
 use crate::support::model::{says, turn};
 use crate::support::postgres::TestPostgres;
 use crate::support::upstream::Answer;
+use crate::support::wait::eventually;
 
 fn hello() -> Answer {
     says("Hello.").answer()

@@ -7,10 +7,10 @@ use reqwest::Response;
 use serde_json::{Value, json};
 
 use super::Front;
-use crate::death::eventually;
 use crate::store::postgres_rare::{Lost, Way};
 use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
+use crate::support::wait::eventually;
 
 /// How long the database is gone when it comes back in time: longer than a proxy waits before it sends again.
 const GONE: Duration = Duration::from_secs(3);
