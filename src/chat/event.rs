@@ -12,6 +12,7 @@ use super::fate::CallFate;
 use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
 use super::payload::Payload;
+use super::place::{Mover, Place};
 use super::run::{RunRecord, RunState};
 use super::stream::Usage;
 use super::tool::{Progress, ToolCall, ToolInput};
@@ -22,6 +23,13 @@ use super::tool::{Progress, ToolCall, ToolInput};
 /// Every piece of text is one, and is kept for a while: events that are rare and large are in a box.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
+    /// The conversation is somewhere else; stored already. By a request it comes first, by a tool after its round.
+    PlaceChanged {
+        /// Who moved it.
+        by: Mover,
+        /// Where it is now.
+        place: Box<Place>,
+    },
     /// A model call begins; counted from 0.
     TurnStarted {
         /// The turn's number.
@@ -156,7 +164,8 @@ impl AgentEvent {
             Self::Failed(_) => Some(RunState::Failed),
             Self::Cancelled => Some(RunState::Cancelled),
             Self::Interrupted => Some(RunState::Interrupted),
-            Self::TurnStarted { .. }
+            Self::PlaceChanged { .. }
+            | Self::TurnStarted { .. }
             | Self::TurnEnded { .. }
             | Self::TextDelta { .. }
             | Self::ThinkingDelta { .. }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::ids::{ConversationId, MessageId};
 use super::model::ModelWish;
+use super::place::PlaceUpdate;
 use super::screen::ScreenState;
 use super::tool::ToolDef;
 
@@ -32,6 +33,8 @@ pub struct RunInput {
 pub enum Screen {
     /// The name of a kind of screen (`context_type` of the native protocol).
     Type(String),
+    /// Where its conversation is already.
+    OfConversation,
     /// A page of an application, which may have tabs, and those tabs of their own.
     Page {
         /// The page; an unknown one has what all pages have.
@@ -100,6 +103,8 @@ pub enum Parent {
 pub struct RunOptions {
     /// The state of the user's screen; untrusted.
     pub context: Option<ScreenState>,
+    /// What it changes of the conversation's place.
+    pub place: PlaceUpdate,
     /// The client's choice of the model and its options, where it does not leave them to the profile.
     pub model: ModelWish,
     /// Whether it goes on when its client goes away; the profile says where the request does not.

@@ -36,11 +36,13 @@ pub enum Author {
     Correction,
     /// The server, within a run: the answer is to be given with what was found.
     LastAnswer,
+    /// The server, within a run: a tool has moved the conversation.
+    Move,
 }
 
 impl Author {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::User,
         Self::Summary,
         Self::Continuation,
@@ -48,6 +50,7 @@ impl Author {
         Self::ClientResults,
         Self::Correction,
         Self::LastAnswer,
+        Self::Move,
     ];
 
     /// Its name in stored rows.
@@ -60,6 +63,7 @@ impl Author {
             Self::ClientResults => "client_results",
             Self::Correction => "correction",
             Self::LastAnswer => "last_answer",
+            Self::Move => "move",
         }
     }
 

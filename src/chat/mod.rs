@@ -23,6 +23,7 @@ pub mod model;
 pub mod nesting;
 pub mod patterns;
 pub mod payload;
+pub mod place;
 pub mod preview;
 pub mod run;
 pub mod schema;

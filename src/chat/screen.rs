@@ -61,6 +61,8 @@ impl PartialEq for ScreenState {
     }
 }
 
+impl Eq for ScreenState {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

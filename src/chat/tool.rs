@@ -8,6 +8,7 @@ use super::caller::Caller;
 use super::fate::CallFate;
 use super::ids::ToolCallId;
 use super::payload::NewPayload;
+use super::place::Move;
 use crate::bounded::json;
 
 /// A tool as the model sees it.
@@ -91,6 +92,8 @@ pub struct ToolOutput {
     pub payload: Option<NewPayload>,
     /// The fate of the call, set with the output and never read from `content`.
     pub fate: CallFate,
+    /// Where the conversation goes with it.
+    pub moves: Option<Move>,
 }
 
 /// How far a tool has come while it runs.
@@ -109,13 +112,13 @@ pub struct Progress {
 impl ToolOutput {
     /// A success with `content` for the model.
     pub fn ok(content: impl Into<String>) -> Self {
-        Self { content: content.into(), artifacts: Vec::new(), payload: None, fate: CallFate::Done }
+        Self { content: content.into(), artifacts: Vec::new(), payload: None, fate: CallFate::Done, moves: None }
     }
 
     /// A failure in the protocol's shape (section 7): `{"error":"message"}`.
     pub fn error(message: &str) -> Self {
         let content = serde_json::json!({ "error": message }).to_string();
-        Self { content, artifacts: Vec::new(), payload: None, fate: CallFate::Failed }
+        Self { content, artifacts: Vec::new(), payload: None, fate: CallFate::Failed, moves: None }
     }
 
     /// The same of a call that was not made, and may be made again.
@@ -145,7 +148,7 @@ pub struct ToolResult {
 impl ToolResult {
     /// The result of `call`, as its output says.
     pub fn from_call(call: &ToolCall, output: ToolOutput) -> Self {
-        let ToolOutput { content, artifacts: _, payload: _, fate } = output;
+        let ToolOutput { content, artifacts: _, payload: _, fate, moves: _ } = output;
         Self { id: call.id.clone(), name: call.name.clone(), content, fate }
     }
 }

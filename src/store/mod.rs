@@ -19,6 +19,7 @@ mod database;
 mod fates;
 mod fault;
 mod history;
+mod place;
 mod postgres;
 mod record;
 mod record_error;
@@ -51,6 +52,7 @@ use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::pins::PinStore;
+use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::previews::{PreviewClaims, PreviewStore};
 use crate::agent::ports::store::RunStore;
 use crate::agent::ports::store_error::StoreError;
@@ -115,6 +117,7 @@ pub trait Store:
     RunStore
     + Leases
     + ConversationStore
+    + PlaceStore
     + ExportStore
     + ChatStore
     + SummaryStore

@@ -11,6 +11,7 @@ use crate::chat::caller::Owner;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, MessageId, PayloadId, RunId};
 use crate::chat::message::Message;
+use crate::chat::place::Place;
 use crate::chat::run::RunRecord;
 
 /// The instructions for a summary. Its only message has the transcript.
@@ -50,17 +51,6 @@ pub trait ConversationStore: Send + Sync {
         page: Page,
         held: &mut Reservation,
     ) -> Result<Option<ConversationView>, PageError>;
-
-    /// Gives the conversation a title; what it is then, `None` when there is none.
-    ///
-    /// # Errors
-    /// When it could not be committed.
-    async fn rename(
-        &self,
-        owner: &Owner,
-        id: &ConversationId,
-        title: &str,
-    ) -> Result<Option<ConversationHead>, StoreError>;
 
     /// Deletes the conversation with its runs, messages, summaries, trail, drafts, previews, payloads, approvals and
     /// number. All its runs, so that
@@ -176,7 +166,7 @@ pub struct ConversationHead {
     pub id: ConversationId,
     /// The title it was given, or the beginning of its first message.
     pub title: String,
-    /// The `context_type` of its newest run.
+    /// The `context_type` of its place; without one, of its newest run.
     pub context_type: String,
     /// When it began, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
@@ -184,6 +174,8 @@ pub struct ConversationHead {
     pub updated_at_ms: i64,
     /// Messages that a user sees on its newest branch.
     pub message_count: u64,
+    /// Where it is; not every one has a place.
+    pub place: Option<Place>,
 }
 
 /// A conversation with its messages.

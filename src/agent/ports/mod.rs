@@ -14,6 +14,7 @@ pub mod leases;
 pub mod llm;
 pub mod payloads;
 pub mod pins;
+pub mod places;
 pub mod previews;
 pub mod quotas;
 pub mod store;

@@ -16,6 +16,7 @@ use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
 use crate::chat::input::{Ask, ClientMessage, Parent};
 use crate::chat::message::{AssistantMessage, Message, UserMessage};
 use crate::chat::payload::Payload;
+use crate::chat::place::{Place, PlaceUpdate};
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::screen::ScreenState;
 use crate::chat::stream::{Spent, Usage};
@@ -155,6 +156,8 @@ pub struct NewRun<'a> {
     pub context_type: &'a str,
     /// The screen state that the request brought; kept for whoever goes on with the run.
     pub context: Option<&'a ScreenState>,
+    /// What it changes of the conversation's place.
+    pub place: &'a PlaceUpdate,
     /// The question that it answers.
     pub question: Question<'a>,
     /// Earlier messages, where the conversation begins with them: kept with it, as far as it fits, and part of the
@@ -255,6 +258,10 @@ pub struct RunStart {
     pub turned_down: Option<TurnedDown>,
     /// The screen state: the request's own, else that of the run which it goes on with.
     pub context: Option<ScreenState>,
+    /// Where the conversation is, as its request changed it.
+    pub place: Option<Place>,
+    /// Whether its request changed it.
+    pub is_moved: bool,
     /// The use of the runs before it that its message began too.
     pub used: Used,
 }
@@ -359,6 +366,8 @@ pub struct Commit<'a> {
     pub first_entry: u32,
     /// Its trail.
     pub trail: &'a [TrailEntry],
+    /// Where the conversation is now, if it was moved since.
+    pub place: Option<&'a Place>,
     /// Payloads; one that is there already is kept as it is.
     pub payloads: &'a [Payload],
     /// Model calls that have ended, in all; the call that was approved is one of them.

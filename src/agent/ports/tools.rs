@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
+use crate::chat::place::Place;
 use crate::chat::screen::ScreenState;
 use crate::chat::tool::{Effect, Policy, Progress, ToolCall, ToolDef, ToolOutput};
 
@@ -49,6 +50,8 @@ pub struct OfferedTool {
     pub policy: Policy,
     /// What a second, equal call could do.
     pub effect: Effect,
+    /// The `context_type` to which a call of it moves its conversation.
+    pub moves_to: Option<String>,
     /// Questions that it answers, by which it is found among many.
     pub samples: Vec<String>,
 }
@@ -69,6 +72,8 @@ pub struct ToolContext<'a> {
     pub call: Option<&'a ToolCallId>,
     /// The screen state the request brought; untrusted. Tools take ids from it that the model left out.
     pub context: Option<&'a ScreenState>,
+    /// Where the conversation is; what clients said of it is untrusted.
+    pub place: Option<&'a Place>,
     /// The arguments as they were completed before: a tool that completes arguments sends these as they are. A person may
     /// have let them through.
     pub completed: Option<&'a Map<String, Value>>,

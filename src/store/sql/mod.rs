@@ -5,6 +5,7 @@ mod audit;
 mod drafts;
 mod payloads;
 mod pins;
+mod places;
 mod previews;
 mod quotas;
 mod ready;

@@ -2,6 +2,7 @@
 
 use super::audit::{tell, tell_ended};
 use super::payloads::{PayloadRow, insert_payloads};
+use super::places::keep_place;
 use super::usage::charge;
 use super::{Seat, SqlStore, charged_seat};
 use crate::agent::ports::audit::sha256;
@@ -13,9 +14,10 @@ use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::chat::unfinished::Unfinished;
 use crate::store::calling::encode_calling;
 use crate::store::fault::Fault;
+use crate::store::place::encode_place;
 use crate::store::record::column;
 use crate::store::record_error::RecordError;
-use crate::store::scope::Reach;
+use crate::store::scope::{Reach, storable};
 use crate::store::statement::{Batch, query};
 use crate::store::trail::encode_entry;
 use crate::store::transcript::{self, Record};
@@ -27,6 +29,7 @@ pub(super) struct Rows {
     messages: Vec<Record>,
     trail: Vec<(i64, &'static str, String)>,
     payloads: Vec<PayloadRow>,
+    place: Option<(String, String)>,
 }
 
 impl Rows {
@@ -40,6 +43,10 @@ impl Rows {
             messages: commit.messages.iter().map(transcript::encode).collect::<Result<_, _>>()?,
             trail: trail.collect::<Result<_, RecordError>>()?,
             payloads: commit.payloads.iter().map(PayloadRow::from_payload).collect::<Result<_, _>>()?,
+            place: match commit.place {
+                Some(place) => Some((place.context_type.clone(), encode_place(place)?)),
+                None => None,
+            },
         })
     }
 }
@@ -137,7 +144,24 @@ pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Co
     for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(rows.trail) {
         insert_entry(batch, &seat.conversation, Some((run, seq)), (at, kind, body));
     }
+    if let Some((context_type, place)) = rows.place {
+        move_run(batch, seat, run, &context_type, (place, now));
+    }
     insert_payloads(batch, (&seat.conversation.scope, &seat.conversation.id), run, rows.payloads, now);
+}
+
+/// The run goes on at another place, and its conversation is there.
+fn move_run(batch: &mut Batch, seat: &Seat, run: RunId, context_type: &str, (place, now): (String, i64)) {
+    let Seat { conversation: ConversationRow { scope, id }, .. } = seat;
+    batch.say("UPDATE runs SET context_type = $4 WHERE tenant = $1 AND user_id = $2 AND id = $3").bind((
+        scope,
+        run.to_string(),
+        storable(context_type),
+    ));
+    batch
+        .say("UPDATE conversations SET profile = $4, context_type = $4 WHERE tenant = $1 AND user_id = $2 AND id = $3")
+        .bind((scope, id, storable(context_type)));
+    keep_place(batch, scope, id, place, now);
 }
 
 /// Tells the audit record what became of the writes that were dispatched.

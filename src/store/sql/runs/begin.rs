@@ -13,6 +13,7 @@ use super::decided::tell_ends;
 use super::details::{insert_client_history, keep_context};
 use super::earlier::ResolvedQuestion;
 use super::history::{Earlier, earlier};
+use super::places::{find_place, keep_place};
 use super::question::resolve;
 use super::request::{Made, find_request, free_key};
 use super::{ConversationRow, Seat, SqlStore, seen_before, used_before};
@@ -27,6 +28,7 @@ use crate::store::change::decode_decided;
 use crate::store::client_history::encode_client_history;
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, SqlxError};
+use crate::store::place::{decode_place, encode_place};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, storable};
 use crate::store::statement::{Batch, query};
@@ -58,13 +60,14 @@ impl SqlStore {
     async fn begin(&self, run: NewRun<'_>, may_have_begun: &AtomicBool) -> Result<Begun, NotBegun> {
         let now = self.clock.now_ms();
         let conversation = ConversationRow { scope: Scope::from(run.owner), id: run.conversation.to_string() };
-        let (mut transaction, made) =
-            self.database.write_first(Reach::User(&conversation.scope), make(&conversation, run, now)).await?;
-        let found = match made {
-            Some((decisions,)) => Found::Nothing { decisions },
+        let first = make(&conversation, run, now);
+        let (mut transaction, made): (_, Option<(i64, Option<String>)>) =
+            self.database.write_first(Reach::User(&conversation.scope), first).await?;
+        let (found, was_at) = match made {
+            Some((decisions, place)) => (Found::Nothing { decisions }, place.as_deref().map(decode_place).transpose()?),
             None => {
                 touch(&mut transaction, &conversation, run, now).await?;
-                Found::Conversation
+                (Found::Conversation, find_place(&mut transaction, &conversation.scope, &conversation.id).await?)
             }
         };
         if let Some(key) = run.key {
@@ -132,6 +135,12 @@ impl SqlStore {
         let insert = insert.bind((parent.map(|parent| parent.run_seq), parent.and_then(|parent| parent.seq)));
         let insert = insert.bind((continues, run.key.map(|key| storable(key.key))));
         insert.bind((run.key.map(|key| key.digest), seen_before, chain));
+        let place = run.place.apply(was_at.as_ref(), run.context_type);
+        let is_moved = place != was_at;
+        // One that was opened before has its first run now.
+        if let Some(place) = place.as_ref().filter(|_| is_moved || is_opening) {
+            keep_place(&mut batch, &seat.conversation.scope, &seat.conversation.id, encode_place(place)?, now);
+        }
         keep_context(&mut batch, run.id, context.as_ref());
         // The server's own history is never replaced.
         if run_seq == 0 {
@@ -162,7 +171,8 @@ impl SqlStore {
                     }
                 };
                 let used = used_before(&mut transaction, &seat, chain).await?;
-                let start = RunStart { summary, history, message, answered, call, turned_down, context, used };
+                let start =
+                    RunStart { summary, history, message, answered, call, turned_down, context, place, is_moved, used };
                 Begun::Running(Box::new(start))
             }
         };
@@ -228,16 +238,20 @@ enum Found {
     Conversation,
 }
 
-/// Makes the conversation where it is not there, and then gives the number of decisions that were taken before it. First of
+/// Makes the conversation where it is not there, and then gives the number of decisions that were taken before it, and the
+/// place where it was opened. First of
 /// all: whoever changes this row holds it to the end, so runs of one conversation begin one after the other.
 fn make(conversation: &ConversationRow, run: NewRun<'_>, now: i64) -> Batch {
     let mut first = Batch::default();
     let insert = first.say(
-        "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at, unlisted)
-         VALUES ($1, $2, $3, $4, $4, $5, $5, $6)
+        "INSERT INTO conversations (tenant, user_id, id, profile, context_type, created_at, updated_at, unlisted, title)
+         VALUES ($1, $2, $3, $4, $4, $5, $5, $6, (SELECT s.title FROM conversation_state s
+                 WHERE s.tenant = $1 AND s.user_id = $2 AND s.conversation = $3))
          ON CONFLICT (tenant, user_id, id) DO NOTHING
          @giving (SELECT COUNT(*) FROM previews p WHERE p.tenant = $1 AND p.user_id = $2 AND p.conversation = $3
-                 AND p.state IN ('accepted', 'rejected') AND p.told_in_run IS NULL) @where_made",
+                 AND p.state IN ('accepted', 'rejected') AND p.told_in_run IS NULL),
+             (SELECT s.place FROM conversation_state s
+                 WHERE s.tenant = $1 AND s.user_id = $2 AND s.conversation = $3) @where_made",
     );
     let insert = insert.bind((&conversation.scope, &conversation.id, storable(run.context_type)));
     insert.bind((now, i64::from(run.unlisted)));

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::SqlStore;
 use super::drafts::sweep_drafts;
+use super::places::sweep_unused;
 use super::request::KEY_LIFE_MS;
 use super::usage::KEPT_DAYS;
 use crate::agent::ports::leases::{EndedRun, Leases, Notice, Old, Piece, Progress, Standing};
@@ -175,8 +176,9 @@ impl SqlStore {
             .execute(&mut transaction)
             .await?;
         let swept = sweep_drafts(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
+        let unused = sweep_unused(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
         transaction.commit().await?;
-        let freed = freed.max(swept);
+        let freed = freed.max(swept).max(unused);
         let is_more_left = is_more_left || freed >= TIDIED_AT_ONCE.unsigned_abs();
         let is_more_left = match old.unlisted_before_ms {
             Some(before) => self.try_delete_unlisted(before).await? || is_more_left,

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 
-use super::{SqlStore, approvals, audit, drafts, payloads, quotas, seen, usage};
+use super::{SqlStore, approvals, audit, drafts, payloads, places, quotas, seen, usage};
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{
     BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunCommits, RunEnd, RunRecords, RunStart, RunStarts, Used,

@@ -5,6 +5,7 @@ use super::begin::is_taken;
 use super::decided::call_of;
 use super::details::context_of;
 use super::history::{Earlier, earlier, question};
+use super::places::find_place;
 use super::{Branch, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::RunStart;
 use crate::chat::ids::RunId;
@@ -91,7 +92,9 @@ impl SqlStore {
         let context = context_of(&mut transaction, &conversation, run_seq).await?;
         let (call, turned_down) = call_of(&mut transaction, &conversation, run).await?;
         let answered = answered_of(&mut transaction, &conversation, run_seq).await?;
+        let place = find_place(&mut transaction, &conversation.scope, &conversation.id).await?;
         transaction.commit().await?;
-        Ok(Some(RunStart { summary, history, message, answered, call, turned_down, context, used }))
+        let is_moved = false;
+        Ok(Some(RunStart { summary, history, message, answered, call, turned_down, context, place, is_moved, used }))
     }
 }

@@ -21,7 +21,12 @@ impl SqlStore {
                 .fetch_optional_value(&mut transaction)
                 .await?;
         if found.is_none() {
-            return Ok(None);
+            let unused = query(
+                "DELETE FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND unused = 1",
+            );
+            let gone = unused.bind((scope, id.as_str())).execute(&mut transaction).await?;
+            transaction.commit().await?;
+            return Ok((gone != 0).then(Vec::new));
         }
         let runs = delete_held(&mut transaction, scope, id.as_str()).await?;
         transaction.commit().await?;
@@ -75,6 +80,7 @@ async fn delete_held(connection: &mut dyn Connection, scope: &Scope, id: &str) -
     for statement in [
         "DELETE FROM drafts WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         "DELETE FROM previews WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+        "DELETE FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         "DELETE FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         // Before the conversation too: whoever decides one has it first and needs its conversation afterwards.
         "DELETE FROM approvals WHERE tenant = $1 AND user_id = $2 AND conversation = $3",

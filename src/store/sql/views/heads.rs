@@ -6,8 +6,9 @@ use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
 use crate::store::database::Connection;
 use crate::store::fault::Fault;
+use crate::store::place::decode_place;
 use crate::store::record_error::RecordError;
-use crate::store::scope::{Reach, Scope, original, storable};
+use crate::store::scope::{Reach, Scope, original};
 use crate::store::statement::query;
 use crate::store::transcript;
 use crate::store::view::{self, HeadCursor};
@@ -26,6 +27,7 @@ struct Row {
     newest: Option<i64>,
     /// How many messages a user sees, where that run knows.
     seen: Option<i64>,
+    place: Option<String>,
 }
 
 /// The rows of the conversations `$chosen`, which is a statement. Everything is looked up by its whole key, so that no
@@ -40,7 +42,9 @@ macro_rules! rows {
                  (SELECT r.run_seq FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = c.id
                   ORDER BY r.run_seq DESC LIMIT 1) AS newest,
                  (SELECT r.seen_before + r.seen_own FROM runs r WHERE r.tenant = $1 AND r.user_id = $2
-                      AND r.conversation = c.id ORDER BY r.run_seq DESC LIMIT 1) AS seen
+                      AND r.conversation = c.id ORDER BY r.run_seq DESC LIMIT 1) AS seen,
+                 (SELECT s.place FROM conversation_state s WHERE s.tenant = $1 AND s.user_id = $2
+                      AND s.conversation = c.id) AS place
              FROM (SELECT id, title, context_type, profile, created_at, updated_at FROM conversations ",
             $chosen,
             ") AS c ORDER BY c.updated_at DESC, c.id DESC"
@@ -73,29 +77,10 @@ impl SqlStore {
         }
         Ok(Paged { items: heads, next })
     }
-
-    pub(super) async fn try_rename(
-        &self,
-        scope: &Scope,
-        id: &ConversationId,
-        title: &str,
-    ) -> Result<Option<ConversationHead>, Fault> {
-        let mut transaction = self.database.write(Reach::User(scope)).await?;
-        query(
-            "UPDATE conversations SET title = $1, updated_at = @greatest(updated_at, $2)
-             WHERE tenant = $3 AND user_id = $4 AND id = $5",
-        )
-        .bind((storable(title), self.clock.now_ms(), scope, id.as_str()))
-        .execute(&mut transaction)
-        .await?;
-        let head = find_head(&mut transaction, scope, id).await?;
-        transaction.commit().await?;
-        Ok(head)
-    }
 }
 
-/// The conversation as a list would show it.
-pub(super) async fn find_head(
+/// The conversation as a list would show it, also before its first run.
+pub(in crate::store::sql) async fn find_head(
     connection: &mut dyn Connection,
     scope: &Scope,
     id: &ConversationId,
@@ -104,9 +89,27 @@ pub(super) async fn find_head(
         .bind((scope, id.as_str()))
         .fetch_optional(&mut *connection)
         .await?;
-    let Some(row) = row else { return Ok(None) };
+    let Some(row) = row else { return find_unused(connection, scope, id).await };
     let count = count(connection, scope, &row.id, (row.newest, row.seen)).await?;
     Ok(Some(head(row, count)?))
+}
+
+/// A conversation that has no run yet.
+async fn find_unused(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    id: &ConversationId,
+) -> Result<Option<ConversationHead>, Fault> {
+    let row: Option<Row> = query(
+        "SELECT conversation AS id, COALESCE(title, '') AS title, '' AS context_type, opened_at AS created_at,
+             opened_at AS updated_at, CAST(NULL AS TEXT) AS first, CAST(NULL AS BIGINT) AS newest,
+             CAST(NULL AS BIGINT) AS seen, place
+         FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND unused = 1",
+    )
+    .bind((scope, id.as_str()))
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| head(row, 0)).transpose()
 }
 
 /// How many messages a user sees on the newest branch of the conversation: what its newest run knows, or else is
@@ -137,12 +140,18 @@ fn head(row: Row, message_count: i64) -> Result<ConversationHead, Fault> {
         },
         (None, None) => String::new(),
     };
+    let place = row.place.as_deref().map(decode_place).transpose()?;
+    let context_type = match &place {
+        Some(place) => place.context_type.clone(),
+        None => original(&row.context_type).into_owned(),
+    };
     Ok(ConversationHead {
         id: ConversationId::parse(&row.id).map_err(RecordError::from)?,
         title,
-        context_type: original(&row.context_type).into_owned(),
+        context_type,
         created_at_ms: row.created_at,
         updated_at_ms: row.updated_at,
         message_count: u64::try_from(message_count).unwrap_or_default(),
+        place,
     })
 }

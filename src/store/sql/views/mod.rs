@@ -47,6 +47,8 @@ mod heads;
 mod summaries;
 mod trail;
 
+pub(super) use heads::find_head;
+
 use async_trait::async_trait;
 
 use super::SqlStore;
@@ -87,15 +89,6 @@ impl ConversationStore for SqlStore {
         };
         let part = (before, page.limit);
         attempt("read a conversation", self.try_conversation(&owner.into(), id, part, held)).await
-    }
-
-    async fn rename(
-        &self,
-        owner: &Owner,
-        id: &ConversationId,
-        title: &str,
-    ) -> Result<Option<ConversationHead>, StoreError> {
-        attempt("rename a conversation", self.try_rename(&owner.into(), id, title)).await
     }
 
     async fn delete(&self, owner: &Owner, id: &ConversationId) -> Result<Option<Vec<RunId>>, StoreError> {

@@ -1,0 +1,71 @@
+//! The place of a conversation as a row has it: JSON text.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::record_error::RecordError;
+use crate::chat::place::{Entity, Place};
+use crate::chat::screen::ScreenState;
+
+#[derive(Serialize, Deserialize)]
+struct PlaceRow<'a> {
+    context_type: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entity_id: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entity_name: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    focus: Option<&'a RawValue>,
+}
+
+/// The text of `place`.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn encode_place(place: &Place) -> Result<String, RecordError> {
+    let Place { context_type, entity, focus } = place;
+    let row = PlaceRow {
+        context_type: context_type.into(),
+        entity_id: entity.as_ref().map(|entity| Cow::Borrowed(entity.id.as_str())),
+        entity_name: entity.as_ref().and_then(|entity| entity.name.as_deref()).map(Cow::Borrowed),
+        focus: focus.as_ref().map(ScreenState::raw),
+    };
+    serde_json::to_string(&row).map_err(RecordError::json("place"))
+}
+
+/// The place in `text`.
+///
+/// # Errors
+/// When it is not what [`encode_place`] wrote.
+pub(super) fn decode_place(text: &str) -> Result<Place, RecordError> {
+    let row: PlaceRow<'_> = serde_json::from_str(text).map_err(RecordError::json("place"))?;
+    let PlaceRow { context_type, entity_id, entity_name, focus } = row;
+    let focus = focus.map(|raw| ScreenState::parse(raw.get()).ok_or(RecordError::Context)).transpose()?;
+    let entity = entity_id.map(|id| Entity { id: id.into_owned(), name: entity_name.map(Cow::into_owned) });
+    Ok(Place { context_type: context_type.into_owned(), entity, focus })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_survives_its_row() {
+        let entity = |name: Option<&str>| Entity { id: "p\"1\0".to_owned(), name: name.map(str::to_owned) };
+        let rows = [
+            Place { context_type: "global".to_owned(), entity: None, focus: None },
+            Place { context_type: "p".to_owned(), entity: Some(entity(None)), focus: None },
+            Place {
+                context_type: "p".to_owned(),
+                entity: Some(entity(Some("Größe\n"))),
+                focus: ScreenState::parse(r#"{"type": "task", "id":null}"#),
+            },
+        ];
+        for place in rows {
+            assert_eq!(decode_place(&encode_place(&place).unwrap()).unwrap(), place);
+        }
+        assert!(decode_place("{}").is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! What conversations have apart from their runs, in SQL.
+
+use async_trait::async_trait;
+
+use super::SqlStore;
+use super::views::find_head;
+use crate::agent::ports::conversations::ConversationHead;
+use crate::agent::ports::places::{Changes, PlaceStore};
+use crate::agent::ports::store_error::StoreError;
+use crate::chat::caller::Owner;
+use crate::chat::ids::ConversationId;
+use crate::chat::place::Place;
+use crate::store::database::Connection;
+use crate::store::fault::{Fault, attempt};
+use crate::store::place::{decode_place, encode_place};
+use crate::store::record_error::RecordError;
+use crate::store::scope::{Reach, Scope, storable};
+use crate::store::statement::{Batch, query};
+
+/// A hundred conversations without a run of one user, the newest.
+const MAX_UNUSED: i64 = 100;
+
+/// How long one without a run is kept, in milliseconds: a day.
+const UNUSED_MS: i64 = 24 * 60 * 60 * 1000;
+
+#[async_trait]
+impl PlaceStore for SqlStore {
+    async fn open(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        place: &Place,
+        title: Option<&str>,
+    ) -> Result<ConversationHead, StoreError> {
+        attempt("open a conversation", self.try_open(&owner.into(), id, place, title)).await
+    }
+
+    async fn head(&self, owner: &Owner, id: &ConversationId) -> Result<Option<ConversationHead>, StoreError> {
+        attempt("find a conversation", self.try_head(&owner.into(), id)).await
+    }
+
+    async fn change(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        changes: &Changes,
+    ) -> Result<Option<ConversationHead>, StoreError> {
+        attempt("change a conversation", self.try_change(&owner.into(), id, changes)).await
+    }
+}
+
+impl SqlStore {
+    async fn try_open(
+        &self,
+        scope: &Scope,
+        id: &ConversationId,
+        place: &Place,
+        title: Option<&str>,
+    ) -> Result<ConversationHead, Fault> {
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        query(
+            "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, title, place)
+             VALUES ($1, $2, $3, $4, 1, $5, $6)",
+        )
+        .bind((scope, id.as_str(), self.clock.now_ms(), title.map(storable), encode_place(place)?))
+        .execute(&mut transaction)
+        .await?;
+        query(
+            "DELETE FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1 AND conversation IN (
+                 SELECT conversation FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1
+                 ORDER BY opened_at DESC, conversation DESC LIMIT 1000 OFFSET $3)",
+        )
+        .bind((scope, MAX_UNUSED))
+        .execute(&mut transaction)
+        .await?;
+        let head = find_head(&mut transaction, scope, id).await?.ok_or(RecordError::Kind)?;
+        transaction.commit().await?;
+        Ok(head)
+    }
+
+    async fn try_head(&self, scope: &Scope, id: &ConversationId) -> Result<Option<ConversationHead>, Fault> {
+        find_head(&mut self.database.read(Reach::User(scope)).await?, scope, id).await
+    }
+
+    async fn try_change(
+        &self,
+        scope: &Scope,
+        id: &ConversationId,
+        changes: &Changes,
+    ) -> Result<Option<ConversationHead>, Fault> {
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(None) };
+        if let Some(title) = &changes.title {
+            let of_used = query(
+                "UPDATE conversations SET title = $1, updated_at = @greatest(updated_at, $2)
+                 WHERE tenant = $3 AND user_id = $4 AND id = $5",
+            );
+            let of_used = of_used.bind((storable(title), self.clock.now_ms(), scope, id.as_str()));
+            if of_used.execute(&mut transaction).await? == 0 {
+                query(
+                    "UPDATE conversation_state SET title = $1
+                     WHERE tenant = $2 AND user_id = $3 AND conversation = $4",
+                )
+                .bind((storable(title), scope, id.as_str()))
+                .execute(&mut transaction)
+                .await?;
+            }
+        }
+        if changes.context_type.is_some() || !changes.place.is_empty() {
+            let context_type = changes.context_type.clone().unwrap_or(head.context_type);
+            let place = changes.place.apply(head.place.as_ref(), &context_type);
+            let place = place.unwrap_or(Place { context_type, entity: None, focus: None });
+            query(
+                "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, place)
+                 VALUES ($1, $2, $3, $4, 0, $5)
+                 ON CONFLICT (tenant, user_id, conversation) DO UPDATE SET place = excluded.place",
+            )
+            .bind((scope, id.as_str(), self.clock.now_ms(), encode_place(&place)?))
+            .execute(&mut transaction)
+            .await?;
+        }
+        let head = find_head(&mut transaction, scope, id).await?;
+        transaction.commit().await?;
+        Ok(head)
+    }
+}
+
+/// The place of a conversation.
+pub(super) async fn find_place(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    id: &str,
+) -> Result<Option<Place>, Fault> {
+    let place: Option<Option<String>> =
+        query("SELECT place FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
+            .bind((scope, id))
+            .fetch_optional_value(connection)
+            .await?;
+    Ok(place.flatten().as_deref().map(decode_place).transpose()?)
+}
+
+/// Keeps the place of a conversation that has a run.
+pub(super) fn keep_place(batch: &mut Batch, scope: &Scope, id: &str, place: String, now: i64) {
+    let keep = batch.say(
+        "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, place)
+         VALUES ($1, $2, $3, $4, 0, $5)
+         ON CONFLICT (tenant, user_id, conversation) DO UPDATE SET place = excluded.place, unused = 0",
+    );
+    keep.bind((scope, id, now, place));
+}
+
+/// Deletes conversations that have waited too long for their first run, so many at most. Names no owner: it looks at
+/// nothing but the time.
+pub(super) async fn sweep_unused(connection: &mut dyn Connection, now: i64, most: i64) -> Result<u64, sqlx::Error> {
+    query(
+        "DELETE FROM conversation_state WHERE unused = 1 AND (tenant, user_id, conversation) IN (
+             SELECT tenant, user_id, conversation FROM conversation_state WHERE unused = 1 AND opened_at < $1
+             ORDER BY opened_at LIMIT $2 @skip_locked)",
+    )
+    .bind((now.saturating_sub(UNUSED_MS), most))
+    .execute(connection)
+    .await
+}
