@@ -249,6 +249,7 @@ impl Profiles {
                 let found = self.by_type.get(context_type).or_else(|| self.by_alias.get(context_type));
                 found.or(self.fallback.as_ref()).cloned()
             }
+            Screen::OfConversation => self.fallback.clone(),
             Screen::Page { page, tab, subtab } => self.page([page, tab, subtab]).or_else(|| self.any_page.clone()),
         }
     }

@@ -12,8 +12,9 @@ use crate::agent::ports::llm::SystemPrompt;
 use crate::chat::template::{FENCE, Template, TemplateError, Values};
 
 /// The names that prompts take values from.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "context",
+    "place",
     "user",
     "roles",
     "conversation_id",

@@ -85,6 +85,7 @@ impl Turns<'_> {
                 },
             };
             let step = self.unless_repeated(&call, step, transcript);
+            let step = self.unless_nowhere(&call, step, offer, transcript);
             self.emit_ready(&call, &step);
             let mut output = match step {
                 Step::Leave => {
@@ -194,7 +195,7 @@ impl Turns<'_> {
     /// Notes and tells what came of a call.
     fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
         let (id, name) = (call.id.clone(), call.name.clone());
-        let ToolOutput { content, artifacts, payload, fate } = output;
+        let ToolOutput { content, artifacts, payload, fate, moves } = output;
         let visible: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
         let result = ToolResult { id: id.clone(), name: name.clone(), content, fate };
         self.note(call, result, since_ms, transcript);
@@ -205,6 +206,9 @@ impl Turns<'_> {
         if let Some(payload) = payload {
             self.keep(transcript, payload, PayloadSource::Tool);
             transcript.note_payload_of(&id);
+        }
+        if let Some(moved) = moves {
+            transcript.moves.note(moved);
         }
     }
 
@@ -250,6 +254,36 @@ impl Turns<'_> {
             },
             // What is not made costs nothing, and its answer says why.
             Step::Answer(_) | Step::Leave => step,
+        }
+    }
+
+    /// `step`, unless the call would move the conversation to where its caller may not be, or once too often.
+    fn unless_nowhere(&self, call: &ToolCall, step: Step, offer: &Offer, transcript: &Transcript) -> Step {
+        let leads_to = offer.tool(&call.name).and_then(|tool| tool.moves_to.as_deref());
+        match (step, leads_to) {
+            (step @ (Step::Make(_) | Step::Hold(_)), Some(context_type)) => {
+                match self.check_move(context_type, transcript) {
+                    Ok(()) => step,
+                    Err(output) => Step::Answer(*output),
+                }
+            }
+            (step, _) => step,
+        }
+    }
+
+    /// Whether a call may move the conversation to that kind of screen.
+    ///
+    /// # Errors
+    /// The output for the model where it may not.
+    fn check_move(&self, context_type: &str, transcript: &Transcript) -> Result<(), Box<ToolOutput>> {
+        let refused = |words: &str| Err(Box::new(ToolOutput::not_made(words)));
+        let profile = self.agent.profiles.of_type(context_type);
+        match profile.is_some_and(|profile| profile.lets(self.cx.caller)) {
+            false => refused("this leads to a part of the application that its user may not use"),
+            true if !transcript.moves.may_go_on() => {
+                refused("the conversation was moved often enough in this answer; go on where it is")
+            }
+            true => Ok(()),
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::speech::kept;
 use super::state::Transcript;
 use super::stop::StopReason;
-use crate::agent::offer::profile::Profile;
+use crate::agent::offer::profile::{Profile, Profiles};
 use crate::agent::offer::selection::Finder;
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::chats::ChatStore;
@@ -52,6 +52,8 @@ pub struct Agent {
     pub fences: Fences,
     /// Tells the time for the trail.
     pub clock: Arc<dyn Clock>,
+    /// Where tools may move a conversation.
+    pub profiles: Arc<Profiles>,
     /// The prices of models.
     pub prices: Prices,
     /// The budgets of users and tenants.
@@ -74,7 +76,15 @@ pub(super) enum Ended {
     Stopped(StopReason),
 }
 
-/// The turns of one run.
+/// What a run comes to without an error.
+pub(super) enum Flow {
+    /// Its end.
+    Done,
+    /// Another place, where another profile goes on.
+    Moved,
+}
+
+/// The turns of a run at one place.
 pub(super) struct Turns<'a> {
     pub(super) agent: &'a Agent,
     pub(super) profile: &'a Profile,

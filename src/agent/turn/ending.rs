@@ -22,6 +22,7 @@ use crate::chat::cost::Cost;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::RunId;
+use crate::chat::place::Mover;
 use crate::chat::run::RunState;
 use crate::observe::{names, spans};
 
@@ -76,7 +77,9 @@ impl Agent {
         let mut error = event.failure().cloned();
         transcript.note_end(self.clock.now_ms(), state, error.as_ref());
         // Calls that wait are announced when they can be decided.
-        let last_event_id = events.next_id() + transcript.pending.approvals.len() as u64;
+        let moved = transcript.moves.uncommitted().cloned();
+        let waiting = transcript.pending.approvals.len() as u64;
+        let last_event_id = events.next_id() + waiting + u64::from(moved.is_some());
         let answer = transcript.take_distinct_answer();
         let mut recorded = self.record(run, transcript, (state, error.as_ref()), answer.as_ref(), last_event_id).await;
         if matches!(recorded, Err(StoreError::Unavailable(_))) {
@@ -110,6 +113,9 @@ impl Agent {
         }
         log_end(code_of(&event), transcript, started.elapsed());
         if recorded.is_ok() {
+            if let Some(place) = moved {
+                events.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place) });
+            }
             for approval in &transcript.pending.approvals {
                 events.emit(AgentEvent::Artifact(Box::new(approval.artifact())));
             }

@@ -22,7 +22,7 @@ pub(super) struct Messages {
 impl Messages {
     /// Those that a run begins with; the store has them all.
     pub(super) fn from_start(start: RunStart) -> Self {
-        let RunStart { summary, history, message, answered, call: _, turned_down: _, context: _, used: _ } = start;
+        let RunStart { summary, history, message, answered, .. } = start;
         let mut all = history;
         if let Some(summary) = summary {
             all.insert(0, Message::User(UserMessage::by(Author::Summary, format!("{SUMMARY_HEAD}\n{summary}"))));

@@ -12,6 +12,7 @@ pub mod language;
 mod ledger;
 pub mod markers;
 mod messages;
+mod moves;
 mod pending;
 mod prepare;
 mod repeats;

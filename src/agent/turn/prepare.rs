@@ -8,6 +8,7 @@ use crate::agent::ports::data::Loaded;
 use crate::agent::ports::llm::SystemPrompt;
 use crate::chat::causes::Causes;
 use crate::chat::payload::PayloadHead;
+use crate::chat::place::Place;
 use crate::chat::template::{FENCE, Values};
 
 /// 100 payloads are listed in a prompt: the newest.
@@ -23,6 +24,7 @@ impl Turns<'_> {
             None => values.insert("context", Value::Null),
         }
         let mut set = |name: &'static str, value: Value| values.insert(name, value);
+        set("place", self.cx.place.map_or(Value::Null, Place::value));
         set(FENCE, json!(self.agent.fences.mark(&self.cx.caller.owner, self.cx.conversation)));
         set("user", json!(self.cx.caller.owner.user));
         set("roles", json!(self.cx.caller.roles));

@@ -11,9 +11,10 @@ use futures::FutureExt;
 use tokio::time::{Instant, sleep_until};
 
 use super::calls::Leave;
-use super::context::{Agent, Ended, TurnRequest, Turns, failed, store_failed};
+use super::context::{Agent, Ended, Flow, TurnRequest, Turns, failed, store_failed};
 use super::diagnosis::Diagnosis;
 use super::language::Verdict;
+use super::moves;
 use super::state::{Open, Transcript};
 use super::stop::{Stop, StopReason};
 use crate::agent::offer::Offer;
@@ -32,6 +33,7 @@ use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::model::ModelChoice;
 use crate::chat::payload::PayloadSource;
+use crate::chat::place::Mover;
 use crate::chat::tool::ToolDef;
 use crate::chat::unfinished::Unfinished;
 use crate::observe::within::within;
@@ -65,7 +67,7 @@ impl Agent {
         let started = std::time::Instant::now();
         let driven = async {
             let mut start = run.start;
-            let (context, call) = (start.context.take(), start.call.take());
+            let (context, mut call) = (start.context.take(), start.call.take());
             let decided = consent::decided(call.as_ref(), start.turned_down.take());
             let cx = ToolContext {
                 caller: &run.caller,
@@ -74,31 +76,49 @@ impl Agent {
                 run: run.id,
                 call: None,
                 context: context.as_ref(),
+                place: None,
                 completed: None,
                 first_try: None,
                 progress: Reporter::default(),
             };
             let wall = self.limits.wall;
-            let turns = Turns {
-                agent: self,
-                profile: &run.profile,
-                model: &run.model,
-                // A time that no clock reaches is no limit.
-                deadline: Some(wall).filter(|wall| !wall.is_zero()).and_then(|wall| Instant::now().checked_add(wall)),
-                cx,
-                details: run.details,
-                client_tools: &run.client_tools,
-                events,
-            };
+            // A time that no clock reaches is no limit.
+            let deadline = Some(wall).filter(|wall| !wall.is_zero()).and_then(|wall| Instant::now().checked_add(wall));
+            let is_moved = start.is_moved;
             let mut transcript = Transcript::new(run.id, start, &run.profile);
             transcript.diagnosis = Diagnosis::from_profile(&run.profile, &cx, &run.model, self.limits);
             transcript.speech.keep_raw(transcript.diagnosis.is_some());
             if let Some(decided) = decided {
-                turns.emit(decided);
+                events.emit(decided);
             }
-            let ended = turns.until_ended(&mut transcript, call, stop).await;
-            turns.charge_broken_off(&mut transcript).await;
-            turns.end_speech(&mut transcript).await;
+            let mut place = transcript.moves.now().cloned();
+            if let Some(place) = place.clone().filter(|_| is_moved) {
+                events.emit(AgentEvent::PlaceChanged { by: Mover::Request, place: Box::new(place) });
+            }
+            let mut profile = run.profile.clone();
+            let ended = loop {
+                let turns = Turns {
+                    agent: self,
+                    profile: &profile,
+                    model: &run.model,
+                    deadline,
+                    cx: ToolContext { place: place.as_ref(), ..cx },
+                    details: run.details,
+                    client_tools: &run.client_tools,
+                    events,
+                };
+                let ended = turns.until_ended(&mut transcript, call.take(), stop).await;
+                if !matches!(ended, Ok(Flow::Moved)) {
+                    turns.charge_broken_off(&mut transcript).await;
+                    turns.end_speech(&mut transcript).await;
+                    break ended.map(|_| ());
+                }
+                place = transcript.moves.now().cloned();
+                if let Some(next) = place.as_ref().and_then(|place| self.profiles.of_type(&place.context_type)) {
+                    profile = next;
+                }
+                transcript.speech.enter(&profile);
+            };
             self.end((run.id, &run.caller.owner), &mut transcript, ended, events, started).await;
         };
         within(span, driven).await;
@@ -127,7 +147,7 @@ impl Turns<'_> {
         transcript: &mut Transcript,
         call: Option<ApprovedCall>,
         stop: &Stop,
-    ) -> Result<(), Ended> {
+    ) -> Result<Flow, Ended> {
         let out_of_time = async {
             match self.deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -149,7 +169,8 @@ impl Turns<'_> {
         }
     }
 
-    async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<(), Ended> {
+    /// All turns until the end of the run, or until the conversation is somewhere else.
+    async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<Flow, Ended> {
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.messages.question(), recent: &transcript.messages.recent_tools() };
         let mut offer =
@@ -162,9 +183,9 @@ impl Turns<'_> {
         let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
         let mut retry = self.profile.reply_language.and_then(ReplyLanguage::retry);
         if let Some(call) = approved {
-            self.make_approved(call, transcript, &mut offer).await?;
-            if !transcript.pending.approvals.is_empty() {
-                return Ok(());
+            match self.make_approved(call, transcript, &mut offer).await? {
+                Flow::Done if transcript.pending.approvals.is_empty() => {}
+                flow => return Ok(flow),
             }
         }
         // A call that was approved is a turn that no model has had, and turns of earlier runs of the chain are not this run's.
@@ -189,7 +210,7 @@ impl Turns<'_> {
                         OnLimit::Answer => {
                             self.refuse_calls(transcript);
                             transcript.settle("stop", self.now_ms());
-                            self.last_words(transcript, &system, &offer).await
+                            self.last_words(transcript, &system, &offer).await.map(|()| Flow::Done)
                         }
                     };
                 }
@@ -198,7 +219,7 @@ impl Turns<'_> {
                 within(span, self.run_calls(transcript, &mut offer, Leave::Needed)).await?;
                 transcript.settle("stop", self.now_ms());
                 if !transcript.pending.approvals.is_empty() || !transcript.pending.left.is_empty() {
-                    return Ok(());
+                    return Ok(Flow::Done);
                 }
             } else {
                 let message = Message::Assistant(answer.message);
@@ -208,7 +229,7 @@ impl Turns<'_> {
                     (Verdict::Accepted(rest), _) => {
                         self.say(transcript, rest);
                         self.end_speech(transcript).await;
-                        return Ok(());
+                        return Ok(Flow::Done);
                     }
                     (Verdict::Rejected, Some(again)) => {
                         transcript.messages.push(Message::User(UserMessage::by(Author::Correction, again.request)));
@@ -221,12 +242,27 @@ impl Turns<'_> {
                     (Verdict::Rejected, None) => return Err(Ended::Failed(Failure::internal())),
                 }
             }
-            self.agent.commit(self.cx.run, transcript).await?;
+            if let Flow::Moved = self.commit_round(transcript).await? {
+                return Ok(Flow::Moved);
+            }
         }
         match self.profile.bounds.on_limit {
             OnLimit::Fail => Err(failed(FailureCode::MaxTurns, "Maximum tool-call rounds exceeded", false)),
-            OnLimit::Answer => self.last_words(transcript, &system, &offer).await,
+            OnLimit::Answer => self.last_words(transcript, &system, &offer).await.map(|()| Flow::Done),
         }
+    }
+
+    /// Commits a turn whose calls are answered; where one of them has moved the conversation, that is stored with it, and
+    /// readers are told.
+    async fn commit_round(&self, transcript: &mut Transcript) -> Result<Flow, Ended> {
+        let Some(place) = transcript.moves.uncommitted().cloned() else {
+            self.agent.commit(self.cx.run, transcript).await?;
+            return Ok(Flow::Done);
+        };
+        transcript.messages.push(Message::User(UserMessage::by(Author::Move, moves::words(&place))));
+        self.agent.commit(self.cx.run, transcript).await?;
+        self.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place) });
+        Ok(Flow::Moved)
     }
 
     /// Makes a call that was approved, as a turn of its own that no model has spoken. One that would not be made as its
@@ -236,7 +272,7 @@ impl Turns<'_> {
         approved: ApprovedCall,
         transcript: &mut Transcript,
         offer: &mut Offer,
-    ) -> Result<(), Ended> {
+    ) -> Result<Flow, Ended> {
         let call = approved.call.clone();
         self.emit(AgentEvent::TurnStarted { turn: transcript.turn() });
         self.emit(AgentEvent::ToolCallStarted { id: call.id.clone(), name: call.name.clone() });
@@ -248,9 +284,9 @@ impl Turns<'_> {
         self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
         transcript.settle("stop", self.now_ms());
         match transcript.pending.approvals.is_empty() {
-            true => self.agent.commit(self.cx.run, transcript).await,
+            true => self.commit_round(transcript).await,
             // It waits again: its result is committed with the end.
-            false => Ok(()),
+            false => Ok(Flow::Done),
         }
     }
 

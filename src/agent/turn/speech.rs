@@ -39,6 +39,11 @@ impl Speech {
         Self { markers: Markers::from_profile(profile), answer: Answer::default(), raw: None }
     }
 
+    /// From now on the markers are those of `profile`. Only between turns.
+    pub(super) fn enter(&mut self, profile: &Profile) {
+        self.markers = Markers::from_profile(profile);
+    }
+
     /// From now on keeps what the model says as it says it, or does not.
     pub(super) fn keep_raw(&mut self, keep: bool) {
         self.raw = keep.then(Raw::default);

@@ -8,6 +8,7 @@ use super::diagnosis::{Diagnosis, Ended};
 use super::fold::TurnFold;
 use super::ledger::Ledger;
 use super::messages::Messages;
+use super::moves::Moves;
 use super::pending::Pending;
 use super::repeats::Repeats;
 use super::speech::Speech;
@@ -38,6 +39,8 @@ pub(super) struct Transcript {
     trail: Vec<TrailEntry>,
     /// How many entries of this run's trail the store has; the first is its user message.
     entries_committed: u32,
+    /// Where the conversation is, and how it came there.
+    pub(super) moves: Moves,
     /// Payloads that the store has not got yet.
     pub(super) payloads: Vec<Payload>,
     /// The model of the newest answer, and the vendor's id of that request.
@@ -71,6 +74,7 @@ impl Transcript {
         let ledger = Ledger::after(start.used);
         // Its trail has the message, and each call that the client has answered.
         let answered = start.answered.as_ref().map_or(0, |(_, results)| results.len());
+        let moves = Moves::new(start.place.clone());
         let messages = Messages::from_start(start);
         Self {
             run,
@@ -81,6 +85,7 @@ impl Transcript {
             turns: 0,
             open: Open::Nothing,
             trail: Vec::new(),
+            moves,
             entries_committed: u32::try_from(answered).unwrap_or(u32::MAX).saturating_add(1),
             payloads: Vec::new(),
             answered_by: None,
@@ -132,6 +137,7 @@ impl Transcript {
             messages,
             first_entry: self.entries_committed,
             trail: &self.trail,
+            place: self.moves.uncommitted(),
             payloads: &self.payloads,
             turns: self.turns,
             used: self.ledger.own,
@@ -152,6 +158,7 @@ impl Transcript {
         self.ledger.mark_committed();
         self.entries_committed += u32::try_from(self.trail.len()).unwrap_or(u32::MAX);
         self.trail.clear();
+        self.moves.mark_committed();
         self.payloads.clear();
     }
 

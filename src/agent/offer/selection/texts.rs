@@ -105,6 +105,7 @@ mod tests {
             def: Arc::new(ToolDef { name, description, input_schema: json!({"type": "object"}) }),
             policy: Policy::default(),
             effect: Effect::Read,
+            moves_to: None,
             samples: samples.iter().map(|sample| (*sample).to_owned()).collect(),
         }
     }

@@ -1,0 +1,68 @@
+//! Moves of a conversation while it is answered: a tool says so in its file, and the run goes on where it leads.
+//!
+//! **Invariant:** only a call that was made and succeeded moves a conversation, only to where its caller may be, and what
+//! readers are told of is stored.
+
+use crate::chat::place::{Move, Place};
+
+/// 3 moves are enough for one answer: more are a loop.
+const MAX_MOVES: u32 = 3;
+
+/// Where a conversation is while a run answers.
+pub(super) struct Moves {
+    now: Option<Place>,
+    made: u32,
+    /// Whether it was moved since the last commit.
+    is_new: bool,
+}
+
+impl Moves {
+    /// It is there, and was not moved yet.
+    pub(super) fn new(now: Option<Place>) -> Self {
+        Self { now, made: 0, is_new: false }
+    }
+
+    /// Where it is.
+    pub(super) fn now(&self) -> Option<&Place> {
+        self.now.as_ref()
+    }
+
+    /// Whether it may be moved once more.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.made < MAX_MOVES
+    }
+
+    /// Where it is, where the store does not know.
+    pub(super) fn uncommitted(&self) -> Option<&Place> {
+        self.now.as_ref().filter(|_| self.is_new)
+    }
+
+    /// The store knows.
+    pub(super) fn mark_committed(&mut self) {
+        self.is_new = false;
+    }
+
+    /// A call has moved it.
+    pub(super) fn note(&mut self, moved: Move) {
+        self.now = Some(Place::after(moved));
+        self.made += 1;
+        self.is_new = true;
+    }
+}
+
+/// The server's message to the model about a move.
+pub(super) fn words(place: &Place) -> String {
+    // What a backend says stays on one line, and is short.
+    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect::<String>();
+    let about = match &place.entity {
+        Some(entity) => match &entity.name {
+            Some(name) => format!(", about {:?} (id {})", line(name), line(&entity.id)),
+            None => format!(", about id {}", line(&entity.id)),
+        },
+        None => String::new(),
+    };
+    format!(
+        "[The conversation is now in {}{about}. Your instructions and tools are those of that place. Go on with what the user asked for.]",
+        place.context_type
+    )
+}
