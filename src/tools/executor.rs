@@ -310,6 +310,7 @@ mod tests {
             number: None,
             run: RunId::fresh(),
             call: None,
+            place: None,
             context: None,
             completed: None,
             first_try: None,

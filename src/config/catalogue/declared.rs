@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::defaults::Defaults;
-use super::{answers, request, rules};
+use super::{answers, moves, request, rules};
 use crate::agent::offer::profile::PayloadType;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::approval::Consent;
@@ -17,6 +17,7 @@ use crate::config::document::{Entry, Location, Table};
 use crate::tools::rest::answer::Answer;
 use crate::tools::rest::arguments::{Arguments, without_required};
 use crate::tools::rest::lookup::Lookup;
+use crate::tools::rest::moves::Moves;
 use crate::tools::rest::projection::Projection;
 use crate::tools::rest::reading::{Keep, Reading};
 use crate::tools::rest::request::RestRequest;
@@ -40,6 +41,7 @@ pub(super) struct Extras<'a> {
     lookups: Vec<(Location<'a>, Lookup)>,
     answers: Vec<Answer>,
     reading: Reading,
+    moves: Option<(Location<'a>, Moves)>,
 }
 
 /// A tool that was put together.
@@ -48,6 +50,15 @@ pub(super) struct Made {
     pub(super) offered: OfferedTool,
     /// As it runs.
     pub(super) declared: Declared,
+    /// Where it moves a conversation.
+    pub(super) lead: Option<Lead>,
+}
+
+/// A kind of screen to which a tool moves a conversation.
+pub(super) struct Lead {
+    pub(super) to: String,
+    /// The location of that in the tool's file: file and line.
+    pub(super) at: String,
 }
 
 /// What tools may name that is defined elsewhere.
@@ -83,6 +94,7 @@ impl<'a> Extras<'a> {
             lookups,
             answers,
             reading,
+            moves: table.table("move").and_then(moves::read),
         }
     }
 
@@ -99,6 +111,7 @@ impl<'a> Extras<'a> {
             lookups: Vec::new(),
             answers: Vec::new(),
             reading: Reading::default(),
+            moves: None,
         }
     }
 
@@ -195,11 +208,15 @@ impl<'a> Extras<'a> {
             Effect::Write => self.default_consent,
         };
         let consent = self.approval.map_or(default_consent, |(_, consent)| consent);
+        let lead = self.moves.as_ref().map(|(at, moves)| Lead { to: moves.to.clone(), at: at.at() });
+        let moves = self.moves.map(|(_, moves)| moves);
         Ok(Made {
+            lead,
             offered: OfferedTool {
                 def: Arc::new(ToolDef { name, description, input_schema: model_schema }),
                 policy: Policy { roles: self.roles, consent },
                 effect,
+                moves_to: moves.as_ref().map(|moves| moves.to.clone()),
                 samples: self.samples,
             },
             declared: Declared {
@@ -207,7 +224,7 @@ impl<'a> Extras<'a> {
                 answers: self.answers,
                 lookups: self.lookups.into_iter().map(|(_, lookup)| lookup).collect(),
                 request,
-                reading: self.reading,
+                reading: Reading { moves, ..self.reading },
                 invalidates: self.invalidates.map(|(_, tags)| tags).unwrap_or_default(),
             },
         })
@@ -343,5 +360,5 @@ fn reading(mut table: Table<'_>, known: Known<'_>) -> Reading {
     }
     table.finish();
     let payload = kind.map(|kind| Keep { kind, projection: of_payload });
-    Reading { projection: found, text, payload }
+    Reading { projection: found, text, payload, moves: None }
 }

@@ -6,6 +6,7 @@ mod declared;
 mod defaults;
 mod layers;
 mod model;
+mod moves;
 pub mod openapi;
 mod payloads;
 mod profile;
@@ -84,6 +85,11 @@ pub fn load(
     for join in tools.joins() {
         if profiles.all().all(|profile| profile.id != join.profile) {
             problems.push(Problem::new(&*join.at, format!("profiles: {:?} is no profile's id", join.profile)));
+        }
+    }
+    for lead in tools.leads() {
+        if profiles.of_type(&lead.to).is_none() {
+            problems.push(Problem::new(&*lead.at, format!("to: {:?} is no profile's context_type", lead.to)));
         }
     }
     match problems.is_empty() {

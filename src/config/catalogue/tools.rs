@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::declared::{self, Extras, Known, Made};
+use super::declared::{self, Extras, Known, Lead, Made};
 use super::defaults::{self, Defaults};
 use super::request::{self, Call, Maker};
 use crate::agent::ports::tools::OfferedTool;
@@ -38,6 +38,7 @@ pub(super) struct Tools {
     /// Which file each name is from.
     files: BTreeMap<String, String>,
     joins: Vec<Join>,
+    leads: Vec<Lead>,
 }
 
 /// A profile that a tool joins by itself.
@@ -70,6 +71,11 @@ impl Tools {
         &self.joins
     }
 
+    /// Where tools move conversations.
+    pub(super) fn leads(&self) -> &[Lead] {
+        &self.leads
+    }
+
     /// Notes that the file at `path` defines `name`; what is wrong with that.
     fn claim(&mut self, path: &str, name: &str) -> Option<String> {
         let first = self.files.insert(name.to_owned(), path.to_owned());
@@ -95,7 +101,8 @@ impl Tools {
     }
 
     /// Adds a tool that is declared as data.
-    pub(super) fn add(&mut self, Made { offered, declared }: Made) {
+    pub(super) fn add(&mut self, Made { offered, declared, lead }: Made) {
+        self.leads.extend(lead);
         let name = offered.def.name.clone();
         self.requests.insert(name.clone(), declared);
         self.offered.insert(name, offered);
@@ -139,7 +146,8 @@ fn texts(path: &str, assets: &Assets, tools: &mut Tools, problems: &Problems) {
         }
         let def = Arc::new(ToolDef { name: name.clone(), description, input_schema });
         // What is built in keeps drafts and previews, and writes nothing: see [`crate::tools::Tool::effect`].
-        let tool = OfferedTool { def, policy: Policy::default(), effect: Effect::Read, samples: Vec::new() };
+        let tool =
+            OfferedTool { def, policy: Policy::default(), effect: Effect::Read, moves_to: None, samples: Vec::new() };
         tools.offered.insert(name, tool);
     }
 }

@@ -107,7 +107,7 @@ impl<'a> Scene<'a> {
 fn is_question(author: Author) -> bool {
     match author {
         Author::User | Author::Summary | Author::Decision => true,
-        Author::ClientResults | Author::Continuation | Author::Correction | Author::LastAnswer => false,
+        Author::ClientResults | Author::Continuation | Author::Correction | Author::LastAnswer | Author::Move => false,
     }
 }
 

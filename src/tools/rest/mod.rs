@@ -8,6 +8,7 @@ pub mod answer;
 pub mod arguments;
 pub mod data;
 pub mod lookup;
+pub mod moves;
 pub mod path;
 pub mod projection;
 pub mod reading;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use super::moves::Moves;
 use super::projection::Projection;
 use crate::bounded::json::{NodeBudget, Wanted};
 use crate::chat::payload::NewPayload;
@@ -20,6 +21,8 @@ pub struct Reading {
     pub text: Option<Template>,
     /// The payload for the client.
     pub payload: Option<Keep>,
+    /// Where the conversation goes with it.
+    pub moves: Option<Moves>,
 }
 
 /// A payload that an answer makes.
@@ -34,7 +37,8 @@ pub struct Keep {
 impl Reading {
     /// What of an answer it looks at.
     pub fn wanted(&self) -> Wanted {
-        let takes_answer = self.text.as_ref().is_some_and(|text| text.names().any(|name| name == "result"));
+        let in_text = self.text.iter().flat_map(Template::names);
+        let takes_answer = in_text.chain(self.moves.iter().flat_map(Moves::names)).any(|name| name == "result");
         let kept = self.payload.as_ref().map_or_else(Wanted::nothing, |kept| kept.projection.wanted(Wanted::All));
         let whole = if takes_answer { Wanted::All } else { Wanted::nothing() };
         self.projection.wanted(Wanted::All).and(kept).and(whole)
@@ -42,7 +46,7 @@ impl Reading {
 
     /// Whether the model reads the answer as it is, and nothing else is made of it.
     pub fn is_plain(&self) -> bool {
-        self.text.is_none() && self.payload.is_none() && self.projection.is_all()
+        self.text.is_none() && self.payload.is_none() && self.moves.is_none() && self.projection.is_all()
     }
 
     /// The output of a call with this effect whose answer is `answer`, made in `budget`; `values` are those of its
@@ -64,6 +68,14 @@ impl Reading {
                 (!data.is_null()).then(|| NewPayload { kind: kind.clone(), data })
             }
         };
+        let moves = match &self.moves {
+            None => None,
+            Some(moves) => {
+                let mut values = values.clone();
+                values.lend("result", &answer);
+                moves.after(&values).map_err(|error| BackendError::Shape(error.to_string()))?
+            }
+        };
         let content = match &self.text {
             Some(text) => {
                 let projected = self.projection.apply(Cow::Borrowed(&answer), budget)?;
@@ -74,7 +86,7 @@ impl Reading {
             None if effect == Effect::Write && answer.is_null() => json!({"done": true}).to_string(),
             None => self.projection.apply(Cow::Owned(answer), budget)?.to_string(),
         };
-        Ok(ToolOutput { payload, ..ToolOutput::ok(content) })
+        Ok(ToolOutput { payload, moves, ..ToolOutput::ok(content) })
     }
 }
 
@@ -88,6 +100,7 @@ mod tests {
             projection: Projection::parse(projection).unwrap(),
             text: text.map(|text| Template::parse(text).unwrap()),
             payload: payload.map(keep),
+            moves: None,
         }
     }
 

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::agent::ports::tools::ToolContext;
+use crate::chat::place::Place;
 use crate::chat::template::{TemplateError, ValueTemplate, Values};
 
 /// The names that every template of a call may use; `args` is not there yet where arguments are made.
-pub const NAMES: [&str; 5] = ["args", "context", "user", "roles", "conversation_id"];
+pub const NAMES: [&str; 6] = ["args", "context", "place", "user", "roles", "conversation_id"];
 
 /// The names that a text about an answer may use besides.
 pub const OF_ANSWERS: [&str; 2] = ["result", "projected"];
@@ -18,6 +19,7 @@ pub fn context_values(cx: &ToolContext<'_>) -> Values<'static> {
         Some(context) => values.screen("context", context.clone()),
         None => values.insert("context", Value::Null),
     }
+    values.insert("place", cx.place.map_or(Value::Null, Place::value));
     values.insert("user", json!(cx.caller.owner.user));
     values.insert("roles", json!(cx.caller.roles));
     values.insert("conversation_id", cx.conversation_id());
