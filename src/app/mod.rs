@@ -149,6 +149,7 @@ impl App {
         let router = Arc::new(router(config, &profiles, demo::model())?);
         let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
         let mcp = mcp::Servers::start(&config.mcp, store.clone()).await?;
+        let profiles = Arc::new(profiles);
         let agent = Arc::new(Agent {
             llm: router.clone(),
             tools: Arc::new(toolbox.sourced_by(mcp.clone())),
@@ -160,6 +161,7 @@ impl App {
             chats: store.clone(),
             fences: Fences::fresh(),
             clock: clock.clone(),
+            profiles: profiles.clone(),
             prices: config.prices.clone(),
             budgets: Budgets::new(config.limits.budget(), store.clone(), clock.clone()),
             limits: RunLimits {
@@ -174,7 +176,7 @@ impl App {
             },
         });
         let readers = toolsets::readers(&backends.main);
-        let desk = Arc::new(Desk::new(backends.main, store.clone(), Arc::new(profiles.clone()), readers));
+        let desk = Arc::new(Desk::new(backends.main, store.clone(), profiles, readers));
         let parts = Parts {
             agent: agent.clone(),
             store: store.clone(),
@@ -183,7 +185,7 @@ impl App {
             log: log.clone(),
             summaries: store.clone(),
             summariser: Summariser { writer: config.summary_writer(), agent },
-            profiles,
+            places: store.clone(),
             settings: config.runs.settings(config.limits.history_bytes, config.limits.bounds()),
             starts: Starts::new(config.limits.pace(), log::shared_starts(&config.events)?),
         };
@@ -207,6 +209,7 @@ impl App {
             dev_tokens: dev_tokens.clone(),
             previews: desk.clone(),
             conversations: store.clone(),
+            places: store.clone(),
             readiness: Arc::new(ready),
             metrics: measured.page().filter(|_| config.metrics.path),
             dialects: dialect::Settings {

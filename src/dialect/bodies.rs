@@ -1,4 +1,4 @@
-//! Payloads and suggestions as JSON, alike in the native protocol's events and in its whole answers.
+//! Payloads, suggestions and places as JSON, alike in the native protocol's events and in its whole answers.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::payload::Payload;
+use crate::chat::place::{Mover, Place};
 
 /// A payload.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -23,6 +24,51 @@ impl PayloadBody {
     pub fn from_payload(payload: &Payload) -> Self {
         let Payload { id, kind, data, summary, source: _ } = payload;
         Self { payload_id: id.to_string(), r#type: kind.clone(), data: data.clone(), summary: summary.clone() }
+    }
+}
+
+/// Where a conversation is.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = Place)]
+pub struct PlaceBody {
+    /// The kind of screen.
+    context_type: String,
+    /// The id of what the screen is about.
+    entity_id: Option<String>,
+    /// Its name, where a tool told it.
+    entity_name: Option<String>,
+    /// What of that its user looks at, as the client said it.
+    #[schema(value_type = Option<Object>)]
+    focus: Option<Value>,
+}
+
+impl PlaceBody {
+    /// The body of `place`.
+    pub fn from_place(place: &Place) -> Self {
+        let Place { context_type, entity, focus } = place;
+        Self {
+            context_type: context_type.clone(),
+            entity_id: entity.as_ref().map(|entity| entity.id.clone()),
+            entity_name: entity.as_ref().and_then(|entity| entity.name.clone()),
+            focus: focus.as_ref().map(|focus| Value::Object(focus.fields())),
+        }
+    }
+}
+
+/// A conversation is somewhere else.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = PlaceChange)]
+pub struct PlaceChangeBody {
+    /// `request` or `tool`.
+    by: &'static str,
+    #[serde(flatten)]
+    place: PlaceBody,
+}
+
+impl PlaceChangeBody {
+    /// The body of a move.
+    pub fn new(by: Mover, place: &Place) -> Self {
+        Self { by: by.name(), place: PlaceBody::from_place(place) }
     }
 }
 

@@ -303,7 +303,8 @@ impl AnswerSoFar {
                 AgentEvent::Artifact(artifact) => self
                     .artifacts
                     .push(ArtifactBody { kind: artifact.kind.to_string(), payload: artifact.payload.clone() }),
-                AgentEvent::TurnEnded { .. }
+                AgentEvent::PlaceChanged { .. }
+                | AgentEvent::TurnEnded { .. }
                 | AgentEvent::ThinkingDelta { .. }
                 | AgentEvent::ToolCallStarted { .. }
                 | AgentEvent::ToolCallReady { .. }

@@ -18,6 +18,7 @@ use crate::agent::ports::conversations::{
     TrailItem,
 };
 use crate::chat::ids::RunId;
+use crate::dialect::bodies::PlaceBody;
 
 /// A part of the list of conversations.
 #[derive(Serialize, ToSchema)]
@@ -44,6 +45,9 @@ pub(super) struct HeadBody {
     created_at: String,
     updated_at: String,
     message_count: u64,
+    /// Where it is; not every conversation has a place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<PlaceBody>,
 }
 
 impl HeadBody {
@@ -55,6 +59,7 @@ impl HeadBody {
             created_at: time(head.created_at_ms),
             updated_at: time(head.updated_at_ms),
             message_count: head.message_count,
+            place: head.place.as_ref().map(PlaceBody::from_place),
         }
     }
 }

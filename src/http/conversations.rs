@@ -7,7 +7,6 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::{Extension, Json};
 use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::Services;
 use super::auth::Authenticated;
@@ -17,10 +16,13 @@ use super::export::Export;
 use super::problem::Problem;
 use super::share::Slot;
 use crate::agent::ports::conversations::Page;
+use crate::agent::ports::places::Changes;
 use crate::agent::ports::store_error::StoreError;
-use crate::bounded::json;
 use crate::bounded::memory::Kind;
 use crate::chat::ids::ConversationId;
+use crate::chat::input::Screen;
+use crate::chat::place::Place;
+use crate::dialect::agent_chat::{ConversationBody as ConversationRequest, PlaceRequest};
 
 /// Items of a list where the request does not say.
 const DEFAULT_LIMIT: u32 = 20;
@@ -36,9 +38,6 @@ const MAX_MESSAGES: u32 = 1000;
 
 /// What such a part takes of its user's memory.
 const MESSAGES_BYTES: usize = 1 << 20;
-
-/// The longest title, in characters.
-const TITLE_CHARS: usize = 200;
 
 /// A path's conversation, as far as the path tells.
 type ConversationPath = Result<Path<String>, PathRejection>;
@@ -113,47 +112,78 @@ pub(super) async fn get(
     Ok(Json(ConversationBody::from_view(found.ok_or_else(no_such_conversation)?, live)))
 }
 
-#[derive(Deserialize, ToSchema)]
-#[schema(as = Renaming)]
-pub(super) struct Renaming {
-    /// 1 to 200 characters, none of them a control character.
-    #[schema(min_length = 1, max_length = 200)]
-    title: String,
+/// What a body opens or changes.
+fn read(body: &[u8]) -> Result<PlaceRequest, Problem> {
+    PlaceRequest::decode(body).map_err(|error| Problem::unprocessable(error.to_string()))
 }
 
-/// 200 with the conversation as lists show it then; 422 for a title that is none.
+/// 201 with a conversation that has no run yet: its first one goes on where it is. No list shows it before.
+#[utoipa::path(
+    post,
+    path = "/v1/agent/conversations",
+    operation_id = "openConversation",
+    tag = "Conversations",
+    summary = "Open a conversation before its first message",
+    description = "It has a place and perhaps a title, is in no list, and is gone after a day without a run; of a user's such conversations the newest hundred are kept.",
+    request_body = ConversationRequest<'static>,
+    responses(
+        (status = 201, description = "As lists show it when it has a run; `Location` is its address.", body = HeadBody),
+        (status = 400, description = "`invalid_request`: no such profile."),
+        (status = 403, description = "`forbidden`: the profile asks for a role."),
+        (status = 422, description = "`invalid_request`: a field that is wrong."),
+    ),
+)]
+pub(super) async fn open(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    body: Taken,
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<HeadBody>), Problem> {
+    let PlaceRequest { title, context_type, place } = read(&body)?;
+    let screen = context_type.map_or(Screen::OfConversation, Screen::Type);
+    let context_type = services.runs.context_type_at(&caller, &screen)?;
+    let place = place.apply(None, &context_type);
+    let place = place.unwrap_or(Place { context_type, entity: None, focus: None });
+    let id = ConversationId::fresh();
+    let head = services.places.open(&caller.owner, &id, &place, title.as_deref()).await.map_err(failed)?;
+    let location = (header::LOCATION, format!("/v1/agent/conversations/{id}"));
+    Ok((StatusCode::CREATED, [location], Json(HeadBody::from_head(head))))
+}
+
+/// 200 with the conversation as lists show it then; 422 for a field that is wrong.
 #[utoipa::path(
     patch,
     path = "/v1/agent/conversations/{conversation_id}",
-    operation_id = "renameConversation",
+    operation_id = "changeConversation",
     tag = "Conversations",
-    summary = "Rename a conversation",
+    summary = "Rename or move a conversation",
+    description = "What is left out stays, as far as it fits; `entity_id` and `focus` are cleared by `null`. A run that is under way stays where it is.",
     params(
         ("conversation_id" = String, Path, description = "The caller's own conversation."),
     ),
-    request_body = Renaming,
+    request_body = ConversationRequest<'static>,
     responses(
         (status = 200, description = "As lists show it then.", body = HeadBody),
+        (status = 400, description = "`invalid_request`: no such profile."),
+        (status = 403, description = "`forbidden`: the profile asks for a role."),
         (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
-        (status = 422, description = "`invalid_request`: a title that is none."),
+        (status = 422, description = "`invalid_request`: a field that is wrong, or none."),
     ),
 )]
-pub(super) async fn rename(
+pub(super) async fn change(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
     id: ConversationPath,
     body: Taken,
 ) -> Result<Json<HeadBody>, Problem> {
     let id = parse(id)?;
-    let Renaming { title } = json::parse_bytes(&body)
-        .map_err(|error| Problem::unprocessable(format!(r#"the body must be {{"title": text}}: {error}"#)))?;
-    let fits = !title.trim().is_empty() && title.chars().count() <= TITLE_CHARS;
-    if !fits || title.chars().any(char::is_control) {
-        let detail = format!("title must have 1 to {TITLE_CHARS} characters, none of them a control character");
-        return Err(Problem::unprocessable(detail));
+    let PlaceRequest { title, context_type, place } = read(&body)?;
+    if title.is_none() && context_type.is_none() && place.is_empty() {
+        return Err(Problem::unprocessable("one of title, context_type, entity_id and focus must be there"));
     }
-    let renamed = services.conversations.rename(&caller.owner, &id, &title).await.map_err(failed)?;
-    Ok(Json(HeadBody::from_head(renamed.ok_or_else(no_such_conversation)?)))
+    let context_type = context_type.map(|name| services.runs.context_type_at(&caller, &Screen::Type(name)));
+    let changes = Changes { title, context_type: context_type.transpose()?, place };
+    let changed = services.places.change(&caller.owner, &id, &changes).await.map_err(failed)?;
+    Ok(Json(HeadBody::from_head(changed.ok_or_else(no_such_conversation)?)))
 }
 
 /// 204 when the conversation is gone with everything of it; its live runs are cancelled.

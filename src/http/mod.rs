@@ -59,6 +59,7 @@ use crate::agent::ports::audit::AuditStore;
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::{ConversationStore, ExportStore};
 use crate::agent::ports::identity::Authenticator;
+use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::previews::PreviewDesk;
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::usage::UsageStore;
@@ -171,6 +172,8 @@ pub struct Services {
     pub previews: Arc<dyn PreviewDesk>,
     /// Shows and changes conversations.
     pub conversations: Arc<dyn ConversationStore>,
+    /// Opens them and moves them.
+    pub places: Arc<dyn PlaceStore>,
     /// Tells whether a run could be served now.
     pub readiness: Arc<dyn Readiness>,
     /// The bounds of what requests may say.
@@ -248,8 +251,8 @@ fn native() -> OpenApiRouter<Services> {
         .routes(routes!(runs::events))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::go_on))
-        .routes(routes!(conversations::list))
-        .routes(routes!(conversations::get, conversations::rename, conversations::delete))
+        .routes(routes!(conversations::list, conversations::open))
+        .routes(routes!(conversations::get, conversations::change, conversations::delete))
         .routes(routes!(conversations::export))
         .routes(routes!(conversations::trail))
         .routes(routes!(profiles::list))

@@ -47,10 +47,29 @@ impl Runs {
     /// See [`StartError`].
     pub async fn start(&self, caller: Caller, input: RunInput, request: Request) -> Result<Attached, StartError> {
         let RunInput { ask, screen, conversation, parent, earlier, unlisted, options } = input;
+        let screen = match (screen, &conversation) {
+            (Screen::OfConversation, Some(id)) => self.screen_of(&caller.owner, id).await?,
+            (screen, _) => screen,
+        };
         let (profile, model) = self.answering(&caller, &screen, &options)?;
         let conversation = conversation.unwrap_or_else(ConversationId::fresh);
         let question = OwnedQuestion::Ask { ask, parent, earlier, unlisted };
         self.begin(caller, RequestedRun { conversation, question, options, profile, model, request }).await
+    }
+
+    /// Where a conversation is already.
+    async fn screen_of(&self, owner: &Owner, id: &ConversationId) -> Result<Screen, StartError> {
+        let head = self.places.head(owner, id).await.map_err(BeginError::from)?;
+        Ok(head.map_or(Screen::OfConversation, |head| Screen::Type(head.context_type)))
+    }
+
+    /// The `context_type` of the profile that answers `caller` there.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn context_type_at(&self, caller: &Caller, screen: &Screen) -> Result<String, StartError> {
+        let (profile, _) = self.answering(caller, screen, &RunOptions::default())?;
+        Ok(profile.context_type.clone())
     }
 
     /// Whether a request of the owner's with one of these keys has begun a run, which it would find again.
@@ -85,8 +104,8 @@ impl Runs {
         screen: &Screen,
         options: &RunOptions,
     ) -> Result<(Arc<Profile>, ModelChoice), StartError> {
-        let unknown = || StartError::UnknownContextType(self.profiles.context_types().join(", "));
-        let profile = self.profiles.select(screen).ok_or_else(unknown)?;
+        let unknown = || StartError::UnknownContextType(self.agent.profiles.context_types().join(", "));
+        let profile = self.agent.profiles.select(screen).ok_or_else(unknown)?;
         if !profile.lets(caller) {
             return Err(StartError::Forbidden);
         }

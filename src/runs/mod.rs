@@ -30,10 +30,11 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use crate::agent::offer::menu::NotOffered;
-use crate::agent::offer::profile::{Profile, Profiles};
+use crate::agent::offer::profile::Profile;
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::conversations::SummaryStore;
 use crate::agent::ports::leases::Leases;
+use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::store::{BeginError, RunStore};
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::turn::context::Agent;
@@ -73,7 +74,7 @@ pub struct Runs {
     approvals: Arc<dyn ApprovalStore>,
     leases: Arc<dyn Leases>,
     log: Arc<dyn EventLog>,
-    profiles: Profiles,
+    places: Arc<dyn PlaceStore>,
     settings: Settings,
     starts: Starts,
     seats: Arc<Seats>,
@@ -107,8 +108,8 @@ pub struct Parts {
     pub summaries: Arc<dyn SummaryStore>,
     /// Writes them.
     pub summariser: Summariser,
-    /// The profiles that may answer.
-    pub profiles: Profiles,
+    /// Where conversations are.
+    pub places: Arc<dyn PlaceStore>,
     /// The rules.
     pub settings: Settings,
     /// How often users may begin runs.
@@ -194,7 +195,7 @@ pub enum AttachError {
 impl Runs {
     /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
     pub fn new(parts: Parts, replica: String) -> Arc<Self> {
-        let Parts { agent, store, approvals, leases, log, summaries, summariser, profiles, settings, starts } = parts;
+        let Parts { agent, store, approvals, leases, log, summaries, summariser, places, settings, starts } = parts;
         let (tasks, draining) = (TaskTracker::new(), CancellationToken::new());
         let summaries = Summaries {
             store: summaries,
@@ -210,7 +211,7 @@ impl Runs {
             approvals,
             leases,
             log,
-            profiles,
+            places,
             seats: Seats::new(settings.bounds.readers_per_run),
             settings,
             starts,
@@ -229,19 +230,19 @@ impl Runs {
 
     /// Whether some profile lets `caller` see how runs were carried out.
     pub fn shows_diagnostics(&self, caller: &Caller) -> bool {
-        self.profiles.all().any(|profile| profile.lets(caller) && profile.diagnostics.shape_for(caller).is_some())
+        self.agent.profiles.all().any(|profile| profile.lets(caller) && profile.diagnostics.shape_for(caller).is_some())
     }
 
     /// The profiles that `caller` may use, by their `context_type`.
     pub fn profiles_for(&self, caller: &Caller) -> Vec<&Profile> {
-        let mut profiles: Vec<&Profile> = self.profiles.all().filter(|profile| profile.lets(caller)).collect();
+        let mut profiles: Vec<&Profile> = self.agent.profiles.all().filter(|profile| profile.lets(caller)).collect();
         profiles.sort_unstable_by(|a, b| a.context_type.cmp(&b.context_type));
         profiles
     }
 
     /// The application of the profile that answers there; `None` where none does.
     pub fn app_at(&self, screen: &Screen) -> Option<String> {
-        self.profiles.select(screen).map(|profile| profile.app.clone())
+        self.agent.profiles.select(screen).map(|profile| profile.app.clone())
     }
 
     /// The owner's run of that id.

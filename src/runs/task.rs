@@ -67,6 +67,7 @@ impl Task {
             conversation,
             context_type: &profile.context_type,
             context: self.requested.options.context.as_ref(),
+            place: &self.requested.options.place,
             question: match question {
                 OwnedQuestion::Ask { ask, parent, .. } => Question::Ask { ask, parent: *parent },
                 OwnedQuestion::Continue(run) => Question::Continue(*run),
@@ -188,6 +189,7 @@ impl Task {
             messages: &[],
             first_entry: 1,
             trail: &[],
+            place: None,
             payloads: &[],
             turns: 0,
             used: Used::default(),

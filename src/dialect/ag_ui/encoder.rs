@@ -6,7 +6,7 @@
 use bytes::BytesMut;
 use serde_json::Value;
 
-use super::super::bodies::{PayloadBody, SuggestionsBody};
+use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
 use super::super::{Encoder, frame};
 use super::calls::Calls;
 use super::events::{Activity, Custom, Event, Interrupt, ToolProgress};
@@ -337,6 +337,10 @@ impl Encoder for AgUiEncoder {
             AgentEvent::Suggested(suggestions) => {
                 let value = Custom::Suggestions(SuggestionsBody::from_suggestions(suggestions));
                 self.write(&Event::Custom { name: "suggestions", value }, out);
+            }
+            AgentEvent::PlaceChanged { by, place } => {
+                let value = Custom::Place(PlaceChangeBody::new(*by, place));
+                self.write(&Event::Custom { name: "place_changed", value }, out);
             }
             AgentEvent::Diagnosed(_) => {}
             AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => self.end_well(out),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::bodies::{PayloadBody, SuggestionsBody};
+use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
 use super::usage::ModelUsage;
 use crate::chat::artifact::Artifact;
 
@@ -177,6 +177,7 @@ impl<'a> Activity<'a> {
 pub(super) enum Custom<'a> {
     Progress(ToolProgress<'a>),
     Suggestions(SuggestionsBody),
+    Place(PlaceChangeBody),
     Cost { usd: f64 },
 }
 

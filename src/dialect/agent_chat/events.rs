@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::dialect::bodies::{PayloadBody, SuggestionsBody};
+use crate::dialect::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
 
 /// A model call begins.
 #[derive(Serialize, ToSchema)]
@@ -166,7 +166,12 @@ pub struct Described {
 pub const ABOUT: &str = "One event. The last one, and only that, is `message_complete` or `error`. Ignore events whose names you do not know.";
 
 /// Every event of the protocol, in the order of its document.
-pub const EVENTS: [Described; 13] = [
+pub const EVENTS: [Described; 14] = [
+    described(
+        "place_changed",
+        "The conversation is somewhere else: by its request, first, or by a tool.",
+        "PlaceChange",
+    ),
     described("message_start", "A model call begins.", "MessageStart"),
     described("content_chunk", "A piece of the answer.", "ContentChunk"),
     described("thinking_chunk", "A piece of the model's reasoning; only where the profile shows it.", "ContentChunk"),
@@ -189,6 +194,7 @@ const fn described(event: &'static str, when: &'static str, data: &'static str) 
 /// The schemas of all events' data, by their names.
 pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     let mut all = Vec::new();
+    add::<PlaceChangeBody>(&mut all);
     add::<MessageStart>(&mut all);
     add::<ContentChunk>(&mut all);
     add::<ToolCallStart<'_>>(&mut all);

@@ -7,6 +7,7 @@
 mod accept;
 pub mod events;
 mod framing;
+mod place;
 mod wire;
 
 use bytes::BytesMut;
@@ -15,7 +16,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use self::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart};
-use super::bodies::{PayloadBody, SuggestionsBody};
+use super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
 use super::{DecodeError, Encoder, FieldError, json};
 use crate::bounded::json::parse;
 use crate::chat::event::AgentEvent;
@@ -28,6 +29,7 @@ use crate::chat::tool::Progress;
 
 pub use accept::{Wanted, wanted};
 use framing::Framing;
+pub use place::{ConversationBody, PlaceRequest};
 pub use wire::Native;
 
 /// The native protocol, with the limits of its request fields.
@@ -47,9 +49,9 @@ struct Body<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>, example = "What does this workflow do?")]
     message: Option<&'a RawValue>,
-    /// Which profile answers: `GET /v1/agent/profiles` lists them.
+    /// Which profile answers: `GET /v1/agent/profiles` lists them. Without one, that of the conversation's place.
     #[serde(borrow)]
-    #[schema(value_type = String, example = "workflow")]
+    #[schema(value_type = Option<String>, example = "workflow")]
     context_type: Option<&'a RawValue>,
     /// The caller's own conversation, to be continued or begun.
     #[serde(borrow)]
@@ -89,12 +91,14 @@ pub struct OptionsBody<'a> {
 /// The body of a chat turn.
 #[derive(ToSchema)]
 #[schema(as = ChatRequest)]
-#[expect(dead_code, reason = "its two halves are read one after the other")]
+#[expect(dead_code, reason = "its parts are read one after the other")]
 pub struct RequestBody<'a> {
     #[serde(flatten)]
     turn: Body<'a>,
     #[serde(flatten)]
     options: OptionsBody<'a>,
+    #[serde(flatten)]
+    place: place::PlaceFields<'a>,
 }
 
 /// How the model is asked, as far as the profile allows it. Not a key more: a misspelt wish must not be ignored.
@@ -138,7 +142,14 @@ impl AgentChat {
             let reason = "must be left out with regenerate, which answers an earlier message again".to_owned();
             errors.push(FieldError { field: "message", reason });
         }
-        let context_type = json::required_text(body.context_type, "context_type", &mut errors);
+        let context_type: Option<String> = json::optional(body.context_type, "context_type", "a string", &mut errors);
+        let context_type = context_type.filter(|text| !text.trim().is_empty());
+        // A conversation that is there has one.
+        let is_required = json::given(body.conversation_id).is_none();
+        if is_required && context_type.is_none() && errors.iter().all(|error| error.field != "context_type") {
+            let reason = "is required and must not be empty".to_owned();
+            errors.push(FieldError { field: "context_type", reason });
+        }
         let options = self.options(text, &mut errors)?;
         let conversation: Option<String> =
             json::optional(body.conversation_id, "conversation_id", "a string", &mut errors);
@@ -152,9 +163,9 @@ impl AgentChat {
             let reason = "is required with regenerate and parent_message_id".to_owned();
             errors.push(FieldError { field: "conversation_id", reason });
         }
-        let (Some(context_type), true) = (context_type, errors.is_empty()) else {
+        if !errors.is_empty() {
             return Err(DecodeError::Fields(errors));
-        };
+        }
         let ask = match message {
             Some(message) if self.max_message_bytes != 0 && message.len() > self.max_message_bytes => {
                 return Err(DecodeError::TooLarge { field: "message", max_bytes: self.max_message_bytes });
@@ -162,7 +173,7 @@ impl AgentChat {
             Some(text) => Ask::Message { text, note: None },
             None => Ask::Again,
         };
-        let screen = Screen::Type(context_type);
+        let screen = context_type.map_or(Screen::OfConversation, Screen::Type);
         Ok(RunInput { ask, screen, conversation, parent, earlier: Vec::new(), unlisted: false, options })
     }
 
@@ -184,6 +195,7 @@ impl AgentChat {
         let body: OptionsBody<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
         check_size("context", body.context, self.max_context_bytes)?;
         let context = json::screen(body.context, "context", errors);
+        let place = place::update(text, errors)?;
         let model = wish(body.model, errors);
         let background = json::optional(body.background, "background", "true or false", errors);
         let on_busy: Option<String> = json::optional(body.on_busy, "on_busy", "a string", errors);
@@ -192,7 +204,7 @@ impl AgentChat {
             let reason = format!("must be one of: {}", OnBusy::ALL.map(OnBusy::name).join(", "));
             errors.push(FieldError { field: "on_busy", reason });
         }
-        Ok(RunOptions { context, model, background, on_busy: policy, details: false, client_tools: Vec::new() })
+        Ok(RunOptions { context, place, model, background, on_busy: policy, details: false, client_tools: Vec::new() })
     }
 }
 
@@ -281,6 +293,9 @@ impl Encoder for AgentChatEncoder {
             }
             AgentEvent::TextDelta { text } => self.framing.write_text(out, id, "content_chunk", CHUNK, text),
             AgentEvent::ThinkingDelta { text } => self.framing.write_text(out, id, "thinking_chunk", CHUNK, text),
+            AgentEvent::PlaceChanged { by, place } => {
+                self.framing.write(out, id, "place_changed", &PlaceChangeBody::new(*by, place));
+            }
             AgentEvent::TurnEnded { .. }
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolCallHeld { .. }

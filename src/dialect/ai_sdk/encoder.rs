@@ -19,7 +19,7 @@ use crate::chat::ids::ToolCallId;
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::Progress;
-use crate::dialect::bodies::SuggestionsBody;
+use crate::dialect::bodies::{PlaceChangeBody, SuggestionsBody};
 use crate::dialect::{Encoder, RunIds, frame};
 
 const INTERRUPTED: &str = "The server stopped while answering; please ask again";
@@ -291,6 +291,10 @@ impl Encoder for AiSdkEncoder {
             AgentEvent::Suggested(suggestions) => {
                 let body = Plain::from_value(&SuggestionsBody::from_suggestions(suggestions));
                 self.part("data-suggestions", Some("suggestions"), &body, out);
+            }
+            AgentEvent::PlaceChanged { by, place } => {
+                let body = Plain::from_value(&PlaceChangeBody::new(*by, place));
+                self.part("data-place", Some("place"), &body, out);
             }
             AgentEvent::RoundEnded | AgentEvent::Diagnosed(_) => {}
             AgentEvent::Finished { usage } => {

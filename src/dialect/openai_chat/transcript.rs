@@ -84,7 +84,8 @@ impl Transcript {
                     self.new_paragraph();
                 }
             }
-            AgentEvent::ToolCallStarted { .. }
+            AgentEvent::PlaceChanged { .. }
+            | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolProgress { .. }
             | AgentEvent::ToolCallHeld { .. }

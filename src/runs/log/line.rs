@@ -98,6 +98,18 @@ pub(super) enum Line<'a> {
         summary: Cow<'a, str>,
         by_model: bool,
     },
+    Place {
+        by_tool: bool,
+        #[serde(borrow)]
+        context_type: Cow<'a, str>,
+        #[serde(borrow)]
+        entity_id: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        entity_name: Option<Cow<'a, str>>,
+        /// The object as a text.
+        #[serde(borrow)]
+        focus: Option<Cow<'a, str>>,
+    },
     RoundEnded,
     #[serde(borrow)]
     Suggested(SuggestionsLine<'a>),

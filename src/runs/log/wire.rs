@@ -14,6 +14,8 @@ use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
+use crate::chat::place::{Entity, Mover, Place};
+use crate::chat::screen::ScreenState;
 use crate::chat::tool::Progress;
 
 /// One event per line, without a last line break.
@@ -91,6 +93,16 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                     PayloadSource::Model => true,
                 },
             },
+            AgentEvent::PlaceChanged { by, place } => {
+                let Place { context_type, entity, focus } = &**place;
+                Self::Place {
+                    by_tool: *by == Mover::Tool,
+                    context_type: context_type.into(),
+                    entity_id: entity.as_ref().map(|entity| Cow::Borrowed(entity.id.as_str())),
+                    entity_name: entity.as_ref().and_then(|entity| entity.name.as_deref()).map(Cow::Borrowed),
+                    focus: focus.as_ref().map(|focus| Cow::Borrowed(focus.as_str())),
+                }
+            }
             AgentEvent::RoundEnded => Self::RoundEnded,
             AgentEvent::Suggested(suggestions) => Self::Suggested(SuggestionsLine::from_suggestions(suggestions)),
             AgentEvent::Diagnosed(diagnostics) => Self::Diagnosed(Cow::Borrowed(diagnostics)),
@@ -166,6 +178,14 @@ impl From<Line<'_>> for AgentEvent {
                 summary: summary.into_owned(),
                 source: if by_model { PayloadSource::Model } else { PayloadSource::Tool },
             })),
+            Line::Place { by_tool, context_type, entity_id, entity_name, focus } => Self::PlaceChanged {
+                by: if by_tool { Mover::Tool } else { Mover::Request },
+                place: Box::new(Place {
+                    context_type: context_type.into_owned(),
+                    entity: entity_id.map(|id| Entity { id: id.into_owned(), name: entity_name.map(Cow::into_owned) }),
+                    focus: focus.and_then(|focus| ScreenState::parse(&focus)),
+                }),
+            },
             Line::RoundEnded => Self::RoundEnded,
             Line::Suggested(suggestions) => Self::Suggested(suggestions.into_suggestions()),
             Line::Diagnosed(diagnostics) => Self::Diagnosed(Arc::new(diagnostics.into_owned())),
@@ -256,6 +276,14 @@ mod tests {
                 let call = ToolCall { id: ToolCallId::from_model(id), name, input: ToolInput::Invalid(invalid) };
                 AgentEvent::AwaitingClient { usage: Usage { input_tokens, ..Usage::default() }, calls: vec![call] }
             }),
+            (text(), proptest::option::of((text(), proptest::option::of(text()))), any::<bool>()).prop_map(
+                |(context_type, entity, looks)| {
+                    let focus = looks.then(|| ScreenState::parse(r#"{"id": 7}"#).unwrap());
+                    let entity = entity.map(|(id, name)| Entity { id, name });
+                    let by = if looks { Mover::Tool } else { Mover::Request };
+                    AgentEvent::PlaceChanged { by, place: Box::new(Place { context_type, entity, focus }) }
+                }
+            ),
             (text(), json()).prop_map(|(kind, payload)| {
                 AgentEvent::Artifact(Box::new(Artifact { kind: kind.into(), payload }))
             }),

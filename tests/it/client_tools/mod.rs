@@ -172,6 +172,7 @@ impl Desk {
             chats: store.clone(),
             fences: Fences::fresh(),
             clock: Arc::new(SystemClock),
+            profiles: Arc::new(loaded.profiles),
             prices: Prices::default(),
             budgets: Budgets::new(Budget::default(), store.clone(), Arc::new(SystemClock)),
             limits,
@@ -194,7 +195,7 @@ impl Desk {
             log: LocalLog::new(0, 0, Duration::from_secs(60)),
             summaries: store.clone(),
             summariser: Summariser { writer: Writer::Off, agent },
-            profiles: loaded.profiles,
+            places: store.clone(),
             settings,
             starts: Starts::new(None, None),
         };

@@ -3,6 +3,7 @@
 use switchboard::agent::ports::store::{MostRuns, NewRun, Question};
 use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
+use switchboard::chat::place::PlaceUpdate;
 use switchboard::chat::run::RunState;
 
 use super::{Desk, ada, input};
@@ -22,6 +23,7 @@ async fn no_run_that_waits_gets_its_turn_when_all_are_stopped() {
             conversation: &conversation,
             context_type: "tickets",
             context: None,
+            place: &PlaceUpdate::NONE,
             question: Question::Ask { ask: &ask, parent: None },
             earlier: &[],
             unlisted: false,

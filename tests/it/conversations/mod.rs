@@ -8,6 +8,7 @@ mod fates;
 mod listing;
 mod owners;
 mod parts;
+mod places;
 mod summaries;
 
 use reqwest::Method;

@@ -248,6 +248,7 @@ async fn told(
         chats: Arc::new(Nothing),
         fences: Fences::fresh(),
         clock: Arc::new(Nothing),
+        profiles: Arc::default(),
         prices: Prices::default(),
         budgets: Budgets::new(Budget::default(), Arc::new(Nothing), Arc::new(Nothing)),
         limits,
@@ -281,6 +282,8 @@ async fn told(
             call: None,
             turned_down: None,
             context: ScreenState::parse(r#"{"page":"reports"}"#),
+            place: None,
+            is_moved: false,
             used: switchboard::agent::ports::store::Used::default(),
         },
     };

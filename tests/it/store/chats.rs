@@ -12,6 +12,7 @@ use switchboard::chat::run::RunState;
 use switchboard::chat::screen::ScreenState;
 use switchboard::store::Store;
 
+use super::contract::titled;
 use super::contract::{Database, ManualClock, Room, answer, ended, running, said, tool_turn};
 use crate::support::whole::seen;
 
@@ -116,7 +117,7 @@ pub async fn chats_are_listed_newest_change_first(database: &impl Database) {
         message_count: 4,
     };
     assert_eq!(heads, [head]);
-    store.rename(&ann.owner, &ann.conversation, "Named").await.unwrap();
+    store.change(&ann.owner, &ann.conversation, &titled("Named")).await.unwrap();
     assert_eq!(store.chats(own(&ann), 1, 0).await.unwrap().0[0].title, "Named");
 }
 

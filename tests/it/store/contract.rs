@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sqlx::migrate::Migrator;
 use switchboard::agent::ports::clock::Clock;
+use switchboard::agent::ports::places::Changes;
 use switchboard::agent::ports::previews::NewPreview;
 use switchboard::agent::ports::store::{
     BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, Used,
@@ -20,6 +21,7 @@ use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ConversationId, PreviewId, RunId, ToolCallId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
+use switchboard::chat::place::PlaceUpdate;
 use switchboard::chat::preview::{Base, Change, Decided, Save, Verdict};
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::Usage;
@@ -326,6 +328,7 @@ impl Room {
             conversation: &self.conversation,
             context_type: "workflow",
             context: None,
+            place: &PlaceUpdate::NONE,
             question,
             earlier: &[],
             unlisted: false,
@@ -437,6 +440,7 @@ pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
         messages,
         first_entry: 1,
         trail: &[],
+        place: None,
         payloads: &[],
         turns: 0,
         used: Used::default(),
@@ -445,6 +449,11 @@ pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
         first_spent: 0,
         spent: &[],
     }
+}
+
+/// A new title.
+pub fn titled(title: &str) -> Changes {
+    Changes { title: Some(title.to_owned()), ..Changes::default() }
 }
 
 /// An end that is not a failure.

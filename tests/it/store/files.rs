@@ -14,6 +14,7 @@ use switchboard::chat::payload::{Payload, PayloadSource};
 use switchboard::chat::run::RunState;
 use switchboard::store::Store;
 
+use super::contract::titled;
 use super::contract::{Database, LEASE_MS, ManualClock, Room, answer, append, complete, said};
 use super::sqlite::SqliteFile;
 
@@ -94,7 +95,7 @@ async fn say_everywhere(store: &dyn Store, room: &Room) {
         // Somebody else speaks in between, so that the word stands on pages of others too.
         Room::at(&format!("acme/bob/c{at}")).exchange(store, &"y".repeat(1 << (at + 3)), &[answer("yes")]).await;
     }
-    store.rename(&room.owner, &room.conversation, WORD).await.unwrap();
+    store.change(&room.owner, &room.conversation, &titled(WORD)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,6 +16,7 @@ use switchboard::chat::run::RunState;
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::store::Store;
 
+use super::contract::titled;
 use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, end, ended, said, tool_turn, user,
 };
@@ -77,6 +78,7 @@ pub async fn a_conversation_is_seen_as_it_was_said(database: &impl Database) {
     };
     let expected = ConversationView {
         head: ConversationHead {
+            place: None,
             id: room.conversation.clone(),
             title: "which rule?".into(),
             context_type: "workflow".into(),
@@ -162,7 +164,7 @@ pub async fn a_list_goes_from_the_newest_change_on(database: &impl Database) {
     room("A").exchange(&*store, "more", &[]).await;
     clock.advance_ms(1);
     let owner = room("b").owner;
-    let renamed = store.rename(&owner, &room("b").conversation, "New \u{1}").await.unwrap().unwrap();
+    let renamed = store.change(&owner, &room("b").conversation, &titled("New \u{1}")).await.unwrap().unwrap();
     assert_eq!((&*renamed.title, renamed.updated_at_ms, renamed.message_count), ("New \u{1}", NOW + 2, 2));
     assert_eq!(listed(&*store, &room("a"), 2).await, ["b", "A", "c", "a.1", "_"]);
     let whole = store.conversations(&owner, page(100, None)).await.unwrap();
@@ -284,7 +286,7 @@ pub async fn strangers_see_and_change_no_conversation(database: &impl Database) 
     room.exchange(&*store, "one", &[answer("1")]).await;
     for Room { owner, conversation } in Room::strangers() {
         assert!(seen(&*store, &owner, &conversation).await.is_none());
-        assert_eq!(store.rename(&owner, &conversation, "mine").await.unwrap(), None);
+        assert_eq!(store.change(&owner, &conversation, &titled("mine")).await.unwrap(), None);
         assert_eq!(store.delete(&owner, &conversation).await.unwrap(), None);
         assert!(exported(&*store, &owner, &conversation).await.is_none());
         assert_eq!(store.trail(&owner, &conversation, page(9, None)).await.unwrap().map(|part| part.items.len()), None);
@@ -412,7 +414,7 @@ pub async fn a_clock_behind_the_others_moves_no_conversation_back(database: &imp
     room.exchange(&*ahead, "one", &[]).await;
     Room::at("acme/ann/c2").exchange(&*behind, "other", &[]).await;
     room.exchange(&*behind, "two", &[]).await;
-    behind.rename(&room.owner, &room.conversation, "mine").await.unwrap();
+    behind.change(&room.owner, &room.conversation, &titled("mine")).await.unwrap();
     assert_eq!(view(&*behind, &room).await.head.updated_at_ms, NOW + 60_000);
     assert_eq!(listed(&*behind, &room, 9).await, ["c1", "c2"]);
 }

@@ -91,6 +91,9 @@ pub fn rows() -> Vec<Row> {
             query: |ids| format!("?limit=1&cursor={}", ids.cursor),
             ..row("GET /v1/agent/conversations", Own("a cursor is a place in any list, and no right"), nothing)
         },
+        row("POST /v1/agent/conversations", Own("it is opened for whoever asks"), |_| {
+            Some(json!({"context_type": "workflow", "entity_id": "x"}))
+        }),
         row("GET /v1/agent/conversations/{conversation_id}", AsUnknown, nothing),
         row("PATCH /v1/agent/conversations/{conversation_id}", AsUnknown, |_| Some(json!({"title": "Stolen"}))),
         row("DELETE /v1/agent/conversations/{conversation_id}", AsUnknown, nothing),

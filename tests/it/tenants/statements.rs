@@ -5,8 +5,19 @@ use std::fs;
 use std::path::Path;
 
 /// The tables with the columns `tenant` and `user_id`.
-const OWNED: [&str; 10] =
-    ["approvals", "chats", "conversations", "drafts", "messages", "payloads", "previews", "runs", "summaries", "trail"];
+const OWNED: [&str; 11] = [
+    "approvals",
+    "chats",
+    "conversation_state",
+    "conversations",
+    "drafts",
+    "messages",
+    "payloads",
+    "previews",
+    "runs",
+    "summaries",
+    "trail",
+];
 
 /// Why a statement names no owner.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +34,7 @@ enum Why {
 }
 
 /// What names no owner: the file, how the text begins, and why.
-const EXCEPTIONS: [(&str, &str, Why); 35] = [
+const EXCEPTIONS: [(&str, &str, Why); 36] = [
     ("sql/approvals.rs", "FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.role", Why::Role),
     (
         "sql/approvals.rs",
@@ -62,6 +73,7 @@ const EXCEPTIONS: [(&str, &str, Why); 35] = [
     ("statement/dialect.rs", "; SELECT tenant, user_id, conversation, run_seq, charged", Why::OwnRun),
     ("sql/usage.rs", "UPDATE runs SET charged = $2 WHERE id = $1", Why::OwnRun),
     ("sql/views/chats.rs", "SELECT user_id FROM chats WHERE tenant = $1 AND user_claim = $2", Why::Role),
+    ("sql/places.rs", "DELETE FROM conversation_state WHERE unused = 1", Why::Times),
     ("sql/views/delete.rs", "SELECT tenant, user_id, id FROM conversations WHERE unlisted = 1", Why::Times),
 ];
 

@@ -195,7 +195,8 @@ impl Outbox {
 fn is_text(event: &AgentEvent) -> bool {
     match event {
         AgentEvent::TextDelta { .. } | AgentEvent::ThinkingDelta { .. } => true,
-        AgentEvent::TurnStarted { .. }
+        AgentEvent::PlaceChanged { .. }
+        | AgentEvent::TurnStarted { .. }
         | AgentEvent::TurnEnded { .. }
         | AgentEvent::ToolCallStarted { .. }
         | AgentEvent::ToolCallReady { .. }

@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 
 use crate::chat::answer::Suggestions;
 use crate::chat::event::AgentEvent;
+use crate::chat::place::{Entity, Place};
 use crate::chat::tool::{Progress, ToolInput};
 use crate::observe::metrics;
 
@@ -303,6 +304,12 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
         AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),
         AgentEvent::Diagnosed(diagnostics) => json_size(diagnostics),
+        AgentEvent::PlaceChanged { by: _, place } => {
+            let Place { context_type, entity, focus } = &**place;
+            let name = |entity: &Entity| entity.id.len() + entity.name.as_ref().map_or(0, String::len);
+            let focus = focus.as_ref().map_or(0, |focus| focus.as_str().len());
+            context_type.len() + entity.as_ref().map_or(0, name) + focus
+        }
         AgentEvent::Failed(failure) => failure.message.len(),
         AgentEvent::TurnStarted { .. }
         | AgentEvent::TurnEnded { .. }

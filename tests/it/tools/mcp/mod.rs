@@ -144,6 +144,7 @@ async fn run(tool: &dyn Tool, args: &Map<String, Value>, progress: Reporter<'_>)
         run,
         call: None,
         context: None,
+        place: None,
         completed: None,
         first_try: None,
         progress,
