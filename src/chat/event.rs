@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::answer::Suggestions;
 use super::artifact::Artifact;
 use super::cost::Cost;
-use super::fate::CallFate;
+use super::fate::{CallError, CallFate};
 use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
 use super::payload::Payload;
@@ -29,6 +29,8 @@ pub enum AgentEvent {
         by: Mover,
         /// Where it is now.
         place: Box<Place>,
+        /// Whether the focus is another one.
+        is_refocused: bool,
     },
     /// A model call begins; counted from 0.
     TurnStarted {
@@ -106,6 +108,8 @@ pub enum AgentEvent {
         name: String,
         /// Its fate.
         fate: CallFate,
+        /// Why the model reads an error, where it does.
+        error: Option<CallError>,
         /// The text for the model; empty where no reader may see it.
         result: Arc<str>,
     },

@@ -22,6 +22,8 @@ pub enum FailureCode {
     QuotaExceeded,
     RunTimeout,
     RunTooLong,
+    DataDenied,
+    DataUnavailable,
     MaxTurns,
     ToolCallLimit,
     MaxTokens,
@@ -44,7 +46,7 @@ pub enum FailureCode {
 
 impl FailureCode {
     /// All that this version has.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::Internal,
         Self::StoreUnavailable,
         Self::Interrupted,
@@ -52,6 +54,8 @@ impl FailureCode {
         Self::QuotaExceeded,
         Self::RunTimeout,
         Self::RunTooLong,
+        Self::DataDenied,
+        Self::DataUnavailable,
         Self::MaxTurns,
         Self::ToolCallLimit,
         Self::MaxTokens,
@@ -82,6 +86,8 @@ impl FailureCode {
             Self::QuotaExceeded => "quota_exceeded",
             Self::RunTimeout => "run_timeout",
             Self::RunTooLong => "run_too_long",
+            Self::DataDenied => "data_denied",
+            Self::DataUnavailable => "data_unavailable",
             Self::MaxTurns => "max_turns",
             Self::ToolCallLimit => "tool_call_limit",
             Self::MaxTokens => "max_tokens",

@@ -57,3 +57,36 @@ impl CallFate {
         }
     }
 }
+
+/// Why a call has no result that is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallError {
+    /// No such tool is offered here, or not yet.
+    NotOffered,
+    /// The arguments cannot be used.
+    BadArguments,
+    /// It took too long.
+    TimedOut,
+    /// Whatever else: the tool or its backend failed or refused, or the call was not made.
+    Failed,
+}
+
+impl CallError {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::NotOffered, Self::BadArguments, Self::TimedOut, Self::Failed];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotOffered => "not_offered",
+            Self::BadArguments => "bad_arguments",
+            Self::TimedOut => "timed_out",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The error of that name; one that only a later version knows is a failure.
+    pub fn of_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|error| error.name() == name).unwrap_or(Self::Failed)
+    }
+}

@@ -28,6 +28,7 @@ pub mod preview;
 pub mod run;
 pub mod schema;
 pub mod screen;
+pub mod session;
 pub mod stream;
 pub mod template;
 pub mod tool;

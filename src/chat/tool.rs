@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::approval::Consent;
 use super::artifact::Artifact;
 use super::caller::Caller;
-use super::fate::CallFate;
+use super::fate::{CallError, CallFate};
 use super::ids::ToolCallId;
 use super::payload::NewPayload;
 use super::place::Move;
@@ -92,6 +92,8 @@ pub struct ToolOutput {
     pub payload: Option<NewPayload>,
     /// The fate of the call, set with the output and never read from `content`.
     pub fate: CallFate,
+    /// Why it is an error, where it is one.
+    pub error: Option<CallError>,
     /// Where the conversation goes with it.
     pub moves: Option<Move>,
 }
@@ -112,13 +114,26 @@ pub struct Progress {
 impl ToolOutput {
     /// A success with `content` for the model.
     pub fn ok(content: impl Into<String>) -> Self {
-        Self { content: content.into(), artifacts: Vec::new(), payload: None, fate: CallFate::Done, moves: None }
+        Self {
+            content: content.into(),
+            artifacts: Vec::new(),
+            payload: None,
+            fate: CallFate::Done,
+            error: None,
+            moves: None,
+        }
     }
 
     /// A failure in the protocol's shape (section 7): `{"error":"message"}`.
     pub fn error(message: &str) -> Self {
         let content = serde_json::json!({ "error": message }).to_string();
-        Self { content, artifacts: Vec::new(), payload: None, fate: CallFate::Failed, moves: None }
+        let error = Some(CallError::Failed);
+        Self { content, artifacts: Vec::new(), payload: None, fate: CallFate::Failed, error, moves: None }
+    }
+
+    /// The same for this reason.
+    pub fn refused(message: &str, error: CallError) -> Self {
+        Self { error: Some(error), ..Self::error(message) }
     }
 
     /// The same of a call that was not made, and may be made again.
@@ -148,7 +163,7 @@ pub struct ToolResult {
 impl ToolResult {
     /// The result of `call`, as its output says.
     pub fn from_call(call: &ToolCall, output: ToolOutput) -> Self {
-        let ToolOutput { content, artifacts: _, payload: _, fate, moves: _ } = output;
+        let ToolOutput { content, artifacts: _, payload: _, fate, error: _, moves: _ } = output;
         Self { id: call.id.clone(), name: call.name.clone(), content, fate }
     }
 }

@@ -66,6 +66,9 @@ pub enum Cause {
     /// It could not be started.
     #[error(transparent)]
     Start(StartError),
+    /// There is no conversation of that id.
+    #[error("there is no such conversation")]
+    NoSuchConversation,
     /// Calls wait for a person, and have to be decided first.
     #[error("calls of this conversation wait for a decision first")]
     Waiting(Vec<Approval>),

@@ -54,6 +54,7 @@ use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::previews::{PreviewClaims, PreviewStore};
+use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::store::RunStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::usage::UsageStore;
@@ -118,6 +119,7 @@ pub trait Store:
     + Leases
     + ConversationStore
     + PlaceStore
+    + SessionStore
     + ExportStore
     + ChatStore
     + SummaryStore

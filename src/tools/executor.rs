@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{Source, Tool};
 use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
-use crate::chat::fate::CallFate;
+use crate::chat::fate::{CallError, CallFate};
 use crate::chat::fit::{add_note, fit};
 use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
 use crate::observe::metrics::{Outcome, ToolCall as Meter};
@@ -100,6 +100,19 @@ impl Toolbox {
         cut_content(&mut message, self.max_result_bytes, "ask for less");
         ToolOutput::error(&message)
     }
+
+    /// The same of a handler's error.
+    fn failed(&self, error: &super::ToolError) -> ToolOutput {
+        ToolOutput { error: Some(error.call_error()), ..self.failure(error.to_string()) }
+    }
+
+    fn unknown(&self, name: &str) -> ToolOutput {
+        ToolOutput { error: Some(CallError::NotOffered), ..self.failure(format!("unknown tool: {name}")) }
+    }
+}
+
+fn no_object() -> ToolOutput {
+    ToolOutput::refused("bad params: the arguments are not a JSON object", CallError::BadArguments)
 }
 
 #[async_trait]
@@ -108,13 +121,13 @@ impl ToolExecutor for Toolbox {
         let mut meter = self.meter(&call.name);
         let Some(handler) = self.handler(&call.name) else {
             meter.ends(Outcome::failed("unknown_tool"));
-            return self.failure(format!("unknown tool: {}", call.name));
+            return self.unknown(&call.name);
         };
         let args = match &call.input {
             ToolInput::Object(args) => args,
             ToolInput::Invalid(_) => {
                 meter.ends(Outcome::failed("bad_params"));
-                return ToolOutput::error("bad params: the arguments are not a JSON object");
+                return no_object();
             }
         };
         let cx = &ToolContext { call: Some(&call.id), ..*cx };
@@ -154,32 +167,32 @@ impl ToolExecutor for Toolbox {
                     error.reason = reason(&error),
                     "tool call failed"
                 );
-                ToolOutput { fate: error.fate(), ..self.failure(error.to_string()) }
+                ToolOutput { fate: error.fate(), ..self.failed(&error) }
             }
         }
     }
 
     fn check(&self, call: &ToolCall) -> Result<Effect, Box<ToolOutput>> {
         let Some(handler) = self.handler(&call.name) else {
-            return Err(Box::new(self.failure(format!("unknown tool: {}", call.name))));
+            return Err(Box::new(self.unknown(&call.name)));
         };
         let ToolInput::Object(args) = &call.input else {
-            return Err(Box::new(ToolOutput::error("bad params: the arguments are not a JSON object")));
+            return Err(Box::new(no_object()));
         };
-        handler.check(args).map_err(|error| Box::new(self.failure(error.to_string())))?;
+        handler.check(args).map_err(|error| Box::new(self.failed(&error)))?;
         Ok(handler.effect())
     }
 
     async fn complete(&self, call: &ToolCall, cx: &ToolContext<'_>) -> Result<Map<String, Value>, Box<ToolOutput>> {
         let Some(handler) = self.handler(&call.name) else {
-            return Err(Box::new(self.failure(format!("unknown tool: {}", call.name))));
+            return Err(Box::new(self.unknown(&call.name)));
         };
         let ToolInput::Object(args) = &call.input else {
-            return Err(Box::new(ToolOutput::error("bad params: the arguments are not a JSON object")));
+            return Err(Box::new(no_object()));
         };
         let cx = &ToolContext { call: Some(&call.id), ..*cx };
         match AssertUnwindSafe(handler.complete(args, cx)).catch_unwind().await {
-            Ok(completed) => completed.map_err(|error| Box::new(self.failure(error.to_string()))),
+            Ok(completed) => completed.map_err(|error| Box::new(self.failed(&error))),
             Err(_) => Err(Box::new(panicked(call, cx))),
         }
     }
@@ -341,8 +354,8 @@ mod tests {
                 ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user"),
                 "a panic stays here",
             ),
-            ("answers", "[1]", ToolOutput::error("bad params: the arguments are not a JSON object"), "no object"),
-            ("x", "{}", ToolOutput::error(&format!("unknown t{}", note(15))), "no such tool"),
+            ("answers", "[1]", no_object(), "no object"),
+            ("x", "{}", ToolOutput::refused(&format!("unknown t{}", note(15)), CallError::NotOffered), "no such tool"),
         ];
         for (name, input, expected, reason) in rows {
             let call = ToolCall { id: ToolCallId::mint(), name: name.to_owned(), input: ToolInput::parse(input) };

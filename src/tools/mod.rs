@@ -29,7 +29,7 @@ use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::tools::{OfferedTool, ToolContext};
-use crate::chat::fate::CallFate;
+use crate::chat::fate::{CallError, CallFate};
 use crate::chat::tool::{Effect, ToolOutput};
 use backend::{Backend, BackendError};
 use previews::Recorder;
@@ -151,6 +151,21 @@ pub enum ToolError {
 }
 
 impl ToolError {
+    /// Why the model reads an error.
+    pub fn call_error(&self) -> CallError {
+        match self {
+            Self::BadParams(_) => CallError::BadArguments,
+            Self::Backend(error) | Self::Unconfirmed(error) if error.is_timeout() => CallError::TimedOut,
+            Self::Refused(_)
+            | Self::Backend(_)
+            | Self::Unconfirmed(_)
+            | Self::Lookup { .. }
+            | Self::Mcp(_)
+            | Self::Draft(_)
+            | Self::Store(_) => CallError::Failed,
+        }
+    }
+
     /// The call's fate.
     pub fn fate(&self) -> CallFate {
         match self {

@@ -115,6 +115,8 @@ pub struct DataSlot {
     pub slot: String,
     /// The loader's name.
     pub loader: String,
+    /// Whether a run without it fails.
+    pub is_required: bool,
 }
 
 /// How the tools of one run are chosen.

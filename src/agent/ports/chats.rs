@@ -11,6 +11,7 @@ use crate::chat::message::Message;
 use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::screen::ScreenState;
+use crate::chat::stream::Usage;
 
 /// Numbers conversations and reads them by number.
 #[async_trait]
@@ -117,6 +118,8 @@ pub struct ChatRun {
     pub payloads: Vec<Payload>,
     /// The screen state that its request brought.
     pub context: Option<ScreenState>,
+    /// Its tokens.
+    pub usage: Usage,
     /// When it was requested, in milliseconds since the Unix epoch.
     pub started_at_ms: i64,
     /// When it ended.

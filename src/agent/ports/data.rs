@@ -20,6 +20,11 @@ pub enum Loaded {
     Value(Value),
     /// There is nothing to load on this screen.
     Nothing,
-    /// It could not be loaded; in words for the model.
-    Failed(String),
+    /// It could not be loaded.
+    Failed {
+        /// Why, in words for the model.
+        words: String,
+        /// Whether the caller may not have it, or it is not there.
+        is_denied: bool,
+    },
 }

@@ -17,6 +17,7 @@ pub mod pins;
 pub mod places;
 pub mod previews;
 pub mod quotas;
+pub mod sessions;
 pub mod store;
 pub mod store_error;
 pub mod tools;

@@ -262,6 +262,8 @@ pub struct RunStart {
     pub place: Option<Place>,
     /// Whether its request changed it.
     pub is_moved: bool,
+    /// Whether its request changed the focus.
+    pub is_refocused: bool,
     /// The use of the runs before it that its message began too.
     pub used: Used,
 }

@@ -24,7 +24,7 @@ use crate::agent::ports::store::ApprovedCall;
 use crate::agent::ports::tools::{Reporter, ToolContext};
 use crate::chat::approval::Consent;
 use crate::chat::event::AgentEvent;
-use crate::chat::fate::CallFate;
+use crate::chat::fate::{CallError, CallFate};
 use crate::chat::message::AssistantPart;
 use crate::chat::payload::PayloadSource;
 use crate::chat::tool::{Effect, Progress, ToolCall, ToolInput, ToolOutput, ToolResult};
@@ -111,7 +111,13 @@ impl Turns<'_> {
         if !transcript.pending.approvals.is_empty() {
             // The run ends with what waits for a person, and its client gets no calls besides.
             for (id, name) in transcript.take_back_left(&client::after_approval()) {
-                self.emit(AgentEvent::ToolCallFinished { id, name, fate: CallFate::NotRun, result: Arc::from("") });
+                self.emit(AgentEvent::ToolCallFinished {
+                    id,
+                    name,
+                    fate: CallFate::NotRun,
+                    error: None,
+                    result: Arc::from(""),
+                });
             }
         }
         self.end_round(transcript);
@@ -161,7 +167,7 @@ impl Turns<'_> {
             ToolInput::Invalid(text) => text.len(),
         };
         let words = || format!("the arguments have {bytes} bytes, and {most} are allowed; make several smaller calls");
-        (bytes > most).then(|| ToolOutput::error(&words()))
+        (bytes > most).then(|| ToolOutput::refused(&words(), CallError::BadArguments))
     }
 
     fn emit_ready(&self, call: &ToolCall, step: &Step) {
@@ -195,11 +201,11 @@ impl Turns<'_> {
     /// Notes and tells what came of a call.
     fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
         let (id, name) = (call.id.clone(), call.name.clone());
-        let ToolOutput { content, artifacts, payload, fate, moves } = output;
+        let ToolOutput { content, artifacts, payload, fate, error, moves } = output;
         let visible: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
         let result = ToolResult { id: id.clone(), name: name.clone(), content, fate };
         self.note(call, result, since_ms, transcript);
-        self.emit(AgentEvent::ToolCallFinished { id: id.clone(), name, fate, result: visible });
+        self.emit(AgentEvent::ToolCallFinished { id: id.clone(), name, fate, error, result: visible });
         for artifact in artifacts {
             self.emit(AgentEvent::Artifact(Box::new(artifact)));
         }
@@ -224,12 +230,14 @@ impl Turns<'_> {
             (Look::Client(Err(output)), Leave::Needed) => return Step::Answer(*output),
             // A person has let another tool of this name through, which is gone.
             (Look::Client(_), Leave::Given(_)) | (Look::Unknown, _) => {
-                return Step::Answer(ToolOutput::error(&format!("unknown tool: {}", call.name)));
+                let words = format!("unknown tool: {}", call.name);
+                return Step::Answer(ToolOutput::refused(&words, CallError::NotOffered));
             }
             (Look::Unseen, Leave::Needed) => {
                 offer.add(&call.name);
                 let words = format!("{} was not loaded; it is now: read its description and call it again", call.name);
-                return Step::Answer(ToolOutput::not_made(&words));
+                let output = ToolOutput::not_made(&words);
+                return Step::Answer(ToolOutput { error: Some(CallError::NotOffered), ..output });
             }
             (Look::Unseen, Leave::Given(_)) => return self.checked(call),
             (Look::Offered(policy), _) => policy,

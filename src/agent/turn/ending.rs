@@ -114,7 +114,7 @@ impl Agent {
         log_end(code_of(&event), transcript, started.elapsed());
         if recorded.is_ok() {
             if let Some(place) = moved {
-                events.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place) });
+                events.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place), is_refocused: true });
             }
             for approval in &transcript.pending.approvals {
                 events.emit(AgentEvent::Artifact(Box::new(approval.artifact())));

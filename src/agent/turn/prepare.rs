@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::context::Turns;
+use super::context::{Ended, Turns, failed};
 use crate::agent::offer::Offer;
 use crate::agent::ports::data::Loaded;
 use crate::agent::ports::llm::SystemPrompt;
 use crate::chat::causes::Causes;
+use crate::chat::failure::FailureCode;
 use crate::chat::payload::PayloadHead;
 use crate::chat::place::Place;
 use crate::chat::template::{FENCE, Values};
@@ -16,7 +17,10 @@ const PAYLOADS_LISTED: u32 = 100;
 
 impl Turns<'_> {
     /// The system prompt of this run.
-    pub(super) async fn system_prompt(&self, offer: &Offer) -> SystemPrompt {
+    ///
+    /// # Errors
+    /// When data without which the profile cannot answer were not loaded.
+    pub(super) async fn system_prompt(&self, offer: &Offer) -> Result<SystemPrompt, Ended> {
         let prompt = &self.profile.prompt;
         let mut values = Values::default();
         match self.cx.context {
@@ -57,24 +61,31 @@ impl Turns<'_> {
         if prompt.takes("payloads") {
             set("payloads", self.payload_list().await);
         }
-        if prompt.takes("data") {
-            set("data", self.data().await);
+        if prompt.takes("data") || self.profile.data.iter().any(|slot| slot.is_required) {
+            set("data", self.data().await?);
         }
-        prompt.render(&values)
+        Ok(prompt.render(&values))
     }
 
     /// The data slots, loaded at once.
-    async fn data(&self) -> Value {
+    async fn data(&self) -> Result<Value, Ended> {
         let slots = self.profile.data.iter().map(|slot| async {
             let value = match self.agent.data.load(&slot.loader, &self.cx).await {
                 Loaded::Value(value) => Some(value),
-                Loaded::Failed(words) => Some(json!({ "error": words })),
+                Loaded::Failed { is_denied: true, .. } if slot.is_required => {
+                    return Err(failed(FailureCode::DataDenied, "You do not have access to this context", false));
+                }
+                Loaded::Failed { .. } if slot.is_required => {
+                    let words = "What this place is about could not be loaded; please try again";
+                    return Err(failed(FailureCode::DataUnavailable, words, true));
+                }
+                Loaded::Failed { words, .. } => Some(json!({ "error": words })),
                 Loaded::Nothing => None,
             };
-            Some((slot.slot.clone(), value?))
+            Ok(value.map(|value| (slot.slot.clone(), value)))
         });
-        let loaded = futures::future::join_all(slots).await;
-        Value::Object(loaded.into_iter().flatten().collect())
+        let loaded = futures::future::try_join_all(slots).await?;
+        Ok(Value::Object(loaded.into_iter().flatten().collect()))
     }
 
     async fn payload_list(&self) -> Value {

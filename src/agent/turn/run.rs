@@ -84,7 +84,7 @@ impl Agent {
             let wall = self.limits.wall;
             // A time that no clock reaches is no limit.
             let deadline = Some(wall).filter(|wall| !wall.is_zero()).and_then(|wall| Instant::now().checked_add(wall));
-            let is_moved = start.is_moved;
+            let (is_moved, is_refocused) = (start.is_moved, start.is_refocused);
             let mut transcript = Transcript::new(run.id, start, &run.profile);
             transcript.diagnosis = Diagnosis::from_profile(&run.profile, &cx, &run.model, self.limits);
             transcript.speech.keep_raw(transcript.diagnosis.is_some());
@@ -93,7 +93,7 @@ impl Agent {
             }
             let mut place = transcript.moves.now().cloned();
             if let Some(place) = place.clone().filter(|_| is_moved) {
-                events.emit(AgentEvent::PlaceChanged { by: Mover::Request, place: Box::new(place) });
+                events.emit(AgentEvent::PlaceChanged { by: Mover::Request, place: Box::new(place), is_refocused });
             }
             let mut profile = run.profile.clone();
             let ended = loop {
@@ -175,7 +175,7 @@ impl Turns<'_> {
         let wanted = Wanted { question: &transcript.messages.question(), recent: &transcript.messages.recent_tools() };
         let mut offer =
             Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
-        let system = self.system_prompt(&offer).await;
+        let system = self.system_prompt(&offer).await?;
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.record_request(&system, offer.defs());
         }
@@ -261,7 +261,7 @@ impl Turns<'_> {
         };
         transcript.messages.push(Message::User(UserMessage::by(Author::Move, moves::words(&place))));
         self.agent.commit(self.cx.run, transcript).await?;
-        self.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place) });
+        self.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place), is_refocused: true });
         Ok(Flow::Moved)
     }
 

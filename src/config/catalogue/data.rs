@@ -19,11 +19,12 @@ pub(super) fn read(owner: &str, tables: Vec<Table<'_>>, backends: &BTreeSet<Stri
     let mut found: Vec<(DataSlot, Loader)> = Vec::new();
     for mut table in tables {
         let slot = slot(&mut table, &found);
+        let is_required = table.flag("required").unwrap_or_default();
         let loader = loader(&mut table, backends);
         table.finish();
         if let (Some(slot), Some(loader)) = (slot, loader) {
             let name = format!("{owner}/{slot}");
-            found.push((DataSlot { slot, loader: name.clone() }, Loader { name, ..loader }));
+            found.push((DataSlot { slot, loader: name.clone(), is_required }, Loader { name, ..loader }));
         }
     }
     found

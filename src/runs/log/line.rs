@@ -36,6 +36,9 @@ pub(super) enum Line<'a> {
         /// Lines of earlier versions have none.
         #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
         fate: Option<Cow<'a, str>>,
+        /// Why it is an error; lines of earlier versions have none.
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        error: Option<Cow<'a, str>>,
         /// Lines of earlier versions have none.
         #[serde(borrow, default)]
         result: Cow<'a, str>,
@@ -100,6 +103,7 @@ pub(super) enum Line<'a> {
     },
     Place {
         by_tool: bool,
+        is_refocused: bool,
         #[serde(borrow)]
         context_type: Cow<'a, str>,
         #[serde(borrow)]

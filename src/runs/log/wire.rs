@@ -10,7 +10,7 @@ use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
-use crate::chat::fate::CallFate;
+use crate::chat::fate::{CallError, CallFate};
 use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
@@ -73,11 +73,12 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                     data: data.as_ref().map(Cow::Borrowed),
                 }
             }
-            AgentEvent::ToolCallFinished { id, name, fate, result } => Self::Result {
+            AgentEvent::ToolCallFinished { id, name, fate, error, result } => Self::Result {
                 id: id.as_str().into(),
                 name: name.into(),
                 is_error: fate.is_error(),
                 fate: fate.kept().map(Cow::Borrowed),
+                error: error.map(|error| Cow::Borrowed(error.name())),
                 result: Cow::Borrowed(result),
             },
             AgentEvent::Artifact(artifact) => {
@@ -93,10 +94,11 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                     PayloadSource::Model => true,
                 },
             },
-            AgentEvent::PlaceChanged { by, place } => {
+            AgentEvent::PlaceChanged { by, place, is_refocused } => {
                 let Place { context_type, entity, focus } = &**place;
                 Self::Place {
                     by_tool: *by == Mover::Tool,
+                    is_refocused: *is_refocused,
                     context_type: context_type.into(),
                     entity_id: entity.as_ref().map(|entity| Cow::Borrowed(entity.id.as_str())),
                     entity_name: entity.as_ref().and_then(|entity| entity.name.as_deref()).map(Cow::Borrowed),
@@ -161,10 +163,11 @@ impl From<Line<'_>> for AgentEvent {
                     data: data.map(Cow::into_owned),
                 }),
             },
-            Line::Result { id, name, is_error, fate, result } => Self::ToolCallFinished {
+            Line::Result { id, name, is_error, fate, error, result } => Self::ToolCallFinished {
                 id: ToolCallId::from_model(id),
                 name: name.into_owned(),
                 fate: CallFate::of_kept(fate.as_deref(), is_error),
+                error: error.as_deref().map(CallError::of_name),
                 result: Arc::from(&*result),
             },
             Line::Artifact { kind, payload } => {
@@ -178,8 +181,9 @@ impl From<Line<'_>> for AgentEvent {
                 summary: summary.into_owned(),
                 source: if by_model { PayloadSource::Model } else { PayloadSource::Tool },
             })),
-            Line::Place { by_tool, context_type, entity_id, entity_name, focus } => Self::PlaceChanged {
+            Line::Place { by_tool, is_refocused, context_type, entity_id, entity_name, focus } => Self::PlaceChanged {
                 by: if by_tool { Mover::Tool } else { Mover::Request },
+                is_refocused,
                 place: Box::new(Place {
                     context_type: context_type.into_owned(),
                     entity: entity_id.map(|id| Entity { id: id.into_owned(), name: entity_name.map(Cow::into_owned) }),
@@ -255,7 +259,8 @@ mod tests {
             text().prop_map(|text| AgentEvent::ThinkingDelta { text }),
             (id(), text()).prop_map(|(id, name)| AgentEvent::ToolCallStarted { id, name }),
             (id(), text(), fate(), text()).prop_map(|(id, name, fate, result)| {
-                AgentEvent::ToolCallFinished { id, name, fate, result: result.into() }
+                let error = fate.is_error().then_some(CallError::TimedOut);
+                AgentEvent::ToolCallFinished { id, name, fate, error, result: result.into() }
             }),
             (text(), text(), any::<u64>(), any::<Option<u64>>()).prop_map(
                 |(provider, model, output_tokens, nano_usd)| {
@@ -281,7 +286,8 @@ mod tests {
                     let focus = looks.then(|| ScreenState::parse(r#"{"id": 7}"#).unwrap());
                     let entity = entity.map(|(id, name)| Entity { id, name });
                     let by = if looks { Mover::Tool } else { Mover::Request };
-                    AgentEvent::PlaceChanged { by, place: Box::new(Place { context_type, entity, focus }) }
+                    let place = Box::new(Place { context_type, entity, focus });
+                    AgentEvent::PlaceChanged { by, place, is_refocused: looks }
                 }
             ),
             (text(), json()).prop_map(|(kind, payload)| {

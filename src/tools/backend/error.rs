@@ -65,6 +65,11 @@ impl From<JsonError> for BackendError {
 }
 
 impl BackendError {
+    /// Whether it took too long.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::TimedOut(_))
+    }
+
     /// The error without foreign words: a backend's text may be a user's data.
     pub fn for_log(&self) -> String {
         match self {

@@ -22,7 +22,7 @@ use crate::bounded::json::{self, NodeBudget, Wanted};
 use crate::chat::caller::{Audience, Caller};
 use crate::chat::template::{TemplateError, ValueTemplate};
 use crate::tools::ToolError;
-use crate::tools::backend::{Backend, Backends, UnknownBackend};
+use crate::tools::backend::{Backend, BackendError, Backends, UnknownBackend};
 
 /// 64 MB of memory for all answers together.
 const MAX_KEPT_BYTES: u64 = 64 << 20;
@@ -81,6 +81,19 @@ enum Failure {
     TooLarge(usize),
     #[error(transparent)]
     Shared(#[from] Arc<Failure>),
+}
+
+impl Failure {
+    /// Whether the backend says that the caller may not have it, or that it is not there.
+    fn is_denied(&self) -> bool {
+        match self {
+            Self::Call(ToolError::Backend(BackendError::Status { status, .. })) => {
+                matches!(status.as_u16(), 401 | 403 | 404)
+            }
+            Self::Shared(shared) => shared.is_denied(),
+            Self::Template(_) | Self::Call(_) | Self::TooLarge(_) => false,
+        }
+    }
 }
 
 struct ByTtl;
@@ -182,7 +195,8 @@ impl DataLoader for Loaders {
             Ok(None) => Loaded::Nothing,
             Err(failure) => {
                 tracing::warn!(loader.name = loader.name, run.id = %cx.run, "data for the prompt was not loaded");
-                Loaded::Failed(loader.failure.clone().unwrap_or_else(|| format!("could not be loaded: {failure}")))
+                let words = loader.failure.clone().unwrap_or_else(|| format!("could not be loaded: {failure}"));
+                Loaded::Failed { words, is_denied: failure.is_denied() }
             }
         }
     }

@@ -299,12 +299,14 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         AgentEvent::AwaitingClient { usage: _, calls } => {
             calls.iter().map(|call| call.id.as_str().len() + call.name.len() + input_size(&call.input)).sum()
         }
-        AgentEvent::ToolCallFinished { id, name, fate: _, result } => id.as_str().len() + name.len() + result.len(),
+        AgentEvent::ToolCallFinished { id, name, fate: _, error: _, result } => {
+            id.as_str().len() + name.len() + result.len()
+        }
         AgentEvent::Artifact(artifact) => artifact.kind.len() + json_size(&artifact.payload),
         AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
         AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),
         AgentEvent::Diagnosed(diagnostics) => json_size(diagnostics),
-        AgentEvent::PlaceChanged { by: _, place } => {
+        AgentEvent::PlaceChanged { by: _, place, is_refocused: _ } => {
             let Place { context_type, entity, focus } = &**place;
             let name = |entity: &Entity| entity.id.len() + entity.name.as_ref().map_or(0, String::len);
             let focus = focus.as_ref().map_or(0, |focus| focus.as_str().len());

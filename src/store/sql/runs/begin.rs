@@ -21,6 +21,7 @@ use crate::agent::ports::store::{BeginError, Begun, NewRun, Question, RunStart};
 use crate::chat::ids::RunId;
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::UserMessage;
+use crate::chat::place::Place;
 use crate::chat::preview::Decided;
 use crate::chat::run::RunState;
 use crate::chat::trail::{TrailEntry, TrailEvent};
@@ -137,6 +138,8 @@ impl SqlStore {
         insert.bind((run.key.map(|key| key.digest), seen_before, chain));
         let place = run.place.apply(was_at.as_ref(), run.context_type);
         let is_moved = place != was_at;
+        let focus = |place: &Option<Place>| place.as_ref().and_then(|place| place.focus.clone());
+        let is_refocused = is_moved && focus(&place) != focus(&was_at);
         // One that was opened before has its first run now.
         if let Some(place) = place.as_ref().filter(|_| is_moved || is_opening) {
             keep_place(&mut batch, &seat.conversation.scope, &seat.conversation.id, encode_place(place)?, now);
@@ -171,8 +174,19 @@ impl SqlStore {
                     }
                 };
                 let used = used_before(&mut transaction, &seat, chain).await?;
-                let start =
-                    RunStart { summary, history, message, answered, call, turned_down, context, place, is_moved, used };
+                let start = RunStart {
+                    summary,
+                    history,
+                    message,
+                    answered,
+                    call,
+                    turned_down,
+                    context,
+                    place,
+                    is_moved,
+                    is_refocused,
+                    used,
+                };
                 Begun::Running(Box::new(start))
             }
         };

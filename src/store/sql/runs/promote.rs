@@ -94,7 +94,19 @@ impl SqlStore {
         let answered = answered_of(&mut transaction, &conversation, run_seq).await?;
         let place = find_place(&mut transaction, &conversation.scope, &conversation.id).await?;
         transaction.commit().await?;
-        let is_moved = false;
-        Ok(Some(RunStart { summary, history, message, answered, call, turned_down, context, place, is_moved, used }))
+        let (is_moved, is_refocused) = (false, false);
+        Ok(Some(RunStart {
+            summary,
+            history,
+            message,
+            answered,
+            call,
+            turned_down,
+            context,
+            place,
+            is_moved,
+            is_refocused,
+            used,
+        }))
     }
 }

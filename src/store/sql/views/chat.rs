@@ -117,6 +117,7 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
         answer,
         payloads,
         context: context.map(|text| transcript::screen(&text)).transpose()?,
+        usage: run.usage,
         started_at_ms: run.created_at_ms,
         finished_at_ms: run.finished_at_ms,
     })

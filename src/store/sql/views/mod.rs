@@ -44,6 +44,7 @@ mod chats;
 mod delete;
 mod export;
 mod heads;
+mod sessions;
 mod summaries;
 mod trail;
 
