@@ -210,6 +210,7 @@ impl App {
             previews: desk.clone(),
             conversations: store.clone(),
             places: store.clone(),
+            sessions: store.clone(),
             readiness: Arc::new(ready),
             metrics: measured.page().filter(|_| config.metrics.path),
             dialects: dialect::Settings {

@@ -5,6 +5,7 @@
 
 pub mod ag_ui;
 pub mod agent_chat;
+pub mod agent_stream;
 pub mod ai_sdk;
 pub mod asked;
 pub mod bodies;

@@ -9,6 +9,7 @@ use crate::chat::approval::Approval;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::Failure;
 use crate::chat::ids::{ApprovalId, MessageId};
+use crate::chat::session::Session;
 
 /// The answer to one request, in the version and options of that request. It may be answered with several runs, one
 /// after the other, which its client sees as one stream.
@@ -35,6 +36,14 @@ pub trait Reply: Send {
     fn goes_on(&self) -> bool {
         false
     }
+
+    /// Whether its streams tell of their session.
+    fn wants_session(&self) -> bool {
+        false
+    }
+
+    /// Takes the session as the first run begins.
+    fn learn(&mut self, _session: Session) {}
 
     /// Notes calls that wait for a person whatever the next run does.
     fn waits_besides(&mut self, _calls: &[Approval]) {}
@@ -141,6 +150,8 @@ pub enum RefusalReason<'a> {
     NothingLeft,
     /// The decision is kept for the requester, who goes on with it.
     Kept,
+    /// There is no conversation of that id.
+    NoSuchConversation,
     /// The assistant is for others.
     Forbidden,
     /// There is no assistant.

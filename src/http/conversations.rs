@@ -305,6 +305,6 @@ fn no_such_conversation() -> Problem {
     Problem::not_found("there is no such conversation")
 }
 
-fn failed(error: StoreError) -> Problem {
+pub(super) fn failed(error: StoreError) -> Problem {
     Problem::store_failed("conversation not read or changed", error)
 }

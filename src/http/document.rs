@@ -102,6 +102,7 @@ fn status_of(code: FailureCode) -> StatusCode {
         FailureCode::QuotaExceeded | FailureCode::ProviderRateLimited | FailureCode::ProviderQuotaExceeded => {
             StatusCode::TOO_MANY_REQUESTS
         }
+        FailureCode::DataDenied => StatusCode::FORBIDDEN,
         FailureCode::RunTimeout | FailureCode::ProviderTimeout => StatusCode::GATEWAY_TIMEOUT,
         FailureCode::StoreUnavailable | FailureCode::Interrupted | FailureCode::Resync => {
             StatusCode::SERVICE_UNAVAILABLE
@@ -114,6 +115,7 @@ fn status_of(code: FailureCode) -> StatusCode {
         | FailureCode::ProviderUnavailable
         | FailureCode::ProviderRejected
         | FailureCode::ProviderTruncated
+        | FailureCode::DataUnavailable
         | FailureCode::ProviderMalformed => StatusCode::BAD_GATEWAY,
         FailureCode::Internal
         | FailureCode::RunTooLong

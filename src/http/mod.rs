@@ -3,6 +3,7 @@
 //! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one
 //! error body but for protocols whose clients know others (`problem::ErrorFormat`).
 
+mod agent_stream;
 mod ai_sdk;
 mod answer;
 mod approvals;
@@ -62,6 +63,7 @@ use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::previews::PreviewDesk;
 use crate::agent::ports::quotas::Quotas;
+use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::usage::UsageStore;
 use crate::bounded::memory::Memory;
 use crate::dialect;
@@ -174,6 +176,8 @@ pub struct Services {
     pub conversations: Arc<dyn ConversationStore>,
     /// Opens them and moves them.
     pub places: Arc<dyn PlaceStore>,
+    /// Reads them as sessions.
+    pub sessions: Arc<dyn SessionStore>,
     /// Tells whether a run could be served now.
     pub readiness: Arc<dyn Readiness>,
     /// The bounds of what requests may say.

@@ -51,6 +51,7 @@ pub(super) fn refusal<'a>(not: &'a ChainError, request: &'a str) -> Refusal<'a> 
 fn why(cause: &Cause) -> RefusalReason<'_> {
     let error = match cause {
         Cause::Start(error) => error,
+        Cause::NoSuchConversation => return RefusalReason::NoSuchConversation,
         Cause::Waiting(calls) => return RefusalReason::Waiting(calls),
         Cause::NothingLeft => return RefusalReason::NothingLeft,
         Cause::OtherCall => return RefusalReason::OtherCall,

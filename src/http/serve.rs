@@ -13,9 +13,11 @@ use super::request_id::RequestId;
 use super::sse;
 use super::views::{header_value, headers_of};
 use super::{Services, answer, chain, document};
+use crate::agent::ports::store::BeginError;
 use crate::chat::approval::DecisionRule;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
+use crate::chat::ids::ConversationId;
 use crate::chat::input::{Ask, Parent, RunInput, RunOptions, Screen};
 use crate::dialect::agent_chat::Native;
 use crate::dialect::asked::{Asked, Assistants, Choices, ConversationRef, Question, Shape, What};
@@ -55,7 +57,7 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
     let request = request(request_id, &headers, &mark, &body)?;
     let owner = caller.owner.clone();
     let numbered_in = match &conversation {
-        ConversationRef::Id(_) => None,
+        ConversationRef::Id(_) | ConversationRef::Existing(_) => None,
         ConversationRef::Number(_, screen) => Some((screen.clone(), caller.known_as.clone())),
     };
     let id = request.id.clone();
@@ -69,6 +71,12 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
         None => None,
         Some((screen, known_as)) => number(&services, &owner, known_as.as_deref(), &screen, &attached).await,
     };
+    if reply.wants_session() {
+        match services.sessions.session(&owner, &attached.conversation).await {
+            Ok(session) => session.into_iter().for_each(|session| reply.learn(session)),
+            Err(error) => tracing::error!(error = %Causes(&error), run.id = %attached.run, "session not read"),
+        }
+    }
     Ok(show(&services, owner, Begun { attached, chain: Some(chain), number }, shape, reply).await)
 }
 
@@ -106,6 +114,7 @@ impl Turn<'_> {
         let Self { services, caller, rule, conversation, options, request } = self;
         let conversation = match (conversation, &what) {
             (ConversationRef::Id(conversation), _) => conversation,
+            (ConversationRef::Existing(id), _) => Some(existing(services, &caller.owner, &id).await?),
             (ConversationRef::Number(Some(number), _), What::Answer(_)) => {
                 services.chats.numbered(&caller.owner, number).await?
             }
@@ -146,6 +155,14 @@ impl Turn<'_> {
             Some(Err(error)) => Err(error.into()),
         }
     }
+}
+
+/// The caller's conversation of that id.
+async fn existing(services: &Services, owner: &Owner, id: &str) -> Result<ConversationId, NotBegun> {
+    let none = || NotBegun::from(ChainError::from(Cause::NoSuchConversation));
+    let id = ConversationId::parse(id).map_err(|_| none())?;
+    let found = services.places.head(owner, &id).await.map_err(BeginError::from).map_err(StartError::from)?;
+    found.map(|_| id).ok_or_else(none)
 }
 
 /// The text of a question that names a stored message, and the message that it goes on from, unless that is the newest.

@@ -17,9 +17,10 @@ use super::problem::ErrorFormat;
 use super::request_id::RequestId;
 use super::serve::{Call, serve};
 use super::wire_info::{NATIVE, WireInfo, WiresByRoute};
-use super::{Services, ai_sdk, chat_stream, copilotkit, native, nothing, openai_chat};
+use super::{Services, agent_stream, ai_sdk, chat_stream, copilotkit, native, nothing, openai_chat};
 use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
+use crate::dialect::agent_stream::AgentStream;
 use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_stream::ChatStream;
 use crate::dialect::ndjson::Ndjson;
@@ -37,6 +38,10 @@ fn table(settings: &Settings) -> Vec<Wire> {
         Wire {
             nothing_at: &["/api/chat", "/api/chat/{*rest}", "/api/chats/{chat_id}/{*rest}"],
             ..wire("chat-stream", ErrorFormat::Detail, ChatStream::from(settings), chat_stream::routes)
+        },
+        Wire {
+            nothing_at: &["/api/agent", "/api/agent/{*rest}", "/api/agentic-chat/{*rest}", "/api/chat/sessions"],
+            ..wire("agent-stream", ErrorFormat::Coded, AgentStream::from(settings), agent_stream::routes)
         },
         wire("ag-ui", ErrorFormat::Problem, AgUi::from(settings), copilotkit::routes),
         wire("ai-sdk", ErrorFormat::Problem, AiSdk::from(settings), ai_sdk::routes),

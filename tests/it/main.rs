@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod ag_ui;
 #[cfg(test)]
+mod agent_stream;
+#[cfg(test)]
 mod ai_sdk;
 #[cfg(test)]
 mod approvals;

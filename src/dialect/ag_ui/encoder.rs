@@ -320,7 +320,7 @@ impl Encoder for AgUiEncoder {
                 }
                 None => self.result(requested_as.as_str(), TURNED_DOWN, out),
             },
-            AgentEvent::ToolCallFinished { id, name: _, fate: _, result } => {
+            AgentEvent::ToolCallFinished { id, name: _, fate: _, error: _, result } => {
                 let known_as = self.calls.known_as(id.as_str());
                 // What a call that waits reads says only that, and clients would take it for its result.
                 if !self.calls.is_held(&known_as) {
@@ -338,7 +338,7 @@ impl Encoder for AgUiEncoder {
                 let value = Custom::Suggestions(SuggestionsBody::from_suggestions(suggestions));
                 self.write(&Event::Custom { name: "suggestions", value }, out);
             }
-            AgentEvent::PlaceChanged { by, place } => {
+            AgentEvent::PlaceChanged { by, place, is_refocused: _ } => {
                 let value = Custom::Place(PlaceChangeBody::new(*by, place));
                 self.write(&Event::Custom { name: "place_changed", value }, out);
             }

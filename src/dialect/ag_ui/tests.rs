@@ -66,6 +66,7 @@ fn finished(id: &str, result: &str) -> AgentEvent {
         id: ToolCallId::from_model(id),
         name: "look".to_owned(),
         fate: CallFate::Done,
+        error: None,
         result: Arc::from(result),
     }
 }

@@ -171,6 +171,7 @@ fn about_interrupts(why: RefusalReason<'_>, call: Option<ApprovalId>) -> Option<
         | RefusalReason::Kept
         | RefusalReason::Forbidden
         | RefusalReason::NoSuchAssistant
+        | RefusalReason::NoSuchConversation
         | RefusalReason::OtherCall
         | RefusalReason::NotOnBranch(_)
         | RefusalReason::NoSuchMessage

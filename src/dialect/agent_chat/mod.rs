@@ -293,7 +293,7 @@ impl Encoder for AgentChatEncoder {
             }
             AgentEvent::TextDelta { text } => self.framing.write_text(out, id, "content_chunk", CHUNK, text),
             AgentEvent::ThinkingDelta { text } => self.framing.write_text(out, id, "thinking_chunk", CHUNK, text),
-            AgentEvent::PlaceChanged { by, place } => {
+            AgentEvent::PlaceChanged { by, place, is_refocused: _ } => {
                 self.framing.write(out, id, "place_changed", &PlaceChangeBody::new(*by, place));
             }
             AgentEvent::TurnEnded { .. }
@@ -314,7 +314,7 @@ impl Encoder for AgentChatEncoder {
             AgentEvent::ToolCallStarted { id: call, name } => {
                 self.framing.write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call.as_str(), name });
             }
-            AgentEvent::ToolCallFinished { id: call, name, fate, result: _ } => {
+            AgentEvent::ToolCallFinished { id: call, name, fate, error: _, result: _ } => {
                 let state = match fate {
                     CallFate::Unknown => Some(fate.name()),
                     CallFate::Done

@@ -280,7 +280,7 @@ impl Encoder for AiSdkEncoder {
             }
             AgentEvent::ToolProgress { id, name, progress } => self.progress(id.as_str(), name, progress, out),
             AgentEvent::ToolCallHeld { id, name, approval } => self.calls.held_back(id.as_str(), name, *approval, out),
-            AgentEvent::ToolCallFinished { id, name: _, fate, result } => {
+            AgentEvent::ToolCallFinished { id, name: _, fate, error: _, result } => {
                 self.calls.finished(id.as_str(), *fate, result, out);
             }
             AgentEvent::Artifact(artifact) => self.artifact(artifact, out),
@@ -292,7 +292,7 @@ impl Encoder for AiSdkEncoder {
                 let body = Plain::from_value(&SuggestionsBody::from_suggestions(suggestions));
                 self.part("data-suggestions", Some("suggestions"), &body, out);
             }
-            AgentEvent::PlaceChanged { by, place } => {
+            AgentEvent::PlaceChanged { by, place, is_refocused: _ } => {
                 let body = Plain::from_value(&PlaceChangeBody::new(*by, place));
                 self.part("data-place", Some("place"), &body, out);
             }

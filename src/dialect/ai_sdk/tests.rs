@@ -65,6 +65,7 @@ fn finished(id: &str, name: &str, result: &str) -> AgentEvent {
         id: ToolCallId::from_model(id),
         name: name.into(),
         fate: CallFate::Done,
+        error: None,
         result: Arc::from(result),
     }
 }

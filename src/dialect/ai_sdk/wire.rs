@@ -161,6 +161,7 @@ impl Reply for UiMessages {
             | RefusalReason::Forbidden
             | RefusalReason::NoSuchAssistant
             | RefusalReason::NoSuchApproval
+            | RefusalReason::NoSuchConversation
             | RefusalReason::OtherCall
             | RefusalReason::AlreadyDecided
             | RefusalReason::Expired

@@ -124,7 +124,7 @@ impl Encoder for ChatStreamEncoder {
                 };
                 write(out, id, &frame);
             }
-            AgentEvent::ToolCallFinished { id: call, name, fate: _, result } => {
+            AgentEvent::ToolCallFinished { id: call, name, fate: _, error: _, result } => {
                 let running = self.running.take().filter(|(running, ..)| running == call);
                 let input = running.map_or_else(|| Value::Object(serde_json::Map::new()), |(_, input, _)| input);
                 let used = ToolUse { tool_name: name.clone(), input, output: result.to_string() };

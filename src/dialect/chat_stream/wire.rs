@@ -115,6 +115,7 @@ impl Reply for Frames {
             | RefusalReason::NotOnBranch(_)
             | RefusalReason::NoSuchMessage
             | RefusalReason::NothingToRepeat
+            | RefusalReason::NoSuchConversation
             | RefusalReason::Other => return RefusalResponse::AsUsual,
         };
         RefusalResponse::Stream(encoder::refusal(words))

@@ -189,6 +189,7 @@ fn response(format: ErrorFormat, status: u16, error: &Declared) -> Value {
         }
         ErrorFormat::Detail => ("application/json", of("ChatStreamError")),
         ErrorFormat::OpenAi => ("application/json", of("OpenAiError")),
+        ErrorFormat::Coded => ("application/json", of("AgentStreamError")),
     };
     json!({"description": description, "content": {kind: {"schema": schema}}})
 }

@@ -19,7 +19,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::files::{self, File, Files};
-use super::problem::{Problem, ProblemBody, detail};
+use super::problem::{Problem, ProblemBody, coded, detail};
 use super::{Services, health, wires};
 use crate::dialect::Settings;
 use crate::dialect::ai_sdk;
@@ -55,6 +55,7 @@ impl Version {
     components(schemas(
         ProblemBody<'static>,
         ErrorBody<'static>,
+        coded::CodedBody<'static>,
         detail::DetailBody<'static>,
         detail::MistakesBody<'static>,
     )),

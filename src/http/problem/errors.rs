@@ -108,6 +108,7 @@ impl Problem {
         let detail = cause.to_string();
         match cause {
             Cause::Start(error) => error.into(),
+            Cause::NoSuchConversation => Self::not_found(&detail),
             Cause::Waiting(_) => Self::conflict(Code::ConversationBusy, detail),
             Cause::NothingLeft | Cause::Kept => Self::conflict(Code::AlreadyDecided, detail),
             Cause::OtherCall => Self::conflict(Code::DigestMismatch, detail),

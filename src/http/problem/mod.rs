@@ -2,6 +2,7 @@
 //!
 //! Handlers return a [`Problem`]; it rides in the response's extensions until the request-id layer writes the body.
 
+pub(super) mod coded;
 pub(super) mod detail;
 mod errors;
 pub(super) mod openai_chat;
@@ -36,6 +37,8 @@ pub(super) enum ErrorFormat {
     Detail,
     /// `{"error"}`, as OpenAI has it.
     OpenAi,
+    /// `{"error", "code"}`.
+    Coded,
 }
 
 /// An error answer, not yet written.
@@ -154,6 +157,12 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, Code::InvalidRequest, detail)
     }
 
+    /// 422: a field that says nothing usable.
+    pub fn unprocessable_field(error: FieldError) -> Self {
+        let detail = format!("{} {}", error.field, error.reason);
+        Self { errors: vec![error], ..Self::unprocessable(detail) }
+    }
+
     /// 502: the backend did not do it.
     pub fn backend_refused(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, Code::BackendRefused, detail)
@@ -247,6 +256,10 @@ impl Problem {
                 detail::response(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
             }
             ErrorFormat::OpenAi => openai_chat::response(self.status, self.code.name(), param, &self.detail),
+            ErrorFormat::Coded => {
+                let is_mismatch = self.code == Code::IdempotencyMismatch;
+                coded::response(self.status, param, is_mismatch, &self.detail)
+            }
         })
     }
 

@@ -29,12 +29,14 @@ fn every_kind() -> Vec<AgentEvent> {
             id: ToolCallId::from_model("call \"1\""),
             name: "lookup\n".into(),
             fate: CallFate::Failed,
+            error: None,
             result: "done".into(),
         },
         AgentEvent::ToolCallFinished {
             id: ToolCallId::from_model(""),
             name: String::new(),
             fate: CallFate::Done,
+            error: None,
             result: "done".into(),
         },
         AgentEvent::Artifact(Box::new(Artifact {

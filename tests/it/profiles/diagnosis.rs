@@ -284,6 +284,7 @@ async fn told(
             context: ScreenState::parse(r#"{"page":"reports"}"#),
             place: None,
             is_moved: false,
+            is_refocused: false,
             used: switchboard::agent::ports::store::Used::default(),
         },
     };
@@ -406,7 +407,7 @@ async fn events_have_what_tools_are_called_with_and_say_where_a_reader_is_shown_
         let Value::Object(input) = input else { unreachable!() };
         let expected = [
             AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input: Box::new(ToolInput::Object(input)) },
-            AgentEvent::ToolCallFinished { id, name, fate: CallFate::Done, result: result.into() },
+            AgentEvent::ToolCallFinished { id, name, fate: CallFate::Done, error: None, result: result.into() },
         ];
         assert_eq!(of_call, expected, "details: {details}");
     }

@@ -127,6 +127,18 @@ pub fn rows() -> Vec<Row> {
             ..row("GET /api/chats/admin/all", Own("the user of that name in the caller's tenant"), nothing)
         },
         row("GET /api/chats/admin/{number}", AsUnknown, nothing),
+        row("GET /api/agent/stream", Own("a list"), nothing),
+        Row {
+            query: |ids| format!("?session_id={}", ids.conversation),
+            ..row("GET /api/agent/stream", AsUnknown, nothing)
+        },
+        row("GET /api/chat/sessions/{session_id}", AsUnknown, nothing),
+        row("PATCH /api/chat/sessions/{session_id}", AsUnknown, |_| Some(json!({"title": "Stolen"}))),
+        row("POST /api/chat/sessions/{session_id}/close", AsUnknown, |_| Some(json!({"context_type": "tables"}))),
+        row("DELETE /api/chat/sessions/{session_id}", AsUnknown, nothing),
+        row("POST /api/agent/stream", AsUnknown, |ids| {
+            Some(json!({"message": "Which rules do we have?", "session_id": ids.conversation}))
+        }),
         row("GET /v1/copilotkit/info", Own("whom the caller may ask"), nothing),
         row("POST /v1/copilotkit/agent/{agent}/connect", AsUnknown, |ids| Some(ag_ui(ids))),
         row("POST /v1/copilotkit/agent/{agent}/stop/{thread}", AsUnknown, nothing),
@@ -179,6 +191,7 @@ impl Row {
             .replace("{approval_id}", &ids.approval)
             .replace("{preview_id}", &ids.preview)
             .replace("{chat_id}", &ids.conversation)
+            .replace("{session_id}", &ids.conversation)
             .replace("{number}", &ids.chat)
             .replace("{agent}", "workflow")
             .replace("{thread}", &ids.conversation)

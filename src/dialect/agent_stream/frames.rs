@@ -1,0 +1,120 @@
+//! The frames of the protocol.
+
+use bytes::BytesMut;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::session_row::{Call, SessionRow};
+use crate::chat::fate::CallError;
+use crate::chat::stream::Usage;
+use crate::dialect::frame;
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Frame<'a> {
+    AgentState {
+        state: State,
+        #[serde(rename = "contextType")]
+        context_type: &'a str,
+    },
+    Session {
+        session: SessionRow<'a>,
+    },
+    FocusChanged {
+        focus: Option<&'a RawValue>,
+    },
+    FocusActive {
+        focus: &'a RawValue,
+    },
+    Text {
+        content: &'a str,
+    },
+    ToolCall {
+        tool_call: Call<'a>,
+        source: Source,
+    },
+    ToolResult {
+        result: Outcome<'a>,
+        source: Source,
+    },
+    ContextShift {
+        context_shift: Shift<'a>,
+    },
+    Error {
+        error: &'a str,
+        code: &'a str,
+    },
+    Done {
+        usage: Tokens,
+        finished_reason: &'static str,
+    },
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    Thinking,
+    WaitingOnUser,
+}
+
+/// Who made a call.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Source {
+    /// The model that answers.
+    Planner,
+}
+
+/// What came of a call.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Outcome<'a> {
+    pub(super) success: bool,
+    pub(super) data: Value,
+    pub(super) tool_name: &'a str,
+    pub(super) tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error_type: Option<&'static str>,
+}
+
+/// Where a tool has moved the session.
+#[derive(Serialize)]
+pub(super) struct Shift<'a> {
+    pub(super) new_context: &'a str,
+    pub(super) entity_id: &'a str,
+    pub(super) entity_name: &'a str,
+    pub(super) entity_type: &'a str,
+    pub(super) message: String,
+}
+
+#[derive(Clone, Copy, Default, Serialize)]
+pub(super) struct Tokens {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+}
+
+impl From<Usage> for Tokens {
+    fn from(usage: Usage) -> Self {
+        let (prompt_tokens, completion_tokens) = (usage.input_tokens, usage.output_tokens);
+        Self { prompt_tokens, completion_tokens, total_tokens: prompt_tokens.saturating_add(completion_tokens) }
+    }
+}
+
+/// Its clients' name for why a call failed.
+pub(super) fn error_type(error: CallError) -> &'static str {
+    match error {
+        CallError::NotOffered => "tool_not_loaded",
+        CallError::BadArguments => "validation_error",
+        CallError::TimedOut => "timeout",
+        CallError::Failed => "execution_error",
+    }
+}
+
+/// Appends a frame.
+pub(super) fn write(out: &mut BytesMut, frame: &Frame<'_>) {
+    frame::write_data(out, None, frame);
+}

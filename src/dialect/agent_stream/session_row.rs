@@ -1,0 +1,122 @@
+//! Sessions and calls as this protocol shows them, in streams and in the answers of its other routes.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::chat::place::Place;
+use crate::chat::session::Session;
+use crate::chat::tool::ToolInput;
+
+/// The title of a session that was given none.
+pub const TITLE: &str = "Agent Session";
+
+/// A session. Every key is always there.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentSession)]
+pub struct SessionRow<'a> {
+    id: &'a str,
+    user_id: &'a str,
+    context_type: &'a str,
+    entity_id: Option<&'a str>,
+    /// Always `active`.
+    status: &'static str,
+    title: &'a str,
+    auto_title: Option<&'a str>,
+    summary: Option<&'a str>,
+    chat_topics: Option<Vec<&'a str>>,
+    chat_type: Option<&'a str>,
+    agent_metadata: Metadata<'a>,
+    #[schema(value_type = Option<Object>)]
+    preferences: Option<&'a RawValue>,
+    auto_accept_operations: bool,
+    /// Messages of the user, and answers.
+    message_count: u64,
+    tool_call_count: u64,
+    total_tokens_used: u64,
+    compressed_at: Option<&'a str>,
+    archived_at: Option<&'a str>,
+    last_message_at: Option<String>,
+    last_classified_at: Option<&'a str>,
+    created_at: String,
+    updated_at: String,
+}
+
+/// What is known of a session besides.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentSessionMetadata)]
+struct Metadata<'a> {
+    #[schema(value_type = Option<Object>)]
+    focus: Option<&'a RawValue>,
+}
+
+impl<'a> SessionRow<'a> {
+    /// The row of `session`.
+    pub fn from_session(session: &'a Session) -> Self {
+        let place = session.place.as_ref();
+        Self {
+            id: session.id.as_str(),
+            user_id: &session.user,
+            context_type: &session.context_type,
+            entity_id: place.and_then(entity_id),
+            status: "active",
+            title: session.title.as_deref().unwrap_or(TITLE),
+            auto_title: None,
+            summary: None,
+            chat_topics: None,
+            chat_type: None,
+            agent_metadata: Metadata { focus: place.and_then(focus) },
+            preferences: None,
+            auto_accept_operations: false,
+            message_count: session.message_count,
+            tool_call_count: session.tool_calls,
+            total_tokens_used: session.tokens,
+            compressed_at: None,
+            archived_at: None,
+            last_message_at: session.last_message_at_ms.map(timestamp),
+            last_classified_at: None,
+            created_at: timestamp(session.created_at_ms),
+            updated_at: timestamp(session.updated_at_ms),
+        }
+    }
+}
+
+fn entity_id(place: &Place) -> Option<&str> {
+    place.entity.as_ref().map(|entity| entity.id.as_str())
+}
+
+/// The focus of a place.
+pub(super) fn focus(place: &Place) -> Option<&RawValue> {
+    place.focus.as_ref().map(|focus| focus.raw())
+}
+
+/// A time in milliseconds as RFC 3339 text in UTC.
+pub fn timestamp(ms: i64) -> String {
+    format!("{:.3}", jiff::Timestamp::from_millisecond(ms).unwrap_or_default())
+}
+
+/// A call of a tool.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentToolCall)]
+pub struct Call<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentToolCallFunction)]
+struct Function<'a> {
+    name: &'a str,
+    /// JSON text.
+    arguments: String,
+}
+
+/// A call as its clients know calls. Arguments that are no JSON are an object that says so.
+pub fn call<'a>(id: &'a str, name: &'a str, input: &ToolInput) -> Call<'a> {
+    let arguments = match input {
+        ToolInput::Object(fields) => serde_json::to_string(fields),
+        ToolInput::Invalid(text) => serde_json::to_string(&serde_json::json!({ "invalid": text })),
+    };
+    Call { id, r#type: "function", function: Function { name, arguments: arguments.unwrap_or_default() } }
+}

@@ -1,0 +1,89 @@
+//! This protocol among all others: its route, and how its requests are answered.
+
+use utoipa::OpenApi;
+
+use super::AgentStream;
+use super::encoder::{AgentStreamEncoder, refusal};
+use super::request::{Body, Read, read};
+use crate::chat::approval::DecisionRule;
+use crate::chat::session::Session;
+use crate::dialect::asked::{Asked, ConversationRef, Question, Shape, What};
+use crate::dialect::reply::{Position, Refusal, RefusalReason, RefusalResponse, Reply};
+use crate::dialect::{DecodeError, Dialect, Encoder, Request, RunIds, Settings};
+
+#[derive(OpenApi)]
+#[openapi(
+    paths(stream),
+    tags((name = "Agent Stream", description = "A chat with sessions and places. An error's body is `{\"error\", \"code\", \"details\"?}`."))
+)]
+struct Api;
+
+#[utoipa::path(
+    post,
+    path = "/api/agent/stream",
+    operation_id = "agentStream",
+    tag = "Agent Stream",
+    summary = "Answer a message of a session",
+    description = "Starts a run and streams it; one that still lives in that session is cancelled first. A session that is not there is told in the stream.",
+    request_body = Body<'static>,
+    responses(
+        (status = 200, description = "Frames without a name; their JSON says what each is.", content((String = "text/event-stream"))),
+    ),
+)]
+#[expect(dead_code, reason = "has the description")]
+fn stream() {}
+
+impl From<&Settings> for AgentStream {
+    fn from(settings: &Settings) -> Self {
+        Self { max_message_bytes: settings.message_bytes, max_context_bytes: settings.context_bytes }
+    }
+}
+
+impl Dialect for AgentStream {
+    fn api(&self) -> utoipa::openapi::OpenApi {
+        Api::openapi()
+    }
+
+    fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
+        let Read { ask, session, screen, earlier, options } = read(self, request.body)?;
+        let conversation = match session {
+            Some(id) => ConversationRef::Existing(id),
+            None => ConversationRef::Id(None),
+        };
+        Ok(Asked {
+            what: What::Answer(Question { earlier, ..Question::new(ask, screen) }),
+            rule: DecisionRule::Any,
+            conversation,
+            options,
+            mark: "agent-stream".to_owned(),
+            shape: Shape::Stream,
+            reply: Box::new(Frames(None)),
+        })
+    }
+}
+
+/// A stream of frames, which tells of its session.
+struct Frames(Option<Session>);
+
+impl Reply for Frames {
+    fn wants_session(&self) -> bool {
+        true
+    }
+
+    fn learn(&mut self, session: Session) {
+        self.0 = Some(session);
+    }
+
+    fn encoder(&mut self, _of: RunIds, _at: Position) -> Box<dyn Encoder> {
+        Box::new(AgentStreamEncoder::new(self.0.clone()))
+    }
+
+    fn refused(&mut self, refused: &Refusal<'_>) -> RefusalResponse {
+        match refused.why {
+            RefusalReason::NoSuchConversation => {
+                RefusalResponse::Stream(refusal("Session not found.", "session_not_found"))
+            }
+            _ => RefusalResponse::AsUsual,
+        }
+    }
+}
