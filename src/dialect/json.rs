@@ -1,6 +1,6 @@
 //! Reading request bodies: JSON text with a bounded depth, and fields that are checked one by one.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{DecodeError, FieldError};
@@ -39,6 +39,14 @@ pub(super) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
 /// The fields of an object; `None` of anything else. A list would pass for the fields in their order.
 pub(super) fn fields<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| json::parse(text).ok())
+}
+
+/// Reads a field that is there, be it `null`: for fields in which that means something else than nothing.
+///
+/// # Errors
+/// When it is no JSON.
+pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// The field's value, `None` when it is absent, `null` or an empty text. A value of another type is noted in `errors`.

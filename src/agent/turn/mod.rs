@@ -19,5 +19,6 @@ mod repeats;
 pub mod run;
 mod speech;
 mod state;
+mod steps;
 pub mod stop;
 mod tries;

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep_until};
 
-use super::calls::Leave;
 use super::context::{Agent, Ended, Flow, TurnRequest, Turns, failed, store_failed};
 use super::diagnosis::Diagnosis;
 use super::language::Verdict;
 use super::moves;
 use super::state::{Open, Transcript};
+use super::steps::Leave;
 use super::stop::{Stop, StopReason};
 use crate::agent::offer::Offer;
 use crate::agent::offer::consent;

@@ -1,6 +1,6 @@
 //! What requests say of a conversation's place.
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -23,11 +23,11 @@ const TITLE_CHARS: usize = 200;
 #[schema(as = PlaceFields)]
 pub struct PlaceFields<'a> {
     /// What the screen is about: its id in the application, 1 to 200 characters.
-    #[serde(borrow, default, deserialize_with = "said")]
+    #[serde(borrow, default, deserialize_with = "json::present")]
     #[schema(value_type = Option<String>, max_length = 200)]
     entity_id: Option<&'a RawValue>,
     /// What of that the user looks at, up to 4 KiB: templates of prompts and tools have it.
-    #[serde(borrow, default, deserialize_with = "said")]
+    #[serde(borrow, default, deserialize_with = "json::present")]
     #[schema(value_type = Option<Object>)]
     focus: Option<&'a RawValue>,
 }
@@ -97,11 +97,6 @@ pub(super) fn update(text: &str, errors: &mut Vec<FieldError>) -> Result<PlaceUp
         entity: changed(fields.entity_id, |raw| entity(raw, errors)),
         focus: changed(fields.focus, |raw| focus(raw, errors)),
     })
-}
-
-/// A field that is there, be it `null`.
-fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// What a field does. One that is wrong changes nothing.

@@ -1,6 +1,6 @@
 //! The request body of `POST /api/agent/stream`.
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -48,7 +48,7 @@ pub(super) struct Body<'a> {
     #[schema(value_type = Option<String>)]
     entity_id: Option<&'a RawValue>,
     /// `{focusType, focusEntityId, focusEntityName, projectId, projectName}`; `null` clears it.
-    #[serde(borrow, default, rename = "projectFocus", alias = "project_focus", deserialize_with = "said")]
+    #[serde(borrow, default, rename = "projectFocus", alias = "project_focus", deserialize_with = "fields::present")]
     #[schema(value_type = Option<Object>)]
     focus: Option<&'a RawValue>,
     #[serde(borrow, rename = "lastTurnContext", alias = "last_turn_context")]
@@ -87,11 +87,6 @@ struct Earlier {
     role: Value,
     #[serde(default)]
     content: Value,
-}
-
-/// A field that is there, be it `null`.
-fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 pub(super) fn read(limits: &AgentStream, body: &[u8]) -> Result<Read, DecodeError> {
