@@ -17,7 +17,7 @@ use switchboard::chat::payload::{Payload, PayloadSource};
 use switchboard::store::{RowSecurity, Store, StoreConfig, open};
 use url::Url;
 
-use super::contract::{Database, ManualClock, Room, answer, complete, contract, said};
+use super::contract::{Database, ManualClock, Room, answer, complete, contract, said, schema_of};
 use crate::support::postgres::{TestDatabase, TestPostgres};
 
 mod guarded {
@@ -192,6 +192,24 @@ async fn it_holds_for_every_table_and_is_switched_off_again() {
     let mut connection = database.connect().await;
     assert_eq!(seen(&mut connection, "runs", None).await.len(), 4);
     speak(&*store).await;
+}
+
+#[tokio::test]
+async fn a_table_that_a_newer_schema_adds_is_held_to_it_too() {
+    let Some(shared) = TestPostgres::shared() else { return };
+    for (holds, unguarded) in [(true, "0"), (false, "1")] {
+        let database = shared.new_database().await;
+        let earlier = schema_of(6, "src/store/postgres/migrations").await;
+        earlier.run(&mut database.beside().await).await.unwrap();
+        database.execute(&format!("SELECT switchboard_row_security({holds})")).await;
+        let config = StoreConfig { url: database.url.clone(), ..StoreConfig::default() };
+        open(&config, ManualClock::new()).await.unwrap().close().await;
+        let mut beside = database.beside().await;
+        let added = "SELECT CAST(COUNT(*) AS TEXT) FROM pg_class WHERE relname = 'conversation_state'
+             AND NOT (relrowsecurity AND relforcerowsecurity)";
+        let found: String = sqlx::query_scalar(added).fetch_one(&mut beside).await.unwrap();
+        assert_eq!(found, unguarded, "row-level security: {holds}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

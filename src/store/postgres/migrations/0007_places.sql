@@ -12,3 +12,6 @@ CREATE TABLE conversation_state (
 
 CREATE INDEX conversation_state_unused ON conversation_state (opened_at) WHERE unused = 1;
 CREATE INDEX conversation_state_unused_of ON conversation_state (tenant, user_id, opened_at) WHERE unused = 1;
+
+-- Where transactions are held to row-level security already, the new table holds them too.
+SELECT switchboard_row_security(TRUE) FROM pg_class WHERE oid = 'runs'::regclass AND relrowsecurity;
