@@ -1,10 +1,15 @@
-//! Days as they are counted in UTC, by which what users have used is added up.
+//! Times and days in UTC: by days what users have used is added up.
 
 use std::fmt;
 use std::str::FromStr;
 
 use jiff::civil::Date;
-use jiff::{Span, Unit};
+use jiff::{Span, Timestamp, Unit};
+
+/// A time in milliseconds since the epoch as RFC 3339 text in UTC, to the millisecond.
+pub fn rfc3339(ms: i64) -> String {
+    format!("{:.3}", Timestamp::from_millisecond(ms).unwrap_or_default())
+}
 
 /// Milliseconds of a day; UTC has no other ones here.
 const DAY_MS: i64 = 86_400_000;

@@ -16,12 +16,12 @@ use utoipa::ToSchema;
 use super::Services;
 use super::auth::Authenticated;
 use super::problem::Problem;
-use super::views::time;
 use crate::agent::ports::audit::AuditStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, AuditLine, Fact, chain_of};
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
+use crate::chat::day::rfc3339 as time;
 
 /// Lines of a page where the request does not say.
 const DEFAULT_LIMIT: u32 = 100;

@@ -12,11 +12,12 @@ use utoipa::openapi::{Object, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::approvals::ApprovalBody;
-use super::views::{RunBody, time};
+use super::views::RunBody;
 use crate::agent::ports::conversations::{
     CallView, ConversationHead, ConversationView, MessageExport, MessageView, Paged, PayloadExport, Role, RunExport,
     TrailItem,
 };
+use crate::chat::day::rfc3339 as time;
 use crate::chat::ids::RunId;
 use crate::dialect::bodies::PlaceBody;
 

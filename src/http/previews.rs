@@ -12,9 +12,9 @@ use super::auth::Authenticated;
 use super::body::Taken;
 use super::code::Code;
 use super::problem::Problem;
-use super::views::time;
 use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
 use crate::bounded::json;
+use crate::chat::day::rfc3339 as time;
 use crate::chat::ids::PreviewId;
 use crate::chat::preview::{Change, Decided, Preview, Verdict};
 

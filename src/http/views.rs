@@ -1,12 +1,12 @@
 //! What runs look like in JSON bodies: serde counterparts of the nouns, which have none by law.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::{Object, Type};
 
 use crate::chat::cost::Cost;
+use crate::chat::day::rfc3339 as time;
 use crate::chat::failure::Failure;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::{RunRecord, RunState};
@@ -169,10 +169,4 @@ pub(super) fn header_of_conversation(conversation: &ConversationId) -> (HeaderNa
 /// A header of our ids alone, which are printable ASCII by construction.
 pub(super) fn header_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
-}
-
-/// A time as RFC 3339 text in UTC, to the millisecond.
-pub(super) fn time(ms: i64) -> String {
-    let at = Timestamp::from_millisecond(ms).unwrap_or_default();
-    format!("{at:.3}")
 }

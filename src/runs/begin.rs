@@ -72,11 +72,6 @@ impl Runs {
         Ok(profile.context_type.clone())
     }
 
-    /// The same, `None` where no profile answers the caller.
-    pub fn context_type_for(&self, caller: &Caller, name: &str) -> Option<String> {
-        self.context_type_at(caller, &Screen::Type(name.to_owned())).ok()
-    }
-
     /// Whether a request of the owner's with one of these keys has begun a run, which it would find again.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ mod request;
 mod session_row;
 mod wire;
 
-pub use session_row::{SessionRow, TITLE, call, timestamp};
+pub use session_row::{SessionRow, call};
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]

@@ -4,12 +4,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::chat::day::rfc3339;
 use crate::chat::place::Place;
 use crate::chat::session::Session;
 use crate::chat::tool::ToolInput;
 
 /// The title of a session that was given none.
-pub const TITLE: &str = "Agent Session";
+const TITLE: &str = "Agent Session";
 
 /// A session. Every key is always there.
 #[derive(Debug, Serialize, ToSchema)]
@@ -73,10 +74,10 @@ impl<'a> SessionRow<'a> {
             total_tokens_used: session.tokens,
             compressed_at: None,
             archived_at: None,
-            last_message_at: session.last_message_at_ms.map(timestamp),
+            last_message_at: session.last_message_at_ms.map(rfc3339),
             last_classified_at: None,
-            created_at: timestamp(session.created_at_ms),
-            updated_at: timestamp(session.updated_at_ms),
+            created_at: rfc3339(session.created_at_ms),
+            updated_at: rfc3339(session.updated_at_ms),
         }
     }
 }
@@ -88,11 +89,6 @@ fn entity_id(place: &Place) -> Option<&str> {
 /// The focus of a place.
 pub(super) fn focus(place: &Place) -> Option<&RawValue> {
     place.focus.as_ref().map(|focus| focus.raw())
-}
-
-/// A time in milliseconds as RFC 3339 text in UTC.
-pub fn timestamp(ms: i64) -> String {
-    format!("{:.3}", jiff::Timestamp::from_millisecond(ms).unwrap_or_default())
 }
 
 /// A call of a tool.

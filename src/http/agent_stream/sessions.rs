@@ -14,6 +14,7 @@ use crate::agent::ports::places::Changes;
 use crate::bounded::json;
 use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
+use crate::chat::input::Screen;
 use crate::chat::place::{PlaceUpdate, Update};
 use crate::chat::session::Session;
 use crate::dialect::FieldError;
@@ -205,17 +206,11 @@ pub(in crate::http) async fn close(
         raw.and_then(|raw| json::parse::<String>(raw.get()).ok()).filter(|text| !text.trim().is_empty())
     };
     let context_type = word(context_type);
-    let context_type = context_type.and_then(|name| services.runs.context_type_for(&caller, &name));
+    let context_type = context_type.and_then(|name| services.runs.context_type_at(&caller, &Screen::Type(name)).ok());
     let entity = word(entity_id).filter(|id| id.chars().count() <= ENTITY_CHARS && !id.chars().any(char::is_control));
     let place = PlaceUpdate { entity: entity.map_or(Update::Keep, Update::Set), focus: Update::Keep };
     let updated = context_type.is_some() || !place.is_empty();
-    match updated {
-        true => change(&services, &caller.owner, &id, Changes { title: None, context_type, place }).await?,
-        false => {
-            let found = services.places.head(&caller.owner, &id).await.map_err(failed)?;
-            found.map(drop).ok_or_else(no_such_session)?;
-        }
-    }
+    change(&services, &caller.owner, &id, Changes { title: None, context_type, place }).await?;
     Ok(Json(Data::new(Closed { updated, classification_queued: false })).into_response())
 }
 

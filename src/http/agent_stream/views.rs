@@ -6,11 +6,12 @@ use utoipa::ToSchema;
 
 use crate::agent::ports::chats::ChatRun;
 use crate::bounded::json as bounded;
+use crate::chat::day::rfc3339;
 use crate::chat::message::{Author, Message};
 use crate::chat::run::RunState;
 use crate::chat::session::Session;
 use crate::chat::tool::ToolResult;
-use crate::dialect::agent_stream::{SessionRow, call, timestamp};
+use crate::dialect::agent_stream::{SessionRow, call};
 
 /// Messages of a session that are shown, the newest.
 const SHOWN: usize = 400;
@@ -192,8 +193,8 @@ fn rows(session: &Session, runs: &[ChatRun]) -> Vec<MessageRow> {
 
 fn of_run(session: &Session, run: &ChatRun) -> Vec<MessageRow> {
     let (mut seq, mut rows) = (0, Vec::new());
-    let began = timestamp(run.started_at_ms);
-    let ended = run.finished_at_ms.map_or_else(|| began.clone(), timestamp);
+    let began = rfc3339(run.started_at_ms);
+    let ended = run.finished_at_ms.map_or_else(|| began.clone(), rfc3339);
     let mut row = |role, created_at: &str| {
         seq += 1;
         MessageRow {

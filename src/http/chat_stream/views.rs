@@ -7,12 +7,12 @@ use utoipa::ToSchema;
 use crate::agent::ports::chats::{ChatHead, ChatRun, ChatView};
 use crate::chat::answer::AnswerPiece;
 use crate::chat::approval::Approval;
+use crate::chat::day::rfc3339 as time;
 use crate::chat::message::Message;
 use crate::chat::run::RunState;
 use crate::chat::screen::ScreenState;
 use crate::chat::tool::ToolResult;
 use crate::dialect::chat_stream::{Answer, ToolUse, input};
-use crate::http::views::time;
 
 /// 50 characters of a first message are a title.
 const TITLE_CHARS: usize = 50;
